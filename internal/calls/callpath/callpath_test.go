@@ -18,7 +18,7 @@ type call struct {
 	time uint64
 }
 
-// folded is what a tree of all these calls is to hold, by definition.
+// folded returns the expected content of a tree with all these calls.
 func folded(calls []call, most int) (sums map[string]callpath.Sums, depth int) {
 	paths := make(map[string]bool)
 	for _, c := range calls {
@@ -47,7 +47,7 @@ func folded(calls []call, most int) (sums map[string]callpath.Sums, depth int) {
 	return sums, depth
 }
 
-// add adds a call to a tree, as who builds calls does.
+// add adds a call to a tree, as a builder of calls does.
 func add(t *callpath.Tree, c call) {
 	n := callpath.Root
 	for i := range len(c.path) {
@@ -131,9 +131,8 @@ func randomCalls(rng *rand.Rand) []call {
 	return calls
 }
 
-// TestMergeIsIndependentOfOrder divides calls among trees at random,
-// merges these into others, some through their encoding, and holds what comes of it
-// against the definition.
+// TestMergeIsIndependentOfOrder divides calls among trees at random, merges these into
+// others, some through their encoding, and compares the result with the definition.
 func TestMergeIsIndependentOfOrder(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -147,7 +146,7 @@ func TestMergeIsIndependentOfOrder(t *testing.T) {
 		for _, c := range calls {
 			tree := trees[rng.IntN(len(trees))]
 			add(tree, c)
-			if rng.IntN(50) == 0 && tree != trees[0] { // hand on what is new
+			if rng.IntN(50) == 0 && tree != trees[0] { // pass on the new calls
 				merge(t, rng, trees[0], tree)
 				tree.Reset()
 			}

@@ -82,9 +82,9 @@ func links(b *callstack.Builder) (n int64) {
 	return n
 }
 
-// TestRecordedRunIsComplete holds a run against what its authors counted:
-// 65950 events of functions, 1801 correlation ids that appear twice, and 105
-// counters of a thread that watches the node and calls nothing.
+// TestRecordedRunIsComplete compares a run with its documented counts: 65950 function
+// events, 1801 correlation ids that appear twice, and 105 counters of a thread that
+// monitors the node and calls nothing.
 func TestRecordedRunIsComplete(t *testing.T) {
 	var counts tally.Tally
 	steps, _, correlation := recorded(t, "gpu-BP5")

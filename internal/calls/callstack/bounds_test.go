@@ -32,12 +32,12 @@ func TestTrimKeepsWindowOpenAndWaitingCalls(t *testing.T) {
 	f(4, seven+"| | enter h 20; exit h 21", "d e f g | d e f g | e f g h")
 	// In order of entry, not of exit.
 	f(2, "enter a 1; enter b 2; exit b 3; enter c 4; exit c 5; exit a 6", "b c")
-	// Open calls stay, whatever lies between them and the window.
+	// Open calls stay even if other calls lie between them and the window.
 	f(1, "enter a 1; enter b 2; enter c 3; exit c 4; enter d 5; exit d 6 | exit b 7 | exit a 8", "a b d | a d | d")
 	f(0, "enter a 1; enter b 2; enter c 3; exit c 4; enter d 5; exit d 6 | exit b 7 | exit a 8", "a b | a |")
 	// Those that wait stay with all above them.
 	f(1, "enter a 1; enter x 1; exit x 1; enter b 2; id 1 2; exit b 3; exit a 4; enter c 5; exit c 6; enter d 7; exit d 8", "a b d")
-	// Each thread has a window of its own.
+	// Each thread has a separate window.
 	f(1, "@0 enter a 1; exit a 2; enter b 3; exit b 4; @1 enter c 1; exit c 2; @2 enter d 1; enter e 2 | @1 enter f 3; exit f 4",
 		"b; @1 c; @2 d e | b; @1 f; @2 d e")
 }
@@ -85,7 +85,7 @@ func TestTrimKeepsSidesOfWindowAndOpenCalls(t *testing.T) {
 	// partner is there.
 	f(1, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2 | | enter x 3; exit x 4 | @1 enter k 5; id 7 5; exit k 6",
 		"launch: launch(counter 1=1 1; id 7 1) | launch: launch(counter 1=1 1; id 7 1) | launch x: | x; @1 k: @1 k(id 7 5)")
-	// An open call has all of its own, one that it is joined to has none.
+	// An open call keeps all its sides, the call that it is joined to keeps none.
 	f(0, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2; @1 enter k 3; id 7 3; counter 1=2 4; enter l 5; counter 1=3 5; exit l "+
 		"6 | @1 exit k 7",
 		"launch; @1 k: @1 k(id 7 3; counter 1=2 4) | :")
@@ -93,8 +93,8 @@ func TestTrimKeepsSidesOfWindowAndOpenCalls(t *testing.T) {
 		"main launch: main(counter 1=1 1) | main launch: main(counter 1=1 1; counter 1=3 4)")
 }
 
-// TestManyStepsEqualModel holds the builder against a
-// model that forgets nothing and finds calls by their ids.
+// TestManyStepsEqualModel compares the builder with a model that keeps everything and
+// finds calls by id.
 func TestManyStepsEqualModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 2000)

@@ -92,7 +92,7 @@ func TestEventID(t *testing.T) {
 	f("enter main 1; exit main 9", "main=7:0:0<root(0)")
 	f("enter main 1; enter f 2; exit f 3; enter g 4; exit g 5; exit main 9", "f=7:0:1<7:0:0(0) g=7:0:3<7:0:0(0) main=7:0:0<root(2)")
 	f("enter main 1; enter f 2; enter g 4; exit g 5; exit f 6; exit main 9", "g=7:0:2<7:0:1(0) f=7:0:1<7:0:0(1) main=7:0:0<root(1)")
-	// Other tables have rows of their own.
+	// Each table numbers its rows separately.
 	f("enter main 1; counter 1=1 2; send 1/1/1 2; enter f 2; exit f 3; exit main 9", "f=7:0:1<7:0:0(0) main=7:0:0<root(1)")
 	// The threads of a step share its table.
 	f("@0 enter main 1; @1 enter w 1; exit w 2; @0 enter f 3; exit f 4", "f=7:0:3<7:0:0(0); @1 w=7:0:1<root(0)")
@@ -130,7 +130,7 @@ func TestSidesBelongToInnermostCall(t *testing.T) {
 	// Outside of any call they are counted.
 	f("counter 1=1 1; enter main 2; exit main 3; send 1/1/1 4; recv 1/1/1 5", "", "outside-any-call 3")
 	f("@0 enter main 1; @1 counter 1=1 2; @0 exit main 9", "", "outside-any-call 1")
-	// A lost exit: they belong to what was open as far as anyone knew.
+	// After a lost exit they belong to the call that still seemed open.
 	f("enter main 1; enter f 2; counter 1=1 3; exit main 9; counter 1=2 10", "f(counter 1=1 3)", "exit-lost 1, outside-any-call 1")
 }
 
@@ -324,14 +324,14 @@ func TestTimeDoesNotRunBackwards(t *testing.T) {
 	f("enter main 10 | exit main 5", "| main[10,10]=0", "time-backwards 1")
 	f("enter main 1; enter f 10 | exit f 3; enter f 7; exit f 11; exit main 12", "| main/f[10,10]=0 main/f[10,11]=1 main[1,12]=10",
 		"time-backwards 2")
-	// The same time is no step back.
+	// An equal time is not a setback.
 	f("enter main 5; exit main 9 | enter main 9; exit main 9", "main[5,9]=4 | main[9,9]=0", "")
 	// It stands still until the clock has caught up.
 	f("enter main 100; exit main 200 | enter f 10; exit f 20 | enter f 150; exit f 160 | enter f 199; exit f 210 | enter f 210; exit f 215",
 		"main[100,200]=100 | f[200,200]=0 | f[200,200]=0 | f[200,210]=10 | f[210,215]=5", "time-backwards 5")
 	// Steps without events do not matter.
 	f("enter a 1; exit a 10 | | enter b 5; exit b 12", "a[1,10]=9 |  | b[10,12]=2", "time-backwards 1")
-	// Each thread has a clock of its own.
+	// Each thread has a separate clock.
 	f("@0 enter a 1; exit a 100; @1 enter b 1; exit b 2 | @1 enter b 3; exit b 4", "a[1,100]=99; @1 b[1,2]=1 | @1 b[3,4]=1", "")
 	// Within a step the times are left as they are.
 	f("enter a 1; exit a 10 | enter f 12; exit f 9; exit f 13", "a[1,10]=9 | f[12,13]=1", "exit-without-enter 1")

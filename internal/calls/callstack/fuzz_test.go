@@ -23,12 +23,11 @@ func FuzzBuilder(f *testing.F) {
 	})
 }
 
-// randomEvents turns bytes into bounds and steps of events. Of the first three
-// bytes come the bounds; then each event takes two, of which the first says
-// what it is and how much time has passed on its thread, and the second the
-// function, the value or the thread. Between steps the clock may be set back.
-// Where ordered is false time runs backwards now and then within a step too,
-// which no decoder lets happen.
+// randomEvents turns bytes into bounds and steps of events. The first three bytes are
+// the bounds; then each event has two bytes: its kind and the time since the last event
+// of its thread, and its function, value or thread. Between steps the clock may be set
+// back. If ordered is false time sometimes also runs backwards within a step, which no
+// decoder allows.
 func randomEvents(data []byte) (cfg callstack.Config, steps [][]trace.Batch, ordered bool) {
 	var head [3]byte
 	data = data[copy(head[:], data):]

@@ -38,7 +38,7 @@ func TestKernelIsJoinedWithLaunch(t *testing.T) {
 	// Each id belongs to the innermost call.
 	f("@0 enter main 1; id 1 1; enter a 2; id 2 2; exit a 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 2 6; exit l 7",
 		"@0 main = @1 k, @0 main/a = @1 l", "0")
-	// Two calls of one thread are no pair; the later one waits on.
+	// Two calls of one thread are not a pair; the later one keeps waiting.
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4", "", "1")
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4; @1 enter k 5; id 1 5; exit k 6", "@0 b = @1 k", "0")
 	// A pair is complete: a third call with the same id waits again.

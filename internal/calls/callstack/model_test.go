@@ -191,7 +191,7 @@ func (m *model) trim() {
 	}
 }
 
-// compare checks all that the builder holds.
+// compare checks the content of the builder.
 func (m *model) compare(t *testing.T, b *callstack.Builder, ordered bool) {
 	t.Helper()
 	if b.Waiting() != len(m.waiting) {
@@ -274,7 +274,7 @@ func modelIDs(calls []*modelCall) (ids []trace.EventID) {
 	return ids
 }
 
-// facts is all of a call but what belongs to it and what it is joined to.
+// facts returns the properties of a call except its sides and partners.
 type facts struct {
 	id, parent           trace.EventID
 	hasParent            bool
@@ -319,7 +319,7 @@ func (c *modelCall) facts() facts {
 	return f
 }
 
-// stack returns the call and those above it as far as they are held.
+// stack returns the call and its parents as far as they are kept.
 func (c *modelCall) stack() (calls []*modelCall) {
 	for ; c != nil && c.held; c = c.parent {
 		calls = append(calls, c)
@@ -327,7 +327,7 @@ func (c *modelCall) stack() (calls []*modelCall) {
 	return calls
 }
 
-// partners tells a call's partners with their stacks.
+// partners returns a call's partners with their stacks.
 func partners(th *callstack.Thread, call int32) (s string) {
 	for other, partner := range th.Partners(call) {
 		s += fmt.Sprintf("@%d", other.ID)

@@ -17,8 +17,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// pathsOf are the paths with calls that a builder counted, functions by their
-// numbers: 0/3/* is what was folded below 0/3.
+// pathsOf returns the counts of a builder by call path, with functions by number: 0/3/*
+// are the paths that were folded below 0/3.
 func pathsOf(b *callstack.Builder, name func(uint32) string) map[string]callpath.Sums {
 	list := b.Paths().Append(nil, nil)
 	texts, all := make([]string, len(list)), make(map[string]callpath.Sums)
@@ -54,7 +54,7 @@ func comparePaths(t *testing.T, what string, got, want map[string]callpath.Sums)
 	}
 }
 
-// path is that of a call, whatever is held of it.
+// path returns the call path of a call.
 func (c *modelCall) path() []string {
 	if c == nil {
 		return nil
@@ -62,9 +62,8 @@ func (c *modelCall) path() []string {
 	return append(c.parent.path(), number(uint32(c.fn)))
 }
 
-// comparePaths holds the counts by call path against what they are by definition:
-// all paths ever begun are distinguished down to the greatest depth at which there are
-// not too many.
+// comparePaths compares the counts by call path with their definition: all paths ever
+// begun are distinguished down to the greatest depth that satisfies the limit.
 func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 	t.Helper()
 	begun := make(map[string]int) // depth

@@ -22,14 +22,14 @@ import (
 //	node 1=2 7                        a counter that belongs to no call
 //
 // A clause that begins with @2 is of thread 2, as are those after it in the
-// step. As tau does it, rows are counted in each step by table, and threads
-// come in order of their numbers, whatever their order in the text.
+// step. As in package tau, rows are counted by step and table, and threads are in order
+// of their numbers, independent of their order in the text.
 type script struct {
 	names []string
 	steps [][]trace.Batch
 }
 
-// Numbers of the counters that are no plain ones.
+// Numbers of the special counters.
 const (
 	idCounter   = 1000
 	nodeCounter = 2000 // and those above
@@ -174,8 +174,8 @@ func (s *script) call(t *callstack.Thread, call int32) string {
 	return fmt.Sprintf("%s[%d,%d]=%d", s.path(t, call), c.Entry, c.Exit, c.Exclusive())
 }
 
-// build builds the calls of a script and returns what tell says of each step,
-// before or after the step is trimmed, and all that was counted.
+// build builds the calls of a script and returns the results of tell for each step,
+// before or after it is trimmed, and all counts.
 func build(tb testing.TB, cfg callstack.Config, text string, tell, after func(*script, *callstack.Builder) string) (told string,
 	counted string,
 ) {
@@ -200,7 +200,7 @@ func build(tb testing.TB, cfg callstack.Config, text string, tell, after func(*s
 	return strings.Join(steps, "|"), totals(&counts)
 }
 
-// totals is what was counted: exit-lost 2, outside-any-call 1.
+// totals returns the counts: exit-lost 2, outside-any-call 1.
 func totals(counts *tally.Tally) string {
 	var all []string
 	for kind, n := range counts.All() {
@@ -209,7 +209,7 @@ func totals(counts *tally.Tally) string {
 	return strings.Join(all, ", ")
 }
 
-// eachThread joins what is said of threads; that of thread 0 has no mark.
+// eachThread joins the texts of threads; thread 0 has no mark.
 func eachThread(b *callstack.Builder, tell func(*callstack.Thread) []string) string {
 	var threads []string
 	for _, t := range b.Threads() {
@@ -235,7 +235,7 @@ func done(s *script, b *callstack.Builder) string {
 	})
 }
 
-// held tells all calls that are held, by their own names.
+// held returns the names of all kept calls.
 func held(s *script, b *callstack.Builder) string {
 	return eachThread(b, func(t *callstack.Thread) (calls []string) {
 		for i := range t.Calls {
@@ -270,8 +270,8 @@ func apart(s *script, b *callstack.Builder) string {
 	return strings.Join(texts, " ") + "(" + sides(s, b) + ")"
 }
 
-// joined returns which calls are joined: @0 main/launch = @1 k. Each pair is told
-// once, and it must be known at both ends.
+// joined returns the joined calls: @0 main/launch = @1 k. Each pair appears once, and
+// both ends must have the link.
 func joined(s *script, b *callstack.Builder) string {
 	var told []string
 	pairs := make(map[string]int)
@@ -296,8 +296,7 @@ func joined(s *script, b *callstack.Builder) string {
 
 func waiting(_ *script, b *callstack.Builder) string { return strconv.Itoa(b.Waiting()) }
 
-// compare fails a test whose events did not lead to what was wanted. Blanks do
-// not matter.
+// compare fails the test if got and want differ in more than blanks.
 func compare(t *testing.T, events, got, want string) {
 	t.Helper()
 	got, want = plain(got), plain(want)

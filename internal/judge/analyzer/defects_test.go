@@ -70,7 +70,7 @@ func TestStepWithoutEndedCallsIsAccepted(t *testing.T) {
 	for range 40 {
 		p.call(2, 100)
 	}
-	p.step() // one call goes on over three steps, of which one is empty
+	p.step() // one call continues over three steps, one of which is empty
 	p.enter(3)
 	p.step()
 	p.step()

@@ -193,7 +193,7 @@ func TestLateTracesAreRead(t *testing.T) {
 		return inputs, looks > len(datasets), err
 	}, Sleep: sleepFor})
 	want := analyze(t, datasets, nil).Totals
-	want.Flagged = res.Totals.Flagged // which depends on what is known when
+	want.Flagged = res.Totals.Flagged // which depends on the order of merging
 	if res.Totals != want {
 		t.Errorf("totals %+v, want %+v", res.Totals, want)
 	}

@@ -264,7 +264,7 @@ func TestFoldedCallPathsAreCounted(t *testing.T) {
 			folded += s.Calls
 		}
 	}
-	const kept = 13 // 2^14 - 2 paths are the most that are no more than callpath.MaxPaths
+	const kept = 13 // 2^14 - 2 paths are within callpath.MaxPaths
 	if want := uint64(1<<(depth+1) - 2); calls != want || folded != want-(1<<(kept+1)-2) || deepest != kept ||
 		a.Tally.Count(tally.PathFolded) != int64(folded) {
 		t.Errorf("%d calls, %d folded below depth %d, %d tallied; want %d and %d below %d",

@@ -55,8 +55,8 @@ func anomaly(t testing.TB, text string) blame.Anomaly {
 	return a
 }
 
-// run reads anomalies, one in a line; a line that begins with send tells of a message:
-// send from>to/tag@time until time.
+// run reads anomalies, one per line; a line that begins with send is a message: send
+// from>to/tag@time until time.
 func run(t testing.TB, text string) *blame.Run {
 	t.Helper()
 	r := new(blame.Run)
@@ -304,8 +304,8 @@ func TestWaitOf(t *testing.T) {
 	}
 }
 
-// FuzzFind links anomalies of any kind: what comes out fits together, and does not
-// depend on the order of what goes in.
+// FuzzFind links anomalies of any kind and checks that the result is consistent and does
+// not depend on their order.
 func FuzzFind(f *testing.F) {
 	f.Add(uint64(1), uint8(30))
 	f.Add(uint64(2), uint8(200))

@@ -26,10 +26,10 @@ var propagating = []string{
 	"slow-host", "slow-link", "slow-rank", "threads", "workflow",
 }
 
-// TestCulpritsOfScenarios measures how many victims point to a culprit, and how many
-// causes are named: once with all that troubles made notably longer taken for
-// anomalies, which tests nothing but this package, and once with what the default
-// detector flags. go test -v shows the table.
+// TestCulpritsOfScenarios measures how many victims have a culprit and how many causes
+// are found: once with all calls that troubles made notably longer, which tests only this
+// package, and once with the anomalies of the default detector. go test -v shows the
+// table.
 func TestCulpritsOfScenarios(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-16s %-10s %9s | %7s %7s %7s %7s %7s | %7s %7s\n",
@@ -57,7 +57,7 @@ func TestCulpritsOfScenarios(t *testing.T) {
 // score counts victims and causes among anomalies.
 type score struct {
 	anomalies float64
-	victims   float64 // that are no causes of other trouble
+	victims   float64 // except causes of other trouble
 	reachable float64 // of them: a cause of their trouble is an anomaly, too, not too long before
 	points    float64 // of these: to a culprit
 	right     float64 // to a cause of the same trouble
@@ -92,7 +92,7 @@ func (s *score) String() string {
 		share(s.points, s.reachable), share(s.right, s.reachable), share(s.rank, s.reachable), s.causes, share(s.named, s.causes))
 }
 
-// planted is what is known of the calls that troubles touched.
+// planted describes the calls that troubles affected.
 type planted map[string][]truth.Call
 
 func nameOf(p trace.Program, event string) string { return fmt.Sprintf("%d/%s", p, event) }
@@ -110,7 +110,7 @@ func has(calls []truth.Call, r truth.Role) bool {
 	return slices.ContainsFunc(calls, func(c truth.Call) bool { return c.Role == r })
 }
 
-// measure compares what is found with the truth.
+// measure compares findings with the truth.
 func measure(r *blame.Run, p planted) *score {
 	links := blame.Find(r)
 	s := &score{anomalies: float64(len(links))}
@@ -196,7 +196,7 @@ func load(t testing.TB, name string) *scenario.Scenario {
 	return s
 }
 
-// sink gathers what an analysis flags.
+// sink collects the anomalies of an analysis.
 type sink struct {
 	mu sync.Mutex
 	blame.Run
@@ -300,8 +300,8 @@ const (
 	notable = 100 // microseconds that a trouble added
 )
 
-// plant takes all calls for anomalies that troubles made notably longer, with what
-// records would hold of them.
+// plant returns all calls that troubles made notably longer as anomalies, as records
+// would describe them.
 func plant(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
 	t.Helper()
 	run, all := new(blame.Run), make(planted)

@@ -41,7 +41,7 @@ func FuzzModel(f *testing.F) {
 	})
 }
 
-// readable reads a model and asks judges made from it about v and others.
+// readable reads a model and has its judges judge v and other times.
 func readable(t *testing.T, b []byte, v int64) (*outlier.Model, bool) {
 	m, rest, err := outlier.ReadModel(b)
 	if err != nil {

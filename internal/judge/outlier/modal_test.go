@@ -102,7 +102,7 @@ func flagged(j *outlier.Judge, values []int64) (n int) {
 	return n
 }
 
-// limits returns what a judge takes for normal, from its JSON.
+// limits returns the normal ranges of a judge from its JSON.
 func limits(t *testing.T, j *outlier.Judge) (normal [][2]int64) {
 	t.Helper()
 	b, err := json.Marshal(j)
@@ -118,7 +118,7 @@ func limits(t *testing.T, j *outlier.Judge) (normal [][2]int64) {
 	return p.Normal
 }
 
-// What is found, and what is not.
+// Detection and false alarms.
 
 // The original finds from none to all of these, and flags up to 569 of 20 000
 // normal calls. Of a lognormal distribution the nearest anomalies are only 4.5
@@ -281,9 +281,9 @@ func TestRecurringAnomalyIsFlagged(t *testing.T) {
 	}
 }
 
-// A second usual time is accepted when one call in a hundred takes it. Up to four
-// times the 99th percentile it is no outlier any more when there are more than 0.75 %
-// of the calls above the first, by two standard deviations of their number.
+// A second usual time is accepted if one call in a hundred takes it. Up to four times
+// the 99th percentile it is normal as soon as more than 0.75 % of the calls are above the
+// first, by two standard deviations of their number.
 func TestSecondModeNeedsOnePercent(t *testing.T) {
 	f := func(usual, others int, other int64, want outlier.Verdict) {
 		t.Helper()
@@ -299,7 +299,7 @@ func TestSecondModeNeedsOnePercent(t *testing.T) {
 	f(99_001, 999, 9000, outlier.Outlier)
 	f(99_000, 1000, 9000, outlier.Normal)
 	f(991, 9, 9000, outlier.Outlier)
-	f(990, 10, 9000, outlier.Candidate) // of less than a hundred nobody can be sure
+	f(990, 10, 9000, outlier.Candidate) // fewer than a hundred are not certain
 
 	f(9908, 92, 3000, outlier.Outlier) // 75 and twice their root
 	f(9907, 93, 3000, outlier.Candidate)
@@ -352,9 +352,8 @@ func TestShortWaitsAreNormal(t *testing.T) {
 	}
 }
 
-// While others are late waits have any length. They are found although together they
-// look like the tail of those that are usual, and only where waiting is what the
-// function is for.
+// While other ranks are late, waits have any length. They are outliers although together
+// they look like the tail of the usual waits, and only for functions that wait.
 func TestLongWaitsOfPhaseAreNotTail(t *testing.T) {
 	cfg := outlier.Default()
 	cfg.SlowOnly = func(name string) bool { return name == "MPI_Wait()" }
@@ -407,7 +406,7 @@ func TestJudgmentIsIndependentOfGrouping(t *testing.T) {
 				}
 				r.Shuffle(len(calls), func(i, k int) { calls[i], calls[k] = calls[k], calls[i] })
 				for step := range slices.Chunk(calls, 1+r.IntN(400)) {
-					var part outlier.Model // what a rank learned in a step, as it is sent
+					var part outlier.Model // the delta of a rank in a step
 					for _, c := range step {
 						part.Learn(c.time, c.at)
 					}
@@ -636,8 +635,8 @@ func TestMostFrequentTimeIsMostTypical(t *testing.T) {
 
 // What is a candidate.
 
-// During a run only what is not normal is kept, and judged again at its end. What is
-// normal by the model of the moment, and an outlier by that of the whole run, is lost.
+// During a run only calls that are not normal are kept and judged again at its end. A call
+// that is normal by the current model, and an outlier by the final one, is lost.
 func TestLateOutliersWereCandidates(t *testing.T) {
 	rules := outlier.NewRules(outlier.Default())
 	table := "                              outliers  lost in their own step  by the model after any later step\n"

@@ -309,7 +309,7 @@ func TestTimeAtLimitIsNormal(t *testing.T) {
 	}
 	f(3.75, outlier.Candidate)
 	f(3.7499, outlier.Outlier)
-	f(7.5, outlier.Normal) // half the limit is no candidate
+	f(7.5, outlier.Normal) // half the limit is not a candidate
 	f(7.49, outlier.Candidate)
 }
 
@@ -558,7 +558,7 @@ func TestSuspectsAllButNormal(t *testing.T) {
 	}
 }
 
-// The largest time is where sstd's limit is hardest to tell for a whole bin.
+// For the largest time sstd's limit within a bin is hardest to decide.
 func TestLargestTimeIsSuspect(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 10))
 	candidates := 0
@@ -815,7 +815,7 @@ func (w workload) steps(r *rand.Rand, calls int) [][]call {
 	return steps
 }
 
-// quality counts what was found, missed and flagged falsely.
+// quality counts detected, missed and falsely flagged anomalies.
 type quality struct{ found, missed, wrong int }
 
 func (q *quality) add(j *outlier.Judge, calls []call) {
@@ -846,9 +846,9 @@ func (q quality) within(t *testing.T, what string, share, wrong float64, calls i
 	}
 }
 
-// The limits leave room for other random numbers: those of 12 seeds were well
-// within. The original finds with copod 0.03 to 0.44 of what is odd in times of
-// one kind, and with hbos it flags 0.06 of 20 normal calls a step falsely.
+// The limits leave room for other random numbers: 12 seeds were well within them. The
+// original's copod finds 0.03 to 0.44 of the anomalies in times of one kind, and its hbos
+// falsely flags 0.06 of 20 normal calls per step.
 func TestQualityOfDetection(t *testing.T) {
 	type limits struct{ online, final, wrongOnline, wrongFinal float64 }
 	of := map[string]limits{

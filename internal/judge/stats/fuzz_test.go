@@ -54,7 +54,7 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// readable reads a histogram and calls all that can be asked of it.
+// readable reads a histogram and calls all its methods.
 func readable(t *testing.T, b []byte) (*stats.Histogram, bool) {
 	h, rest, err := readHistogram(b)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// binAround finds the bin of v by doubling and division: its lowest number and
-// how many it holds.
+// binAround finds the bin of v by doubling and division: its lowest number and its width.
 func binAround(v int64) (low, width int64) {
 	width = 1
 	for v/width >= 128 {

@@ -16,7 +16,7 @@ import (
 // would be if no terms canceled.
 const rounding = 1e-12
 
-// exact is what RunStats should hold, to 150 digits.
+// exact has the expected values of RunStats with 150 digits.
 type exact struct {
 	n      int
 	mean   *big.Float
@@ -174,7 +174,7 @@ func TestMergeEmptyKeepsExtremes(t *testing.T) {
 	f(s)
 }
 
-// The original says 0 for both, because it takes so small a spread for none.
+// The original returns 0 for both, because it ignores so small a spread.
 func TestSmallValuesHaveAShape(t *testing.T) {
 	values := []float64{1e-5, 2e-5, 4e-5}
 	s, want := of(values...), exactly(values)

@@ -123,8 +123,7 @@ func TestCoarseBinsCoverAllNumbers(t *testing.T) {
 	}
 }
 
-// A bin of a histogram lies in one coarse bin, so that what is known of the one holds
-// for the other.
+// Each bin of a histogram lies in one coarse bin.
 func TestCoarseBinsAreUnionsOfBins(t *testing.T) {
 	for b := range NumBins {
 		low, high := BinLow(b), BinLow(b+1)-1

@@ -187,7 +187,7 @@ func (s *Step) variable(name []byte, t Type, shape Shape) *Variable {
 		s.Variables = append(s.Variables, Variable{})
 	}
 	v := &s.Variables[n]
-	if v.Name != string(name) { // steps resemble each other: keep what is equal
+	if v.Name != string(name) { // steps resemble each other: keep an equal name
 		v.Name = string(name)
 	}
 	v.Type, v.Shape, v.refused, v.operator = t, shape, "", false

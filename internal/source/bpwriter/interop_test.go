@@ -20,9 +20,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestADIOS2ReadsRewrittenTrace compares every variable of every
-// step, and all attributes, that ADIOS2 itself reads from what was written with
-// what package bp reads from what was recorded.
+// TestADIOS2ReadsRewrittenTrace compares all variables and attributes that ADIOS2 reads
+// from the rewritten dataset with those that package bp reads from the recorded one.
 func TestADIOS2ReadsRewrittenTrace(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-monitoring-BP4", "ring-BP5", "burst", "gpu-BP5"} {
 		t.Run(run, func(t *testing.T) {
@@ -80,7 +79,7 @@ func putAll(s *bpwriter.Step, step int) {
 		b := s.Array(name+" array", typ, bpwriter.Dims{Shape: []uint64{2, 3, 4}, Start: []uint64{0, 1, 0}, Count: []uint64{2, 2, 4}})
 		for i := range b {
 			switch {
-			case size == 1: // ADIOS2's Python cannot tell others as a minimum
+			case size == 1: // ADIOS2's Python returns no other minimum
 				b[i] = byte('A' + i)
 			case i%size == size-1: // finite and of both signs
 				b[i] = byte(0x3f + 0x80*(i/size%2))
@@ -107,7 +106,7 @@ func putAll(s *bpwriter.Step, step int) {
 	}
 }
 
-// The lines in which both readers say what they read.
+// The lines that both readers return.
 
 func stepLine(step int) string { return fmt.Sprintf("step %d", step) }
 
@@ -126,7 +125,7 @@ func attributeLines(attrs map[string]string) (lines []string) {
 	return lines
 }
 
-// weRead returns what package bp reads.
+// weRead returns the lines of package bp.
 func weRead(t *testing.T, dataset string) (lines []string) {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())
@@ -171,7 +170,7 @@ func ourVariable(t *testing.T, s *bp.Step, v *bp.Variable) string {
 	return variableLine(s.Index, v.Name, v.Type.String(), v.Blocks[0].Shape, blocks)
 }
 
-// adios2Reads returns what ADIOS2 reads.
+// adios2Reads returns the lines of ADIOS2.
 func adios2Reads(t *testing.T, dataset string) (lines []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tracetest.Python(t, "adios2", "numpy"), filepath.Join("testdata", "read.py"), dataset)

@@ -29,9 +29,8 @@ var typeOf = map[bp.Type]bpwriter.Type{
 	bp.Float: bpwriter.Float, bp.Double: bpwriter.Double, bp.String: bpwriter.String,
 }
 
-// TestRewrittenTraceIsIdentical reads what TAU wrote with ADIOS2
-// and writes it again. ADIOS2 puts the descriptions of a step in an order of
-// its own; apart from that all bytes must be equal.
+// TestRewrittenTraceIsIdentical reads a trace that TAU wrote with ADIOS2 and writes it
+// again. Except for the order of the descriptions in a step all bytes must be equal.
 func TestRewrittenTraceIsIdentical(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-monitoring-BP4"} {
 		for _, dataset := range tracetest.Recorded(t, run) {
@@ -52,8 +51,8 @@ func TestRewrittenTraceIsIdentical(t *testing.T) {
 	}
 }
 
-// parts returns the elements of all steps of an md.0, sorted in their step,
-// and what else is there.
+// parts returns the elements of all steps of an md.0, sorted within their step, and the
+// remaining bytes.
 func parts(md, idx []byte) (all [][]byte) {
 	at := func(b []byte, i int) int { return int(binary.LittleEndian.Uint64(b[i:])) }
 	all = append(all, md[:64])
@@ -83,7 +82,7 @@ func content(t *testing.T, dataset, name string) []byte {
 	return b
 }
 
-// common is the length of what both begin with.
+// common returns the length of the common prefix.
 func common(a, b []byte) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

@@ -67,7 +67,7 @@ func TestStepExistsWithIndexRecord(t *testing.T) {
 				t.Fatalf("%s: %d bytes, %v", stage.name, n, err)
 			}
 			want(stage.name, fmt.Sprintf("%d steps, active true", stage.steps))
-			w.Release() // what is written is written, whether files stay open or not
+			w.Release() // nothing is buffered
 		}
 	}
 	if err := w.Close(); err != nil || w.Steps() != 3 {
@@ -90,8 +90,7 @@ func TestCloseWithoutSteps(t *testing.T) {
 	compareLines(t, adios2Reads(t, dir), weRead(t, dir))
 }
 
-// TestSeveralWriters writes what TAU writes into one
-// file for all ranks.
+// TestSeveralWriters writes one file for all ranks, as TAU does.
 func TestSeveralWriters(t *testing.T) {
 	w, dir := create(t)
 	var s bpwriter.Step
@@ -214,7 +213,7 @@ func BenchmarkWriter(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(events * 48)
 	for b.Loop() {
-		if w.Steps() == 100 { // the file system is not what is measured
+		if w.Steps() == 100 { // limit the size on disk
 			w.Release()
 			var err error
 			if w, err = bpwriter.Create(dir); err != nil {

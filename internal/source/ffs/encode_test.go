@@ -168,7 +168,7 @@ func TestDescribeEqualsLibrary(t *testing.T) {
 	}
 }
 
-// FuzzEncode encodes a record of whatever values and reads it back.
+// FuzzEncode encodes a record with any values and reads it back.
 func FuzzEncode(f *testing.F) {
 	f.Add(uint64(1), "text", []byte{1, 2, 3}, uint64(9), "name")
 	f.Fuzz(func(t *testing.T, long uint64, text string, list []byte, number uint64, name string) {

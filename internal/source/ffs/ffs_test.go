@@ -226,7 +226,7 @@ func TestTruncatedFormatIsRefused(t *testing.T) {
 	}
 }
 
-// Not only is the end missing: the description also says that it is shorter.
+// The end is missing, and the length in the description matches.
 func TestFormatWithShortLengthIsRefused(t *testing.T) {
 	for _, e := range metametadata(t, "ring-BP5") {
 		inner := int(binary.BigEndian.Uint16(e.rep))
@@ -273,7 +273,7 @@ func TestRecordWithWrongLengthIsRefused(t *testing.T) {
 	}
 }
 
-// A record without pointers has no length of its own and a shorter header.
+// A record without pointers has no length field and a shorter header.
 func TestRecordWithoutPointers(t *testing.T) {
 	f := parse(t, entryOf(structure{"plain", 8, []field{{"x", "integer", 8, 0}}}))
 	block := slices.Concat(f.ID[:], make([]byte, 4), words(42))
@@ -403,7 +403,7 @@ func TestPointersOutsideRecordAreErrors(t *testing.T) {
 				t.Errorf("%s at %d of %d bytes: %v", name, at, size, err)
 			}
 		}
-		// The elements of texts and each are pointers of their own.
+		// The elements of texts and each are pointers.
 		for _, at := range []uint64{size, size + 1, 1 << 63, math.MaxUint64} {
 			data := make([]byte, size)
 			copy(data, words(2))
@@ -688,7 +688,7 @@ func list(f *ffs.Format) (lines []string) {
 	return lines
 }
 
-// render returns what each accessor that accepts the field has to say.
+// render returns the results of all accessors that accept the field.
 func render(r ffs.Record, fd *ffs.Field) string {
 	var parts []string
 	add := func(err error, format string, args ...any) {

@@ -32,7 +32,7 @@ func FuzzFormat(f *testing.F) {
 	})
 }
 
-// checkFormat calls what a format and its fields have to say for themselves.
+// checkFormat calls the methods of a format and its fields.
 func checkFormat(t *testing.T, fm *ffs.Format, rep string, seen map[*ffs.Format]bool) {
 	if seen[fm] {
 		return
@@ -145,7 +145,7 @@ func (w *walker) note(n int, err error) {
 	}
 }
 
-// wantPlace fails unless err refuses by name or tells a place in the input.
+// wantPlace fails unless err is ErrUnsupported or has a place in the input.
 func wantPlace(t *testing.T, err error, size int) {
 	if errors.Is(err, ffs.ErrUnsupported) {
 		return

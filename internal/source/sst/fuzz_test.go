@@ -101,12 +101,11 @@ func FuzzMessage(f *testing.F) {
 			t.Fatal("more data than the message has")
 		}
 		m := &incoming{Record: rec}
-		_ = m.text("writer_data_plane") // whatever it is
+		_ = m.text("writer_data_plane") // any value
 	})
 }
 
-// FuzzSession reads a whole stream of whatever a writer may send after it has
-// taken the reader.
+// FuzzSession reads a stream of any bytes that a writer may send after the registration.
 func FuzzSession(f *testing.F) {
 	for _, name := range captures {
 		b := recorded(f, name).writer
@@ -145,8 +144,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// testConn is a connection whose peer has said all that it will, and does not
-// listen.
+// testConn is a connection whose peer has sent everything and ignores input.
 type testConn struct {
 	net.Conn
 	io.Reader

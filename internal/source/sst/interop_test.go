@@ -55,12 +55,12 @@ func startWriter(t testing.TB, shape string, options ...string) *writer {
 	}
 	t.Cleanup(func() {
 		_ = w.cmd.Process.Kill() // if it still runs
-		_ = w.cmd.Wait()         // how it ended, the test has asked if it cares
+		_ = w.cmd.Wait()         // tests that need the result have waited before
 	})
 	return w
 }
 
-// step lets a writer that asks do its next step, and waits for its end.
+// step lets a waiting writer do its next step, and waits for its end.
 func (w *writer) step() {
 	w.t.Helper()
 	if _, err := io.WriteString(w.stdin, "go\n"); err != nil {
@@ -69,8 +69,7 @@ func (w *writer) step() {
 	w.stepped()
 }
 
-// stepped waits until the writer has ended a further step, and returns what it
-// says.
+// stepped waits until the writer has ended another step, and returns its line.
 func (w *writer) stepped() string {
 	w.t.Helper()
 	if !w.lines.Scan() {
@@ -82,7 +81,7 @@ func (w *writer) stepped() string {
 // finish waits for the writer to end by itself.
 func (w *writer) finish() error {
 	w.t.Helper()
-	_, _ = io.WriteString(w.stdin, "go\n") // if it asks
+	_, _ = io.WriteString(w.stdin, "go\n") // if it waits
 	for w.lines.Scan() {
 	}
 	err := w.cmd.Wait()
@@ -110,8 +109,8 @@ func (b *truthBlock) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&b.name, &b.typ, &b.count, &b.sum})
 }
 
-// written returns what the writer wrote, as lines of text for each step, and
-// whether it closed the stream.
+// written returns the output of the writer as lines of text for each step, and whether it
+// closed the stream.
 func (w *writer) written() (steps [][]string, closed bool) {
 	w.t.Helper()
 	f, err := os.Open(w.truth)
@@ -146,7 +145,7 @@ var numpyTypes = map[bp.Type]string{
 	bp.Float: "float32", bp.Double: "float64", bp.ComplexFloat: "complex64", bp.ComplexDouble: "complex128", bp.Char: "int8",
 }
 
-// linesOf returns what is in a step, as written does.
+// linesOf returns the content of a step in the format of written.
 func linesOf(t testing.TB, s *bp.Step) []string {
 	t.Helper()
 	lines := []string{fmt.Sprintf("step %d", s.Index)}
@@ -388,8 +387,7 @@ func TestDiscardedStepsAreCounted(t *testing.T) {
 	if missed := lost.Count(tally.StepsMissed); missed == 0 || len(got)+int(missed) != steps {
 		t.Errorf("%d steps came and %d are counted as missed, of %d", len(got), missed, steps)
 	}
-	// Attributes of discarded steps come with the next one, so what is known is
-	// never less than what was written up to then.
+	// Attributes of discarded steps come with the next one, so that none are missing.
 	want, _ := w.written()
 	var known, names []string
 	next := 0

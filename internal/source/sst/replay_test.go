@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files anew; look at th
 
 var captures = []string{"writer1-reader1", "tau-1rank", "reorganize-1writer"}
 
-// recording is what both sides of a stream sent.
+// recording has the bytes of both sides of a stream.
 type recording struct{ reader, writer []byte }
 
 // recorded finds the stream in a packet capture: the connection whose first
@@ -46,8 +46,8 @@ func recorded(tb testing.TB, name string) recording {
 // flow is one side of a TCP connection.
 type flow struct{ from, to uint16 }
 
-// assemble returns what went over each side of each TCP connection in a packet
-// capture of Ethernet frames with IPv4.
+// assemble returns the bytes of each side of each TCP connection in a packet capture of
+// Ethernet frames with IPv4.
 func assemble(tb testing.TB, pcap []byte) map[flow][]byte {
 	tb.Helper()
 	const fileHeader, packetHeader, ethernetHeader, ethernet = 24, 16, 14, 1
@@ -82,7 +82,7 @@ func assemble(tb testing.TB, pcap []byte) map[flow][]byte {
 	return sides
 }
 
-// TestRecordedStreams has a stand-in send what real writers sent.
+// TestRecordedStreams replays the messages of real writers.
 func TestRecordedStreams(t *testing.T) {
 	for _, name := range captures {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestRecordedStreams(t *testing.T) {
 	}
 }
 
-// replayed serves the recorded bytes of a writer to one reader, and returns the
-// contact file of the stream and, at the end, what went wrong.
+// replayed serves the recorded bytes of a writer to one reader, and returns the contact
+// file of the stream and, at the end, an error.
 func replayed(t testing.TB, recorded []byte) (contactFile string, ended <-chan error) {
 	t.Helper()
 	l := listen(t)
@@ -161,7 +161,7 @@ func writeContact(t testing.TB, c contact) string {
 	return path
 }
 
-// dump reads a stream and says what is in it.
+// dump reads a stream and returns its content as text.
 func dump(t testing.TB, contactFile string) (text string, err error) {
 	t.Helper()
 	r, err := Open(contactFile, Default())
@@ -207,8 +207,7 @@ func dumpVariable(t testing.TB, out io.Writer, s *bp.Step, v *bp.Variable) {
 	}
 }
 
-// TestMessagesEqualLibrary compares what the reader of ADIOS2 sent with
-// what we would have sent in its place.
+// TestMessagesEqualLibrary compares the messages of ADIOS2's reader with ours.
 func TestMessagesEqualLibrary(t *testing.T) {
 	seen := make(map[*outgoing]int)
 	for _, name := range captures {
@@ -237,8 +236,7 @@ func TestMessagesEqualLibrary(t *testing.T) {
 	}
 }
 
-// TestFormatIDsEqualLibrary holds all of them against what ADIOS2
-// announces.
+// TestFormatIDsEqualLibrary compares all format ids with those that ADIOS2 announces.
 func TestFormatIDsEqualLibrary(t *testing.T) {
 	for m, want := range map[*outgoing]string{
 		dpQuery: "02000023086cf383af9fc397", readerRegister: "0200009a40c4fcb4249a0787", readerActivate: "02000019d952f615b60dcc2a",
@@ -276,7 +274,7 @@ func sameRecord(t *testing.T, m *outgoing, record []byte) {
 
 func must(rec ffs.Record, _ error) ffs.Record { return rec }
 
-// valuesOf returns what is in a record of numbers, strings and structures.
+// valuesOf returns the values in a record of numbers, strings and structures.
 func valuesOf(t *testing.T, rec ffs.Record) ffs.Values {
 	t.Helper()
 	v := make(ffs.Values)
@@ -300,7 +298,7 @@ func valuesOf(t *testing.T, rec ffs.Record) ffs.Values {
 	return v
 }
 
-// framesOf splits what one side of a stream sent.
+// framesOf splits the bytes of one side of a stream.
 func framesOf(t testing.TB, b []byte) (all []frame) {
 	t.Helper()
 	in := &frames{r: bufio.NewReader(bytes.NewReader(b)), pool: &pool{}, expected: func() int64 { return 0 }}
@@ -316,7 +314,7 @@ func framesOf(t testing.TB, b []byte) (all []frame) {
 	}
 }
 
-// TestFrameRoundTrip writes what was recorded again.
+// TestFrameRoundTrip writes the recorded frames again.
 func TestFrameRoundTrip(t *testing.T) {
 	for _, name := range captures {
 		rec := recorded(t, name)

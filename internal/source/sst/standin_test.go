@@ -62,7 +62,7 @@ type standIn struct {
 	l       net.Listener
 	manager uint32
 	*conn           // with the reader, after accept
-	hello   [4]byte // what that began with
+	hello   [4]byte // its first bytes
 	reader  handshake
 }
 
@@ -177,7 +177,7 @@ func metadataOf(t *testing.T, n uint64) ffs.Values {
 	return metadataWith(t, n, 8*n)
 }
 
-// metadataWith says that all data have so many bytes.
+// metadataWith returns metadata that announce that many bytes of data.
 func metadataWith(t *testing.T, n, bytes uint64) ffs.Values {
 	t.Helper()
 	b, err := stepFormat.format.Encode(ffs.Values{
@@ -361,7 +361,7 @@ func TestFormatRequests(t *testing.T) {
 		!slices.Equal(fr.exchange.first, releaseTimestep.rep) {
 		t.Fatalf("got %+v and the error %v, want the format of ReleaseTimestep", fr.exchange, err)
 	}
-	// A message in a format that was not announced makes the reader ask.
+	// The reader requests the format of a message that was not announced.
 	w.announced[writerClose] = true
 	w.say(writerClose, ffs.Values{})
 	fr, err = w.frames.next()
@@ -395,7 +395,7 @@ func TestErrorsCloseConnection(t *testing.T) {
 			w.expect("ReaderActivate")
 			do(t, w)
 			var err error
-			for err == nil { // what was right before is read
+			for err == nil { // read the valid steps before
 				_, err = r.Next(t.Context())
 			}
 			if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), r.Path()) {

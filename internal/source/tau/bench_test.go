@@ -40,9 +40,9 @@ func TestDecodingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkDecode turns bytes in the page cache into events on one core. It
-// reports the rate, and what share it is of the rate at which a plain loop sums
-// the same bytes, which are in memory already, in the same run.
+// BenchmarkDecode decodes bytes from the page cache into events on one core. It reports
+// the rate, and its ratio to the rate at which a plain loop sums the same bytes in memory
+// in the same run.
 func BenchmarkDecode(b *testing.B) {
 	b.Run("gpu-BP5", func(b *testing.B) { benchmarkDecode(b, tracetest.Recorded(b, "gpu-BP5")) })
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {

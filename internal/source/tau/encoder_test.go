@@ -39,7 +39,7 @@ func encode(t *testing.T, e tau.Encoder, rank trace.Rank, steps []tau.Step) stri
 	return path
 }
 
-// allSteps reads a dataset to its end. Whatever is counted is an error.
+// allSteps reads a dataset to its end. Any count in the tally is an error.
 func allSteps(t *testing.T, dataset string, cfg tau.Config) (steps []tau.Step, r *tau.Reader) {
 	t.Helper()
 	var counts tally.Tally
@@ -91,8 +91,8 @@ func sameNames(a, b *tau.Names, rank trace.Rank) bool {
 		maps.Equal(maps.Collect(a.Counters()), maps.Collect(b.Counters()))
 }
 
-// TestEncodeRecordedTrace decodes what TAU wrote, encodes it, and
-// decodes that. Names are all there in the first step then.
+// TestEncodeRecordedTrace decodes a trace of TAU, encodes it and decodes the result, which
+// has all names in the first step.
 func TestEncodeRecordedTrace(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-BP5", "ring-monitoring-BP4", "burst", "gpu-BP5"} {
 		t.Run(run, func(t *testing.T) {
@@ -181,7 +181,7 @@ func equalBatches(a, b trace.Batch) bool {
 	return a.Program == b.Program && a.Rank == b.Rank && a.Thread == b.Thread && slices.Equal(a.Events, b.Events)
 }
 
-// TestNewNames asks for each kind of name.
+// TestNewNames looks up each kind of name.
 func TestNewNames(t *testing.T) {
 	n := tau.NewNames("prog", []string{"f", "g"}, []string{"c"}, map[trace.Rank]map[trace.Thread]trace.GPU{1: {4: {Stream: "s"}}})
 	for rank := range trace.Rank(3) {

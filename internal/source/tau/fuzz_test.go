@@ -21,8 +21,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// FuzzStep decodes steps whose rows come from bytes: see rowSource. The rule is
-// what to do with ranks, the attribute is one that no one expected.
+// FuzzStep decodes steps with rows from bytes; see parseRows. The rule is that for ranks;
+// the attribute is an unexpected one.
 func FuzzStep(f *testing.F) {
 	f.Add([]byte("f\x00\x00\x01\x05f\x00\x01\x01\x09c\x00\x02\x01\x07m\x00\x02\x03\x06"), byte(tau.TraceRank), "timer 1", "main()")
 	f.Add([]byte("f000f111f000c000c001m222f0b1f011"), byte(tau.VerifyRank), "MetaData:1:0:CUDA Device", "0")
@@ -52,7 +52,7 @@ func TestCompressedTableIsRefused(t *testing.T) {
 	wantRefusal(t, dataset)
 }
 
-// A table that cannot be read may say of itself any number of rows.
+// A table that cannot be read may announce any number of rows.
 func TestRefusedTableTakesNoMemory(t *testing.T) {
 	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{
 		Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}},
@@ -126,8 +126,8 @@ var rejections = []tally.Kind{
 	tally.TypeUnknown, tally.IDImplausible, tally.TimeImplausible,
 }
 
-// checkDecoding reads a trace, of which it knows the rows, to its end and
-// checks what must hold for any trace.
+// checkDecoding reads a trace with known rows to its end and checks the invariants of all
+// traces.
 func checkDecoding(t *testing.T, dataset string, cfg tau.Config, steps []tracetest.Step) {
 	t.Helper()
 	src, err := bp.Open(dataset, bp.Default())
@@ -173,7 +173,7 @@ func countRows(s *tracetest.Step) (n int) {
 	return n
 }
 
-// sort of an event: functions, messages and counters are tables of their own.
+// sort of an event: functions, messages and counters have separate tables.
 func sortOf(k trace.Kind) trace.Kind {
 	switch k {
 	case trace.Exit:
@@ -249,7 +249,7 @@ func checkRows(t *testing.T, s *tau.Step, spec *tracetest.Step) {
 	}
 }
 
-// useNames asks for all names there are.
+// useNames looks up all names.
 func useNames(n *tau.Names, s *tau.Step) {
 	_ = n.Program()
 	for id, name := range n.Funcs() {
@@ -272,10 +272,10 @@ func useNames(n *tau.Names, s *tau.Step) {
 	}
 }
 
-// parseRows turns bytes into rows. A letter says what follows: f a function
-// event, m a message, c a counter, each with a byte for its thread, its type
-// or number and its time; w one of them whose columns are wild, all with 8
-// bytes of their own; b a new block, | a new step; others are left out.
+// parseRows turns bytes into rows. A letter announces the next item: f a function event,
+// m a message, c a counter, each with one byte for its thread, its type or number and its
+// time; w one of them with 8 arbitrary bytes per column; b a new block, | a new step.
+// Other letters are ignored.
 func parseRows(b []byte) []tracetest.Step {
 	steps := []tracetest.Step{{}}
 	block := &steps[0].Tables

@@ -20,8 +20,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestEventsEqualADIOS2Tables decodes a trace that ADIOS2 wrote and
-// compares it with what the rules make of its raw tables.
+// TestEventsEqualADIOS2Tables decodes a trace that ADIOS2 wrote and compares it with the
+// events that the rules give for its raw tables.
 func TestEventsEqualADIOS2Tables(t *testing.T) {
 	f := func(engine string) {
 		t.Run(engine, func(t *testing.T) {
@@ -109,8 +109,7 @@ func writtenAttributes(t *testing.T, truth string) (steps []attributes) {
 	return nil
 }
 
-// metadata returns what the step says about rank 0 and its threads, whatever
-// the keys are.
+// metadata returns all metadata of rank 0 and its threads in the step.
 func (a attributes) metadata() (texts []string) {
 	for name, value := range a {
 		if rest, ok := strings.CutPrefix(name, "MetaData:0:"); ok {
@@ -267,7 +266,7 @@ func counterText(thread uint64, r row) string {
 	return fmt.Sprintf("thread %d at %d: counter %d is %d, row %d", thread, r.time(), r.column[3], r.column[4], r.number)
 }
 
-// eventTexts says the same about what was decoded.
+// eventTexts returns the decoded events in the same form.
 func eventTexts(batches []trace.Batch) (texts []string) {
 	for _, b := range batches {
 		if b.Program != 3 || b.Rank != 0 {
@@ -289,7 +288,7 @@ func eventTexts(batches []trace.Batch) (texts []string) {
 	return texts
 }
 
-// compareTexts reports the first difference and what is around it.
+// compareTexts reports the first difference with its context.
 func compareTexts(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if slices.Equal(got, want) {

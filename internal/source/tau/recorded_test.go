@@ -14,8 +14,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// eachStep reads a dataset to its end and returns the reader with what it
-// learned. Whatever it counted, beside what is allowed, is an error.
+// eachStep reads a dataset to its end and returns the reader with all names. Any count
+// that is not allowed is an error.
 func eachStep(tb testing.TB, dataset string, visit func(*tau.Step), allowed ...tally.Kind) *tau.Reader {
 	tb.Helper()
 	var counts tally.Tally

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// decoded is what came of a written trace.
+// decoded is the result of decoding a trace.
 type decoded struct {
 	text   string // "rank/thread: event event …; rank/thread: …", steps parted by " | "
 	counts tally.Tally
@@ -23,9 +23,9 @@ type decoded struct {
 	meta   []trace.Metadata
 }
 
-// decode writes the steps, reads them back and tells them in short: e7@5 is the
-// entry of function 7 at time 5; x an exit, s and r messages by their row, c a
-// counter by its value.
+// decode writes the steps, reads them back and returns them in short form: e7@5 is the
+// entry of function 7 at time 5; x an exit, s and r messages by their row, c a counter by
+// its value.
 func decode(t *testing.T, cfg tau.Config, steps ...tracetest.Step) *decoded {
 	t.Helper()
 	steps[0].Attrs = append(slices.Clone(tracetest.EventTypes), steps[0].Attrs...)
