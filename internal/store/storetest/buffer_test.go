@@ -7,10 +7,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// watched tells of each batch that was written.
+// watched reports each written batch.
 type watched struct {
 	provdb.Writer
-	wrote chan int // documents
+	wrote chan int // number of documents
 }
 
 func (w *watched) Write(ctx context.Context, run provdb.RunID, batch *provdb.Batch) error {
@@ -21,7 +21,7 @@ func (w *watched) Write(ctx context.Context, run provdb.RunID, batch *provdb.Bat
 	return err
 }
 
-// buffered returns a buffer in front of the store.
+// buffered returns a buffer of the store.
 func (f *fixture) buffered(delay time.Duration, size int) (*provdb.Buffer, *watched) {
 	w := &watched{Writer: f.store, wrote: make(chan int, 100)}
 	return provdb.NewBuffer(f.Context(), w, f.run, delay, size), w
@@ -33,8 +33,8 @@ func (f *fixture) next(w *watched) int {
 	select {
 	case n := <-w.wrote:
 		return n
-	case <-time.After(soon):
-		f.Fatal("nothing was written")
+	case <-time.After(queryTimeout):
+		f.Fatal("no batch was written")
 		return 0
 	}
 }
@@ -47,7 +47,7 @@ func (f *fixture) add(b *provdb.Buffer, batch *provdb.Batch) {
 }
 
 var bufferTests = []test{
-	{"what is added is there after the delay", func(f *fixture) {
+	{"Add stores after the delay", func(f *fixture) {
 		b, w := f.buffered(20*time.Millisecond, 1<<20)
 		for i, r := range Records(3, 1) {
 			f.add(b, records(r))
@@ -57,7 +57,7 @@ var bufferTests = []test{
 			f.want([][]any{{int64(i + 1)}}, "SELECT count(*) FROM anomalies")
 		}
 	}},
-	{"many documents are written at once, before the delay", func(f *fixture) {
+	{"Add stores a full buffer before the delay", func(f *fixture) {
 		b, w := f.buffered(time.Hour, 10)
 		all := Records(25, 1)
 		for i := 0; i < len(all); i += 5 {
@@ -74,10 +74,10 @@ var bufferTests = []test{
 		}
 		f.wantDocs(f.run, "anomalies", toAny(all)...)
 	}},
-	{"what is flushed is there", func(f *fixture) {
+	{"Flush stores", func(f *fixture) {
 		b, _ := f.buffered(time.Hour, 1<<20)
 		f.add(b, full(10, 1))
-		f.add(b, full(20, 1)) // with the same, again
+		f.add(b, full(20, 1)) // with the same records
 		f.want([][]any{{int64(0)}}, "SELECT count(*) FROM anomalies")
 		if err := b.Flush(f.Context()); err != nil {
 			f.Fatal(err)
@@ -86,11 +86,11 @@ var bufferTests = []test{
 		want.Typical = append(want.Typical, full(10, 1).Typical...)
 		f.want([][]any{{int64(25)}}, "SELECT count(*) FROM executions")
 		f.wantDocs(f.run, "func_stats", toAny(want.Functions)...)
-		if err := b.Flush(f.Context()); err != nil { // nothing
+		if err := b.Flush(f.Context()); err != nil { // empty
 			f.Error(err)
 		}
 	}},
-	{"the first error stays", func(f *fixture) {
+	{"the first error is permanent", func(f *fixture) {
 		b := provdb.NewBuffer(f.Context(), f.store, f.run+1000, time.Hour, 1<<20)
 		f.add(b, full(1, 1))
 		f.wantError(provdb.ErrNotFound, b.Flush(f.Context()))

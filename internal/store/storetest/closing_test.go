@@ -5,7 +5,7 @@ import (
 )
 
 var closeTests = []test{
-	{"a closed store does nothing more", func(f *fixture) {
+	{"a closed store returns ErrClosed", func(f *fixture) {
 		f.close()
 		_, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "new", State: provdb.Running, Started: started})
 		f.wantError(provdb.ErrClosed, err)
@@ -16,7 +16,7 @@ var closeTests = []test{
 		f.wantError(provdb.ErrClosed, err)
 		_ = f.store.Close() // must not panic
 	}},
-	{"an answer that is not read does not hinder closing", func(f *fixture) {
+	{"unread rows do not block Close", func(f *fixture) {
 		f.write(full(20, 1))
 		unread, err := f.store.Query(f.Context(), "SELECT doc FROM anomalies_json")
 		if err != nil {
@@ -28,7 +28,7 @@ var closeTests = []test{
 		}
 		_ = unread.Close() // must not panic
 	}},
-	{"closing ends questions that are being answered", func(f *fixture) {
+	{"Close ends running queries", func(f *fixture) {
 		began, ended := make(chan struct{}), make(chan error)
 		go func() {
 			close(began)
@@ -37,10 +37,10 @@ var closeTests = []test{
 		<-began
 		f.close()
 		if err := <-ended; err == nil {
-			f.Error("a question that takes hours was answered")
+			f.Error("an endless query succeeded")
 		}
 	}},
-	{"closing waits for writes", func(f *fixture) {
+	{"Close waits for writes", func(f *fixture) {
 		began, ended := make(chan struct{}), make(chan error)
 		go func() {
 			close(began)
@@ -49,7 +49,7 @@ var closeTests = []test{
 		<-began
 		f.close()
 		if err := <-ended; err != nil {
-			f.wantError(provdb.ErrClosed, err) // it came too late
+			f.wantError(provdb.ErrClosed, err) // it started after Close
 		}
 	}},
 }

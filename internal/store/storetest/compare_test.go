@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// collection of the schema, with the fields that tell its documents apart.
+// collection is a collection of the schema and the fields that identify its documents.
 type collection struct {
 	name string
 	key  []string
@@ -28,8 +28,7 @@ var collections = []collection{
 	{"ad_model", []string{"pid", "fid", "func_name"}},
 }
 
-// wantDocs reports whether a collection of a run holds these documents, field for
-// field, and no others.
+// wantDocs fails unless a collection of a run has exactly these documents.
 func (f *fixture) wantDocs(run provdb.RunID, collection string, want ...any) {
 	f.Helper()
 	left := make(map[string][]any)
@@ -54,12 +53,12 @@ func (f *fixture) wantDocs(run provdb.RunID, collection string, want ...any) {
 			left[key] = same[1:]
 		}
 		if wrong > 5 {
-			f.Fatal("and more")
+			f.Fatal("too many errors")
 		}
 	}
 	for key, docs := range left {
 		if len(docs) > 0 {
-			f.Errorf("%s: %s is there, %d times too often", collection, key, len(docs))
+			f.Errorf("%s: %s has %d unexpected documents", collection, key, len(docs))
 		}
 	}
 }
@@ -90,7 +89,7 @@ func encode(f *fixture, doc any) []byte {
 	return text
 }
 
-// decode keeps numbers as they are written.
+// decode decodes JSON and keeps the text of numbers.
 func decode(f *fixture, text []byte) (doc any) {
 	f.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -101,8 +100,7 @@ func decode(f *fixture, text []byte) (doc any) {
 	return doc
 }
 
-// difference returns where two decoded documents differ, and is empty if they do
-// not.
+// difference describes the first difference of two decoded documents, "" if they are equal.
 func difference(at string, got, want any) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -120,7 +118,7 @@ func difference(at string, got, want any) string {
 		}
 		for key := range g {
 			if _, ok := w[key]; !ok {
-				return fmt.Sprintf("%s.%s is too much: %s", at, key, shorten(fmt.Sprint(g[key])))
+				return fmt.Sprintf("%s.%s is unexpected: %s", at, key, shorten(fmt.Sprint(g[key])))
 			}
 		}
 		return ""
@@ -147,8 +145,8 @@ func difference(at string, got, want any) string {
 	return fmt.Sprintf("%s: got %s, want %s", at, shorten(fmt.Sprintf("%#v", got)), shorten(fmt.Sprintf("%#v", want)))
 }
 
-// sameNumber reports whether two texts are the same number: exactly, or rounded to
-// the same float64 if one of them is not an integer.
+// sameNumber reports whether two texts are the same number, or the same float64 if one of
+// them is not an integer.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true

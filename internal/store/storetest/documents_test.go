@@ -9,15 +9,15 @@ import (
 )
 
 var documentTests = []test{
-	{"all collections come back field for field", func(f *fixture) {
+	{"all collections round-trip", func(f *fixture) {
 		b := full(40, 1)
 		f.write(b)
 		f.wantBatch(f.run, b)
 	}},
-	{"odd records come back field for field", oddRecords},
-	{"odd records are found again and replaced", func(f *fixture) {
+	{"unusual records round-trip", unusualRoundTrip},
+	{"unusual records are replaced", func(f *fixture) {
 		b := &provdb.Batch{}
-		for _, o := range odds(asIs) {
+		for _, o := range unusualRecords(asIs) {
 			b.Anomalies = append(b.Anomalies, o.record)
 		}
 		f.write(b)
@@ -30,15 +30,15 @@ var documentTests = []test{
 		f.write(b)
 		f.wantDocs(f.run, "anomalies")
 	}},
-	{"names that are no text come back as text", func(f *fixture) {
+	{"invalid names become text", func(f *fixture) {
 		f.write(named(asIs))
 		f.wantBatch(f.run, named(provenance.Text))
 	}},
-	{"an empty batch is written", func(f *fixture) {
+	{"an empty batch is valid", func(f *fixture) {
 		f.write(&provdb.Batch{})
 		f.wantBatch(f.run, &provdb.Batch{})
 	}},
-	{"the batch stays as it was", func(f *fixture) {
+	{"Write does not change the batch", func(f *fixture) {
 		b, same := named(asIs), named(asIs)
 		for _, batch := range []*provdb.Batch{b, same} {
 			batch.Anomalies = append(batch.Anomalies, batch.Anomalies...)
@@ -52,8 +52,8 @@ var documentTests = []test{
 
 func asIs(s string) string { return s }
 
-func oddRecords(f *fixture) {
-	stored, wanted := odds(asIs), odds(provenance.Text)
+func unusualRoundTrip(f *fixture) {
+	stored, wanted := unusualRecords(asIs), unusualRecords(provenance.Text)
 	b := &provdb.Batch{}
 	for i, o := range stored {
 		if i%5 == 4 {
@@ -84,7 +84,7 @@ func oddRecords(f *fixture) {
 	}
 }
 
-// named is a batch whose names were given by name, some of which are no text.
+// named returns a batch whose names are results of name, of which some arguments are invalid.
 func named(name func(string) string) *provdb.Batch {
 	bad, long := name("a\x00b\xffc 'quoted' \"too\" \\ 😀"), name("\xf0"+fmt.Sprintf("%010000d", 1))
 	b := &provdb.Batch{
@@ -92,7 +92,7 @@ func named(name func(string) string) *provdb.Batch {
 		Counters:  []provenance.CounterStats{{Name: bad}, {Name: long}},
 		Models:    []provenance.ADModel{{FID: 1, Name: bad, Model: json.RawMessage("1")}, {FID: 2, Name: long, Model: json.RawMessage("2")}},
 	}
-	for _, o := range odds(name)[:3] {
+	for _, o := range unusualRecords(name)[:3] {
 		o.record.Func = bad
 		b.Anomalies = append(b.Anomalies, o.record)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// issues are of all sorts.
+// issues returns all kinds of issues.
 func issues() []provenance.Issue {
 	return []provenance.Issue{
 		{
@@ -32,7 +32,7 @@ func issues() []provenance.Issue {
 	}
 }
 
-// links are those of records: of all sorts, in turn.
+// links returns links of records, of all kinds in turn.
 func links(of []*provenance.Record) []provenance.Link {
 	var all []provenance.Link
 	late := trace.Rank(-1)
@@ -61,7 +61,7 @@ const (
 )
 
 var findingTests = []test{
-	{"issues are rows", func(f *fixture) {
+	{"stores issues", func(f *fixture) {
 		f.write(&provdb.Batch{Issues: issues()})
 		f.want([][]any{
 			{
@@ -88,11 +88,11 @@ var findingTests = []test{
 			got = append(got, lists)
 		}
 		want := `[[[3,5],["node01","it's \"2\""],[0,3,1]],[[],[],[]],[[-1,0,1],[],[57]]]`
-		if d := difference("", decode(f, marshal(f, got)), decode(f, json.RawMessage(want))); d != "" {
+		if d := difference("", decode(f, encode(f, got)), decode(f, json.RawMessage(want))); d != "" {
 			f.Errorf("lists%s", d)
 		}
 	}},
-	{"links are rows", func(f *fixture) {
+	{"stores links", func(f *fixture) {
 		of := Records(5, 1)
 		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
 		row := func(i int, want ...any) {
@@ -103,14 +103,14 @@ var findingTests = []test{
 		row(2, int64(3), "culprit", nil, nil, nil, int64(0), int64(57), int64(15), int64(1<<40))
 		row(3, int64(1), "victim", nil, nil, int64(-1), int64(1), int64(0), int64(0), int64(0))
 	}},
-	{"what is found anew replaces all that was found", func(f *fixture) {
+	{"new findings replace all findings", func(f *fixture) {
 		of := Records(5, 1)
 		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
 		f.write(&provdb.Batch{Issues: issues()[:1], Links: links(of[:2])})
 		f.want([][]any{{int64(1), int64(2), int64(5)}}, "SELECT (SELECT count(*) FROM issues), (SELECT count(*) FROM links), (SELECT "+
 			"count(*) FROM anomalies)")
 	}},
-	{"records void what was found, other documents do not", func(f *fixture) {
+	{"records remove findings, other documents do not", func(f *fixture) {
 		other := f.createRun("other")
 		of := Records(6, 1)
 		for _, run := range []provdb.RunID{f.run, other} {
@@ -127,12 +127,12 @@ var findingTests = []test{
 		f.want([][]any{{int64(0), int64(0)}}, counts, int64(f.run))
 		f.want([][]any{{int64(3), int64(5)}}, counts, int64(other))
 	}},
-	{"odd text and numbers of issues are stored or refused", func(f *fixture) {
-		odd := issues()[:1]
-		odd[0].Func, odd[0].Hosts, odd[0].Path = "a\x00b\xff", []string{"\x00"}, "x\ty"
-		f.write(&provdb.Batch{Issues: append(odd, issues()[0])}) // the last of a number counts
+	{"unusual text of issues is stored, invalid numbers are rejected", func(f *fixture) {
+		unusual := issues()[:1]
+		unusual[0].Func, unusual[0].Hosts, unusual[0].Path = "a\x00b\xff", []string{"\x00"}, "x\ty"
+		f.write(&provdb.Batch{Issues: append(unusual, issues()[0])}) // the last duplicate wins
 		f.want([][]any{{"write()"}}, "SELECT func FROM issues")
-		f.write(&provdb.Batch{Issues: odd})
+		f.write(&provdb.Batch{Issues: unusual})
 		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM issues")
 		for _, bad := range []provenance.Issue{
 			{Number: 1, Before: math.NaN()},
@@ -147,16 +147,7 @@ var findingTests = []test{
 			EventID:    "1:2:3",
 			CulpritPID: math.MaxUint32,
 		}}}); err == nil {
-			f.Error("a link to a program that cannot be was stored")
+			f.Error("a link to an invalid program was stored")
 		}
 	}},
-}
-
-func marshal(f *fixture, v any) json.RawMessage {
-	f.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return text
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// pathStats are call paths of two programs.
+// pathStats returns call paths of two programs.
 func pathStats() []provenance.PathStats {
 	return []provenance.PathStats{
-		{Node: 1, FID: -1, Func: "main"}, // which never ended
+		{Node: 1, FID: -1, Func: "main"}, // never ended
 		{Node: 2, Parent: 1, FID: 3, Func: "solve > \"all\"", Calls: 7, Exclusive: 1 << 60},
 		{Node: 3, Parent: 2, FID: 3, Func: "solve > \"all\"", Calls: 1},
 		{Node: 4, Parent: 3, FID: -1, Func: "(other paths)", Calls: math.MaxInt64, Exclusive: math.MaxInt64},
@@ -25,7 +25,7 @@ func pathStats() []provenance.PathStats {
 const pathSQL = "SELECT pid, call_path, depth, fid, func, calls, exclusive_us FROM path_stats WHERE run = $1 ORDER BY pid, call_path"
 
 var pathTests = []test{
-	{"all calls are rows by call path", func(f *fixture) {
+	{"stores calls by call path", func(f *fixture) {
 		f.write(&provdb.Batch{Paths: pathStats()})
 		solve := `main > solve > "all"`
 		f.want([][]any{
@@ -38,13 +38,13 @@ var pathTests = []test{
 			{int64(math.MaxInt32), "main", int64(1), int64(0), "main", int64(3), int64(4)},
 		}, pathSQL, int64(f.run))
 	}},
-	{"a call path knows the one that it continues", func(f *fixture) {
+	{"a call path has its parent", func(f *fixture) {
 		f.write(&provdb.Batch{Paths: pathStats()})
 		f.want([][]any{{"main", nil}, {"send", nil}, {"main > send", "main"}, {`main > solve > "all"`, "main"}}, `SELECT s.call_path, p.call_path
 			FROM path_stats s LEFT JOIN path_stats p ON p.run = s.run AND p.pid = s.pid AND p.path = s.parent
 			WHERE s.run = $1 AND s.pid = 0 AND s.depth <= 2 ORDER BY s.depth, s.call_path`, int64(f.run))
 	}},
-	{"the paths of executions have the same numbers", func(f *fixture) {
+	{"paths of executions have the same numbers", func(f *fixture) {
 		r := Records(1, 1)[0]
 		var paths []provenance.PathStats
 		for i := range r.CallStack {
@@ -56,7 +56,7 @@ var pathTests = []test{
 		f.want([][]any{{int64(len(paths) - 1)}}, "SELECT s.calls FROM path_stats s JOIN anomalies a ON a.run = s.run AND a.pid = s.pid AND "+
 			"a.path = s.path")
 	}},
-	{"call paths replace all that the run has, and stay when others are written", func(f *fixture) {
+	{"call paths replace all of the run, and other writes keep them", func(f *fixture) {
 		other := f.createRun("other")
 		f.writeTo(other, &provdb.Batch{Paths: pathStats()})
 		f.write(&provdb.Batch{Paths: pathStats()})
@@ -67,7 +67,7 @@ var pathTests = []test{
 		f.want([][]any{{int64(2), int64(7)}}, count, int64(f.run))
 		f.want([][]any{{int64(5), int64(11)}}, count, int64(other))
 	}},
-	{"paths whose names are the same as text are one", func(f *fixture) {
+	{"paths with names of the same text are merged", func(f *fixture) {
 		deep := strings.Repeat("x", 3000)
 		f.write(&provdb.Batch{Paths: []provenance.PathStats{
 			{Node: 1, Func: "a\x00", Calls: 1, Exclusive: 10},
@@ -81,7 +81,7 @@ var pathTests = []test{
 			{int64(0), name + " > " + deep, int64(2), int64(0), deep, int64(10), int64(100)},
 		}, pathSQL, int64(f.run))
 	}},
-	{"what is no tree of call paths is refused", func(f *fixture) {
+	{"rejects call paths that are not a tree", func(f *fixture) {
 		f.write(&provdb.Batch{Paths: pathStats()[:1]})
 		for _, bad := range [][]provenance.PathStats{
 			{{Node: 2, Func: "f"}},

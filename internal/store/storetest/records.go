@@ -16,10 +16,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// What Records makes.
+// Properties of generated records.
 const (
-	Ranks     = 1000 // records go round them
-	Functions = 40   // those that are not only callers begin with firstLeaf
+	Ranks     = 1000 // records are of all ranks in turn
+	Functions = 40   // from firstLeaf on, they have records
 	firstLeaf = 8
 
 	ranksOfHost  = 8
@@ -31,10 +31,9 @@ const (
 	modelBuckets = 110
 )
 
-// Records returns n anomalies as a run of 1000 ranks leaves them: one of each
-// rank in each step, with stack, window, messages and a counter, some with the
-// state of their node. Event ids are unique. The same n and seed give the same
-// records; functions and models do not depend on the seed.
+// Records returns n anomalies of a run of 1000 ranks: one of each rank in each step, with
+// stack, window, messages and a counter, some with the state of their node. Event ids are
+// unique. The result depends on n and seed only; functions and models do not depend on seed.
 func Records(n int, seed uint64) []*provenance.Record {
 	return slices.AppendSeq(make([]*provenance.Record, 0, n), Stream(n, seed))
 }
@@ -42,7 +41,7 @@ func Records(n int, seed uint64) []*provenance.Record {
 // Stream yields Records one by one.
 func Stream(n int, seed uint64) iter.Seq[*provenance.Record] { return StreamOf(n, Ranks, seed) }
 
-// StreamOf yields such records of a run of any number of ranks.
+// StreamOf yields such records of a run with any number of ranks.
 func StreamOf(n, ranks int, seed uint64) iter.Seq[*provenance.Record] {
 	return func(yield func(*provenance.Record) bool) {
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 0xc41b0)), functions: functions(), ranks: trace.Rank(ranks)}
@@ -59,7 +58,7 @@ type function struct {
 	name    string
 	typical float64 // duration, in microseconds
 	model   json.RawMessage
-	callers [2][]int // two ways to it, from the caller to the outermost
+	callers [2][]int // two paths, from the caller to the outermost function
 }
 
 type generator struct {
@@ -92,7 +91,7 @@ func functions() []function {
 	return all
 }
 
-// model is one of HBOS, about 2 kB of text.
+// model returns a model of HBOS of about 2 kB.
 func model(f *function) json.RawMessage {
 	counts, edges := make([]int, modelBuckets), make([]float64, modelBuckets+1)
 	for i := range counts {
@@ -105,7 +104,7 @@ func model(f *function) json.RawMessage {
 		"internal_global_threshold": 8.25 + float64(f.fid)/16,
 	})
 	if err != nil {
-		panic(err) // numbers can be written
+		panic(err) // cannot fail
 	}
 	return text
 }
@@ -170,8 +169,8 @@ func (g *generator) stack(r *provenance.Record, f *function, step int32, row uin
 	}
 }
 
-// window puts calls before and after the execution, all of the same caller or
-// of the call before them.
+// window adds calls before and after the execution. Their parent is the caller of the
+// execution or the previous call.
 func (g *generator) window(r *provenance.Record, step int32, row uint32) {
 	parent := r.CallStack[1].EventID
 	at, number := r.Entry, row
@@ -193,7 +192,7 @@ func (g *generator) window(r *provenance.Record, step int32, row uint32) {
 		at += 1 + trace.Micros(g.rng.IntN(20))
 		number += 2 + uint32(g.rng.IntN(2))
 		e := call(f, r.RID, step, number, at, at+took, parent)
-		if i%3 == 2 { // called by the call before
+		if i%3 == 2 { // called by the previous call
 			e.ParentID = r.EventWindow.Execs[windowSide+i].EventID
 		} else {
 			at += took
@@ -210,7 +209,7 @@ func call(f *function, rank trace.Rank, step int32, row uint32, entry, exit trac
 	return provenance.WindowEntry{Entry: entry, EventID: id(rank, step, row), Exit: exit, FID: f.fid, Func: f.name, ParentID: parent}
 }
 
-// comms puts messages into calls of the window, to and from neighbors.
+// comms adds messages of the window's calls, to and from neighbors.
 func (g *generator) comms(r *provenance.Record) {
 	for i := range messages {
 		c := &r.EventWindow.Execs[3+5*i]
@@ -226,7 +225,7 @@ func (g *generator) comms(r *provenance.Record) {
 	}
 }
 
-// nodeState is the same for all ranks of a host in a step.
+// nodeState returns the state of a node, the same for all ranks of a host in a step.
 func nodeState(rank trace.Rank, step int32, start trace.Micros) *provenance.NodeState {
 	host := uint64(rank / ranksOfHost)
 	return &provenance.NodeState{Timestamp: start - 250_000, Data: []provenance.StateEntry{

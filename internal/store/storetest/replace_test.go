@@ -23,7 +23,7 @@ var replaceTests = []test{
 		}
 		f.wantBatch(f.run, full(16, 1))
 	}},
-	{"a changed record replaces the one before", func(f *fixture) {
+	{"a changed record replaces the earlier one", func(f *fixture) {
 		f.write(full(12, 1))
 		b := full(12, 1)
 		change := b.Anomalies[7]
@@ -32,7 +32,7 @@ var replaceTests = []test{
 		f.write(records(change))
 		f.wantBatch(f.run, b)
 	}},
-	{"a record moves from one collection to the other", func(f *fixture) {
+	{"a record moves between collections", func(f *fixture) {
 		b := full(12, 1)
 		f.write(b)
 		moved := b.Anomalies[3]
@@ -42,7 +42,7 @@ var replaceTests = []test{
 		f.write(records(moved))
 		f.wantBatch(f.run, full(12, 1))
 	}},
-	{"what is provisional is withdrawn when the run is finished, not before", func(f *fixture) {
+	{"provisional anomalies are withdrawn when the run has finished", func(f *fixture) {
 		b := full(12, 1)
 		b.Anomalies[5].Status = provenance.Provisional
 		f.write(b)
@@ -52,8 +52,8 @@ var replaceTests = []test{
 		b.Anomalies[5].Status = provenance.Withdrawn
 		f.wantBatch(f.run, b)
 	}},
-	{"the last of several in a batch wins", lastWins},
-	{"a batch with a number that is none is refused as a whole", func(f *fixture) {
+	{"the last duplicate in a batch wins", lastWins},
+	{"rejects a batch with a number that is not finite", func(f *fixture) {
 		b := full(4, 1)
 		b.Anomalies[2].OutlierScore = math.NaN()
 		if err := f.store.Write(f.Context(), f.run, b); err == nil || !strings.Contains(err.Error(), b.Anomalies[2].EventID) {
@@ -66,20 +66,20 @@ var replaceTests = []test{
 		}
 		f.wantBatch(f.run, &provdb.Batch{})
 	}},
-	{"functions and versions have any number", func(f *fixture) {
+	{"functions and versions may have any number", func(f *fixture) {
 		r := Records(1, 1)[0]
 		r.FID, r.CallStack[0].FID, r.Version = math.MaxInt64, math.MaxInt64, 1<<40
 		f.write(records(r))
 		f.wantBatch(f.run, records(r))
 	}},
-	{"the same event id in two programs is two events", func(f *fixture) {
+	{"event ids are unique within a program", func(f *fixture) {
 		a, b := Records(1, 5)[0], Records(1, 5)[0]
 		b.PID = 1
 		f.write(records(a))
 		f.write(records(b))
 		f.wantDocs(f.run, "anomalies", a, b)
 	}},
-	{"what is known of functions, counters and models is replaced", func(f *fixture) {
+	{"functions, counters and models are replaced", func(f *fixture) {
 		f.write(full(10, 1))
 		b := full(10, 1)
 		for i := range b.Functions {
@@ -92,7 +92,7 @@ var replaceTests = []test{
 		f.write(&provdb.Batch{Functions: b.Functions, Counters: b.Counters, Models: b.Models})
 		f.wantBatch(f.run, b)
 	}},
-	{"the metadata of a step are replaced as a whole", func(f *fixture) {
+	{"metadata is replaced by step", func(f *fixture) {
 		f.write(&provdb.Batch{Metadata: []provdb.StepMetadata{
 			stepMetadata(0, 0, "a", "b", "c"), stepMetadata(0, 1, "d"),
 			stepMetadata(1, 0, "e"),
@@ -107,13 +107,13 @@ var replaceTests = []test{
 			Counters: counterStats(),
 		})
 	}},
-	{"a fact that appears twice in a step is there twice", func(f *fixture) {
+	{"duplicate metadata of a step is kept", func(f *fixture) {
 		b := &provdb.Batch{Metadata: []provdb.StepMetadata{stepMetadata(0, 0, "a")}}
 		b.Metadata[0].Facts = append(b.Metadata[0].Facts, b.Metadata[0].Facts...)
 		f.write(b)
 		f.wantBatch(f.run, b)
 	}},
-	{"a batch may be written over after it was stored", func(f *fixture) {
+	{"a stored batch may be modified", func(f *fixture) {
 		memory := json.RawMessage(`{"count": 1}`)
 		all, want := Records(2, 1), Records(2, 1)
 		for i := range all {
@@ -125,7 +125,7 @@ var replaceTests = []test{
 		}
 		f.wantDocs(f.run, "anomalies", toAny(want)...)
 	}},
-	{"a batch with a canceled context leaves nothing", func(f *fixture) {
+	{"a canceled batch stores nothing", func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		cancel()
 		if err := f.store.Write(ctx, f.run, full(12, 1)); !errors.Is(err, context.Canceled) {
@@ -135,14 +135,14 @@ var replaceTests = []test{
 		f.write(full(12, 1))
 		f.wantBatch(f.run, full(12, 1))
 	}},
-	{"a batch that cannot be stored leaves nothing", func(f *fixture) {
+	{"a failed batch stores nothing", func(f *fixture) {
 		f.write(full(10, 1))
 		before := f.counts(f.run)
 		bad := full(16, 2)
 		bad.Anomalies[12].AlgoParams = json.RawMessage(`{"broken`)
 		bad.Anomalies[12].Func = "broken"
 		if err := f.store.Write(f.Context(), f.run, bad); err == nil {
-			f.Error("a model that is no JSON was stored")
+			f.Error("a model that is not JSON was stored")
 		}
 		if after := f.counts(f.run); fmt.Sprint(after) != fmt.Sprint(before) {
 			f.Errorf("got %v rows, want %v", after, before)

@@ -13,17 +13,17 @@ import (
 )
 
 var runTests = []test{
-	{"runs do not see each other", func(f *fixture) {
+	{"runs are separate", func(f *fixture) {
 		other := f.createRun("other")
 		a, b := full(8, 1), full(6, 2)
 		f.writeTo(f.run, a)
 		f.writeTo(other, b)
 		f.wantBatch(f.run, a)
 		f.wantBatch(other, b)
-		f.writeTo(other, full(8, 1)) // replaces nothing of the other run
+		f.writeTo(other, full(8, 1)) // replaces nothing in the other run
 		f.wantBatch(f.run, a)
 	}},
-	{"deleting a run removes all of it, and nothing else", func(f *fixture) {
+	{"DeleteRun removes all of a run and nothing else", func(f *fixture) {
 		other := f.createRun("other")
 		f.writeTo(f.run, full(8, 1))
 		f.writeTo(other, full(8, 1))
@@ -39,19 +39,19 @@ var runTests = []test{
 		f.wantBatch(other, full(8, 1))
 		f.wantError(provdb.ErrNotFound, f.store.Write(f.Context(), f.run, full(1, 1)))
 		f.wantError(provdb.ErrNotFound, f.store.DeleteRun(f.Context(), f.run))
-		again := f.createRun("run") // the name is free
+		again := f.createRun("run") // the name can be reused
 		f.writeTo(again, full(4, 5))
 		f.wantBatch(again, full(4, 5))
 		f.wantBatch(other, full(8, 1))
 	}},
-	{"a name is that of one run", func(f *fixture) {
+	{"names of runs are unique", func(f *fixture) {
 		_, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "run", State: provdb.Running, Started: started})
 		f.wantError(provdb.ErrRunExists, err)
 		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs")
 		id := f.createRun("it's a \"run\" \\ 😀")
 		f.want([][]any{{"it's a \"run\" \\ 😀"}}, "SELECT name FROM runs WHERE run = $1", int64(id))
 	}},
-	{"what is not there is not found", func(f *fixture) {
+	{"missing runs are not found", func(f *fixture) {
 		none := f.run + 1000
 		f.wantError(provdb.ErrNotFound, f.store.UpdateRun(f.Context(),
 			provdb.Run{ID: none, Name: "none", State: provdb.Failed, Started: started}))
@@ -60,12 +60,12 @@ var runTests = []test{
 		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs")
 		f.want([][]any{{int64(0)}}, "SELECT count(*) FROM functions")
 	}},
-	{"a run begins, goes on and ends", lifeCycle},
-	{"what is still provisional when a run ends is withdrawn, and says so", leftOver},
-	{"sums are made when a run ends, and hold no longer when more is stored", sums},
+	{"a run begins, is updated and ends", lifeCycle},
+	{"withdrawing an anomaly changes its explanation", withdraws},
+	{"sums exist from the end of a run until the next write", sums},
 }
 
-// sums compares those that were made with those of all records.
+// sums compares stored sums with those of all records.
 func sums(f *fixture) {
 	const columns = "pid, fn, path, rid, kind, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us"
 	read := func(from string) [][]any {
@@ -74,20 +74,20 @@ func sums(f *fixture) {
 	none := func(when string) {
 		f.Helper()
 		if n := len(read("rollups")); n != 0 {
-			f.Errorf("%d sums %s", n, when)
+			f.Errorf("got %d sums %s", n, when)
 		}
 	}
 	run := provdb.Run{ID: f.run, Name: "run", State: provdb.Running, Started: started}
 	f.write(&provdb.Batch{Anomalies: Records(3000, 1)})
 	f.update(run)
-	none("of a run that goes on")
+	none("of a running run")
 	for _, state := range []provdb.State{provdb.Finished, provdb.Failed} {
 		run.State = state
 		f.update(run)
-		f.update(run) // twice is once
+		f.update(run) // a second time
 		made := read("rollups")
 		if live := read("live_rollups"); len(live) == 0 || !reflect.DeepEqual(made, live) {
-			f.Errorf("%s: %d sums were made, %d are right", state, len(made), len(live))
+			f.Errorf("%s: got %d sums, want %d", state, len(made), len(live))
 		}
 	}
 	n, lost := make(map[string]int64), make(map[string]int64)
@@ -104,15 +104,15 @@ func sums(f *fixture) {
 	f.want(want, "SELECT kind, sum(anomalies)::BIGINT, sum(lost_us)::BIGINT FROM rollups WHERE run = $1 GROUP BY kind ORDER BY kind",
 		int64(f.run))
 	f.write(&provdb.Batch{Anomalies: Records(1, 2)})
-	none("after more was stored")
+	none("after another write")
 }
 
-func leftOver(f *fixture) {
+func withdraws(f *fixture) {
 	all := Records(4, 1)
 	for i, r := range all {
 		r.Status = provenance.Provisional
 		r.Why = "took 5 ms; " + r.Status.Words()
-		if i == 3 { // as an older program made it
+		if i == 3 { // as in older records
 			r.Kind, r.Why = "", ""
 		}
 	}
@@ -152,7 +152,7 @@ func lifeCycle(f *fixture) {
 	run.State, run.Info, run.Finished = provdb.Failed, nil, time.Time{}
 	f.update(run)
 	f.want([][]any{{"run", "failed", started, nil, nil}}, sql, int64(f.run))
-	f.write(full(3, 1)) // also after its end
+	f.write(full(3, 1)) // after the end of the run
 	f.wantBatch(f.run, full(3, 1))
 	id, err := f.store.CreateRun(f.Context(), provdb.Run{
 		Name: "imported", State: provdb.Finished, Started: started, Finished: finished,

@@ -12,7 +12,7 @@ var sharingTests = []test{
 		used := make(map[int]bool)
 		for i, r := range all {
 			used[r.FID] = true
-			r.AlgoParams = append(json.RawMessage(" \n"), r.AlgoParams...) // the same model, whatever its spaces
+			r.AlgoParams = append(json.RawMessage(" \n"), r.AlgoParams...) // the same model with other spaces
 			if i%2 == 0 {
 				r.AlgoParams = r.AlgoParams[2:]
 			}
@@ -36,8 +36,8 @@ var sharingTests = []test{
 		f.write(records(all...))
 		f.want([][]any{{int64(2)}}, "SELECT count(*) FROM samples WHERE run = $1", int64(f.run))
 	}},
-	{"several writers at once store everything", severalWriters},
-	{"several writers of the same store it once", func(f *fixture) {
+	{"concurrent writers store all records", severalWriters},
+	{"concurrent writers of the same batch store it once", func(f *fixture) {
 		var writers sync.WaitGroup
 		for range 8 {
 			writers.Go(func() {

@@ -32,7 +32,7 @@ func TestPostgreSQL(t *testing.T) {
 // opener opens an empty store.
 type opener func(t *testing.T) (provdb.Store, error)
 
-// testStore runs all tests, each with a store of its own.
+// testStore runs all tests, each with a new store.
 func testStore(t *testing.T, open opener) {
 	for _, part := range []struct {
 		name  string
@@ -45,13 +45,13 @@ func testStore(t *testing.T, open opener) {
 		{"views", viewTests},
 		{"findings", findingTests},
 		{"call paths", pathTests},
-		{"questions", queryTests},
+		{"queries", queryTests},
 		{"closing", closeTests},
 		{"buffer", bufferTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, test := range part.tests {
-				t.Run(test.sentence, func(t *testing.T) {
+				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					test.run(start(t, open))
 				})
@@ -60,10 +60,9 @@ func testStore(t *testing.T, open opener) {
 	}
 }
 
-// test is one of the suite; its name is a sentence.
 type test struct {
-	sentence string
-	run      func(f *fixture)
+	name string
+	run  func(f *fixture)
 }
 
 // fixture is an open store with one run.
@@ -82,7 +81,7 @@ func start(t *testing.T, open opener) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{T: t, store: store}
-	t.Cleanup(func() { _ = f.store.Close() }) // again, after the tests of closing
+	t.Cleanup(func() { _ = f.store.Close() }) // also after tests that close it
 	f.run = f.createRun("run")
 	return f
 }
@@ -108,7 +107,7 @@ func (f *fixture) writeTo(run provdb.RunID, batch *provdb.Batch) {
 	}
 }
 
-// query returns all rows of an answer.
+// query returns all rows of a query.
 func (f *fixture) query(sql string, args ...any) [][]any {
 	f.Helper()
 	rows, err := f.store.Query(f.Context(), sql, args...)
@@ -122,7 +121,7 @@ func (f *fixture) query(sql string, args ...any) [][]any {
 	return all
 }
 
-// want compares all rows of an answer.
+// want compares all rows of a query.
 func (f *fixture) want(want [][]any, sql string, args ...any) {
 	f.Helper()
 	got := f.query(sql, args...)
@@ -136,13 +135,13 @@ func (f *fixture) want(want [][]any, sql string, args ...any) {
 	}
 }
 
-// tables are all that hold what belongs to runs.
+// tables are the tables with rows of runs.
 var tables = []string{
 	"runs", "functions", "paths", "models", "final_models", "samples", "executions", "metadata", "profiles", "counter_stats",
 	"path_profiles", "issues", "links",
 }
 
-// counts are the rows of a run in each table.
+// counts returns the number of rows of a run in each table.
 func (f *fixture) counts(run provdb.RunID) map[string]int64 {
 	f.Helper()
 	selects := make([]string, len(tables))
@@ -156,7 +155,7 @@ func (f *fixture) counts(run provdb.RunID) map[string]int64 {
 	return counts
 }
 
-// full is a batch with something of everything, of n anomalies.
+// full returns a batch of n anomalies with all other kinds of documents.
 func full(n int, seed uint64) *provdb.Batch {
 	records := Records(n+n/4, seed)
 	b := &provdb.Batch{
@@ -173,7 +172,7 @@ func full(n int, seed uint64) *provdb.Batch {
 	return b
 }
 
-// documents are those of a batch, by collection.
+// documents returns the documents of a batch by collection.
 func documents(b *provdb.Batch) map[string][]any {
 	docs := make(map[string][]any)
 	add := func(collection string, doc any) { docs[collection] = append(docs[collection], doc) }
@@ -200,7 +199,7 @@ func documents(b *provdb.Batch) map[string][]any {
 	return docs
 }
 
-// wantBatch reports whether all of the batch, and nothing else, comes back.
+// wantBatch fails unless a run has exactly the documents of the batch.
 func (f *fixture) wantBatch(run provdb.RunID, b *provdb.Batch) {
 	f.Helper()
 	docs := documents(b)

@@ -14,14 +14,14 @@ import (
 )
 
 var viewTests = []test{
-	{"executions are rows with the values of their documents", func(f *fixture) {
+	{"executions have the values of documents", func(f *fixture) {
 		b := viewed(f)
 		columns := `rid, tid, fid, func, hostname, entry, "exit", runtime_exclusive, runtime_total, lost_time, outlier_score,
 			outlier_severity, status, io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why`
 		f.wantRows("anomalies", columns, "rid", b.Anomalies, executionRow)
 		f.wantRows("normalexecs", columns, "rid", b.Typical, executionRow)
 	}},
-	{"frames are the call stack, from the execution outwards", func(f *fixture) {
+	{"frames run from the execution to the outermost call", func(f *fixture) {
 		b := viewed(f)
 		columns := `rid, tid, depth, fid, func, frame_event_id, entry, "exit", is_anomaly`
 		row := func(r *provenance.Record) (rows [][]any) {
@@ -36,7 +36,7 @@ var viewTests = []test{
 		f.wantRows("frames", columns, "depth", append(b.Anomalies, b.Typical...), row)
 		f.want([][]any{{int64(len(b.Typical) * stackDepth)}}, "SELECT count(*) FROM frames WHERE NOT anomalous")
 	}},
-	{"window calls are those around the execution, in order", func(f *fixture) {
+	{"window_calls are sorted", func(f *fixture) {
 		b := viewed(f)
 		columns := `"position", fid, func, call_event_id, parent_event_id, entry, "exit", is_anomaly`
 		f.wantRows("window_calls", columns, `"position"`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
@@ -46,30 +46,30 @@ var viewTests = []test{
 			return rows
 		})
 	}},
-	{"messages are those of the window", func(f *fixture) {
+	{"messages have the values of documents", func(f *fixture) {
 		b := viewed(f)
 		columns := `"position", type, src, tar, bytes, tag, "timestamp", execdata_key`
 		f.wantRows("messages", columns, `"position"`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
 			for i, c := range r.EventWindow.Comms {
 				rows = append(rows, []any{
-					int64(i + 1), c.Type, int64(c.Source), int64(c.Target), whole(c.Bytes), int64(c.Tag), int64(c.Timestamp),
+					int64(i + 1), c.Type, int64(c.Source), int64(c.Target), integer(c.Bytes), int64(c.Tag), int64(c.Timestamp),
 					c.Exec,
 				})
 			}
 			return rows
 		})
 	}},
-	{"counter events are those of the execution", func(f *fixture) {
+	{"counter_events have the values of documents", func(f *fixture) {
 		b := viewed(f)
 		columns := `"position", counter_idx, counter_name, counter_value, ts`
 		f.wantRows("counter_events", columns, `"position"`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
 			for i, c := range r.CounterEvents {
-				rows = append(rows, []any{int64(i + 1), int64(c.Index), c.Name, whole(c.Value), int64(c.Timestamp)})
+				rows = append(rows, []any{int64(i + 1), int64(c.Index), c.Name, integer(c.Value), int64(c.Timestamp)})
 			}
 			return rows
 		})
 	}},
-	{"node states are a row for each value", func(f *fixture) {
+	{"node_states have a row for each value", func(f *fixture) {
 		b := viewed(f)
 		f.wantRows("node_states", `"timestamp", field, "value"`, `"value" DESC`, append(b.Anomalies, b.Typical...),
 			func(r *provenance.Record) (rows [][]any) {
@@ -79,12 +79,12 @@ var viewTests = []test{
 				data := slices.Clone(r.NodeState.Data)
 				slices.SortFunc(data, func(a, b provenance.StateEntry) int { return cmp.Compare(b.Value, a.Value) })
 				for _, e := range data {
-					rows = append(rows, []any{int64(r.NodeState.Timestamp), e.Field, whole(e.Value)})
+					rows = append(rows, []any{int64(r.NodeState.Timestamp), e.Field, integer(e.Value)})
 				}
 				return rows
 			})
 	}},
-	{"call paths are the names of a stack, from the outermost", func(f *fixture) {
+	{"call_paths have the names from the outermost", func(f *fixture) {
 		b := viewed(f)
 		paths := "(SELECT a.run, a.pid, a.event_id, p.call_path, p.depth FROM anomalies a JOIN call_paths p ON p.run = a.run AND p.pid = " +
 			"a.pid AND p.path = a.path) AS x"
@@ -96,7 +96,7 @@ var viewTests = []test{
 			return [][]any{{strings.Join(names, " > "), int64(len(names))}}
 		})
 	}},
-	{"func_stats are rows with the values of their documents", funcStatsView},
+	{"func_stats have the values of documents", funcStatsView},
 	{"ad_model has the model of each function", func(f *fixture) {
 		for _, m := range viewed(f).Models {
 			row := f.query("SELECT model FROM ad_model WHERE run = $1 AND pid = $2 AND fid = $3 AND func_name = $4", int64(f.run), int64(m.PID),
@@ -115,7 +115,7 @@ var viewTests = []test{
 			}
 		}
 	}},
-	{"counter_stats and metadata are rows", func(f *fixture) {
+	{"counter_stats and metadata have the values of documents", func(f *fixture) {
 		b := viewed(f)
 		for _, c := range b.Counters {
 			f.want([][]any{toAny(values(c.Stats))}, `SELECT accumulate, "count", kurtosis, maximum, mean, minimum, skewness, stddev
@@ -131,7 +131,7 @@ var viewTests = []test{
 	}},
 }
 
-// viewed stores a batch, with some odd records that columns can hold.
+// viewed stores a batch with some unusual records that columns can represent.
 func viewed(f *fixture) *provdb.Batch {
 	f.Helper()
 	b := full(8, 1)
@@ -142,10 +142,10 @@ func viewed(f *fixture) *provdb.Batch {
 		"neither kind nor why": true, "the largest ids": true,
 		"a function with the number of another": true, "a function with the name of another": true, "the event id an event": true,
 	}
-	for _, o := range odds(provenance.Text) {
+	for _, o := range unusualRecords(provenance.Text) {
 		if plain[o.what] || strings.HasPrefix(o.what, "the name ") {
 			r := o.record
-			if o.what == "the event id an event" { // its own id alone
+			if o.what == "the event id an event" { // only its own id
 				r.CallStack[0].EventID, r.EventWindow.Execs[10].EventID = "3:0:1", "3:0:1"
 				rankOf(r, 3)
 			}
@@ -159,7 +159,7 @@ func viewed(f *fixture) *provdb.Batch {
 	return b
 }
 
-// rankOf makes all of a record that rank's.
+// rankOf sets the rank of all parts of a record.
 func rankOf(r *provenance.Record, rank int32) {
 	change := func(s *string) {
 		if at := strings.IndexByte(*s, ':'); at > 0 {
@@ -188,8 +188,8 @@ func rankOf(r *provenance.Record, rank int32) {
 	}
 }
 
-// whole is a whole number as an answer has it.
-func whole(n uint64) any {
+// integer returns an integer as queries return it.
+func integer(n uint64) any {
 	if n > math.MaxInt64 {
 		return json.Number(fmt.Sprint(n))
 	}
@@ -216,7 +216,7 @@ func (f *fixture) wantRows(view, columns, order string, all []*provenance.Record
 		total -= len(want)
 	}
 	if total != 0 {
-		f.Errorf("%s has %d rows more than it should", view, total)
+		f.Errorf("%s has %d unexpected rows", view, total)
 	}
 }
 

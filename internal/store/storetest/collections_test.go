@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// summary is one whose numbers all differ, and tell which it is.
+// summary returns statistics with different numbers for each n.
 func summary(n float64) stats.Summary {
 	return stats.Summary{
 		Accumulate: n + 1e15, Count: 1000 + n, Kurtosis: -1.2 * n, Maximum: 1e9 / (3 + n),
@@ -19,8 +19,8 @@ func summary(n float64) stats.Summary {
 	}
 }
 
-// funcStats are those of two programs; functions without anomalies are among
-// them, numbers that are used twice, and names.
+// funcStats returns functions of two programs, some of them without anomalies and with
+// duplicate numbers.
 func funcStats() (all []provenance.FuncStats) {
 	for i := range 12 {
 		f := provenance.FuncStats{
@@ -45,7 +45,7 @@ func counterStats() (all []provenance.CounterStats) {
 	return all
 }
 
-// adModels are final models: of functions with records, without, and none.
+// adModels returns final models of functions with and without records, some of them null.
 func adModels() (all []provenance.ADModel) {
 	for i, f := range functions()[:20] {
 		m := provenance.ADModel{FID: f.fid, Name: f.name, Model: f.model}

@@ -10,22 +10,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// odd is a record unlike others.
-type odd struct {
+// unusual is an unusual record.
+type unusual struct {
 	what   string
 	record *provenance.Record
 }
 
-// odds are records that a store must give back like any other. name is applied
-// to all names: what is stored and what comes back are made with different ones.
-func odds(name func(string) string) []odd {
-	var all []odd
+// unusualRecords returns records that a store must return like any other. name converts all
+// names, so that stored and expected records can have different ones.
+func unusualRecords(name func(string) string) []unusual {
+	var all []unusual
 	fresh := Records(200, 99)
 	add := func(what string, change func(r *provenance.Record)) {
 		r := fresh[0]
 		fresh = fresh[1:]
 		change(r)
-		all = append(all, odd{what, r})
+		all = append(all, unusual{what, r})
 	}
 	addGPUs(add)
 	addCalls(add)
@@ -133,10 +133,10 @@ func addIDs(add adder) {
 		})
 	}
 	add("the event id of another rank", func(r *provenance.Record) { r.EventID = id(r.RID+1, 5, 6) })
-	add("an odd id in the stack", func(r *provenance.Record) { r.CallStack[2].EventID = "a frame" })
-	add("an odd id in the window", func(r *provenance.Record) { r.EventWindow.Execs[2].EventID = "a call" })
-	add("an odd parent in the window", func(r *provenance.Record) { r.EventWindow.Execs[3].ParentID = "a parent" })
-	add("an odd id of a message", func(r *provenance.Record) { r.EventWindow.Comms[0].Exec = "" })
+	add("an unusual id in the stack", func(r *provenance.Record) { r.CallStack[2].EventID = "a frame" })
+	add("an unusual id in the window", func(r *provenance.Record) { r.EventWindow.Execs[2].EventID = "a call" })
+	add("an unusual parent in the window", func(r *provenance.Record) { r.EventWindow.Execs[3].ParentID = "a parent" })
+	add("an unusual id of a message", func(r *provenance.Record) { r.EventWindow.Comms[0].Exec = "" })
 	add("the largest ids", func(r *provenance.Record) { r.EventID = id(r.RID, math.MaxInt32, math.MaxUint32) })
 	add("a rank below zero", func(r *provenance.Record) { r.RID, r.EventID = -1, id(-1, 2, 3) })
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// endless is a question that takes hours, in every dialect.
+// endless is a query that takes hours in every dialect.
 const endless = `SELECT sum((a.n * b.n * c.n) % 7) FROM generate_series(1, 100000) AS a(n),
 	generate_series(1, 100000) AS b(n), generate_series(1, 1000) AS c(n)`
 
-// soon is how long the end of a question may take.
-const soon = 20 * time.Second
+// queryTimeout is the longest time for the end of a query.
+const queryTimeout = 20 * time.Second
 
 var queryTests = []test{
-	{"parameters are bound, never spliced", func(f *fixture) {
+	{"arguments are bound, not inserted", func(f *fixture) {
 		for _, text := range []string{`it's`, `" OR 1=1; --`, `\'; DROP TABLE runs; --`, "$1", "%s", "", "😀\n\t"} {
 			f.want([][]any{{text}}, "SELECT CAST($1 AS VARCHAR) AS x", text)
 			f.want([][]any{{int64(0)}}, "SELECT count(*) FROM runs WHERE name = $1", text)
@@ -31,8 +31,8 @@ var queryTests = []test{
 		f.want([][]any{{nil}}, "SELECT CAST($1 AS VARCHAR)", nil)
 		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs WHERE name = $1", "run")
 	}},
-	{"columns have the types of the contract", columnTypes},
-	{"JSON arrives as it is", func(f *fixture) {
+	{"columns have contract types", columnTypes},
+	{"JSON is unchanged", func(f *fixture) {
 		r := Records(1, 1)[0]
 		r.CounterEvents[0].Value = math.MaxUint64
 		r.AlgoParams = json.RawMessage(`{"large": 123456789012345678901234567890, "exact": 0.1000000000000000055511151231257827}`)
@@ -46,9 +46,9 @@ var queryTests = []test{
 			f.Errorf("got %s, want %s", params, r.AlgoParams)
 		}
 	}},
-	{"rows come in the order that was asked for", func(f *fixture) {
+	{"rows have the order of the query", func(f *fixture) {
 		all := Records(200, 1)
-		for i, r := range all { // little to read
+		for i, r := range all { // small records
 			r.CallStack, r.EventWindow.Execs, r.EventWindow.Comms, r.AlgoParams = r.CallStack[:1], r.EventWindow.Execs[:0],
 				r.EventWindow.Comms[:0], nil
 			r.RID, r.IOStep, r.EventID = 0, 0, id(0, 0, uint32((i*7919)%1000))
@@ -64,21 +64,21 @@ var queryTests = []test{
 			}
 		}
 	}},
-	{"semicolons and comments may end a question", func(f *fixture) {
+	{"semicolons and comments may end a query", func(f *fixture) {
 		for _, end := range []string{";", "; ", " -- done", ";\n-- done; really", "; /* done */", ";\n\n"} {
 			f.want([][]any{{"run"}}, "SELECT name FROM runs"+end)
 			f.want([][]any{{nil, "a;--b"}}, "SELECT info, 'a;--b' AS text FROM runs"+end)
 		}
 		f.want([][]any{{int64(3)}}, "-- first\nWITH t AS (SELECT 3 AS x) /* then */ SELECT x FROM t")
 	}},
-	{"a break in the middle frees the connection", func(f *fixture) {
+	{"a break frees the connection", func(f *fixture) {
 		f.write(full(20, 1))
-		ctx, cancel := context.WithTimeout(f.Context(), soon)
+		ctx, cancel := context.WithTimeout(f.Context(), queryTimeout)
 		defer cancel()
 		for i := range 100 {
 			rows, err := f.store.Query(ctx, "SELECT event_id FROM anomalies WHERE run = $1", int64(f.run))
 			if err != nil {
-				f.Fatalf("question %d: %v", i, err)
+				f.Fatalf("query %d: %v", i, err)
 			}
 			for _, err := range rows.All {
 				if err != nil {
@@ -86,25 +86,25 @@ var queryTests = []test{
 				}
 				break
 			}
-			if err := rows.Close(); err != nil { // again
+			if err := rows.Close(); err != nil { // a second time
 				f.Fatal(err)
 			}
 		}
 	}},
-	{"an answer that is closed unread frees the connection", func(f *fixture) {
-		ctx, cancel := context.WithTimeout(f.Context(), soon)
+	{"closing unread rows frees the connection", func(f *fixture) {
+		ctx, cancel := context.WithTimeout(f.Context(), queryTimeout)
 		defer cancel()
 		for i := range 100 {
 			rows, err := f.store.Query(ctx, "SELECT * FROM runs")
 			if err != nil {
-				f.Fatalf("question %d: %v", i, err)
+				f.Fatalf("query %d: %v", i, err)
 			}
 			if err := errors.Join(rows.Close(), rows.Close()); err != nil {
 				f.Fatal(err)
 			}
 		}
 	}},
-	{"what is written while an answer is read is not in it", func(f *fixture) {
+	{"rows are a snapshot", func(f *fixture) {
 		f.write(full(4, 1))
 		rows, err := f.store.Query(f.Context(), "SELECT event_id FROM anomalies WHERE run = $1", int64(f.run))
 		if err != nil {
@@ -116,13 +116,13 @@ var queryTests = []test{
 		}
 		f.want([][]any{{int64(12)}}, "SELECT count(*) FROM anomalies")
 	}},
-	{"statements that write are refused", refusesToWrite},
-	{"a question ends with its context", endsWithContext},
-	{"mistakes are told in the words of the database", func(f *fixture) {
+	{"rejects statements that write", rejectsWrites},
+	{"queries end with their context", endsWithContext},
+	{"errors have the words of the database", func(f *fixture) {
 		for sql, word := range map[string]string{
 			"SELECT no_such_column FROM runs": "no_such_column", "SELECT * FROM no_such_table": "no_such_table", "SELEC 1": "SELEC",
 			"SELECT no_such_function(1)": "no_such_function", "SELECT 1 FROM": "", "": "", ";": "", "-- nothing": "",
-			"SELECT $1":                      "", // without its value
+			"SELECT $1":                      "", // without an argument
 			"SELECT CAST('word' AS INTEGER)": "word", "SELECT corrupt FROM runs": "corrupt",
 		} {
 			err := f.failure(sql)
@@ -134,7 +134,7 @@ var queryTests = []test{
 	}},
 }
 
-// failure asks, reads the answer, and returns the first error.
+// failure runs a query, reads its rows and returns the first error.
 func (f *fixture) failure(sql string, args ...any) error {
 	rows, err := f.store.Query(f.Context(), sql, args...)
 	if err != nil {
@@ -176,7 +176,7 @@ func columnTypes(f *fixture) {
 		started, nil, nil)
 	list := json.RawMessage(strings.ReplaceAll(string(f.query("SELECT fns FROM paths")[0][0].(json.RawMessage)), " ", ""))
 	if numbers, ok := decode(f, list).([]any); !ok || len(numbers) != stackDepth {
-		f.Errorf("a list of numbers is %s", list)
+		f.Errorf("got list %s", list)
 	}
 	check("SELECT fns AS x, fns AS x FROM paths", []provdb.Column{{Name: "x", Type: provdb.JSON}, {Name: "x", Type: provdb.JSON}}, list, list)
 	check("SELECT CAST(NULL AS BOOLEAN) AS b, CAST(NULL AS BIGINT) AS i, CAST(NULL AS DOUBLE PRECISION) AS f, CAST(NULL AS VARCHAR) AS "+
@@ -200,7 +200,7 @@ func columnTypes(f *fixture) {
 		int64(7), 0.5, time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC))
 }
 
-func refusesToWrite(f *fixture) {
+func rejectsWrites(f *fixture) {
 	b := full(4, 1)
 	f.write(b)
 	for _, sql := range []string{
@@ -214,19 +214,19 @@ func refusesToWrite(f *fixture) {
 	} {
 		f.wantError(provdb.ErrReadOnly, f.failure(sql))
 	}
-	for _, sql := range []string{ // refused, or not known
+	for _, sql := range []string{ // rejected or unknown
 		"WITH d AS (DELETE FROM runs RETURNING *) SELECT * FROM d", "SELECT * INTO new FROM runs", "EXECUTE p",
 		"MERGE INTO runs USING runs AS r ON true WHEN MATCHED THEN DELETE",
 		"SELECT 1) LIMIT 0; DELETE FROM runs; SELECT * FROM (SELECT 1", "SELECT nextval('runs_run_seq')", "VACUUM", "LOAD 'x'", "ATTACH 'x'",
 		"CALL p()", "PRAGMA x",
 	} {
 		if err := f.failure(sql); err == nil {
-			f.Errorf("%s was not refused", sql)
+			f.Errorf("%s was not rejected", sql)
 		}
 	}
 	f.wantBatch(f.run, b)
 	f.want([][]any{{"run"}}, "SELECT name FROM runs")
-	f.write(full(4, 2)) // all is as before
+	f.write(full(4, 2)) // the store still works
 }
 
 func endsWithContext(f *fixture) {
@@ -246,7 +246,7 @@ func endsWithContext(f *fixture) {
 			_, err = rows.Collect()
 		}
 		f.wantError(c.want, err)
-		if took := time.Since(began); took > soon {
+		if took := time.Since(began); took > queryTimeout {
 			f.Errorf("it took %v", took)
 		}
 	}
