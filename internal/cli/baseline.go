@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/base/text"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func newBaselineCmd(env *Env) *cobra.Command {
@@ -35,7 +35,7 @@ which may be deleted. An existing file is replaced.` + runHelp,
 				if err := r.Encode(&b); err != nil {
 					return err
 				}
-				if err := rundir.Replace(given[1], b.Bytes(), 0o644); err != nil {
+				if err := atomicfile.Write(given[1], b.Bytes(), 0o644); err != nil {
 					return err
 				}
 				fmt.Fprintf(env.Stdout, "%s: baseline of run %q, %s, %s\n", given[1], r.Name, text.Count(len(r.Functions), "function"),

@@ -7,10 +7,10 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -26,7 +26,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Save replaces a file by a snapshot atomically, and lets analyzers know that its
 // content is durable. It must not be called concurrently.
 func (s *State) Save(path string) (size int, err error) {
-	return s.saveWith(func(content []byte) error { return writeDurably(path, content) })
+	return s.saveWith(func(content []byte) error { return atomicfile.Write(path, content, 0o600) })
 }
 
 func (s *State) saveWith(write func(content []byte) error) (size int, err error) {
@@ -80,32 +80,4 @@ func (s *State) load(b []byte) error {
 		return err
 	}
 	return s.restore(m)
-}
-
-func writeDurably(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // renamed unless something failed
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes the entries of a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

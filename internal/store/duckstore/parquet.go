@@ -67,24 +67,20 @@ func fill(ctx context.Context, conn *sql.Conn, rows *provdb.Rows) error {
 	if _, err := conn.ExecContext(ctx, "CREATE TABLE answer ("+strings.Join(columns, ", ")+")"); err != nil {
 		return err
 	}
-	return conn.Raw(func(raw any) error {
-		a, err := duckdb.NewAppender(raw.(driver.Conn), "", "", "answer")
-		if err != nil {
-			return err
-		}
+	return appendTo(ctx, conn, "", "answer", func(add adder) error {
 		values := make([]driver.Value, len(rows.Columns))
 		for row, err := range rows.All {
-			if err == nil {
-				for i, v := range row {
-					values[i] = parquetValue(v)
-				}
-				err = a.AppendRow(values...)
-			}
 			if err != nil {
-				return errors.Join(err, a.Clear(), a.Close())
+				return err
+			}
+			for i, v := range row {
+				values[i] = parquetValue(v)
+			}
+			if err := add(values...); err != nil {
+				return err
 			}
 		}
-		return a.Close()
+		return nil
 	})
 }
 

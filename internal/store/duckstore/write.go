@@ -57,7 +57,8 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 	if err := w.replaceRecords(b); err != nil {
 		return err
 	}
-	if err := w.append("executions", func(add adder) error { return addRecords(enc, b, add) }); err != nil {
+	err := appendTo(w.ctx, w.conn, "prov", "executions", func(add adder) error { return addRecords(enc, b, add) })
+	if err != nil {
 		return err
 	}
 	for _, t := range enc.cat.Tables(w.run, b) {
@@ -81,17 +82,17 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 // adder appends a row.
 type adder func(values ...driver.Value) error
 
-// append appends rows to a table.
-func (w *writer) append(table string, rows func(add adder) error) error {
-	return w.conn.Raw(func(raw any) error {
-		a, err := duckdb.NewAppender(raw.(driver.Conn), "prov", "main", table)
+// appendTo appends rows to a table of a database, "" for the default one.
+func appendTo(ctx context.Context, conn *sql.Conn, database, table string, rows func(add adder) error) error {
+	return conn.Raw(func(raw any) error {
+		a, err := duckdb.NewAppender(raw.(driver.Conn), database, "", table)
 		if err != nil {
 			return err
 		}
 		if err := rows(a.AppendRow); err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", table, err), a.Clear(), a.Close())
 		}
-		return a.CloseWithCancel(w.ctx)
+		return a.CloseWithCancel(ctx)
 	})
 }
 
@@ -99,7 +100,7 @@ func (w *writer) appendTable(t *catalog.Table) error {
 	if t.Len == 0 {
 		return nil
 	}
-	return w.append(t.Name, func(add adder) error {
+	return appendTo(w.ctx, w.conn, "prov", t.Name, func(add adder) error {
 		var values []driver.Value
 		for i := range t.Len {
 			values = values[:0]

@@ -20,9 +20,9 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"syscall"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -64,25 +64,12 @@ func newAnnouncement(address string) (announcement, error) {
 }
 
 // write writes the announcement atomically, readable by this user alone.
-func (a announcement) write(path string) (err error) {
+func (a announcement) write(path string) error {
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(path, append(text, '\n'), 0o600)
 }
 
 // remove deletes the announcement unless another owner has replaced it.

@@ -19,6 +19,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -196,7 +197,7 @@ func (l *Labels) write(all map[string]map[string]api.Label) error {
 	if b.Len() > maxLabelsFile {
 		return fmt.Errorf("labels too large (limit %d bytes; remove some first)", maxLabelsFile)
 	}
-	if err := Replace(l.path, b.Bytes(), 0o644); err != nil {
+	if err := atomicfile.Write(l.path, b.Bytes(), 0o644); err != nil {
 		return err
 	}
 	l.read = nil // read it again: another process may have written since

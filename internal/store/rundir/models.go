@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
 // SaveModels replaces the file at path by models.
 func SaveModels(path string, m *analyzer.Models) error {
-	return Replace(path, m.AppendBinary(nil), 0o644)
+	return atomicfile.Write(path, m.AppendBinary(nil), 0o644)
 }
 
 // LoadModels reads models from a file.

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -210,7 +211,7 @@ func (d *Dir) WriteInfo(info *provdb.Info) error {
 	if err != nil {
 		return err
 	}
-	return Replace(filepath.Join(d.path, infoFile), append(b, '\n'), 0o644)
+	return atomicfile.Write(filepath.Join(d.path, infoFile), append(b, '\n'), 0o644)
 }
 
 // WriteGlobal writes the collections over all ranks.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 )
 
 // secretFile holds the token of the page of a run without services.
@@ -29,7 +31,7 @@ func Secret(path string) (token string, err error) {
 		return token, err // of another user
 	}
 	own := name + "." + token[:8]
-	if err := Replace(own, []byte(token+"\n"), 0o600); err != nil {
+	if err := atomicfile.Write(own, []byte(token+"\n"), 0o600); err != nil {
 		return token, err
 	}
 	defer os.Remove(own) //nolint:errcheck // name stays

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 )
 
 // Services describes how to reach the services of a run. The file has secrets, so only its
@@ -39,9 +41,9 @@ func WriteServices(path string, s *Services) error {
 		return err
 	}
 	if s.Analyzer != "" {
-		err = Replace(AnalyzerToken(path), []byte(s.Analyzer+"\n"), 0o600)
+		err = atomicfile.Write(AnalyzerToken(path), []byte(s.Analyzer+"\n"), 0o600)
 	}
-	return errors.Join(err, Replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
+	return errors.Join(err, atomicfile.Write(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
 }
 
 // AnalyzerToken returns the file with the token of analyzers in the run directory at path.
