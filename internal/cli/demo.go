@@ -16,28 +16,41 @@ import (
 
 // demoFlags are the flags of `demo`.
 type demoFlags struct {
-	duration time.Duration
+	demo.Config
 	ranks    int
 	scenario string
 	keep     bool
-	out      string
-	web      string
-	stay     bool
 }
 
 func (f *demoFlags) check() error {
 	const shortest = 3 * time.Second
 	var errs []error
-	if f.duration < shortest {
-		errs = append(errs, fmt.Errorf("--duration %v is too short (want at least %v)", f.duration, shortest))
+	if f.Duration < shortest {
+		errs = append(errs, fmt.Errorf("--duration %v is too short (want at least %v)", f.Duration, shortest))
 	}
 	if f.ranks < 0 {
 		errs = append(errs, fmt.Errorf("--ranks %d is negative", f.ranks))
 	}
-	if _, _, err := net.SplitHostPort(f.web); err != nil {
-		errs = append(errs, fmt.Errorf("--http %q is not of the form host:port", f.web))
+	if _, _, err := net.SplitHostPort(f.Web); err != nil {
+		errs = append(errs, fmt.Errorf("--http %q is not of the form host:port", f.Web))
 	}
 	return errors.Join(errs...)
+}
+
+// load loads the scenario with the given size.
+func (f *demoFlags) load() (err error) {
+	if f.Scenario, _, err = scenario.Load(f.scenario); err != nil {
+		return err
+	}
+	if f.ranks > 0 {
+		if err := f.Scenario.Resize(f.ranks); err != nil {
+			return usagef("--ranks %d: %w", f.ranks, err)
+		}
+	}
+	if err := simulate.Stretch(f.Scenario, f.Duration); err != nil {
+		return usagef("--duration %v: %w", f.Duration, err)
+	}
+	return nil
 }
 
 func newDemoCmd(env *Env) *cobra.Command {
@@ -67,45 +80,26 @@ given. Ctrl-C ends the demo and all its processes at any time.`,
 			if err := flags.check(); err != nil {
 				return usageError{err}
 			}
-			if flags.keep && flags.out == "" {
-				flags.out = "chimbuko-demo"
+			if flags.keep && flags.Out == "" {
+				flags.Out = "chimbuko-demo"
 			}
 			if !cmd.Flags().Changed("stay") {
-				flags.stay = env.isInteractive()
+				flags.Stay = env.isInteractive()
 			}
-			cfg, err := flags.config(env)
-			if err != nil {
+			if err := flags.load(); err != nil {
 				return err
 			}
-			return demo.Run(cmd.Context(), cfg)
+			flags.Supervise, flags.Sleep, flags.Summarize = superviseConfig(env, "", false), sleep, output.Summary
+			return demo.Run(cmd.Context(), flags.Config)
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&flags.duration, "duration", time.Minute, "run time of the simulated program")
+	f.DurationVar(&flags.Duration, "duration", time.Minute, "run time of the simulated program")
 	f.IntVar(&flags.ranks, "ranks", 0, "ranks of the simulated program; 0 is the number in the scenario, 16 for demo")
 	f.StringVar(&flags.scenario, "scenario", "demo", "built-in scenario (see chimbuko simulate --list) or TOML file")
 	f.BoolVar(&flags.keep, "keep", false, "keep the run, its traces and logs in the directory chimbuko-demo")
-	f.StringVarP(&flags.out, "out", "o", "", "keep them in this directory; replaces an earlier demo there")
-	f.StringVar(&flags.web, "http", "127.0.0.1:0", "address the page listens on")
-	f.BoolVar(&flags.stay, "stay", false, "keep the page open after the end, until Ctrl-C; default at a terminal")
+	f.StringVarP(&flags.Out, "out", "o", "", "keep them in this directory; replaces an earlier demo there")
+	f.StringVar(&flags.Web, "http", "127.0.0.1:0", "address the page listens on")
+	f.BoolVar(&flags.Stay, "stay", false, "keep the page open after the end, until Ctrl-C; default at a terminal")
 	return cmd
-}
-
-func (f *demoFlags) config(env *Env) (demo.Config, error) {
-	s, _, err := scenario.Load(f.scenario)
-	if err != nil {
-		return demo.Config{}, err
-	}
-	if f.ranks > 0 {
-		if err := s.Resize(f.ranks); err != nil {
-			return demo.Config{}, usagef("--ranks %d: %w", f.ranks, err)
-		}
-	}
-	if err := simulate.Stretch(s, f.duration); err != nil {
-		return demo.Config{}, usagef("--duration %v: %w", f.duration, err)
-	}
-	return demo.Config{
-		Scenario: s, Duration: f.duration, Out: f.out, Web: f.web, Stay: f.stay,
-		Supervise: superviseConfig(env, "", false), Sleep: sleep, Summarize: output.Summary,
-	}, nil
 }

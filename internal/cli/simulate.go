@@ -18,7 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
-// simulateFlags are what can be changed about a scenario, and how it is written.
+// simulateFlags are the flags of `simulate`.
 type simulateFlags struct {
 	scenario, out string
 	list, show    bool
@@ -34,20 +34,19 @@ func newSimulateCmd(env *Env) *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate --scenario NAME|FILE --out DIR",
-		Short: "write the traces of a made-up program with planted trouble, and the truth about it",
-		Long: `Run a made-up parallel program and write what TAU would have traced of it: a BP4
-dataset for each rank, and truth.jsonl, which says of each planted trouble what it
-is, where and when, and of each call that it touched whether it is a cause or a
-victim that had to wait. The datasets can be analyzed like any other, and
-chimbuko eval compares what was found with the truth.
+		Short: "write traces of a simulated program with planted troubles",
+		Long: `Simulate a parallel program and write the traces that TAU would write: a BP4 dataset
+for each rank, and truth.jsonl, which has kind, place and time of each planted trouble,
+and all calls that it affected, as causes or as victims that had to wait. The datasets
+can be analyzed like any other, and chimbuko eval compares the results with the truth.
 
-The program is a scenario: the name of one that is built in (see --list), or a TOML
-file. docs/scenarios.md explains how to write one; --show prints one to begin with.
-The same scenario and seed give the same traces.
+The program is a scenario: the name of a built-in one (see --list), or a TOML file.
+docs/scenarios.md explains how to write one; --show prints one to start with. The same
+scenario and seed give the same traces.
 
-With --live the datasets grow in real time, with the times of now, as if the
-program were running. Ctrl-C leaves them as a killed program does. Without --out they are
-written where TAU_ADIOS2_FILENAME says, so chimbuko run can run it.`,
+With --live the datasets grow in real time, with current times, as if the program were
+running. Ctrl-C leaves them as a killed program does. Without --out they are written
+to the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the command.`,
 		Example: `  chimbuko simulate --list
   chimbuko simulate --scenario slow-rank --out traces && chimbuko analyze traces --out run && chimbuko eval run traces
   chimbuko simulate --scenario slow-rank --show > mine.toml
@@ -60,7 +59,7 @@ written where TAU_ADIOS2_FILENAME says, so chimbuko run can run it.`,
 			case f.list:
 				return listScenarios(env)
 			case f.scenario == "":
-				return usagef("--scenario is missing; --list shows those that are built in")
+				return usagef("--scenario is missing (--list shows the built-in ones)")
 			case changed("steps") && changed("duration"):
 				return usagef("--steps and --duration cannot both be given")
 			case changed("speed") && !f.live:
@@ -77,11 +76,11 @@ written where TAU_ADIOS2_FILENAME says, so chimbuko run can run it.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "random seed instead of the scenario's")
 	fl.IntVar(&f.ranks, "ranks", 0, "number of ranks instead of the scenario's")
 	fl.IntVar(&f.steps, "steps", 0, "number of steps instead of the scenario's; troubles keep their times")
-	fl.DurationVar(&f.duration, "duration", 0, "how long the program runs; the times of troubles move in proportion")
-	fl.BoolVar(&f.live, "live", false, "write in real time, with the times of now")
-	fl.StringVar(&f.speed, "speed", "1", "with --live: how many times faster than real")
-	fl.BoolVar(&f.hostDirs, "host-dirs", false, "put the datasets of each host into a directory of its own")
-	fl.BoolVar(&f.force, "force", false, "write into a directory that is there already")
+	fl.DurationVar(&f.duration, "duration", 0, "run time of the program; the times of troubles scale in proportion")
+	fl.BoolVar(&f.live, "live", false, "write in real time, with current times")
+	fl.StringVar(&f.speed, "speed", "1", "with --live: factor relative to real time")
+	fl.BoolVar(&f.hostDirs, "host-dirs", false, "put the datasets of each host into a separate directory")
+	fl.BoolVar(&f.force, "force", false, "write into a directory that is not empty")
 	return cmd
 }
 
@@ -97,7 +96,7 @@ func listScenarios(env *Env) error {
 	return t.Flush()
 }
 
-// adapt changes the scenario as the flags say.
+// adapt applies the flags to the scenario.
 func (f *simulateFlags) adapt(cmd *cobra.Command, s *scenario.Scenario) error {
 	changed := cmd.Flags().Changed
 	if changed("seed") {

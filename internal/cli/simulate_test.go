@@ -93,7 +93,7 @@ func TestSimulateWritesTracesAndTruth(t *testing.T) {
 	want := regexp.MustCompile(`^2 datasets, 12 steps, [\d,]+ events, [\d,]+ bytes in \S+
 1 troubles?, planted in 1 calls? \(and 0 in a small way\); 1 calls? waited because of (it|them): ` + regexp.QuoteMeta(filepath.Join(dir, "truth.jsonl")) + "\n$")
 	if !want.MatchString(r.stdout) {
-		t.Errorf("it says %q", r.stdout)
+		t.Errorf("the output is %q", r.stdout)
 	}
 	got, _ := info(t, dir)
 	if len(got.Files) != 2 || got.Totals.Steps != 12 || got.Totals.FuncEvents == 0 || got.Totals.CommEvents != 2*2*60 {
@@ -241,7 +241,7 @@ func TestSimulateReportsErrors(t *testing.T) {
 		t.Errorf("with --force: exit code %d, %q", r.code, r.stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "mine")); err != nil {
-		t.Errorf("what was there is gone: %v", err)
+		t.Errorf("an existing file is gone: %v", err)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestSimulateLiveUsesCurrentTime(t *testing.T) {
 		t.Errorf("it began at %v, and the trace begins at %v", before, first)
 	}
 	if !strings.HasPrefix(r.stdout, "2 datasets, ") {
-		t.Errorf("it says %q", r.stdout)
+		t.Errorf("the output is %q", r.stdout)
 	}
 }
 

@@ -211,7 +211,7 @@ func TestTraceDumpFollowsGrowingTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer file.Close() //nolint:errcheck // the reader tells what was written
+			defer file.Close() //nolint:errcheck // the reader checks the content
 			flag := map[string]int{"ring-BP4": 38, "ring-BP5": 39}[name]
 			last := map[string]int{"ring-BP4": 64, "ring-BP5": 41}[name] // bytes of the last record
 			write := func(n int, active byte) {
@@ -264,7 +264,7 @@ func TestFollowingKilledWriterEndsAtIdleLimit(t *testing.T) {
 		t.Errorf("exit code %d, %d events, %q", r.code, strings.Count(r.stdout, "\n"), r.stderr)
 	}
 	if got, _ := info(t, killed); !got.Files[0].Active || got.Files[0].Steps != 2 {
-		t.Errorf("info says %+v, want active with 2 steps", got.Files[0])
+		t.Errorf("info returns %+v, want active with 2 steps", got.Files[0])
 	}
 }
 

@@ -25,7 +25,7 @@ func TestFiguresFollowFromCounts(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", f.name, got, ok, want[f.name])
 		}
 		if got, ok := f.of(&Result{Data: "x", Runs: 1, Other: -1, Withdrawn: -1, Normal: 5}); ok {
-			t.Errorf("%s: got %v of a result that knows nothing", f.name, got)
+			t.Errorf("%s: got %v of a result without figures", f.name, got)
 		}
 	}
 	cells := row(r)
@@ -71,7 +71,7 @@ func TestOriginalFigures(t *testing.T) {
 		r := &Result{Data: data, Detector: detector, Calls: calls, FirstCalls: 100}
 		o := originalOf(r)
 		if o == nil {
-			t.Fatalf("%s, %s: nothing is known", data, detector)
+			t.Fatalf("%s, %s: no figures of the original", data, detector)
 		}
 		var cells []string
 		for _, c := range columns {
@@ -86,7 +86,7 @@ func TestOriginalFigures(t *testing.T) {
 	f("repeated", outlier.HBOS, 0, "1/42||2.3|||||||")
 	f("heat2d-BP5", outlier.HBOS, 504_344, "97/98|6.1|98.9|11.5|2939||||194/100|")
 	if originalOf(&Result{Data: "clean", Detector: outlier.HBOS}) != nil {
-		t.Error("something is known of clean")
+		t.Error("clean has figures of the original")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestBoundsHaveSlack(t *testing.T) {
 	f("recall", "0.94", 1, 0.95)
 	f("recall", "0.99", 1)
 	f("recall", "", 0.95, 0.3) // too bad to be claimed
-	f("recall", "", 0.95, -1)  // not known
+	f("recall", "", 0.95, -1)  // unknown
 	f("per_million", "1", 0)
 	f("per_million", "111", 10, 100)
 	f("first_step", "0", 0)

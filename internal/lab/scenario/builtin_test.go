@@ -66,7 +66,7 @@ func TestBuiltInScenariosUseAllTheirFunctions(t *testing.T) {
 			}
 			for key := range p.Functions {
 				if !used[key] {
-					t.Errorf("%s: nobody calls %s", name, key)
+					t.Errorf("%s: no function calls %s", name, key)
 				}
 			}
 			for _, h := range p.Hosts {
@@ -108,7 +108,7 @@ func TestBuiltInScenariosCoverAllKinds(t *testing.T) {
 func TestUnknownBuiltInScenario(t *testing.T) {
 	_, err := scenario.Builtin("slow")
 	if err == nil || !strings.Contains(err.Error(), `"slow"`) || !strings.Contains(err.Error(), "slow-rank") {
-		t.Errorf("error is %v, want one that lists what there is", err)
+		t.Errorf("error is %v, want one that lists the built-in scenarios", err)
 	}
 	if names := scenario.Names(); !slices.IsSorted(names) {
 		t.Errorf("%q are not sorted", names)

@@ -71,7 +71,7 @@ func TestDocumentationHasEveryKey(t *testing.T) {
 			for field := range typ.Fields() {
 				key := field.Tag.Get("toml")
 				if key != "" && !regexp.MustCompile("`[^`\n]*\\b"+key+"\\b[^`\n]*`").MatchString(text) {
-					t.Errorf("%s of docs/scenarios.md does not tell of `%s`", heading, key)
+					t.Errorf("%s of docs/scenarios.md does not mention `%s`", heading, key)
 				}
 			}
 		}
@@ -87,7 +87,7 @@ func TestDocumentationHasEveryKind(t *testing.T) {
 	f := func(heading, kind string) {
 		t.Helper()
 		if !strings.Contains(section(t, heading), "\n| `"+kind+"` |") {
-			t.Errorf("%s of docs/scenarios.md does not tell of `%s`", heading, kind)
+			t.Errorf("%s of docs/scenarios.md does not mention `%s`", heading, kind)
 		}
 	}
 	for _, k := range []scenario.Kind{

@@ -332,7 +332,7 @@ func TestErrorsHavePlaces(t *testing.T) {
 	got := broken(t, "ranks = 8", "ranks = 0\nlatency_us = -1")
 	for line := range strings.Lines(got) {
 		if !strings.HasPrefix(line, "bad.toml: program sim: ") {
-			t.Errorf("%q does not say where", line)
+			t.Errorf("%q does not name the place", line)
 		}
 	}
 	if strings.Count(got, "\n") != 1 {

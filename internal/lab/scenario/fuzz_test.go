@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// use does with a program what a simulation does.
+// use uses a program like a simulation.
 func use(t *testing.T, p *scenario.Program, s *scenario.Scenario) {
 	t.Helper()
 	for _, r := range []int{0, p.Ranks / 2, p.Ranks - 1} {
@@ -60,7 +60,7 @@ func use(t *testing.T, p *scenario.Program, s *scenario.Scenario) {
 	for i := range s.Troubles {
 		trouble := &s.Troubles[i]
 		if of, _ := s.Find(trouble); of == p && p.Ranks <= 1000 && len(p.Concerns(trouble)) == 0 {
-			t.Errorf("trouble %q concerns nobody", trouble.Name)
+			t.Errorf("trouble %q affects no rank", trouble.Name)
 		}
 		typical(t, trouble.Extra)
 		typical(t, trouble.Value)

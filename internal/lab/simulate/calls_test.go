@@ -140,7 +140,7 @@ func TestCallsNestAndEndInEveryScenario(t *testing.T) {
 	})
 }
 
-// checkTables compares rows with docs/formats/tau.md, which says how TAU orders
+// checkTables compares rows with docs/formats/tau.md, which describes how TAU orders
 // its tables: functions thread by thread, messages and counters by their times.
 func checkTables(t *testing.T, r *traced) {
 	t.Helper()
@@ -253,7 +253,7 @@ func TestMetadataHasHostsAndThreads(t *testing.T) {
 			want[i].Rank = r.rank
 		}
 		if got := r.steps[0].Metadata; !slices.Equal(got, want) || r.host != host {
-			t.Errorf("rank %d on %s tells %v, want %v", r.rank, r.host, got, want)
+			t.Errorf("rank %d on %s has %v, want %v", r.rank, r.host, got, want)
 		}
 		gpu, ok := r.names.GPU(r.rank, 4)
 		if _, of := r.names.GPU(r.rank, 2); !ok || of || gpu != (trace.GPU{Device: "0", Context: "1", Stream: "0"}) {

@@ -40,7 +40,7 @@ func write(t *testing.T, s *scenario.Scenario, change func(*simulate.Target)) (s
 	return to.Dir, done
 }
 
-// readBack reads the steps of a dataset, and tells whether it is marked as being
+// readBack reads the steps of a dataset, and reports whether it is marked as being
 // written. Whatever has to be counted on the way is an error.
 func readBack(t *testing.T, path string, program trace.Program) (steps []tau.Step, names *tau.Names, active bool) {
 	t.Helper()
@@ -107,7 +107,7 @@ func byRank(calls []truth.Call) []truth.Call {
 	return calls
 }
 
-// truthOf returns all that the truth says of ranks.
+// truthOf returns the calls of ranks in the truth.
 func truthOf(all []*traced) (calls []truth.Call) {
 	for _, r := range all {
 		calls = append(calls, r.truth...)
@@ -139,7 +139,7 @@ func TestWrittenStepsEqualStreams(t *testing.T) {
 				calls += int64(len(r.calls))
 			}
 			if done.Datasets != len(all) || done.Steps != len(all)*s.Steps || done.Events != events || done.Calls != calls || done.Bytes == 0 {
-				t.Errorf("it says that it wrote %+v; there are %d datasets, %d events, %d calls", done, len(all), events, calls)
+				t.Errorf("the result is %+v; there are %d datasets, %d events, %d calls", done, len(all), events, calls)
 			}
 			checkWrittenTruth(t, s, dir, all, &done)
 		})
@@ -211,7 +211,7 @@ func difference(got, want *tau.Step) string {
 	return fmt.Sprintf("%d batches, %d readings; want %d and %d", len(got.Batches), len(got.Readings), len(want.Batches), len(want.Readings))
 }
 
-// checkWrittenTruth compares the file with what streams and the result say.
+// checkWrittenTruth compares the file with streams and the result.
 func checkWrittenTruth(t *testing.T, s *scenario.Scenario, dir string, all []*traced, done *simulate.Written) {
 	t.Helper()
 	troubles, calls := readTruth(t, dir)
@@ -237,7 +237,7 @@ func checkWrittenTruth(t *testing.T, s *scenario.Scenario, dir string, all []*tr
 		}
 	}
 	if done.Planted != planted || done.Minor != minor || done.Victims != victims {
-		t.Errorf("it says that it wrote %+v; the truth has %d, %d and %d", done, planted, minor, victims)
+		t.Errorf("the result is %+v; the truth has %d, %d and %d", done, planted, minor, victims)
 	}
 	if _, err := truth.Read([]string{dir}); err != nil {
 		t.Error(err)
@@ -259,7 +259,7 @@ func TestHostDirectories(t *testing.T) {
 	}
 }
 
-// TestStreamsCanBeReadConcurrently reads each in a goroutine of its own, step
+// TestStreamsCanBeReadConcurrently reads each in a goroutine, step
 // by step.
 func TestStreamsCanBeReadConcurrently(t *testing.T) {
 	for _, s := range []*scenario.Scenario{builtin(t, "workflow", 8, 4), builtin(t, "gpu-clock-drop", 4, 3), troubled(t, scenario.SlowRank)} {
@@ -340,7 +340,7 @@ func TestReleasedStreamContinues(t *testing.T) {
 	run := simulate.New(s)
 	for i := range s.Steps {
 		if !run.Advance() {
-			t.Fatalf("there is no step %d", i)
+			t.Fatalf("step %d is missing", i)
 		}
 		for j, of := range run.Streams() {
 			step, err := of.Next(t.Context())

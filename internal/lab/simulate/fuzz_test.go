@@ -58,7 +58,7 @@ func isSmall(s *scenario.Scenario) bool {
 }
 
 // FuzzScenario runs whatever is accepted as a scenario: calls nest and end, times
-// do not go back, messages arrive, and the truth tells exactly what is longer
+// do not go back, messages arrive, and the truth lists exactly what is longer
 // than without trouble.
 func FuzzScenario(f *testing.F) {
 	for _, name := range scenario.Names() {
@@ -103,9 +103,9 @@ func FuzzScenario(f *testing.F) {
 			for _, c := range r.calls {
 				ids[c.id] = c
 			}
-			for _, said := range r.truth {
-				if c := ids[said.Event]; c == nil || c.function != said.Function || c.entry != said.Entry || c.exit != said.Exit {
-					t.Errorf("the truth says %+v of %+v", said, c)
+			for _, entry := range r.truth {
+				if c := ids[entry.Event]; c == nil || c.function != entry.Function || c.entry != entry.Entry || c.exit != entry.Exit {
+					t.Errorf("the truth has %+v for %+v", entry, c)
 				}
 			}
 		}

@@ -148,7 +148,7 @@ func interrupt(t *testing.T, stopAt int, after time.Duration) {
 		defer cancel()
 		to := simulate.Target{Dir: dir, Speed: 1, Now: time.Now, Sleep: sleep}
 		to.Stepped = func(w simulate.Written) {
-			// What the truth says of all that is written must be there already.
+			// The truth about the written steps must exist already.
 			if _, calls := readTruth(t, dir); int64(len(calls)) != w.Planted+w.Minor+w.Victims {
 				t.Errorf("after %d steps the truth has %d calls of %+v", w.Steps, len(calls), w)
 			}

@@ -79,13 +79,13 @@ type call struct {
 	thread      trace.Thread
 	step        int
 	entry, exit trace.Micros
-	own         trace.Micros // without what it calls
+	own         trace.Micros // without the calls
 	sides       []trace.Event
 }
 
 func (c *call) took() trace.Micros { return c.exit - c.entry }
 
-// traced is all that a rank left behind.
+// traced is the trace of a rank.
 type traced struct {
 	program     trace.Program
 	programName string
@@ -246,7 +246,7 @@ func (r *traced) events(kinds ...trace.Kind) func(yield func(trace.Thread, *trac
 	}
 }
 
-// readings returns what a counter showed.
+// readings returns the values of a counter.
 func (r *traced) readings(name string) (events []trace.Event) {
 	for _, e := range r.events(trace.Count) {
 		if r.counter(e.Counter()) == name {

@@ -19,7 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// adios2Step is what read.py tells of a step.
+// adios2Step is a step as read.py prints it.
 type adios2Step struct {
 	Step int
 	Vars map[string]struct {
@@ -88,7 +88,7 @@ func compareADIOS2(t *testing.T, s *scenario.Scenario, r *traced, lines *json.De
 	}
 }
 
-// variables returns what a step of a dataset has to hold, by docs/formats/tau.md.
+// variables returns the expected content of a step, by docs/formats/tau.md.
 func variables(s *scenario.Scenario, r *traced, step int) map[string]string {
 	of := &r.steps[step]
 	count := func(list func(func(trace.FuncID, string) bool)) (n int) {

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 )
 
-// plain is a program of four ranks on two hosts that wait for no one; its calls
+// plain is a program of four ranks on two hosts that never wait; its calls
 // take 1, 2 and 3 ms.
 const plain = `
 name = "plain"
@@ -46,7 +46,7 @@ name = "it"
 from = 0.3
 `
 
-// want is what a trouble of the plain program is to do.
+// want is the expected effect of a trouble of the plain program.
 type want struct {
 	ranks     []trace.Rank
 	functions []string
@@ -68,7 +68,7 @@ func extra(d trace.Micros) func(*compared, trace.Micros) bool {
 	return func(c *compared, _ trace.Micros) bool { return c.longer() == d }
 }
 
-// TestEffectsOfTroubleKinds tells for each kind where, when and how
+// TestEffectsOfTroubleKinds checks for each kind where, when and how
 // often it strikes, by how much, and which counters show it. An iteration takes
 // about 6 ms, all 200 about 1.2 s, so 150 are left when it begins.
 func TestEffectsOfTroubleKinds(t *testing.T) {
@@ -150,7 +150,7 @@ func checkKind(t *testing.T, s *scenario.Scenario, w *want) {
 			t.Errorf("rank %d: %s takes %d instead of %d, %d after the trouble begins", r.rank, c.function, c.own, c.quiet.own, since)
 		}
 		if w.unlisted != (len(c.listed) == 0) {
-			t.Errorf("rank %d: of %s the truth says %+v", r.rank, c.function, c.listed)
+			t.Errorf("rank %d: the truth of %s is %+v", r.rank, c.function, c.listed)
 		}
 	})
 	if calls < w.calls[0] || calls > w.calls[1] {
@@ -209,7 +209,7 @@ func checkTold(t *testing.T, s *scenario.Scenario, w *want) {
 	}
 	if got.Name != "it" || got.Kind != string(of.Kind) || got.Each != of.Each() || fmt.Sprint(got.Ranks) != fmt.Sprint(w.ranks) ||
 		got.From != start(s)+300_000 || got.To != to || strings.Join(got.Functions, " ") != strings.Join(of.Functions, " ") || got.Text == "" {
-		t.Errorf("the truth says %+v", got)
+		t.Errorf("the truth is %+v", got)
 	}
 	hosts := map[bool][]string{true: {"left"}}[w.ranks[0] < 2]
 	if w.ranks[len(w.ranks)-1] >= 2 {
@@ -272,7 +272,7 @@ extra = { integers = [3000, 4000] }
 		for _, c := range r.truth {
 			cause := c.Function == "MPI_Waitall()" && (c.Rank == 2 || c.Rank == 3)
 			if (c.Role == truth.Cause) != cause || c.Trouble != "cable" {
-				t.Errorf("rank %d: the truth says %+v", r.rank, c)
+				t.Errorf("rank %d: the truth is %+v", r.rank, c)
 			}
 		}
 	}
@@ -280,9 +280,9 @@ extra = { integers = [3000, 4000] }
 		t.Errorf("%d waits are long", delayed)
 	}
 	checkAllLonger(t, s)
-	told := simulate.New(s).Troubles()[0]
-	if fmt.Sprint(told.Ranks, told.Functions, told.Each) != "[2 3] [MPI_Waitall()] true" {
-		t.Errorf("the truth says %+v", told)
+	trouble := simulate.New(s).Troubles()[0]
+	if fmt.Sprint(trouble.Ranks, trouble.Functions, trouble.Each) != "[2 3] [MPI_Waitall()] true" {
+		t.Errorf("the truth is %+v", trouble)
 	}
 }
 
@@ -335,7 +335,7 @@ extra = { fixed = 50000 }
 					if c.Role == truth.Cause {
 						struck++
 						if c.Function != function || c.Rank != 1 || c.Injected < 50_000 || c.Injected > 50_010 {
-							t.Errorf("the truth says %+v", c)
+							t.Errorf("the truth is %+v", c)
 						}
 					}
 				}

@@ -64,13 +64,13 @@ func checkGPU(t *testing.T, s *scenario.Scenario, r *traced) int {
 		last[c.thread] = c
 	}
 	if onGPU != len(kernels) {
-		t.Errorf("rank %d: %d of %d kernels have a correlation id of their own", r.rank, len(kernels), onGPU)
+		t.Errorf("rank %d: %d of %d kernels have a separate correlation id", r.rank, len(kernels), onGPU)
 	}
 	checkSyncs(t, s, r, launches, kernels)
 	return len(kernels)
 }
 
-// checkSyncs checks that what was launched before a sync has ended when it ends.
+// checkSyncs checks that kernels launched before a sync end before it.
 func checkSyncs(t *testing.T, s *scenario.Scenario, r *traced, launches, kernels map[uint64]*call) {
 	t.Helper()
 	syncs := 0

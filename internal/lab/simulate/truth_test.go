@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 )
 
-// compared is a call with and without trouble, and what the truth says of it.
+// compared is a call with and without trouble, and its lines in the truth.
 type compared struct {
 	*call
 	quiet  *call
@@ -22,7 +22,7 @@ type compared struct {
 func (c *compared) longer() trace.Micros { return c.own - c.quiet.own }
 
 // compare runs a scenario with and without its troubles, and calls f for each
-// call of each rank. All that the truth says must be true of some call.
+// call of each rank. Each line of the truth must belong to a call.
 func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared)) {
 	t.Helper()
 	quiet := record(t, without(s))
@@ -40,28 +40,28 @@ func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared))
 				t.Fatalf("rank %d calls %s on thread %d in step %d, without trouble %s on %d in %d", r.rank, c.function, c.thread, c.step,
 					of.function, of.thread, of.step)
 			}
-			said := listed[c.id]
+			lines := listed[c.id]
 			delete(listed, c.id)
-			checkSaid(t, r, c, said)
-			f(r, &compared{c, of, said})
+			checkLines(t, r, c, lines)
+			f(r, &compared{c, of, lines})
 		}
-		for id, said := range listed {
-			t.Errorf("rank %d: the truth says %+v of %s, which is no call", r.rank, said[0], id)
+		for id, lines := range listed {
+			t.Errorf("rank %d: the truth has %+v for %s, which is not a call", r.rank, lines[0], id)
 		}
 	}
 }
 
-// checkSaid checks what the truth says of a call, but for the injected time.
-func checkSaid(t *testing.T, r *traced, c *call, said []truth.Call) {
+// checkLines checks the lines of a call in the truth, but for the injected time.
+func checkLines(t *testing.T, r *traced, c *call, lines []truth.Call) {
 	t.Helper()
 	troubles := make(map[string]bool)
-	for _, s := range said {
+	for _, s := range lines {
 		if s.Program != r.program || s.Rank != r.rank || s.Thread != c.thread || s.Function != c.function || s.Entry != c.entry ||
 			s.Exit != c.exit {
-			t.Errorf("the truth says %+v, but the call is %+v", s, c)
+			t.Errorf("the truth has %+v, but the call is %+v", s, c)
 		}
 		if troubles[s.Trouble] {
-			t.Errorf("the truth says twice of %s that it is in trouble %q", c.id, s.Trouble)
+			t.Errorf("the truth has %s twice in trouble %q", c.id, s.Trouble)
 		}
 		troubles[s.Trouble] = true
 		if (s.Role == truth.Cause) == (s.Culprit != nil) && s.Role == truth.Cause || s.Role != truth.Cause && s.Role != truth.Victim {
@@ -74,7 +74,7 @@ func (c *compared) isVictim() bool {
 	return slices.ContainsFunc(c.listed, func(l truth.Call) bool { return l.Role == truth.Victim })
 }
 
-// injected is what the truth says was added to a call.
+// injected returns the time that was added to a call, by the truth.
 func (c *compared) injected() (sum trace.Micros) {
 	for _, s := range c.listed {
 		sum += s.Injected
@@ -82,9 +82,8 @@ func (c *compared) injected() (sum trace.Micros) {
 	return sum
 }
 
-// TestTruthListsAllDelays compares every call of every
-// scenario. What level-shift and drift make longer is not listed: it is as it is
-// from then on.
+// TestTruthListsAllDelays compares every call of every scenario. The truth does not list
+// calls that a level shift or drift lengthens.
 func TestTruthListsAllDelays(t *testing.T) {
 	each(t, func(t *testing.T, s *scenario.Scenario) {
 		s.NotableMicros, s.NotableShare = 0, 0
@@ -92,21 +91,21 @@ func TestTruthListsAllDelays(t *testing.T) {
 	})
 }
 
-// checkAllLonger checks that the truth says of each call exactly how much longer
-// it is, and returns how many lines it has. Of waits it does not tell whether
-// they are shorter, or less than 2 us longer.
+// checkAllLonger checks that the truth has the exact added time of each call, and returns
+// the number of its lines. The truth does not list waits that are shorter, or less than
+// 2 us longer.
 func checkAllLonger(t *testing.T, s *scenario.Scenario) (listed int) {
 	t.Helper()
 	waits, lasting := waiting(s), lastingFunctions(s)
 	compare(t, s, func(r *traced, c *compared) {
-		longer, said := c.longer(), c.injected()
+		longer, injected := c.longer(), c.injected()
 		listed += len(c.listed)
 		switch {
-		case longer == said:
-		case waits[c.function] && longer < said+2 && !c.isVictim():
+		case longer == injected:
+		case waits[c.function] && longer < injected+2 && !c.isVictim():
 		case lasting[c.function] && longer > 0:
 		default:
-			t.Errorf("rank %d: %s %s takes %d longer, the truth says %d: %+v", r.rank, c.id, c.function, longer, said, c.listed)
+			t.Errorf("rank %d: %s %s takes %d longer, the truth has %d: %+v", r.rank, c.id, c.function, longer, injected, c.listed)
 		}
 	})
 	return listed
@@ -159,7 +158,7 @@ func TestTruthListsAllDelaysOfBusyProgram(t *testing.T) {
 }
 
 // TestCallMayHaveSeveralTroubles has troubles of several kinds strike the
-// same calls: each has a line of its own, and those that last hide none.
+// same calls: each has a line, and those that last hide none.
 func TestCallMayHaveSeveralTroubles(t *testing.T) {
 	s := parse(t, alone+`
 [[trouble]]
@@ -184,7 +183,7 @@ extra = { fixed = 1000 }
 	several := 0
 	compare(t, s, func(_ *traced, c *compared) {
 		if c.injected() != c.longer() {
-			t.Errorf("%s %s takes %d longer, the truth says %+v", c.id, c.function, c.longer(), c.listed)
+			t.Errorf("%s %s takes %d longer, the truth has %+v", c.id, c.function, c.longer(), c.listed)
 		}
 		if len(c.listed) > 1 {
 			several++
@@ -195,7 +194,7 @@ extra = { fixed = 1000 }
 			case l.Trouble == "burst" && l.Injected == 1000:
 			case l.Trouble == "slow" && c.function == "f" && l.Injected == 3*c.quiet.own:
 			default:
-				t.Errorf("%s: %s takes %d, without trouble %d; the truth says %+v", c.id, c.function, c.own, c.quiet.own, l)
+				t.Errorf("%s: %s takes %d, without trouble %d; the truth has %+v", c.id, c.function, c.own, c.quiet.own, l)
 			}
 		}
 	})
@@ -251,7 +250,7 @@ func TestInjectedTimeIsDifferenceToCleanRun(t *testing.T) {
 			listed := 0
 			compare(t, s, func(_ *traced, c *compared) {
 				if c.longer() != c.injected() {
-					t.Errorf("%s %s takes %d longer, the truth says %d", c.id, c.function, c.longer(), c.injected())
+					t.Errorf("%s %s takes %d longer, the truth has %d", c.id, c.function, c.longer(), c.injected())
 				}
 				for _, l := range c.listed {
 					if l.Role != truth.Cause || l.Culprit != nil || l.Minor {
@@ -345,7 +344,7 @@ extra = { fixed = 4000 }
 					if c.Function == "barrier" || c.Function == "MPI_Waitall()" {
 						victims++
 						if c.Role != truth.Victim || c.Culprit == nil || *c.Culprit != 1 || c.Trouble != "stall" {
-							t.Errorf("the truth says %+v, want a victim of rank 1", c)
+							t.Errorf("the truth has %+v, want a victim of rank 1", c)
 						}
 					}
 				}
@@ -372,12 +371,12 @@ func TestRegionWaitingForSlowThreadIsVictim(t *testing.T) {
 			return
 		}
 		if late := c.longer() >= 5; late != (len(c.listed) > 0) {
-			t.Errorf("rank %d: %s %s waits %d longer, the truth says %+v", r.rank, c.id, c.function, c.longer(), c.listed)
+			t.Errorf("rank %d: %s %s waits %d longer, the truth has %+v", r.rank, c.id, c.function, c.longer(), c.listed)
 		}
 		for _, l := range c.listed {
 			victims++
 			if l.Role != truth.Victim || l.Culprit == nil || *l.Culprit != r.rank || l.Injected != c.longer() {
-				t.Errorf("the truth says %+v of a region that waits %d longer", l, c.longer())
+				t.Errorf("the truth has %+v of a region that waits %d longer", l, c.longer())
 			}
 		}
 	})

@@ -25,7 +25,7 @@ func write(t *testing.T, content string, path ...string) string {
 	return name
 }
 
-// jsonl is what a Writer makes of troubles and calls.
+// jsonl returns troubles and calls as written by a Writer.
 func jsonl(t *testing.T, troubles []truth.Trouble, calls []truth.Call) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -119,7 +119,7 @@ func TestCallIsMatchedByEventOnly(t *testing.T) {
 	f("2=0+2 0: 0 excused, 0 other")
 	f("2=1+1 1: 0 excused, 0 other", found)
 	f("2=2+0 2: 0 excused, 0 other", found, flag("8:0:20", "f()", 300))
-	f("2=1+1 1: 0 excused, 0 other", flag("8:0:10", "g()", 777)) // whatever else is told of it
+	f("2=1+1 1: 0 excused, 0 other", flag("8:0:10", "g()", 777)) // whatever its other fields are
 	f("2=0+2 1: 0 excused, 1 other", flag("8:0:11", "f()", 400)) // another event
 	f("2=0+2 1: 0 excused, 1 other", flag("9:0:10", "f()", 400)) // another rank
 	other := found
@@ -190,7 +190,7 @@ func TestTroubleScoreHasFlagsAndDelay(t *testing.T) {
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2, Found: 2, Seen: true, After: 50}, flag("8:1:77", "any", 1_500_000),
 		flag("9:1:10", "f()", 1_100_000))
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2}, flag("8:1:77", "any", 1_000_500)) // too early for its causes
-	// Who suffers does not show where the trouble is, not even if it is there, too.
+	// A flag on a victim does not count as a flag of the trouble, even in its region.
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2, VictimsFlagged: 2}, flag("3:1:40", "f()", 1_100_010), flag("8:1:50", "f()", 1_100_020))
 
 	late := flag("9:1:10", "f()", 1_100_000)

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// digest is a line that tells everything in a step, arrays by their hash.
+// digest returns a line with the content of a step, with hashes of arrays.
 func digest(t testing.TB, s *bp.Step) string {
 	t.Helper()
 	var b strings.Builder
@@ -44,7 +44,7 @@ type taken struct {
 	meta   map[string]string // by rank, thread and key
 	names  map[string]bool   // of functions that have events
 	ends   []trace.Micros    // the last event of each step
-	world  []uint64          // the number of ranks that each step tells
+	world  []uint64          // the number of ranks in each step
 	counts tally.Tally
 }
 

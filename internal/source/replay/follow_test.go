@@ -18,13 +18,13 @@ import (
 func TestReplayCanBeFollowedAfterEveryWrite(t *testing.T) {
 	for _, run := range allRuns {
 		t.Run(run, func(t *testing.T) { followReplay(t, run, false) })
-		t.Run(run+"/anew", func(t *testing.T) { followReplay(t, run, true) })
+		t.Run(run+"/rewrite", func(t *testing.T) { followReplay(t, run, true) })
 	}
 }
 
-func followReplay(t *testing.T, run string, anew bool) {
+func followReplay(t *testing.T, run string, rewrite bool) {
 	s := newStage(t)
-	s.cfg.ShiftTime = anew
+	s.cfg.ShiftTime = rewrite
 	from := tracetest.Recorded(t, run)
 	var all []*follower
 	for _, set := range s.sets(from) {
@@ -35,7 +35,7 @@ func followReplay(t *testing.T, run string, anew bool) {
 		writes++
 		for _, f := range all {
 			f.look()
-			// No one who does not wait may find anything missing.
+			// A reader that does not wait must not miss anything.
 			if n, err := readAll(t, f.r.Path()); !errors.Is(err, io.EOF) && !errors.Is(err, bp.ErrNotReady) || n != len(f.steps) {
 				t.Errorf("after write %d: %d steps to %v without waiting, %d when followed", writes, n, err, len(f.steps))
 			}
@@ -55,7 +55,7 @@ func followReplay(t *testing.T, run string, anew bool) {
 	for i, f := range all {
 		want := newFollower(t, from[i])
 		want.look()
-		same := slices.Equal(f.steps, want.steps) || anew && len(f.steps) == len(want.steps)
+		same := slices.Equal(f.steps, want.steps) || rewrite && len(f.steps) == len(want.steps)
 		if !same || !errors.Is(f.err, io.EOF) || len(f.steps) == 0 {
 			t.Errorf("followed %d steps to %v, want %d as recorded to io.EOF", len(f.steps), f.err, len(want.steps))
 		}

@@ -26,7 +26,7 @@ func FuzzReplay(f *testing.F) {
 	f.Add(true, byte(3), uint16(0), []byte{13}, false)
 	f.Add(true, byte(3), uint16(8), []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, true)
 	runs := map[bool]string{false: tracetest.Recorded(f, "ring-BP4")[0], true: tracetest.Recorded(f, "ring-BP5")[0]}
-	f.Fuzz(func(t *testing.T, isBP5 bool, file byte, at uint16, content []byte, anew bool) {
+	f.Fuzz(func(t *testing.T, isBP5 bool, file byte, at uint16, content []byte, rewrite bool) {
 		dataset := tracetest.Copy(t, runs[isBP5])
 		path := filepath.Join(dataset, files[int(file)%len(files)])
 		if info, err := os.Stat(path); err != nil || int64(at)+int64(len(content)) > info.Size()+100 {
@@ -37,14 +37,14 @@ func FuzzReplay(f *testing.F) {
 		}
 		steps, end := readAll(t, dataset)
 		s := newStage(t)
-		s.cfg.Speed, s.cfg.ShiftTime = 0, anew
+		s.cfg.Speed, s.cfg.ShiftTime = 0, rewrite
 		p, err := replay.Plan(t.Context(), s.sets([]string{dataset}), s.cfg)
 		if err != nil {
 			return
 		}
 		result, err := p.Run(t.Context())
 		switch {
-		case anew: // what bp reads may still be more than BP4 can hold
+		case rewrite: // what bp reads may still be more than BP4 can hold
 		case errors.Is(end, io.EOF) && err == nil:
 			sameFiles(t, filepath.Join(s.dir, filepath.Base(dataset)), dataset)
 		case errors.Is(end, io.EOF) || err == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// adios2Step is what read.py tells of a step.
+// adios2Step is a step as read.py prints it.
 type adios2Step struct {
 	Vars map[string]struct {
 		Blocks []struct{ Hash, Value string }
@@ -45,7 +45,7 @@ func compareADIOS2(t *testing.T, dataset string, lines *json.Decoder) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	attributes, known := 0, 0
+	attributes, readAttributes := 0, 0
 	for {
 		s, err := r.Next(t.Context())
 		if errors.Is(err, io.EOF) {
@@ -74,10 +74,10 @@ func compareADIOS2(t *testing.T, dataset string, lines *json.Decoder) {
 				t.Errorf("%s attribute %s: ADIOS2 reads %q, want %q", dataset, a.Name, seen.Attrs[a.Name], a.Text())
 			}
 		}
-		known = len(seen.Attrs)
+		readAttributes = len(seen.Attrs)
 	}
-	if known != attributes {
-		t.Errorf("%s: ADIOS2 reads %d attributes, want %d", dataset, known, attributes)
+	if readAttributes != attributes {
+		t.Errorf("%s: ADIOS2 reads %d attributes, want %d", dataset, readAttributes, attributes)
 	}
 	if lines.More() {
 		t.Errorf("%s: ADIOS2 reads more steps", dataset)

@@ -85,7 +85,7 @@ func TestLateReplayReportsDelay(t *testing.T) {
 
 func TestReadableStepsOfDamagedDatasetAreReplayed(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-BP5"} {
-		for _, anew := range []bool{false, true} {
+		for _, rewrite := range []bool{false, true} {
 			whole := tracetest.Recorded(t, run)
 			damaged := tracetest.Copy(t, whole[0])
 			if err := os.Truncate(filepath.Join(damaged, "data.0"), 11500); err != nil {
@@ -93,7 +93,7 @@ func TestReadableStepsOfDamagedDatasetAreReplayed(t *testing.T) {
 			}
 			want := readable(t, damaged)
 			s := newStage(t)
-			s.cfg.ShiftTime = anew
+			s.cfg.ShiftTime = rewrite
 			_, err := s.plan([]string{damaged, whole[1]}).Run(t.Context())
 			if _, ok := errors.AsType[*bp.CorruptError](err); !ok || !strings.Contains(err.Error(), damaged) {
 				t.Errorf("%s: got %v, want a CorruptError that names the dataset", run, err)

@@ -25,7 +25,7 @@ func TestAddedRanksAreCopies(t *testing.T) {
 			s.cfg.Ranks = ranks
 			result, written := s.run(from)
 			if len(written) != ranks || result.Datasets != ranks {
-				t.Fatalf("%d datasets were written and %d told, want %d", len(written), result.Datasets, ranks)
+				t.Fatalf("%d datasets were written and %d counted, want %d", len(written), result.Datasets, ranks)
 			}
 			for r, d := range from {
 				want := take(t, d)
@@ -89,7 +89,7 @@ func compareCopy(t *testing.T, got, want *taken, shift trace.Rank, number, world
 	}
 	for _, n := range got.world {
 		if n != uint64(world) {
-			t.Errorf("a step tells of %d ranks, want %d", n, world)
+			t.Errorf("a step has %d ranks, want %d", n, world)
 		}
 	}
 }

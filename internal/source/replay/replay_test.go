@@ -56,7 +56,7 @@ func (s *stage) plan(from []string) *replay.Replay {
 	return p
 }
 
-// run replays and returns the paths of what was written.
+// run replays and returns the written paths.
 func (s *stage) run(from []string) (result replay.Result, written []string) {
 	s.t.Helper()
 	result, err := s.plan(from).Run(s.t.Context())
@@ -112,7 +112,7 @@ func TestFinishedReplayEqualsRecording(t *testing.T) {
 				sameFiles(t, filepath.Join(s.dir, filepath.Base(f)), f)
 			}
 			if result.Datasets != len(from) || result.Steps != p.Steps() || result.Steps == 0 || result.Late != 0 {
-				t.Errorf("the replay of %d datasets with %d steps tells %+v", len(from), p.Steps(), result)
+				t.Errorf("the replay of %d datasets with %d steps returns %+v", len(from), p.Steps(), result)
 			}
 		})
 	}
@@ -162,9 +162,9 @@ func patch(path string, at int64, b ...byte) error {
 
 func TestInterruptedReplayLooksLikeKilledProgram(t *testing.T) {
 	for _, run := range []string{"burst", "ring-onefile-BP4"} {
-		for _, anew := range []bool{false, true} {
+		for _, rewrite := range []bool{false, true} {
 			s := newStage(t)
-			s.cfg.ShiftTime = anew
+			s.cfg.ShiftTime = rewrite
 			ctx, cancel := context.WithCancel(t.Context())
 			steps := 0
 			s.cfg.Stepped = func() {

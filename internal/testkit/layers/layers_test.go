@@ -80,7 +80,7 @@ func parseTable(text string) map[string]int {
 	return layer
 }
 
-// imports asks the Go tool for the packages of the module and what they import
+// imports gets the packages of the module and their imports from the Go tool
 // of it, tests left out.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()

@@ -51,7 +51,7 @@ func TestThreeServersWithTLSAndAnOperatorAgree(t *testing.T) {
 	c.Restart(t, 1)
 	for i := range 3 {
 		if log := c.Log(i); !strings.Contains(log, "Server is ready") || !strings.Contains(log, "JetStream cluster") {
-			t.Errorf("server %d says:\n%s", i, tail(log))
+			t.Errorf("log of server %d:\n%s", i, tail(log))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestServersSyncByDefault(t *testing.T) {
 }
 
 func TestCommittedDataSurvives(t *testing.T) {
-	f := func(name string, end func(*Server, testing.TB), told string, log string) {
+	f := func(name string, end func(*Server, testing.TB), message string, log string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := Start(t, Options{})
@@ -73,13 +73,13 @@ func TestCommittedDataSurvives(t *testing.T) {
 			client.do(t, "BEGIN; INSERT INTO t VALUES ('not committed');")
 
 			end(s, t)
-			if got := client.end(); !strings.Contains(got, told) {
-				t.Errorf("the client is told\n%q, want\n%q", got, told)
+			if got := client.end(); !strings.Contains(got, message) {
+				t.Errorf("the client receives\n%q, want\n%q", got, message)
 			}
 
 			s.Restart(t)
 			if got := s.Query(t, url, "SELECT x FROM t"); got != "committed" {
-				t.Errorf("after the restart the table has %q, want only what was committed", got)
+				t.Errorf("after the restart the table has %q, want only committed rows", got)
 			}
 			if !strings.Contains(s.log.String(), log) {
 				t.Errorf("the log of the restart is\n%s, want %q", s.log, log)
