@@ -75,7 +75,7 @@ func measure(b *testing.B, run, path string, fresh bool) {
 	store := openLarge(b)
 	p := &pipeline{status: someStatus(), reader: store}
 	handler := func() http.Handler {
-		return dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "running", Cache: duckstore.NewCache}})
+		return dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "running"}})
 	}
 	h := handler()
 	ask := func() {

@@ -158,7 +158,7 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 func serve(t testing.TB, change func(c *dashboard.Config, p *pipeline)) (address string, p *pipeline) {
 	t.Helper()
 	p = &pipeline{status: someStatus(), reader: filled(t)}
-	c := dashboard.Config{Config: insight.Config{Source: p, Run: "monday", Cache: duckstore.NewCache}, Version: "v1", Tick: 10 * time.Millisecond}
+	c := dashboard.Config{Config: insight.Config{Source: p, Run: "monday"}, Version: "v1", Tick: 10 * time.Millisecond}
 	if change != nil {
 		change(&c, p)
 	}

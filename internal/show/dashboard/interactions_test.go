@@ -24,7 +24,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 )
 
 // interaction is what somebody does on the page, and what is asked for it: path is made
@@ -260,7 +259,7 @@ func load() string {
 // than a benchmark of each, since the run takes long to make.
 func BenchmarkInteractions(b *testing.B) {
 	s := openScale(b)
-	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: s.watching(), Run: s.name, Labels: new(memory), Cache: duckstore.NewCache}})
+	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: s.watching(), Run: s.name, Labels: new(memory)}})
 	send := func(method, path, encoding string, body io.Reader) []byte {
 		address, ofServer := strings.CutPrefix(path, "//")
 		if !ofServer {

@@ -38,10 +38,6 @@ type Config struct {
 	Labels   Labels // of issues; nil: none
 	ReadOnly bool   // labels cannot be set
 
-	// Cache makes the database into which a run is copied, so that queries over many executions
-	// are fast; nil: the store answers them.
-	Cache func(ctx context.Context) (provdb.Cache, error)
-
 	Timeout   time.Duration // of one query (30 s)
 	Questions int           // concurrent queries; others wait (4)
 }
@@ -55,7 +51,7 @@ type Insight struct {
 	askers   memo.Memo[*query.Asker]
 	runs     memo.Memo[*runData]
 	findings memo.Memo[*findings]
-	caches   memo.Memo[provdb.Reader]
+	caches   memo.Memo[*query.Copy]
 	details  memo.Memo[*query.Details]
 	tops     memo.Memo[[]json.RawMessage]
 }
@@ -68,7 +64,7 @@ func New(cfg Config) *Insight {
 		Config: cfg, slots: make(chan struct{}, cfg.Questions),
 		askers: memo.Memo[*query.Asker]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
 		findings: memo.Memo[*findings]{Size: maxRuns, ServeStale: true},
-		caches:   memo.Memo[provdb.Reader]{Size: maxCaches, ServeStale: true}, details: memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
+		caches:   memo.Memo[*query.Copy]{Size: maxCaches, ServeStale: true}, details: memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
 		tops: memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
 	}
 }
@@ -146,7 +142,7 @@ func inMemory[T any](ctx context.Context, in *Insight, run string, f func(ctx co
 }
 
 // askWith reads the data before it takes a slot, since that needs slots as well.
-func askWith[T any](ctx context.Context, in *Insight, run string, get getReader,
+func askWith[T any](ctx context.Context, in *Insight, run string, get getCopy,
 	f func(ctx context.Context, q *runQuery) (T, error),
 ) (none T, err error) {
 	d, err := in.data(ctx, run, get)
@@ -185,7 +181,7 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 	}
 	key := runKey(run)
 	if a := in.askers.Peek(key); a != nil {
-		return a.By(r), nil
+		return a.WithReader(r), nil
 	}
 	if run.State.Open() {
 		return query.Of(ctx, r, *run)
@@ -199,7 +195,7 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	return a.By(r), nil // callers may change the copy
+	return a.WithReader(r), nil // callers may change the copy
 }
 
 // asker finds a run in the store.

@@ -199,7 +199,7 @@ func (q *runQuery) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
 	if err != nil || f == nil {
 		return p, err
 	}
-	var anomalies, typical []query.Point
+	var anomalies, typical []query.Execution
 	var params json.RawMessage
 	g, group := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { anomalies, err = q.issuePoints(group, x, f, limit); return err })
@@ -233,7 +233,7 @@ func (q *runQuery) functionOfIssue(ctx context.Context, x *provenance.Issue) (*q
 
 // issuePoints returns the anomalies of an issue. If links are not stored, it selects them from
 // those of the function.
-func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *query.Function, limit int) ([]query.Point, error) {
+func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *query.Function, limit int) ([]query.Execution, error) {
 	if x.IsChange() {
 		return nil, nil
 	}
@@ -244,14 +244,14 @@ func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *quer
 	if err != nil || q.data.linkOf == nil {
 		return all[:min(len(all), limit)], err
 	}
-	chosen := slices.DeleteFunc(all, func(p query.Point) bool {
+	chosen := slices.DeleteFunc(all, func(p query.Execution) bool {
 		l := q.data.link(x.PID, p.Event)
 		return l == nil || l.Issue != x.Number
 	})
 	return chosen[:min(len(chosen), limit)], nil
 }
 
-func (d *runData) plotPoints(points []query.Point, anomaly bool) []api.PlotPoint {
+func (d *runData) plotPoints(points []query.Execution, anomaly bool) []api.PlotPoint {
 	list := make([]api.PlotPoint, 0, len(points))
 	for _, p := range points {
 		list = append(list, api.PlotPoint{

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -74,7 +73,7 @@ func (q *runQuery) addOthers(ctx context.Context, e *query.Event, place *query.P
 	return err
 }
 
-func (d *runData) other(r *query.Related) api.Other {
+func (d *runData) other(r *query.Execution) api.Other {
 	return api.Other{
 		Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function,
 		At: d.seconds(r.Entry), Lost: int64(r.Lost),
@@ -97,8 +96,8 @@ func (d *runData) addComputed(l *provenance.Link, v *api.Evidence) {
 	slices.SortStableFunc(victims, func(a, b int) int { return cmp.Compare(all[b].Lost, all[a].Lost) })
 	for _, i := range victims[:min(len(victims), maxVictims)] {
 		a := &all[i]
-		v.Roles.Victims = append(v.Roles.Victims, d.other(&query.Related{
-			RankKey: trace.RankKey{Program: a.Program, Rank: a.Rank}, Event: a.Event, Host: a.Host, Function: a.Func, Entry: a.Entry, Lost: a.Lost,
+		v.Roles.Victims = append(v.Roles.Victims, d.other(&query.Execution{
+			Program: a.Program, Rank: a.Rank, Event: a.Event, Host: a.Host, Function: a.Func, Entry: a.Entry, Lost: a.Lost,
 		}))
 	}
 	slices.SortStableFunc(same, func(a, b int) int {

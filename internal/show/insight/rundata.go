@@ -33,8 +33,8 @@ type runData struct {
 	slowest   []query.Slow
 	strip     api.Strip // in UsualColumns columns
 	functions map[trace.FuncKey]string
-	withdrawn hostShare     // of the withdrawn anomalies
-	memory    provdb.Reader // copy of the run; nil: too large, or not read yet
+	withdrawn hostShare   // of the withdrawn anomalies
+	memory    *query.Copy // copy of the run; nil: too large, or not read yet
 	*findings
 }
 
@@ -74,11 +74,11 @@ const (
 	maxSlowest   = 5
 )
 
-// getReader is a method of memo.Memo[provdb.Reader].
-type getReader func(ctx context.Context, key string, compute memo.Compute[provdb.Reader]) (provdb.Reader, error)
+// getCopy is a method of memo.Memo[*query.Copy].
+type getCopy func(ctx context.Context, key string, compute memo.Compute[*query.Copy]) (*query.Copy, error)
 
 // data returns the data of a run. get returns its copy in memory.
-func (in *Insight) data(ctx context.Context, run string, get getReader) (*runData, error) {
+func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData, error) {
 	a, err := in.find(ctx, run)
 	if err != nil {
 		return nil, err
@@ -92,9 +92,9 @@ func (in *Insight) data(ctx context.Context, run string, get getReader) (*runDat
 	if err != nil {
 		return nil, err
 	}
-	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (provdb.Reader, bool, error) {
-		r, err := in.copyRun(ctx, a)
-		return r, ended, err
+	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (*query.Copy, bool, error) {
+		c, err := a.Copy(ctx, query.MaxCached)
+		return c, ended, err
 	}))
 	if err != nil {
 		return nil, err
@@ -122,22 +122,6 @@ func inSlot[T any](in *Insight, find func(ctx context.Context) (T, bool, error))
 		defer done()
 		return find(ctx)
 	}
-}
-
-// copyRun copies a run into memory. It returns nil if the run is too large.
-func (in *Insight) copyRun(ctx context.Context, a *query.Asker) (provdb.Reader, error) {
-	if in.Cache == nil {
-		return nil, nil //nolint:nilnil // the store answers
-	}
-	c, err := in.Cache(ctx)
-	if err != nil {
-		return nil, err
-	}
-	fits, err := a.Fill(ctx, c, query.MaxCached)
-	if err != nil || !fits {
-		return nil, err
-	}
-	return c, nil
 }
 
 // runKey is the cache key of a run in its present state.

@@ -15,7 +15,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -48,7 +47,7 @@ func Connect(ctx context.Context, where, run, version string) (*Connection, erro
 	if err != nil {
 		return nil, err
 	}
-	cfg := insight.Config{Source: v, Run: v.Name, ReadOnly: true, Cache: duckstore.NewCache}
+	cfg := insight.Config{Source: v, Run: v.Name, ReadOnly: true}
 	if dir != "" {
 		cfg.Labels = rundir.NewLabels(dir)
 	}

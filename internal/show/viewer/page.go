@@ -83,7 +83,7 @@ func (o *Options) configure(cfg *dashboard.Config, dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Page, cfg.ReadOnly, cfg.Parquet, cfg.Cache = site, o.ReadOnly, duckstore.WriteParquet, duckstore.NewCache
+	cfg.Page, cfg.ReadOnly, cfg.Parquet = site, o.ReadOnly, duckstore.WriteParquet
 	if dir != "" {
 		cfg.Labels, cfg.Place = rundir.NewLabels(dir), dir
 		if full, err := filepath.Abs(dir); err == nil {

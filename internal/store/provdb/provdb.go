@@ -132,15 +132,6 @@ type Reader interface {
 	Query(ctx context.Context, sql string, args ...any) (*Rows, error)
 }
 
-// Cache is an empty DuckDB database in memory, into which rows of a store are copied.
-type Cache interface {
-	Reader
-	// Exec runs statements that may write.
-	Exec(ctx context.Context, statements string) error
-	// Add appends an answer to a table with the same columns in the same order.
-	Add(ctx context.Context, table string, rows *Rows) error
-}
-
 // Store is a provenance database.
 type Store interface {
 	Reader

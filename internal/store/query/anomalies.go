@@ -1,8 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -35,13 +37,23 @@ type Filter struct {
 	Offset    int
 }
 
-// anomalyOrder are the orders of executions. The columns that follow make them
-// total, so that pages do not overlap.
-var anomalyOrder = map[string]string{
-	"severity": "outlier_severity DESC",
-	"lost":     "lost_time DESC",
-	"score":    "outlier_score DESC",
-	"time":     "entry",
+// anomalyOrders are the orders of lists of executions. Their last columns make them total, so
+// that pages do not overlap.
+var anomalyOrders = map[string]func(x *columns) order{
+	"severity": func(x *columns) order { return x.listOrder("outlier_severity DESC", descending(x.severity)) },
+	"lost":     func(x *columns) order { return x.listOrder("lost_time DESC", descending(x.lost)) },
+	"score":    func(x *columns) order { return x.listOrder("outlier_score DESC", descending(x.score)) },
+	"time":     func(x *columns) order { return x.listOrder("entry", ascending(x.entry)) },
+}
+
+func (x *columns) listOrder(sql string, compare func(a, b int32) int) order {
+	return order{sql: sql + ", run, pid, rid, ev_step, ev_row, ev_text", compare: func(a, b int32) int {
+		if c := compare(a, b); c != 0 {
+			return c
+		}
+		return cmp.Or(x.places[x.place[a]].Compare(x.places[x.place[b]]), cmp.Compare(x.step[a], x.step[b]), cmp.Compare(x.row[a], x.row[b]),
+			strings.Compare(x.texts[a], x.texts[b]))
+	}}
 }
 
 // kinds are those of anomalies.
@@ -53,140 +65,178 @@ var kinds = func() map[string]string {
 	return all
 }()
 
-const orderTies = ", run, pid, rid, ev_step, ev_row, ev_text"
-
-// conditions collects parts of a WHERE and what they bind.
-type conditions struct {
-	sql  strings.Builder
-	args []any
-}
-
-// add adds a condition, in which each ? stands for a value.
-func (c *conditions) add(sql string, values ...any) {
-	c.sql.WriteString(" AND ")
-	for _, part := range strings.SplitAfter(sql, "?") {
-		body, bound := strings.CutSuffix(part, "?")
-		c.sql.WriteString(body)
-		if bound {
-			c.args = append(c.args, values[0])
-			values = values[1:]
-			fmt.Fprintf(&c.sql, "$%d", len(c.args))
-		}
-	}
-}
-
-// Executions answers with the executions that a filter chooses.
+// Executions returns the executions that a filter selects.
 func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) {
-	order, err := choose("order", f.Order, anomalyOrder)
+	orderOf, err := choose("order", f.Order, anomalyOrders)
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range f.Kinds {
-		if _, err := choose("kind", kind, kinds); err != nil {
-			return nil, err
-		}
+	if err := f.check(); err != nil {
+		return nil, err
 	}
-	if !a.Run.State.Open() { // the copy of an open run may be older than the store
-		a = a.bulk()
+	if a.Run.State.Open() && a.Memory != nil { // the copy may be older than the store
+		b := *a
+		b.Memory, a = nil, &b
 	}
-	c := &conditions{args: []any{int32(a.Run.ID), int64(a.Begin), !f.Normal, int64(f.Limit), int64(f.Offset)}}
-	if f.Function != "" {
-		if err := a.ofFunctions(ctx, c, f.Function); err != nil {
-			return nil, err
-		}
+	x := a.columns()
+	by := orderOf(x)
+	where, err := f.condition(ctx, a)
+	if err != nil {
+		return nil, err
 	}
-	f.conditions(c, a.Begin)
-	sql := strings.ReplaceAll(text("anomalies"), "/*order*/", order+orderTies)
+	collection := condition{sql: "anomalous = ?", values: []any{!f.Normal}, keep: func(row int32) bool { return x.anomalous[row] == !f.Normal }}
+	where = allOf(collection, where)
+	if a.Memory != nil {
+		return x.rows(x.first(where, by, f.Offset, f.Limit), a.Begin), nil
+	}
 	// The outer query has the columns of two tables.
-	outer := strings.LastIndex(sql, "ORDER BY")
-	sql = sql[:outer] + "ORDER BY e." + strings.ReplaceAll(order+orderTies, ", ", ", e.")
-	sql = strings.ReplaceAll(sql, " /*where*/", c.sql.String())
-	return a.Query(ctx, sql, c.args...)
+	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql, "/*outer*/", "e."+strings.ReplaceAll(by.sql, ", ", ", e.")).
+		Replace(text("anomalies"))
+	sql, args := bind([]any{int32(a.Run.ID), int64(a.Begin), int64(f.Limit), int64(f.Offset)}, sql, where.values...)
+	return a.Query(ctx, sql, args...)
+}
+
+// rows returns rows of the copy as anomalies.sql does.
+func (x *columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
+	orNull := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	return &provdb.Rows{
+		Columns: []provdb.Column{
+			{Name: "event_id", Type: provdb.Text}, {Name: "at_s", Type: provdb.Float}, {Name: "exclusive_us", Type: provdb.Int},
+			{Name: "inclusive_us", Type: provdb.Int}, {Name: "lost_us", Type: provdb.Int}, {Name: "severity", Type: provdb.Float},
+			{Name: "score", Type: provdb.Float}, {Name: "kind", Type: provdb.Text}, {Name: "status", Type: provdb.Text},
+			{Name: "io_step", Type: provdb.Int}, {Name: "program", Type: provdb.Int}, {Name: "rank", Type: provdb.Int},
+			{Name: "thread", Type: provdb.Int}, {Name: "host", Type: provdb.Text}, {Name: "function", Type: provdb.Text},
+		},
+		All: func(yield func([]any, error) bool) {
+			for _, row := range list {
+				e := x.execution(row)
+				if !yield([]any{
+					e.Event, float64(e.Entry-begin) / 1e6, int64(e.Exclusive), x.total[row], int64(e.Lost), x.severity[row], x.score[row],
+					orNull(x.kinds[x.kind[row]]), orNull(e.Status), e.Step, int64(e.Program), int64(e.Rank), e.Thread, e.Host, e.Function,
+				}, nil) {
+					return
+				}
+			}
+		},
+		Close: func() error { return nil },
+	}
 }
 
 // maxNumbers is how many functions a condition names by number.
 const maxNumbers = 200
 
-// ofFunctions chooses functions by a pattern. It looks for their numbers first:
-// a database that knows them can tell how many rows to expect.
-func (a *Asker) ofFunctions(ctx context.Context, c *conditions, pattern string) error {
-	found, err := readAll[numberKey](ctx, a, text("func_numbers"), like(pattern), int64(maxNumbers+1))
-	if err != nil {
-		return err
-	}
-	if len(found) > maxNumbers {
-		c.add(`(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name LIKE ? ESCAPE '\')`, like(pattern))
-		return nil
-	}
-	if len(found) == 0 {
-		c.add("FALSE")
-		return nil
-	}
-	var ways []string
-	var values []any
-	for len(found) > 0 {
-		program := found[0].Program
-		var marks []string
-		values = append(values, int32(program))
-		for len(found) > 0 && found[0].Program == program {
-			marks = append(marks, "?")
-			values = append(values, found[0].Number)
-			found = found[1:]
+// check returns an error if a kind is unknown.
+func (f *Filter) check() error {
+	for _, kind := range f.Kinds {
+		if _, err := choose("kind", kind, kinds); err != nil {
+			return err
 		}
-		ways = append(ways, "pid = ? AND fn IN ("+strings.Join(marks, ", ")+")")
 	}
-	c.add("("+strings.Join(ways, " OR ")+")", values...)
 	return nil
 }
 
-func (f *Filter) conditions(c *conditions, begin trace.Micros) {
-	if len(f.Kinds) > 0 {
+// ofFunctions selects functions by a pattern. It looks up their numbers first, because a
+// database that has them estimates the number of rows better.
+func (a *Asker) ofFunctions(ctx context.Context, pattern string) (condition, error) {
+	x := a.columns()
+	matches, err := readAll[functionID](ctx, a, text("func_numbers"), like(pattern), int64(maxNumbers+1))
+	if err != nil {
+		return condition{}, err
+	}
+	if len(matches) > maxNumbers {
+		has := matcher(pattern)
+		names := make(map[functionID]string, len(x.names))
+		for i, name := range x.names {
+			names[x.functions[i]] = name
+		}
+		return oneOf(x.function, x.functions, func(f functionID) bool { return has(names[f]) },
+			`(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name LIKE ? ESCAPE '\')`, like(pattern)), nil
+	}
+	if len(matches) == 0 {
+		return condition{sql: "FALSE", keep: func(int32) bool { return false }}, nil
+	}
+	var parts []string
+	var values []any
+	for rest := matches; len(rest) > 0; {
+		program := rest[0].Program
+		values = append(values, int32(program))
+		n := 0
+		for ; n < len(rest) && rest[n].Program == program; n++ {
+			values = append(values, rest[n].Number)
+		}
+		parts = append(parts, "pid = ? AND fn IN (?"+strings.Repeat(", ?", n-1)+")")
+		rest = rest[n:]
+	}
+	c := oneOf(x.function, x.functions, func(f functionID) bool { return slices.Contains(matches, f) },
+		"("+strings.Join(parts, " OR ")+")", values...)
+	c.rows = x.byFunction.ofFew(func(i int) bool { return slices.Contains(matches, x.functions[i]) })
+	return c, nil
+}
+
+// condition returns the condition of the filter.
+func (f *Filter) condition(ctx context.Context, a *Asker) (condition, error) {
+	x := a.columns()
+	var list []condition
+	add := func(isSet bool, c func() condition) {
+		if isSet {
+			list = append(list, c())
+		}
+	}
+	if f.Function != "" {
+		c, err := a.ofFunctions(ctx, f.Function)
+		if err != nil {
+			return c, err
+		}
+		list = append(list, c)
+	}
+	add(len(f.Kinds) > 0, func() condition {
 		var values []any
 		for _, kind := range f.Kinds {
 			values = append(values, kind)
 		}
-		c.add("kind IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
-	}
-	if f.Host != "" {
-		c.add(`hostname LIKE ? ESCAPE '\'`, like(f.Host))
-	}
-	if len(f.Ranks) > 0 {
-		var ways []string
-		var values []any
+		return oneOf(x.kind, x.kinds, func(kind string) bool { return slices.Contains(f.Kinds, kind) },
+			"kind IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+	})
+	add(f.Host != "", func() condition {
+		has := matcher(f.Host)
+		c := oneOf(x.host, x.hosts, has, `hostname LIKE ? ESCAPE '\'`, like(f.Host))
+		c.rows = x.byHost.ofFew(func(i int) bool { return has(x.hosts[i]) })
+		return c
+	})
+	add(len(f.Ranks) > 0, func() condition {
+		var ranges []condition
 		for _, r := range f.Ranks {
-			ways = append(ways, "rid BETWEEN ? AND ?")
-			values = append(values, r.First, r.Last)
+			ranges = append(ranges, within("rid", x.rank, r.First, r.Last))
 		}
-		c.add("("+strings.Join(ways, " OR ")+")", values...)
-	}
-	if f.Steps != nil {
-		c.add("io_step BETWEEN ? AND ?", f.Steps.First, f.Steps.Last)
-	}
-	if f.Since != nil {
-		c.add("entry >= ?", int64(begin+*f.Since))
-	}
-	if f.Until != nil {
-		c.add("entry <= ?", int64(begin+*f.Until))
-	}
-	if f.Severity > 0 {
-		c.add("outlier_severity >= ?", f.Severity)
-	}
-	if f.Took != nil {
-		c.add("runtime_exclusive BETWEEN ? AND ?", f.Took.First, f.Took.Last)
-	}
-	if f.Lost > 0 {
-		c.add("lost_time >= ?", int64(f.Lost))
-	}
-	if f.Score > 0 {
-		c.add("outlier_score >= ?", f.Score)
-	}
-	if !f.Withdrawn && !f.Normal {
-		c.add("status IS DISTINCT FROM 'withdrawn'")
-	}
-	if f.Program != nil {
-		c.add("pid = ?", program(f.Program))
-	}
-	if f.One != nil {
-		c.add("pid = ? AND fn = ?", int32(f.One.Program), f.One.Number)
-	}
+		c := anyOf(ranges...)
+		c.rows = x.byPlace.ofFew(func(i int) bool {
+			rank := int64(x.places[i].Rank)
+			return slices.ContainsFunc(f.Ranks, func(r Range) bool { return r.First <= rank && rank <= r.Last })
+		})
+		return c
+	})
+	add(f.Steps != nil, func() condition { return within("io_step", x.ioStep, f.Steps.First, f.Steps.Last) })
+	add(f.Since != nil || f.Until != nil, func() condition {
+		from, to := int64(math.MinInt64), int64(math.MaxInt64)
+		if f.Since != nil {
+			from = int64(a.Begin + *f.Since)
+		}
+		if f.Until != nil {
+			to = int64(a.Begin + *f.Until)
+		}
+		return within("entry", x.entry, from, to)
+	})
+	add(f.Severity > 0, func() condition { return atLeast("outlier_severity", x.severity, f.Severity) })
+	add(f.Took != nil, func() condition { return within("runtime_exclusive", x.exclusive, f.Took.First, f.Took.Last) })
+	add(f.Lost > 0, func() condition { return atLeast("lost_time", x.lost, int64(f.Lost)) })
+	add(f.Score > 0, func() condition { return atLeast("outlier_score", x.score, f.Score) })
+	add(!f.Withdrawn && !f.Normal, x.flagged)
+	add(f.Program != nil, func() condition { return x.inProgram(*f.Program) })
+	add(f.One != nil, func() condition { return x.ofFunction(f.One.Program, f.One.Number) })
+	return allOf(list...), nil
 }

@@ -31,19 +31,21 @@ func (a *Asker) ForExplain(ctx context.Context) (err error) {
 // ReadDetails returns the details of about most executions; nil if the run has fewer than
 // least executions.
 func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, error) {
-	n, err := a.bulk().count(ctx)
+	n, err := a.count(ctx)
 	if err != nil || n == 0 || n < least {
 		return nil, err
 	}
 	below := max(1, lots*most/n)
 	d := &Details{of: make(map[trace.EventKey]*sampled)}
-	if d.list, err = a.executions(ctx, " AND "+lot+" < $4", []any{int32(a.Run.ID), nil, n, below}); err != nil {
+	x := a.columns()
+	inSample := condition{sql: lot + " < ?", values: []any{below}, keep: func(row int32) bool { return x.lot(row) < below }}
+	if d.list, err = a.sample(ctx, allOf(inSample, anyOf(x.typical(), x.flagged())), int(n)); err != nil {
 		return nil, err
 	}
 	numbered := make(map[trace.EventKey]*sampled, len(d.list)) // the store has no details of others
 	for _, x := range d.list {
 		d.of[x.key()] = x
-		if _, ok := eventNumbers(x.event); ok {
+		if _, ok := eventNumbers(x.Event); ok {
 			numbered[x.key()] = x
 		}
 	}

@@ -59,16 +59,14 @@ func eventOf(id string, row eventRow) (*Event, error) {
 
 // FunctionOf returns the name of the function of an execution of a program.
 func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (string, error) {
-	if a.Memory != nil {
-		if r, err := a.bulk().related(ctx, p, id); err == nil && r != nil {
-			return r.Function, nil
-		}
-	}
-	e, err := a.Event(ctx, id, &p)
+	e, err := a.find(ctx, p, id)
 	if err != nil {
 		return "", err
 	}
-	return e.Record.Func, nil
+	if e == nil {
+		return "", fmt.Errorf("event %s of run %s: %w", id, a.Run.Name, provdb.ErrNotFound)
+	}
+	return e.Function, nil
 }
 
 func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([]eventRow, error) {

@@ -9,7 +9,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Selection chooses anomalies that are to be explained.
@@ -43,25 +42,16 @@ const (
 	leastClosely = 25
 )
 
-// sampled is an execution that is looked at.
+// sampled is an execution of a sample, or a group of them.
 type sampled struct {
-	program          trace.Program
-	rank             trace.Rank
-	thread           int64
-	event            string
-	fn, path         int32
-	host, function   string
-	entry, exit      trace.Micros
-	step             int64
-	onGPU, anomalous bool
-	marked, detailed bool // it is known whether its details are at hand; they are
+	Execution
+	marked, detailed bool // whether detailed is set; whether Details has it
 	message          *message
 	counters         map[string]float64
 	states           map[string]float64
-	stateRead        any // when
+	stateRead        any // time
 	stateUnit        uint64
-	lost             trace.Micros
-	count            int64 // of those that it stands for, where it is a group
+	count            int64 // executions in the group
 }
 
 // split tells those whose details are at hand from others.
@@ -98,7 +88,7 @@ func (s *sampling) closely(list []*sampled) []*sampled {
 	return list[:min(len(list), maxClosely)]
 }
 
-func (s *sampled) key() trace.EventKey { return trace.EventKey{Program: s.program, ID: s.event} }
+func (s *sampled) key() trace.EventKey { return trace.EventKey{Program: s.Program, ID: s.Event} }
 
 // message is the one that tells most of an execution: of its own the last that came, or
 // else the last that was sent; or else the nearest around it.
@@ -112,6 +102,7 @@ type message struct {
 type sampling struct {
 	q                         *Selection
 	details                   *Details
+	columns                   *columns
 	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
@@ -122,8 +113,8 @@ type sampling struct {
 	lastStep                  int64
 	hosts                     map[trace.RankKey]string
 
-	pathNames map[pathKey]string
-	pathCalls map[pathKey]float64  // of the functions of the selection; empty: not known
+	pathNames map[pathID]string
+	pathCalls map[pathID]float64   // of the functions of the selection; empty: not known
 	devices   map[device][2]string // device and stream
 	threads   []int64              // of hosts, that are known of
 	readings  map[string]contrast.Moments
@@ -142,7 +133,7 @@ func (s *sampling) unit(x *sampled, at any) uint64 {
 	if s.units == nil {
 		s.units = make(map[unit]uint64)
 	}
-	key := unit{x.program, x.rank, at}
+	key := unit{x.Program, x.Rank, at}
 	n, ok := s.units[key]
 	if !ok {
 		n = uint64(len(s.units))
@@ -167,13 +158,13 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 		}
 		return contrast.ExplainChange(q.Issue, a.Begin), nil
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
-	if err := q.check(); err != nil {
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.columns()}
+	if err := q.Filter.check(); err != nil {
 		return nil, err
 	}
-	w, err := a.choose(ctx, s)
+	all, selected, err := a.choose(ctx, s)
 	if err == nil && len(s.selected) > 0 {
-		err = a.against(ctx, s, w)
+		err = a.readBaseline(ctx, s, all, selected)
 	}
 	if err != nil {
 		return nil, err
@@ -193,27 +184,17 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 	return e, nil
 }
 
-// check says what is wrong with the selection.
-func (q *Selection) check() error {
-	for _, kind := range q.Filter.Kinds {
-		if _, err := choose("kind", kind, kinds); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // functions counts those of the selection, the most frequent first.
 func (s *sampling) functions() []contrast.Count {
 	var list []contrast.Count
-	at := make(map[numberKey]int)
+	at := make(map[functionID]int)
 	for _, x := range s.selected {
-		key := numberKey{x.program, x.fn}
+		key := functionID{x.Program, x.Number}
 		i, ok := at[key]
 		if !ok {
 			i = len(list)
 			at[key] = i
-			list = append(list, contrast.Count{Program: x.program, Name: x.function})
+			list = append(list, contrast.Count{Program: x.Program, Name: x.Function})
 		}
 		list[i].Executions++
 	}
@@ -221,61 +202,46 @@ func (s *sampling) functions() []contrast.Count {
 	return list
 }
 
-// chosen are the conditions of a selection.
-type chosen struct {
-	all   string // what is looked at at all
-	some  string // the selection among that
-	args  []any
-	first int // how many of the arguments all needs
-}
-
-func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*chosen, error) {
+// conditions returns the conditions of a selection: on all executions that are examined, and on
+// the selected ones among them.
+func (a *Asker) conditions(ctx context.Context, q *Selection) (all, selected condition, err error) {
+	x := a.columns()
+	all = allOf(append(q.withoutConditions(x, a.Begin), x.flagged())...)
 	f := q.Filter
-	f.Normal, f.Withdrawn = false, true // withdrawn ones are never looked at
-	c := &conditions{args: []any{int32(a.Run.ID), true, int64(limit)}}
-	q.leaveOut(c, a.Begin)
-	w := &chosen{all: c.sql.String(), first: len(c.args)}
-	c.sql.Reset()
-	if f.Function != "" {
-		if err := a.ofFunctions(ctx, c, f.Function); err != nil {
-			return nil, err
-		}
+	f.Normal, f.Withdrawn = false, true // all has the condition
+	filtered, err := f.condition(ctx, a)
+	if err != nil {
+		return all, selected, err
 	}
-	if x := q.Issue; x != nil {
-		c.add("pid = ? AND fn IN (SELECT fn FROM functions WHERE run = $1 AND pid = ? AND name = ?)", int32(x.PID), int32(x.PID), x.Func)
+	list := append(q.onlyConditions(x, a.Begin), filtered)
+	if i := q.Issue; i != nil {
+		list = append(list, x.inProgram(i.PID), x.named(i.Func))
 		if q.Member == nil {
-			c.add("(pid, rid, event_id) IN (SELECT pid, rid, event_id FROM links WHERE run = $1 AND issue = ?)", int32(x.Number))
+			list = append(list, x.ofIssue(i.Number))
 		}
 	}
-	f.conditions(c, a.Begin)
-	q.leave(c, a.Begin)
-	w.some, w.args = c.sql.String(), c.args
-	return w, nil
+	return all, allOf(list...), nil
 }
 
 // choose reads the selection and returns its conditions.
-func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
+func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected condition, err error) {
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
 	}
-	w, err := a.chosen(ctx, s.q, limit)
+	if all, selected, err = a.conditions(ctx, s.q); err != nil {
+		return all, selected, err
+	}
+	where := allOf(all, selected)
+	if s.selected, err = a.sample(ctx, where, limit); err != nil {
+		return all, selected, err
+	}
+	total, err := a.sum(ctx, where, grouping{columns: "()"})
 	if err != nil {
-		return nil, err
+		return all, selected, err
 	}
-	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
-		return nil, err
-	}
-	type total struct {
-		N    int64        `sql:"executions"`
-		Lost trace.Micros `sql:"lost_us"`
-	}
-	rows, err := a.bulk().Query(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
-	if err == nil {
-		err = provdb.Scan(rows, func(t *total) { s.total, s.lost = t.N, t.Lost })
-	}
-	if err != nil {
-		return nil, err
+	if len(total) > 0 {
+		s.total, s.lost = total[0].Anomalies, total[0].Lost
 	}
 	if s.q.Member != nil {
 		s.keepMembers()
@@ -283,28 +249,26 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	if s.q.closely() {
 		err = a.narrow(ctx, s)
 	}
-	return w, err
+	return all, selected, err
 }
 
-// against reads what the selection is held against.
-func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
-	functions := s.functionKeys()
-	rest, args := w.all+" AND (TRUE"+w.some+") IS NOT TRUE", w.args
-	if s.q.Member != nil {
-		rest, args = w.all, w.args[:w.first:w.first]
+// readBaseline reads the executions that the selection is compared with.
+func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected condition) error {
+	x := a.columns()
+	functions := s.selectedFunctions()
+	where := []condition{all, functions}
+	if s.q.Member == nil {
+		where = append(where, not(selected))
 	}
-	args[2] = int64(maxOthers)
-	others, err := a.executions(ctx, rest+sameFunctions(len(args)+1), append(args, functions))
+	others, err := a.sample(ctx, allOf(where...), maxOthers)
 	if err != nil {
 		return err
 	}
 	if s.q.Member != nil {
-		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
+		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.Program, x.Event) })
 	}
-	c := &conditions{args: []any{int32(a.Run.ID), false, int64(maxTypical), functions}}
-	c.sql.WriteString(sameFunctions(len(c.args)))
-	s.q.leaveOut(c, a.Begin)
-	if s.typical, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+	where = append(s.q.withoutConditions(x, a.Begin), functions, x.typical())
+	if s.typical, err = a.sample(ctx, allOf(where...), maxTypical); err != nil {
 		return err
 	}
 	return a.exclude(ctx, s, others)
@@ -322,16 +286,10 @@ func (a *Asker) exclude(ctx context.Context, s *sampling, others []*sampled) (er
 	return err
 }
 
-// sameFunctions chooses the functions that a parameter names.
-func sameFunctions(n int) string {
-	return fmt.Sprintf(` AND (pid, fn) IN (SELECT split_part(x, '/', 1)::INTEGER, split_part(x, '/', 2)::INTEGER
-    FROM (SELECT unnest(string_to_array($%d::VARCHAR, ',')) AS x) t WHERE x <> '')`, n)
-}
-
 // keepMembers leaves those that are of the issue.
 func (s *sampling) keepMembers() {
 	all := len(s.selected)
-	s.selected = slices.DeleteFunc(s.selected, func(x *sampled) bool { return !s.q.Member(x.program, x.event) })
+	s.selected = slices.DeleteFunc(s.selected, func(x *sampled) bool { return !s.q.Member(x.Program, x.Event) })
 	if s.total <= int64(all) {
 		s.total = int64(len(s.selected))
 	} else {
@@ -342,53 +300,51 @@ func (s *sampling) keepMembers() {
 	} else {
 		s.lost = 0
 		for _, x := range s.selected {
-			s.lost += x.lost
+			s.lost += x.Lost
 		}
 	}
 	s.selected = s.selected[:min(len(s.selected), maxSelected)]
 }
 
-// functionKeys names the functions of the selection, the most frequent first.
-func (s *sampling) functionKeys() string {
-	var keys []string
-	seen := make(map[numberKey]bool)
-	for _, x := range s.selected {
-		key := numberKey{x.program, x.fn}
-		if !seen[key] && len(keys) < maxNumbers {
-			seen[key] = true
-			keys = append(keys, fmt.Sprintf("%d/%d", x.program, x.fn))
-		}
+// selectedFunctions selects the executions of the functions of the selection.
+func (s *sampling) selectedFunctions() condition {
+	ids, x := s.functionIDs(), s.columns
+	c := oneOf(x.function, x.functions, func(f functionID) bool { return slices.Contains(ids, f) },
+		"(pid, fn) IN (SELECT split_part(x, '/', 1)::INTEGER, split_part(x, '/', 2)::INTEGER "+
+			"FROM (SELECT unnest(string_to_array(?::VARCHAR, ',')) AS x) t WHERE x <> '')", idList(ids))
+	if len(ids) == 1 {
+		c.rows = x.byFunction.of(slices.Index(x.functions, ids[0]))
 	}
-	return strings.Join(keys, ",")
+	return c
 }
 
-// executions reads some of those that conditions choose.
-func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {
-	rows, err := a.bulk().Query(ctx, strings.ReplaceAll(text("explain_executions"), " /*where*/", where), args...)
-	if err != nil {
-		return nil, err
+// functionIDs returns the functions of the selection in order of appearance, at most maxNumbers.
+func (s *sampling) functionIDs() (ids []functionID) {
+	seen := make(map[functionID]bool)
+	for _, x := range s.selected {
+		id := functionID{x.Program, x.Number}
+		if !seen[id] && len(ids) < maxNumbers {
+			seen[id] = true
+			ids = append(ids, id)
+		}
 	}
-	type row struct {
-		Program   trace.Program `sql:"pid"`
-		Rank      trace.Rank    `sql:"rid"`
-		Thread    int64         `sql:"tid"`
-		Event     string        `sql:"event_id"`
-		Fn        int32         `sql:"fn"`
-		Path      int32         `sql:"path"`
-		Host      string        `sql:"hostname"`
-		Entry     trace.Micros  `sql:"entry"`
-		Exit      trace.Micros  `sql:"exit"`
-		Step      int64         `sql:"io_step"`
-		OnGPU     bool          `sql:"is_gpu_event"`
-		Function  string        `sql:"func"`
-		Anomalous bool          `sql:"anomalous"`
-		Lost      trace.Micros  `sql:"lost_time"`
+	return ids
+}
+
+// idList writes functions as a parameter.
+func idList(ids []functionID) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, fmt.Sprintf("%d/%d", id.Program, id.Number))
 	}
-	err = provdb.Scan(rows, func(r *row) {
-		list = append(list, &sampled{
-			program: r.Program, rank: r.Rank, thread: r.Thread, event: r.Event, fn: r.Fn, path: r.Path, host: r.Host, function: r.Function,
-			entry: r.Entry, exit: r.Exit, step: r.Step, onGPU: r.OnGPU, anomalous: r.Anomalous, lost: r.Lost, count: 1,
-		})
-	})
+	return strings.Join(list, ",")
+}
+
+// sample returns the first executions that a condition selects, in sampling order.
+func (a *Asker) sample(ctx context.Context, where condition, limit int) (list []*sampled, err error) {
+	all, err := a.list(ctx, where, inSamplingOrder, limit)
+	for i := range all {
+		list = append(list, &sampled{Execution: all[i], count: 1})
+	}
 	return list, err
 }

@@ -73,7 +73,7 @@ func (s *sampling) column(key contrast.FieldKey, shape contrast.Shape, shares []
 	cells := func(list []*sampled) (cells []contrast.Cell) {
 		for _, x := range list {
 			if c, ok := s.cell(key, x); ok {
-				c.Unit = s.unit(x, (x.entry-s.begin)/s.bins().Width())
+				c.Unit = s.unit(x, (x.Entry-s.begin)/s.bins().Width())
 				cells = append(cells, c)
 			}
 		}
@@ -105,28 +105,28 @@ func (s *sampling) leftOut(key contrast.FieldKey, w contrast.Share) bool {
 func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok bool) {
 	switch key.Kind {
 	case contrast.FieldFunction:
-		c.Label = x.function
+		c.Label = x.Function
 		return c, c.Label != ""
 	case contrast.FieldHost:
-		c.Label = s.hosts[trace.RankKey{Program: x.program, Rank: x.rank}]
+		c.Label = s.hosts[trace.RankKey{Program: x.Program, Rank: x.Rank}]
 		return c, c.Label != ""
 	case contrast.FieldDevice, contrast.FieldStream:
-		d := s.devices[device{x.program, x.rank, x.thread}]
+		d := s.devices[device{x.Program, x.Rank, x.Thread}]
 		if c.Label = d[0]; key.Kind == contrast.FieldStream {
 			c.Label = d[1]
 		}
-		return c, c.Label != "" && x.onGPU
+		return c, c.Label != "" && x.OnGPU
 	case contrast.FieldRank:
-		c.Number = float64(x.rank)
+		c.Number = float64(x.Rank)
 		return c, true
 	case contrast.FieldThread:
-		c.Number = float64(x.thread)
-		return c, !x.onGPU
+		c.Number = float64(x.Thread)
+		return c, !x.OnGPU
 	case contrast.FieldLink:
 		if x.message == nil || !x.message.own {
 			return c, false
 		}
-		c.Label = contrast.LinkLabel(int64(x.rank), x.message.partner)
+		c.Label = contrast.LinkLabel(int64(x.Rank), x.message.partner)
 		return c, true
 	case contrast.FieldPartner:
 		if x.message == nil || !x.message.own {
@@ -141,7 +141,7 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Number = x.message.bytes
 		return c, true
 	case contrast.FieldPath:
-		c.Label = s.pathNames[pathKey{x.program, x.path}]
+		c.Label = s.pathNames[pathID{x.Program, x.Path}]
 		return c, c.Label != ""
 	case contrast.FieldState:
 		c.Number, ok = x.states[key.Name]
@@ -150,10 +150,10 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Number, ok = x.counters[key.Name]
 		return c, ok
 	case contrast.FieldTime:
-		c.Number = min(s.bins().Last(), float64(max(0, x.entry-s.begin)/s.bins().Width()))
+		c.Number = min(s.bins().Last(), float64(max(0, x.Entry-s.begin)/s.bins().Width()))
 		return c, true
 	case contrast.FieldStep:
-		c.Number = float64(x.step)
+		c.Number = float64(x.Step)
 		return c, true
 	}
 	return c, false
@@ -167,11 +167,11 @@ func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
 	}
 	chosen := make(map[trace.RankKey]bool)
 	for _, x := range s.selected {
-		chosen[trace.RankKey{Program: x.program, Rank: x.rank}] = true
+		chosen[trace.RankKey{Program: x.Program, Rank: x.Rank}] = true
 	}
 	var left []*sampled
 	for _, x := range list {
-		if chosen[trace.RankKey{Program: x.program, Rank: x.rank}] {
+		if chosen[trace.RankKey{Program: x.Program, Rank: x.Rank}] {
 			left = append(left, x)
 		}
 	}
@@ -182,7 +182,7 @@ func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
 func (s *sampling) places() []contrast.Field {
 	programs := make(map[trace.Program]bool)
 	for _, x := range s.selected {
-		programs[x.program] = true
+		programs[x.Program] = true
 	}
 	var hosts, ranks, threads []contrast.Share
 	for _, r := range s.q.Ranks {
@@ -231,9 +231,9 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 
 // paths are how functions were called.
 func (s *sampling) paths() contrast.Field {
-	functions := make(map[numberKey]bool)
+	functions := make(map[functionID]bool)
 	for _, x := range s.selected {
-		functions[numberKey{x.program, x.fn}] = true
+		functions[functionID{x.Program, x.Number}] = true
 	}
 	var shares []contrast.Share
 	if len(functions) == 1 { // else a function would be taken for its path

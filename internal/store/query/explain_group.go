@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Groups is a selection broken down by a field.
@@ -39,7 +37,7 @@ type Group struct {
 
 func (g *Group) add(x *sampled) {
 	g.Executions += x.count
-	g.Lost += x.lost
+	g.Lost += x.Lost
 }
 
 // MaxGroups is how many rows there are at most, and maxRanges how many ranges.
@@ -48,32 +46,35 @@ const (
 	maxRanges = 12
 )
 
-// groupColumns are the columns that a field is made of, by which a store groups executions; bin
-// is the part of the run.
-var groupColumns = map[contrast.FieldKind][]string{
-	contrast.FieldFunction: {"func"},
-	contrast.FieldHost:     {"pid", "rid"},
-	contrast.FieldRank:     {"rid"},
-	contrast.FieldThread:   {"tid", "is_gpu_event"},
-	contrast.FieldDevice:   {"pid", "rid", "tid", "is_gpu_event"},
-	contrast.FieldStream:   {"pid", "rid", "tid", "is_gpu_event"},
-	contrast.FieldPath:     {"pid", "path"},
-	contrast.FieldStep:     {"io_step"},
-	contrast.FieldTime:     {"bin"},
+// groupings divide executions by fields.
+var groupings = map[contrast.FieldKind]grouping{
+	contrast.FieldFunction: {"func", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.function[row])} }},
+	contrast.FieldHost:     {"pid, rid", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.place[row])} }},
+	contrast.FieldRank:     {"rid", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row])} }},
+	contrast.FieldThread:   {"tid, is_gpu_event", func(x *columns, row int32) [2]int64 { return [2]int64{x.thread[row], x.gpu(row)} }},
+	contrast.FieldDevice:   byStream,
+	contrast.FieldStream:   byStream,
+	contrast.FieldPath:     byPath,
+	contrast.FieldStep:     {"io_step", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.ioStep[row])} }},
 }
 
-// groupRow is a group; columns by which it was not grouped are zero.
-type groupRow struct {
-	N        int64         `sql:"executions"`
-	Lost     trace.Micros  `sql:"lost_us"`
-	Function string        `sql:"func"`
-	Program  trace.Program `sql:"pid"`
-	Rank     trace.Rank    `sql:"rid"`
-	Thread   int64         `sql:"tid"`
-	OnGPU    bool          `sql:"is_gpu_event"`
-	Path     int32         `sql:"path"`
-	Step     int64         `sql:"io_step"`
-	Bin      trace.Micros  `sql:"bin"`
+var (
+	byStream = grouping{"pid, rid, tid, is_gpu_event", func(x *columns, row int32) [2]int64 {
+		return [2]int64{int64(x.place[row]), 2*x.thread[row] + x.gpu(row)}
+	}}
+	byPath = grouping{"pid, path", func(x *columns, row int32) [2]int64 {
+		return [2]int64{int64(x.places[x.place[row]].Program), int64(x.path[row])}
+	}}
+)
+
+// byTime divides executions by parts of the run.
+func byTime(begin, width trace.Micros) grouping {
+	return grouping{
+		fmt.Sprintf("floor((entry - %d)::DOUBLE PRECISION / %d)", begin, width),
+		func(x *columns, row int32) [2]int64 {
+			return [2]int64{floorDiv(x.entry[row]-int64(begin), int64(width))}
+		},
+	}
 }
 
 // ofChange refuses to narrow a lasting change, which is no set of anomalies.
@@ -95,18 +96,22 @@ func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, li
 		q.Lasso = make([]contrast.Vertex, 1) // as if it were narrowed
 		return nil, q.ofChange()
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
-	err := q.check()
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.columns()}
+	err := q.Filter.check()
 	if err == nil {
 		err = a.whereAndHowLong(ctx, s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := groupColumns[by.Kind]; ok && q.Member == nil && !q.closely() {
-		err = a.grouped(ctx, s, by.Kind)
+	of, ok := groupings[by.Kind]
+	if by.Kind == contrast.FieldTime {
+		of, ok = byTime(a.Begin, s.bins().Width()), true
+	}
+	if ok && q.Member == nil && !q.closely() {
+		err = a.grouped(ctx, s, of)
 	} else {
-		if _, err = a.choose(ctx, s); err == nil && by.Kind.Closely() {
+		if _, _, err = a.choose(ctx, s); err == nil && by.Kind.Closely() {
 			s.selected = s.atHand(s.selected)
 			err = a.lookInto(ctx, s, s.selected, by.Kind)
 		}
@@ -125,40 +130,22 @@ func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, li
 	return g, nil
 }
 
-// grouped lets the store count all of the selection: what it finds stands for many.
-func (a *Asker) grouped(ctx context.Context, s *sampling, kind contrast.FieldKind) error {
-	w, err := a.chosen(ctx, s.q, 1)
+// grouped divides the whole selection.
+func (a *Asker) grouped(ctx context.Context, s *sampling, by grouping) error {
+	all, selected, err := a.conditions(ctx, s.q)
 	if err != nil {
 		return err
 	}
-	args, columns, by := w.args, []string(nil), groupColumns[kind]
-	for _, column := range []string{"func", "pid", "rid", "tid", "is_gpu_event", "path", "io_step", "bin"} {
-		switch {
-		case !slices.Contains(by, column):
-			columns = append(columns, "NULL AS "+column)
-		case column == "bin":
-			by = []string{fmt.Sprintf("floor((entry - $%d)::DOUBLE PRECISION / $%d)::BIGINT", len(args)+1, len(args)+2)}
-			args = append(args, int64(a.Begin), float64(s.bins().Width()))
-			columns = append(columns, by[0]+" AS bin")
-		default:
-			columns = append(columns, column)
-		}
+	groups, err := a.sum(ctx, allOf(all, selected), by)
+	for _, g := range groups {
+		s.selected = append(s.selected, &sampled{count: g.Anomalies, Execution: Execution{
+			Program: g.Program, Rank: g.Rank, Thread: g.Thread, Function: g.Function, Path: g.Path, Step: g.Step, OnGPU: g.OnGPU,
+			Entry: g.First, Lost: g.Lost,
+		}})
+		s.total += g.Anomalies
+		s.lost += g.Lost
 	}
-	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*by*/", strings.Join(by, ", "), " /*where*/",
-		w.all+w.some).Replace(text("explain_groups"))
-	rows, err := a.bulk().Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	return provdb.Scan(rows, func(r *groupRow) {
-		s.selected = append(s.selected, &sampled{
-			count: r.N, lost: r.Lost, function: r.Function, program: r.Program, rank: r.Rank, thread: r.Thread, onGPU: r.OnGPU, path: r.Path,
-			step:  r.Step,
-			entry: a.Begin + r.Bin*s.bins().Width(),
-		})
-		s.total += r.N
-		s.lost += r.Lost
-	})
+	return err
 }
 
 // fill makes rows of the selection.

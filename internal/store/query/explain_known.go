@@ -19,17 +19,14 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 	if err := a.whereAndHowLong(ctx, s); err != nil {
 		return err
 	}
-	type row struct {
-		Step int64 `sql:"step"`
-	}
-	if err := readEach(ctx, a.bulk(), text("explain_last_step"), func(r *row) { s.lastStep = r.Step }); err != nil {
+	if err := a.readExtent(ctx, s); err != nil {
 		return err
 	}
 	list := slices.Concat(s.closely(s.typical), s.closely(s.others), s.closely(s.selected))
 	if err := a.lookInto(ctx, s, list, contrast.FieldBytes, contrast.FieldCounter, contrast.FieldState); err != nil {
 		return err
 	}
-	return errors.Join(a.statesBeside(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+	return errors.Join(a.statesBeside(ctx, s), a.pathsOf(ctx, s), a.devicesOf(ctx, s))
 }
 
 // lookInto reads what fields of some kinds need of executions: their messages, counters
@@ -99,7 +96,7 @@ func named(byKey map[trace.EventKey]*sampled) (where string, args []any) {
 		numbers[i] = make(map[int64]bool)
 	}
 	for _, x := range byKey {
-		if n, ok := eventNumbers(x.event); ok {
+		if n, ok := eventNumbers(x.Event); ok {
 			for i := range n {
 				numbers[i][n[i]] = true
 			}
@@ -147,7 +144,7 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sample
 			return
 		}
 		m := &message{own: r.Own, partner: r.Source, bytes: r.Bytes}
-		good := [4]int64{0, 0, -int64(max(x.entry-r.At, r.At-x.exit, 0))}
+		good := [4]int64{0, 0, -int64(max(x.Entry-r.At, r.At-x.Exit, 0))}
 		if r.Own {
 			good = [4]int64{1, 1, int64(r.At)}
 		}
@@ -210,12 +207,14 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 	if !slices.ContainsFunc(slices.Concat(lists...), func(x *sampled) bool { return x.states != nil }) {
 		return nil
 	}
-	c := &conditions{args: []any{int32(a.Run.ID), nil, int64(maxStates)}}
-	s.q.leaveOut(c, a.Begin)
 	if first := s.details.first(maxStates); len(s.q.Without) == 0 && first != nil {
 		s.anywhere = first
-	} else if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
-		return err
+	} else {
+		x := s.columns
+		where := append(s.q.withoutConditions(x, a.Begin), anyOf(x.typical(), x.flagged()))
+		if s.anywhere, err = a.sample(ctx, allOf(where...), maxStates); err != nil {
+			return err
+		}
 	}
 	if err := a.lookInto(ctx, s, s.anywhere, contrast.FieldState); err != nil {
 		return err
@@ -237,7 +236,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 		Count     float64       `sql:"count"`
 	}
 	return readEach(ctx, a, text("explain_readings"), func(r *row) {
-		if r.Program == s.selected[0].program {
+		if r.Program == s.selected[0].Program {
 			s.readings[r.Name] = contrast.Moments{Mean: r.Mean, Deviation: r.Deviation, Count: r.Count}
 		}
 	})
@@ -245,26 +244,35 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 
 // pathsOf reads how often functions of the selection were called in which way.
 func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
-	s.pathNames, s.pathCalls = make(map[pathKey]string), make(map[pathKey]float64)
-	a = a.bulk()
+	s.pathNames, s.pathCalls = make(map[pathID]string), make(map[pathID]float64)
+	ids := s.functionIDs()
+	if a.Memory != nil {
+		for id, p := range a.Memory.paths {
+			s.pathNames[id] = p.name
+			if p.calls > 0 && slices.Contains(ids, functionID{id.Program, p.number}) {
+				s.pathCalls[id] = p.calls
+			}
+		}
+		return nil
+	}
 	type row struct {
-		pathKey
+		pathID
 		Name  string  `sql:"call_path"`
 		Calls float64 `sql:"calls"`
 	}
 	err := readEach(ctx, a, text("explain_paths"), func(r *row) {
-		s.pathNames[r.pathKey], s.pathCalls[r.pathKey] = r.Name, r.Calls
-	}, s.functionKeys())
+		s.pathNames[r.pathID], s.pathCalls[r.pathID] = r.Name, r.Calls
+	}, idList(ids))
 	if err != nil {
 		return err
 	}
 	var missing []string
 	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
 		for _, x := range list {
-			key := pathKey{x.program, x.path}
+			key := pathID{x.Program, x.Path}
 			if _, ok := s.pathNames[key]; !ok {
 				s.pathNames[key] = ""
-				missing = append(missing, fmt.Sprintf("%d/%d", x.program, x.path))
+				missing = append(missing, fmt.Sprintf("%d/%d", x.Program, x.Path))
 			}
 		}
 	}
@@ -272,45 +280,53 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 		return nil
 	}
 	type named struct {
-		pathKey
+		pathID
 		Name string `sql:"call_path"`
 	}
-	return readEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.pathKey] = r.Name }, strings.Join(missing, ","))
+	return readEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.pathID] = r.Name }, strings.Join(missing, ","))
 }
 
-// devicesOf reads which devices and streams there are.
-func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
+// devicesOf reads the devices and streams.
+func (a *Asker) devicesOf(ctx context.Context, s *sampling) (err error) {
 	s.devices = make(map[device][2]string)
-	type row struct {
-		Program trace.Program `sql:"pid"`
-		Rank    trace.Rank    `sql:"rid"`
-		Thread  int64         `sql:"tid"`
-		Name    string        `sql:"descr"`
-		Value   string        `sql:"value"`
+	facts := s.columns.facts
+	if a.Memory == nil {
+		if facts, err = readAll[fact](ctx, a, text("explain_devices")); err != nil {
+			return err
+		}
 	}
-	return readEach(ctx, a.bulk(), text("explain_devices"), func(r *row) {
-		key := device{r.Program, r.Rank, r.Thread}
+	for _, f := range facts {
+		key := device{f.Program, f.Rank, f.Thread}
 		d := s.devices[key]
-		if r.Name == "CUDA Stream" {
-			d[1] = r.Value
-		} else {
-			d[0] = r.Value
+		switch f.Name {
+		case "CUDA Stream":
+			d[1] = f.Value
+		case "CUDA Device":
+			d[0] = f.Value
+		default:
+			continue
 		}
 		s.devices[key] = d
-	})
+	}
+	return nil
 }
 
-// placesOf reads which devices and threads there are.
-func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
-	if err := a.devicesOf(ctx, s); err != nil {
-		return err
+// readExtent reads the last step of the run and the threads of hosts.
+func (a *Asker) readExtent(ctx context.Context, s *sampling) error {
+	program := s.selected[0].Program
+	if a.Memory != nil {
+		s.lastStep, s.threads = a.Memory.lastStep, a.Memory.threads[program]
+		return nil
 	}
 	type row struct {
 		Program trace.Program `sql:"pid"`
 		Thread  int64         `sql:"tid"`
+		OnGPU   bool          `sql:"is_gpu_event"`
+		Step    int64         `sql:"step"`
 	}
-	return readEach(ctx, a.bulk(), text("explain_threads"), func(r *row) {
-		if r.Program == s.selected[0].program {
+	return readEach(ctx, a, text("explain_threads"), func(r *row) {
+		s.lastStep = max(s.lastStep, r.Step)
+		if r.Program == program && !r.OnGPU {
 			s.threads = append(s.threads, r.Thread)
 		}
 	})

@@ -168,11 +168,11 @@ func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *bla
 // anomalies reads what is needed of all anomalies.
 func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
 	type named struct {
-		pathKey
+		pathID
 		Name string `sql:"call_path"`
 	}
-	paths := make(map[pathKey]string)
-	if err := readEach(ctx, a, text("blame_paths"), func(r *named) { paths[r.pathKey] = r.Name }); err != nil {
+	paths := make(map[pathID]string)
+	if err := readEach(ctx, a, text("blame_paths"), func(r *named) { paths[r.pathID] = r.Name }); err != nil {
 		return nil, err
 	}
 	type row struct {
@@ -195,7 +195,7 @@ func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, er
 	err := readEach(ctx, a, text("blame_anomalies"), func(r *row) {
 		at[r.EventKey] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, blame.Anomaly{
-			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func, Path: paths[pathKey{r.Program, r.Path}],
+			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func, Path: paths[pathID{r.Program, r.Path}],
 			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Lost: r.Lost,
 		})
 		run.End = max(run.End, r.StepEnd)

@@ -234,7 +234,7 @@ func walksIssue(t *testing.T, a *query.Asker, x *provenance.Issue) {
 	if err != nil || int64(len(points)) != x.Anomalies {
 		t.Fatalf("issue %d has %d points, %v; want %d", x.Number, len(points), err, x.Anomalies)
 	}
-	slices.SortFunc(points, func(a, b query.Point) int {
+	slices.SortFunc(points, func(a, b query.Execution) int {
 		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Event, b.Event))
 	})
 	for i := range points[:min(len(points), 10)] {

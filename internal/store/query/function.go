@@ -1,9 +1,11 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -61,18 +63,30 @@ func (a *Asker) OverRanks(ctx context.Context, f *Function, limit int) (*provdb.
 
 // RankLoss is a rank by what a function lost there.
 type RankLoss struct {
-	Rank      trace.Rank `sql:"rank"`
-	Host      string     `sql:"host"`
-	Anomalies int64      `sql:"anomalies"`
-	Lost      int64      `sql:"lost_us"`
-	Longest   int64      `sql:"longest_us"`
-	First     float64    `sql:"first_s"` // seconds since the run's begin
-	Last      float64    `sql:"last_s"`
+	Rank      trace.Rank
+	Host      string
+	Anomalies int64
+	Lost      int64
+	Longest   int64
+	First     float64 // seconds since the run's begin
+	Last      float64
 }
 
 // RankLosses returns the ranks on which the function lost most.
-func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) ([]RankLoss, error) {
-	return readAll[RankLoss](ctx, a.bulk(), text("func_ranks"), int64(a.Begin), int32(f.Program), f.Number, int64(limit))
+func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []RankLoss, err error) {
+	x := a.columns()
+	groups, err := a.sum(ctx, allOf(x.ofFunction(f.Program, f.Number), x.flagged()),
+		grouping{"rid, hostname", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row]), int64(x.host[row])} }})
+	slices.SortFunc(groups, func(x, y sums) int {
+		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Host, y.Host))
+	})
+	for _, g := range groups[:min(limit, len(groups))] {
+		list = append(list, RankLoss{
+			Rank: g.Rank, Host: g.Host, Anomalies: g.Anomalies, Lost: int64(g.Lost), Longest: int64(g.Longest),
+			First: float64(g.First-a.Begin) / 1e6, Last: float64(g.Last-a.Begin) / 1e6,
+		})
+	}
+	return list, err
 }
 
 // OverTime answers with the anomalies of equal parts of the time from the run's

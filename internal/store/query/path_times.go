@@ -24,21 +24,21 @@ type PathTime struct {
 func (a *Asker) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, error) {
 	var all []PathTime
 	type row struct {
-		pathKey
+		pathID
 		Parent    int32        `sql:"parent"`
 		Func      string       `sql:"func"`
 		Calls     int64        `sql:"calls"`
 		Exclusive trace.Micros `sql:"exclusive_us"`
 	}
-	places := make(map[pathKey]int)
+	places := make(map[pathID]int)
 	err := readEach(ctx, a, text("path_times"), func(r *row) {
 		t := PathTime{Program: r.Program, Path: r.Path, Parent: -1, Calls: r.Calls, Exclusive: r.Exclusive, Inclusive: r.Exclusive}
-		if parent, ok := places[pathKey{r.Program, r.Parent}]; ok {
+		if parent, ok := places[pathID{r.Program, r.Parent}]; ok {
 			t.Parent = parent
 			t.Funcs = append(t.Funcs, all[parent].Funcs...)
 		}
 		t.Funcs = append(t.Funcs, r.Func)
-		places[r.pathKey] = len(all)
+		places[r.pathID] = len(all)
 		all = append(all, t)
 	}, program(p))
 	for _, t := range slices.Backward(all) { // what continues a path comes after it

@@ -1,10 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -80,19 +82,32 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 		return nil, 0, err
 	}
 	var name, fn any
+	x := a.columns()
+	where := allOf()
 	if q.Name != "" {
 		name = like(q.Name)
 	}
 	if q.Function != nil {
 		fn, q.Program = q.Function.Number, &q.Function.Program
+		where = x.ofFunction(q.Function.Program, q.Function.Number)
+	} else if q.Program != nil {
+		where = x.inProgram(*q.Program)
 	}
-	sql := strings.ReplaceAll(text("function_table"), "/*order*/ ", order)
+	sums := ""
+	if a.Memory != nil && q.Function == nil {
+		sums = a.Memory.functionSums
+	} else if groups, err := a.sum(ctx, where, byFunction); err != nil {
+		return nil, 0, err
+	} else {
+		sums = sumText(groups)
+	}
 	type row struct {
 		FunctionRow
 		Normal string `sql:"normal"` // modes of the model, as JSON
 		Total  int64  `sql:"total"`
 	}
-	err = readEach(ctx, a.bulk(), sql, func(r *row) {
+	sql := strings.ReplaceAll(text("function_table"), "/*order*/ ", order)
+	err = readEach(ctx, a, sql, func(r *row) {
 		var modes []json.RawMessage
 		r.Modes = nil
 		if json.Unmarshal([]byte(r.Normal), &modes) == nil && len(modes) > 0 {
@@ -101,8 +116,23 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 		}
 		total = r.Total
 		list = append(list, r.FunctionRow)
-	}, program(q.Program), name, fn, int64(q.Limit), int64(q.Offset))
+	}, program(q.Program), name, fn, int64(q.Limit), int64(q.Offset), sums)
 	return list, total, err
+}
+
+// byFunction divides executions by their functions.
+var byFunction = grouping{"pid, fn", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.function[row])} }}
+
+// sumText writes sums of functions as a parameter of function_table.sql.
+func sumText(groups []sums) string {
+	var b strings.Builder
+	for i, g := range groups {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%d:%d:%d:%d:%d:%t", g.Program, g.Number, g.Anomalies, g.Lost, g.Exclusive, g.OnGPU)
+	}
+	return b.String()
 }
 
 // ModelNow returns the model of a function as far as it is known: the final one, or
@@ -134,26 +164,54 @@ type Way struct {
 	N       int64    // anomalies, or executions that are kept
 }
 
-// Ways answers with the call paths that lead to a function, those that lost most first.
+// Ways returns the call paths that lead to a function, those with the most lost time first.
 func (a *Asker) Ways(ctx context.Context, f *Function, limit int) ([]Way, error) {
-	a = a.bulk()
-	names, err := a.names(ctx)
+	groups, err := a.sum(ctx, a.columns().ofFunction(f.Program, f.Number), byPath)
 	if err != nil {
 		return nil, err
 	}
+	paths := make(map[pathID][]string)
+	if a.Memory != nil {
+		for _, g := range groups {
+			if p := a.Memory.paths[pathID{g.Program, g.Path}]; p != nil {
+				paths[pathID{g.Program, g.Path}] = p.funcs
+			}
+		}
+	} else {
+		names, err := a.names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if paths, err = a.pathFunctions(ctx, &f.Program, names); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(groups, func(x, y sums) int {
+		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(y.Anomalies, x.Anomalies), cmp.Compare(x.Path, y.Path))
+	})
+	var list []Way
+	for _, g := range groups {
+		if path, ok := paths[pathID{g.Program, g.Path}]; ok && len(list) < limit {
+			list = append(list, Way{Program: f.Program, Path: path, N: g.Anomalies, Lost: int64(g.Lost)})
+		}
+	}
+	return list, nil
+}
+
+// pathFunctions returns the functions of all call paths of a program, or of all programs.
+func (a *Asker) pathFunctions(ctx context.Context, p *trace.Program, names functionNames) (map[pathID][]string, error) {
 	type row struct {
-		N     int64           `sql:"anomalies"`
-		Lost  int64           `sql:"lost_us"`
+		pathID
 		Funcs json.RawMessage `sql:"fns"`
 	}
-	var list []Way
+	paths := make(map[pathID][]string)
 	var bad error
-	err = readEach(ctx, a, text("func_ways"), func(r *row) {
-		path, err := names.path(f.Program, r.Funcs)
+	err := readEach(ctx, a, text("path_list"), func(r *row) {
+		path, err := names.path(r.Program, r.Funcs)
 		bad = errors.Join(bad, err)
-		list = append(list, Way{Program: f.Program, Path: path, N: r.N, Lost: r.Lost})
-	}, int32(f.Program), f.Number, int64(limit))
-	return list, errors.Join(err, bad)
+		paths[r.pathID] = path
+	}, program(p))
+	return paths, errors.Join(err, bad)
 }
 
 // LostWays returns the call paths of all anomalies that were not withdrawn.
@@ -166,54 +224,44 @@ func (a *Asker) LostWays(ctx context.Context, p *trace.Program) ([]Way, error) {
 	if err != nil {
 		return nil, err
 	}
-	type listed struct {
-		pathKey
-		Funcs json.RawMessage `sql:"fns"`
-	}
-	paths := make(map[pathKey][]string)
-	var bad error
-	err = readEach(ctx, a, text("path_list"), func(r *listed) {
-		path, err := names.path(r.Program, r.Funcs)
-		bad = errors.Join(bad, err)
-		paths[r.pathKey] = path
-	}, program(p))
-	if err := errors.Join(err, bad); err != nil {
+	paths, err := a.pathFunctions(ctx, p, names)
+	if err != nil {
 		return nil, err
 	}
 	type row struct {
-		pathKey
+		pathID
 		Lost int64 `sql:"lost_us"`
 		N    int64 `sql:"anomalies"`
 	}
 	var list []Way
 	err = readEach(ctx, a, sql, func(r *row) {
-		list = append(list, Way{Program: r.Program, Path: paths[r.pathKey], Lost: r.Lost, N: r.N})
+		list = append(list, Way{Program: r.Program, Path: paths[r.pathID], Lost: r.Lost, N: r.N})
 	}, program(p))
 	return list, err
 }
 
-// pathKey identifies a call path by its number in a program.
-type pathKey struct {
+// pathID identifies a call path by its number in a program.
+type pathID struct {
 	Program trace.Program `sql:"pid"`
 	Path    int32         `sql:"path"`
 }
 
-// numberKey identifies a function by its number in a program.
-type numberKey struct {
+// functionID identifies a function by its number in a program.
+type functionID struct {
 	Program trace.Program `sql:"pid"`
 	Number  int32         `sql:"fn"`
 }
 
 // functionNames are the names of functions by their numbers.
-type functionNames map[numberKey]string
+type functionNames map[functionID]string
 
 func (a *Asker) names(ctx context.Context) (functionNames, error) {
 	type row struct {
-		numberKey
+		functionID
 		Name string `sql:"name"`
 	}
 	names := make(functionNames)
-	err := readEach(ctx, a, text("function_list"), func(r *row) { names[r.numberKey] = r.Name })
+	err := readEach(ctx, a, text("function_list"), func(r *row) { names[r.functionID] = r.Name })
 	return names, err
 }
 
@@ -225,7 +273,7 @@ func (n functionNames) path(p trace.Program, list json.RawMessage) ([]string, er
 	}
 	path := make([]string, len(numbers))
 	for i, fn := range numbers {
-		path[i] = n[numberKey{p, fn}]
+		path[i] = n[functionID{p, fn}]
 	}
 	return path, nil
 }

@@ -27,9 +27,8 @@ type Asker struct {
 	// Guessed says that Begin is the entry of the first execution that is kept, as the
 	// run does not tell yet when it began.
 	Guessed bool
-	// Memory, if not nil, is a copy of the run that Fill made. It answers queries over many
-	// executions with the same SQL as the store.
-	Memory provdb.Reader
+	// Memory, if not nil, answers queries over many executions.
+	Memory *Copy
 	// Details are of some executions what an explanation looks at closely; nil: the store
 	// is asked for all of it.
 	Details *Details
@@ -108,8 +107,8 @@ func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
 	return a, a.begin(ctx)
 }
 
-// By is an Asker for the same run that asks by another way.
-func (a *Asker) By(r provdb.Reader) *Asker {
+// WithReader returns an Asker for the same run that queries another reader.
+func (a *Asker) WithReader(r provdb.Reader) *Asker {
 	b := *a
 	b.reader = r
 	return &b
@@ -191,9 +190,4 @@ func program(p *trace.Program) any {
 		return nil
 	}
 	return int32(*p)
-}
-
-// like turns a pattern with * and ? into one for LIKE.
-func like(glob string) string {
-	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%", "?", "_").Replace(glob)
 }

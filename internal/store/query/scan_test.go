@@ -35,7 +35,7 @@ func (a *answer) Query(context.Context, string, ...any) (*provdb.Rows, error) {
 
 func TestScan(t *testing.T) {
 	type row struct {
-		pathKey
+		pathID
 		Name    string          `sql:"name"`
 		Entry   *trace.Micros   `sql:"entry"`
 		Share   float64         `sql:"share"`
@@ -56,7 +56,7 @@ func TestScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []row{{
-		pathKey: pathKey{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now,
+		pathID: pathID{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now,
 		Any: "k",
 	}, {}}
 	if !reflect.DeepEqual(got, want) {

@@ -1,12 +1,13 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Timeline asks how much was lost over time by the anomalies that a filter chooses
@@ -30,6 +31,8 @@ type Line struct {
 	Number    int    // where lines are of ranks
 	Lost      []int64
 	Anomalies []int64
+
+	each []int64 // added to this column and all that follow
 }
 
 // ColumnWidth is the width of a column: a whole number of microseconds, with which the
@@ -39,72 +42,155 @@ func (q *Timeline) ColumnWidth() trace.Micros {
 	return max(1, (q.To-q.From+n-1)/n)
 }
 
-// Timeline answers with the lines in which there is something, in the order of their
-// number or kind.
+// Timeline returns the lines with anomalies, in the order of their number or kind.
 func (a *Asker) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
-	a = a.bulk()
-	from := int64(a.Begin + q.From)
-	width := int64(q.ColumnWidth())
-	c := &conditions{args: []any{int32(a.Run.ID), from, from + width*int64(q.Columns), width, int64(q.Columns)}}
 	f := q.Filter
 	f.Since, f.Until, f.Normal, f.Withdrawn = nil, nil, false, true // withdrawn ones never count here
-	if f.Function != "" {
-		if err := a.ofFunctions(ctx, c, f.Function); err != nil {
-			return nil, err
-		}
-	}
-	f.conditions(c, a.Begin)
-	named := text("timeline_kinds")
-	if q.Lines != nil {
-		c.args = append(c.args, lineText(q.Lines))
-		named = strings.ReplaceAll(text("timeline_lines"), "/*lines*/", fmt.Sprintf("$%d", len(c.args)))
-	}
-	sql := strings.ReplaceAll(strings.ReplaceAll(text("timeline"), "/*named*/", named), " /*where*/", c.sql.String())
-	rows, err := a.Query(ctx, sql, c.args...)
+	filtered, err := f.condition(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	var lines []Line
-	var last *timelineRow
-	err = provdb.Scan(rows, func(row *timelineRow) {
-		if last == nil || row.Line != last.Line {
-			key := *row
-			last = &key
-			l := Line{Lost: make([]int64, q.Columns), Anomalies: make([]int64, q.Columns)}
-			l.Kind, _ = row.Line.(string)
-			n, _ := row.Line.(int64)
-			l.Number = int(n)
-			lines = append(lines, l)
-		}
-		lines[len(lines)-1].add(row)
-	})
-	return lines, err
+	x := a.columns()
+	t := &timeline{from: int64(a.Begin + q.From), width: int64(q.ColumnWidth()), columns: q.Columns, lines: make(map[lineKey]*Line)}
+	where := allOf(x.flagged(), filtered)
+	if a.Memory != nil {
+		x.addTo(t, where, q.Lines)
+	} else if err := a.addStored(ctx, t, where, q.Lines); err != nil {
+		return nil, err
+	}
+	return t.finish(), nil
 }
 
-// timelineRow is a column of a line.
-type timelineRow struct {
-	Line      any   `sql:"k"` // its kind or number
-	Column    int   `sql:"column"`
-	Lost      int64 `sql:"lost_us"`
-	Rate      int64 `sql:"rate_us"` // for this column and all that follow
-	Anomalies int64 `sql:"anomalies"`
+// timeline adds up the lines of a Timeline.
+type timeline struct {
+	from, width int64
+	columns     int
+	lines       map[lineKey]*Line
 }
 
-// add adds a column; those of a line come in order.
-func (l *Line) add(row *timelineRow) {
-	if row.Column < 0 || row.Column >= len(l.Lost) {
+type lineKey struct {
+	kind   string
+	number int
+}
+
+// spread is the lost time of n anomalies with the same first and last column. Those that are
+// longer than a column are spread evenly from entry to exit: Each goes to every column that
+// they fill, Tail to the last one, and the rest to the first one, so that the sum is exact.
+type spread struct {
+	First int64 `sql:"first_column"`
+	Last  int64 `sql:"last_column"`
+	N     int64 `sql:"anomalies"`
+	Lost  int64 `sql:"lost_us"`
+	Each  int64 `sql:"each_us"`
+	Tail  int64 `sql:"tail_us"`
+}
+
+// line returns a line, which finish completes.
+func (t *timeline) line(key lineKey) *Line {
+	l := t.lines[key]
+	if l == nil {
+		l = &Line{Kind: key.kind, Number: key.number, Lost: make([]int64, t.columns), Anomalies: make([]int64, t.columns)}
+		l.each = make([]int64, t.columns)
+		t.lines[key] = l
+	}
+	return l
+}
+
+// add adds lost time to a line.
+func (l *Line) add(s *spread) {
+	columns := int64(len(l.Lost))
+	if s.First >= 0 {
+		l.Lost[s.First] += s.Lost - s.Tail - s.Each*max(s.Last-s.First-1, 0)
+		l.Anomalies[s.First] += s.N
+	}
+	if s.Last == s.First {
 		return
 	}
-	l.Lost[row.Column] += row.Lost
-	l.Anomalies[row.Column] += row.Anomalies
-	if row.Rate != 0 {
-		for i := row.Column; i < len(l.Lost); i++ {
-			l.Lost[i] += row.Rate
+	if s.Last < columns {
+		l.Lost[s.Last] += s.Tail
+	}
+	if next := max(s.First+1, 0); next < s.Last && next < columns {
+		l.each[next] += s.Each
+		if s.Last < columns {
+			l.each[s.Last] -= s.Each
 		}
 	}
 }
 
-// lineText writes which rank is in which line, for a parameter.
+// finish returns the lines in order.
+func (t *timeline) finish() (lines []Line) {
+	for _, l := range t.lines {
+		each := int64(0)
+		for i := range l.Lost {
+			each += l.each[i]
+			l.Lost[i] += each
+		}
+		l.each = nil
+		lines = append(lines, *l)
+	}
+	slices.SortFunc(lines, func(a, b Line) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Kind, b.Kind)) })
+	return lines
+}
+
+// addTo adds the executions of a copy that a condition selects.
+func (x *columns) addTo(t *timeline, where condition, numbers map[trace.RankKey]int) {
+	byPlace, byKind := make([]*Line, len(x.places)), make([]*Line, len(x.kinds))
+	end := t.from + t.width*int64(t.columns)
+	var s spread
+	x.each(where, func(row int32) bool {
+		entry, exit := x.entry[row], max(x.exit[row], x.entry[row]+1)
+		if entry >= end || exit <= t.from {
+			return true
+		}
+		var l **Line
+		if numbers == nil {
+			if l = &byKind[x.kind[row]]; *l == nil {
+				*l = t.line(lineKey{kind: x.kinds[x.kind[row]]})
+			}
+		} else if l = &byPlace[x.place[row]]; *l == nil {
+			number, ok := numbers[x.places[x.place[row]]]
+			if !ok {
+				return true
+			}
+			*l = t.line(lineKey{number: number})
+		}
+		s = spread{First: floorDiv(entry-t.from, t.width), Last: floorDiv(exit-1-t.from, t.width), N: 1, Lost: x.lost[row]}
+		if s.Last > s.First {
+			lost, long := float64(s.Lost), float64(exit-entry)
+			s.Each = int64(lost * float64(t.width) / long)
+			s.Tail = int64(lost * float64(exit-t.from-s.Last*t.width) / long)
+		}
+		(*l).add(&s)
+		return true
+	})
+}
+
+// floorDiv divides and rounds down.
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return -((b - 1 - a) / b)
+	}
+	return a / b
+}
+
+// addStored adds the executions of the store that a condition selects.
+func (a *Asker) addStored(ctx context.Context, t *timeline, where condition, numbers map[trace.RankKey]int) error {
+	args := []any{int32(a.Run.ID), t.from, t.from + t.width*int64(t.columns), t.width}
+	line, values := text("timeline_kinds"), where.values
+	if numbers != nil {
+		line, values = text("timeline_lines"), append(slices.Clone(values), lineText(numbers))
+	}
+	sql := strings.NewReplacer("/*lines*/", line, "/*where*/", where.sql).Replace(text("timeline"))
+	sql, args = bind(args, sql, values...)
+	type row struct {
+		Kind   string `sql:"kind"`
+		Number int    `sql:"line"`
+		spread
+	}
+	return readEach(ctx, a, sql, func(r *row) { t.line(lineKey{r.Kind, r.Number}).add(&r.spread) }, args[1:]...)
+}
+
+// lineText writes the lines of ranks as a parameter.
 func lineText(lines map[trace.RankKey]int) string {
 	var b strings.Builder
 	for p, line := range lines {
@@ -114,7 +200,7 @@ func lineText(lines map[trace.RankKey]int) string {
 		fmt.Fprintf(&b, "%d:%d:%d", p.Program, p.Rank, line)
 	}
 	if b.Len() == 0 {
-		return "-1:-1:0" // nobody
+		return "-1:-1:0" // no rank
 	}
 	return b.String()
 }

@@ -44,12 +44,12 @@ func (a *Asker) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 }
 
 // choose looks a word up.
-func choose(what, word string, among map[string]string) (string, error) {
-	found, ok := among[word]
+func choose[V any](what, word string, among map[string]V) (v V, err error) {
+	v, ok := among[word]
 	if !ok {
-		return "", &ChoiceError{what, word, slices.Sorted(maps.Keys(among))}
+		return v, &ChoiceError{what, word, slices.Sorted(maps.Keys(among))}
 	}
-	return found, nil
+	return v, nil
 }
 
 // ChoiceError reports an unknown choice.

@@ -5,9 +5,9 @@ SELECT coalesce(nullif(e.ev_text, ''), e.rid || ':' || e.ev_step || ':' || e.ev_
 FROM (
     SELECT *
     FROM executions
-    WHERE run = $1 AND anomalous = $3 /*where*/
+    WHERE run = $1 AND /*where*/
     ORDER BY /*order*/
-    LIMIT $4 OFFSET $5
+    LIMIT $3 OFFSET $4
 ) e
 JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn
-ORDER BY /*order*/
+ORDER BY /*outer*/

@@ -1,3 +1,3 @@
-SELECT run, pid, rid, tid, descr, "value"
+SELECT pid, rid, tid, descr, "value"
 FROM metadata
 WHERE run = $1 AND descr IN ('Hostname', 'CUDA Device', 'CUDA Stream')

@@ -1,3 +1,4 @@
-SELECT DISTINCT pid, tid
+SELECT pid, tid, is_gpu_event, max(io_step) AS step
 FROM executions
-WHERE run = $1 AND NOT is_gpu_event
+WHERE run = $1
+GROUP BY pid, tid, is_gpu_event

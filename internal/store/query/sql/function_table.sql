@@ -7,14 +7,10 @@ SELECT f.pid, f.fn, f.fid, f.name, p.exclusive_count::BIGINT AS calls, p.exclusi
 FROM functions f
 LEFT JOIN profiles p ON p.run = f.run AND p.pid = f.pid AND p.fn = f.fn
 LEFT JOIN (
-    SELECT pid, fn, sum(CASE WHEN flagged THEN 1 ELSE 0 END) AS anomalies, sum(CASE WHEN flagged THEN lost_time ELSE 0 END) AS lost_us,
-           sum(CASE WHEN flagged THEN runtime_exclusive ELSE 0 END) AS anomalous_us, bool_or(is_gpu_event) AS on_gpu
-    FROM (
-        SELECT pid, fn, lost_time, runtime_exclusive, is_gpu_event, anomalous AND status IS DISTINCT FROM 'withdrawn' AS flagged
-        FROM executions
-        WHERE run = $1 AND ($2::INTEGER IS NULL OR pid = $2::INTEGER) AND ($4::INTEGER IS NULL OR fn = $4::INTEGER)
-    ) e
-    GROUP BY pid, fn
+    SELECT split_part(x, ':', 1)::INTEGER AS pid, split_part(x, ':', 2)::INTEGER AS fn, split_part(x, ':', 3)::BIGINT AS anomalies,
+           split_part(x, ':', 4)::BIGINT AS lost_us, split_part(x, ':', 5)::BIGINT AS anomalous_us, split_part(x, ':', 6)::BOOLEAN AS on_gpu
+    FROM (SELECT unnest(string_to_array($7::VARCHAR, ',')) AS x) t
+    WHERE x <> ''
 ) a ON a.pid = f.pid AND a.fn = f.fn
 CROSS JOIN (
     SELECT count(*) AS total

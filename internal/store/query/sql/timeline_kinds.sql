@@ -1,1 +1,1 @@
-SELECT kind AS k, lost, begun, ended FROM found
+SELECT coalesce(kind, '') AS kind, 0 AS line, lost_time, begun, ended FROM a

@@ -21,7 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestAnswersFromMemoryAreThoseOfTheStore(t *testing.T) {
+func TestCopyAnswersLikeStore(t *testing.T) {
 	t.Run("DuckDB", func(t *testing.T) {
 		s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 		if err != nil {
@@ -170,16 +170,11 @@ func compareExecutions(t *testing.T, store, memory *query.Asker, found *blame.Fi
 			if err != nil || place == nil {
 				t.Fatal(place, err)
 			}
-			type twin struct {
-				event *query.Event
-				path  bool
-			}
 			ask := func(f func(a *query.Asker) (any, error)) {
 				t.Helper()
 				same(t, fmt.Sprintf("%d: %s", i, r.EventID), func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
 			}
 			ask(func(a *query.Asker) (any, error) { return a.Place(ctx, r) })
-			ask(func(a *query.Asker) (any, error) { e, path, err := a.Twin(ctx, r, place); return twin{e, path}, err })
 			ask(func(a *query.Asker) (any, error) {
 				e, other, place, path, err := a.EventWithTwin(ctx, r.EventID, &r.PID)
 				return []any{e, other, place, path}, err
@@ -335,18 +330,13 @@ func lasso(t *testing.T, text string) []contrast.Vertex {
 // inMemory makes an Asker answer from a copy in memory.
 func inMemory(t *testing.T, a *query.Asker) {
 	t.Helper()
-	m, err := duckstore.NewMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	if a.Memory, err = a.Copy(t.Context(), 1_000_000); err != nil || a.Memory == nil {
+		t.Fatal(a.Memory, err)
 	}
-	t.Cleanup(func() { _ = m.Close() })
-	if fits, err := a.Fill(t.Context(), m, 1_000_000); err != nil || !fits {
-		t.Fatal(fits, err)
-	}
-	a.Memory = m
 }
 
-func TestFillRefusesTooManyExecutions(t *testing.T) {
+func TestCopyRefusesTooManyExecutions(t *testing.T) {
 	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -368,15 +358,8 @@ func TestFillRefusesTooManyExecutions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for limit, want := range map[int64]bool{39: false, 40: true} {
-		m, err := duckstore.NewMemory(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fits, err := a.Fill(t.Context(), m, limit); err != nil || fits != want {
-			t.Errorf("40 executions, limit %d: got %v, %v, want %v", limit, fits, err, want)
-		}
-		if err := m.Close(); err != nil {
-			t.Error(err)
+		if c, err := a.Copy(t.Context(), limit); err != nil || (c != nil) != want {
+			t.Errorf("40 executions, limit %d: got %v, %v, want %v", limit, c != nil, err, want)
 		}
 	}
 }

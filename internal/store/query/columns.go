@@ -1,0 +1,496 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// MaxCached is the number of executions up to which a run is copied into memory.
+const MaxCached = 4_000_000
+
+// Copy is a copy of a run's executions in memory. It is read only.
+type Copy struct{ columns }
+
+// Len returns the number of executions.
+func (c *Copy) Len() int { return len(c.entry) }
+
+// Execution is a stored execution.
+type Execution struct {
+	Program   trace.Program `sql:"pid"`
+	Rank      trace.Rank    `sql:"rid"`
+	Thread    int64         `sql:"tid"`
+	Event     string        `sql:"event_id"`
+	Number    int32         `sql:"fn"` // of its function
+	Path      int32         `sql:"path"`
+	Host      string        `sql:"hostname"`
+	Function  string        `sql:"func"`
+	Entry     trace.Micros  `sql:"entry"`
+	Exit      trace.Micros  `sql:"exit"`
+	Exclusive trace.Micros  `sql:"runtime_exclusive"`
+	Lost      trace.Micros  `sql:"lost_time"`
+	Step      int64         `sql:"io_step"`
+	OnGPU     bool          `sql:"is_gpu_event"`
+	Anomalous bool          `sql:"anomalous"`
+	Status    string        `sql:"status"` // empty for typical executions
+}
+
+// columns are the executions of a run in sampling order, one value of each per column.
+type columns struct {
+	entry, exit, exclusive, total, lost, row, thread []int64
+	score, severity                                  []float64
+	step, ioStep, rank, path, issue                  []int32
+	place, function, host, culprit                   []int32 // positions in places, functions, hosts and culprits
+	kind, status                                     []uint8 // positions in kinds and statuses
+	anomalous, isFlagged, onGPU                      []bool
+	texts                                            map[int32]string // ids that are not rank:step:row
+
+	places                 []trace.RankKey
+	functions              []functionID
+	hosts, kinds, statuses []string
+	names                  []string         // of functions
+	culprits               []trace.EventKey // of victims; zero for others
+
+	byPlace, byFunction, byHost, byCulprit positions
+
+	functionSums string // of all functions, for function_table.sql
+
+	facts    []fact
+	paths    map[pathID]*callPath
+	lastStep int64
+	threads  map[trace.Program][]int64 // of hosts, in order
+}
+
+// fact is a host, device or stream of the metadata.
+type fact struct {
+	trace.RankKey `sql:"pid,rid"`
+	Thread        int64  `sql:"tid"`
+	Name          string `sql:"descr"`
+	Value         string `sql:"value"`
+}
+
+// callPath is a call path of a run.
+type callPath struct {
+	name  string
+	funcs []string // from the outermost
+	// Of all calls, if they are stored.
+	number int32 // of the last function
+	calls  float64
+}
+
+// readPaths reads all call paths.
+func (a *Asker) readPaths(ctx context.Context, names functionNames) (map[pathID]*callPath, error) {
+	paths := make(map[pathID]*callPath)
+	type named struct {
+		pathID
+		Name string `sql:"call_path"`
+	}
+	if err := readEach(ctx, a, text("blame_paths"), func(r *named) { paths[r.pathID] = &callPath{name: r.Name} }); err != nil {
+		return nil, err
+	}
+	functions, err := a.pathFunctions(ctx, nil, names)
+	if err != nil {
+		return nil, err
+	}
+	for id, funcs := range functions {
+		if p := paths[id]; p != nil {
+			p.funcs = funcs
+		}
+	}
+	type called struct {
+		pathID
+		Number int32   `sql:"fn"`
+		Calls  float64 `sql:"calls"`
+	}
+	err = readEach(ctx, a, "SELECT pid, path, fn, calls FROM path_stats WHERE run = $1 AND calls > 0", func(r *called) {
+		if p := paths[r.pathID]; p != nil {
+			p.number, p.calls = r.Number, r.Calls
+		}
+	})
+	return paths, err
+}
+
+// positions are rows by the position of a value, in order.
+type positions struct{ rows, first []int32 }
+
+func newPositions(numbers []int32, values int) positions {
+	p := positions{make([]int32, len(numbers)), make([]int32, values+1)}
+	for _, n := range numbers {
+		p.first[n+1]++
+	}
+	for i := range values {
+		p.first[i+1] += p.first[i]
+	}
+	next := slices.Clone(p.first)
+	for row, n := range numbers {
+		p.rows[next[n]] = int32(row)
+		next[n]++
+	}
+	return p
+}
+
+// of returns the rows of a value; an empty list if its position is -1.
+func (p *positions) of(i int) []int32 {
+	if i < 0 || len(p.first) == 0 {
+		return []int32{}
+	}
+	return p.rows[p.first[i]:p.first[i+1]]
+}
+
+// ofFew returns the rows of several values, in order; nil if they are a large part of all.
+func (p *positions) ofFew(has func(i int) bool) []int32 {
+	rows := []int32{}
+	for i := range len(p.first) - 1 {
+		if has(i) {
+			rows = append(rows, p.of(i)...)
+		}
+		if 8*len(rows) > len(p.rows) {
+			return nil
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// numbering numbers values in order of appearance.
+type numbering[V comparable] map[V]int32
+
+func (n numbering[V]) of(v V, all *[]V) int32 {
+	i, ok := n[v]
+	if !ok {
+		i = int32(len(*all))
+		n[v], *all = i, append(*all, v)
+	}
+	return i
+}
+
+// Copy reads the executions of a run into memory; nil if there are more than limit.
+func (a *Asker) Copy(ctx context.Context, limit int64) (*Copy, error) {
+	n, err := a.count(ctx)
+	if err != nil || n > limit {
+		return nil, err
+	}
+	c := &Copy{columns{texts: make(map[int32]string), threads: make(map[trace.Program][]int64)}}
+	x := &c.columns
+	if err := x.read(ctx, a, int(n)); err != nil {
+		return nil, err
+	}
+	if len(x.kinds) > math.MaxUint8 || len(x.statuses) > math.MaxUint8 {
+		return nil, nil //nolint:nilnil // the store answers
+	}
+	x.byPlace, x.byFunction = newPositions(x.place, len(x.places)), newPositions(x.function, len(x.functions))
+	x.byHost, x.byCulprit = newPositions(x.host, len(x.hosts)), newPositions(x.culprit, len(x.culprits))
+	names, err := a.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range x.functions {
+		x.names = append(x.names, names[f])
+	}
+	if x.paths, err = a.readPaths(ctx, names); err != nil {
+		return nil, err
+	}
+	x.functionSums = sumText(x.sum(allOf(), byFunction))
+	x.facts, err = readAll[fact](ctx, a, text("copy_metadata"))
+	return c, err
+}
+
+// read reads n executions.
+func (x *columns) read(ctx context.Context, a *Asker, n int) error {
+	for _, column := range []*[]int64{&x.entry, &x.exit, &x.exclusive, &x.total, &x.lost, &x.row, &x.thread} {
+		*column = make([]int64, 0, n)
+	}
+	for _, column := range []*[]int32{&x.step, &x.ioStep, &x.rank, &x.path, &x.issue, &x.place, &x.function, &x.host, &x.culprit} {
+		*column = make([]int32, 0, n)
+	}
+	type row struct {
+		Program   trace.Program  `sql:"pid"`
+		Rank      trace.Rank     `sql:"rid"`
+		Thread    int64          `sql:"tid"`
+		Step      int32          `sql:"ev_step"`
+		Row       int64          `sql:"ev_row"`
+		Text      string         `sql:"ev_text"`
+		Number    int32          `sql:"fn"`
+		Path      int32          `sql:"path"`
+		Host      string         `sql:"hostname"`
+		Entry     int64          `sql:"entry"`
+		Exit      int64          `sql:"exit"`
+		Exclusive int64          `sql:"runtime_exclusive"`
+		Total     int64          `sql:"runtime_total"`
+		Lost      int64          `sql:"lost_time"`
+		IOStep    int32          `sql:"io_step"`
+		Score     float64        `sql:"outlier_score"`
+		Severity  float64        `sql:"outlier_severity"`
+		Kind      string         `sql:"kind"`
+		Status    string         `sql:"status"`
+		Anomalous bool           `sql:"anomalous"`
+		OnGPU     bool           `sql:"is_gpu_event"`
+		Issue     int32          `sql:"issue"`
+		Culprit   trace.EventKey `sql:"culprit_pid,culprit_event_id"`
+	}
+	places, functions := make(numbering[trace.RankKey]), make(numbering[functionID])
+	culprits := make(numbering[trace.EventKey])
+	hosts, kinds, statuses := make(numbering[string]), make(numbering[string]), make(numbering[string])
+	type programThread struct {
+		program trace.Program
+		thread  int64
+	}
+	threads := make(map[programThread]bool)
+	return readEach(ctx, a, text("copy_executions"), func(r *row) {
+		if r.Text != "" {
+			x.texts[int32(len(x.entry))] = r.Text
+		}
+		x.entry, x.exit, x.exclusive = append(x.entry, r.Entry), append(x.exit, r.Exit), append(x.exclusive, r.Exclusive)
+		x.total, x.lost, x.row = append(x.total, r.Total), append(x.lost, r.Lost), append(x.row, r.Row)
+		x.thread, x.score, x.severity = append(x.thread, r.Thread), append(x.score, r.Score), append(x.severity, r.Severity)
+		x.step, x.ioStep, x.rank = append(x.step, r.Step), append(x.ioStep, r.IOStep), append(x.rank, int32(r.Rank))
+		x.path, x.issue = append(x.path, r.Path), append(x.issue, r.Issue)
+		x.place = append(x.place, places.of(trace.RankKey{Program: r.Program, Rank: r.Rank}, &x.places))
+		x.function = append(x.function, functions.of(functionID{r.Program, r.Number}, &x.functions))
+		x.culprit = append(x.culprit, culprits.of(r.Culprit, &x.culprits))
+		x.host = append(x.host, hosts.of(r.Host, &x.hosts))
+		x.kind = append(x.kind, uint8(kinds.of(r.Kind, &x.kinds)))
+		x.status = append(x.status, uint8(statuses.of(r.Status, &x.statuses)))
+		x.anomalous, x.onGPU = append(x.anomalous, r.Anomalous), append(x.onGPU, r.OnGPU)
+		x.isFlagged = append(x.isFlagged, r.Anomalous && r.Status != string(provenance.Withdrawn))
+		x.lastStep = max(x.lastStep, int64(r.IOStep))
+		if t := (programThread{r.Program, r.Thread}); !r.OnGPU && !threads[t] {
+			threads[t] = true
+			x.threads[r.Program] = append(x.threads[r.Program], r.Thread)
+		}
+	})
+}
+
+// factsOf returns the ranks, and for devices and streams the threads, with a value in the metadata.
+func (x *columns) factsOf(name, value string) map[fact]bool {
+	set := make(map[fact]bool)
+	for _, f := range x.facts {
+		if f.Name == name && f.Value == value {
+			if f.Name, f.Value = "", ""; name == "Hostname" {
+				f.Thread = 0
+			}
+			set[f] = true
+		}
+	}
+	return set
+}
+
+// lot returns the number by which executions are sampled.
+func (x *columns) lot(row int32) int64 { return (x.row[row]*7919 + int64(x.rank[row])) % lots }
+
+// gpu returns 1 for executions on a GPU, otherwise 0.
+func (x *columns) gpu(row int32) int64 {
+	if x.onGPU[row] {
+		return 1
+	}
+	return 0
+}
+
+// pathOf returns the call path of a row.
+func (x *columns) pathOf(row int32) pathID {
+	return pathID{x.places[x.place[row]].Program, x.path[row]}
+}
+
+// id returns the event id of a row.
+func (x *columns) id(row int32) string {
+	if id, ok := x.texts[row]; ok {
+		return id
+	}
+	b := strconv.AppendInt(make([]byte, 0, 32), int64(x.rank[row]), 10)
+	b = strconv.AppendInt(append(b, ':'), int64(x.step[row]), 10)
+	return string(strconv.AppendInt(append(b, ':'), x.row[row], 10))
+}
+
+// execution returns a row.
+func (x *columns) execution(row int32) Execution {
+	place, f := x.places[x.place[row]], x.functions[x.function[row]]
+	return Execution{
+		Program: place.Program, Rank: place.Rank, Thread: x.thread[row], Event: x.id(row), Number: f.Number, Path: x.path[row],
+		Host: x.hosts[x.host[row]], Function: x.names[x.function[row]], Entry: trace.Micros(x.entry[row]), Exit: trace.Micros(x.exit[row]),
+		Exclusive: trace.Micros(x.exclusive[row]), Lost: trace.Micros(x.lost[row]), Step: int64(x.ioStep[row]), OnGPU: x.onGPU[row],
+		Anomalous: x.anomalous[row], Status: x.statuses[x.status[row]],
+	}
+}
+
+// each calls f with the rows that a condition selects until it returns false.
+func (x *columns) each(where condition, f func(row int32) bool) {
+	if where.rows != nil {
+		for _, row := range where.rows {
+			if where.keep(row) && !f(row) {
+				return
+			}
+		}
+		return
+	}
+	for row := range int32(len(x.entry)) {
+		if where.keep(row) && !f(row) {
+			return
+		}
+	}
+}
+
+// order sorts executions: in a store by SQL, in a copy by a comparison of rows.
+type order struct {
+	sql     string
+	values  []any
+	compare func(a, b int32) int // nil: by their position in the copy
+}
+
+func ascending[T cmp.Ordered](column []T) func(a, b int32) int {
+	return func(a, b int32) int { return cmp.Compare(column[a], column[b]) }
+}
+
+func descending[T cmp.Ordered](column []T) func(a, b int32) int {
+	return func(a, b int32) int { return cmp.Compare(column[b], column[a]) }
+}
+
+// inSamplingOrder is the order of a copy.
+var inSamplingOrder = order{sql: lot + ", entry, rid, ev_step, ev_row, ev_text"}
+
+// first returns the rows from offset to offset+limit among those that a condition selects.
+func (x *columns) first(where condition, by order, offset, limit int) []int32 {
+	most := offset + limit
+	var rows []int32
+	if by.compare == nil {
+		x.each(where, func(row int32) bool {
+			if len(rows) < most {
+				rows = append(rows, row)
+			}
+			return len(rows) < most
+		})
+	} else {
+		room := 2*most + 1000
+		last := int32(-1) // among the first so far
+		x.each(where, func(row int32) bool {
+			if last >= 0 && by.compare(row, last) >= 0 {
+				return true
+			}
+			if rows = append(rows, row); len(rows) == room && most > 0 {
+				slices.SortFunc(rows, by.compare)
+				rows, last = rows[:most], rows[most-1]
+			}
+			return true
+		})
+		slices.SortFunc(rows, by.compare)
+	}
+	return rows[min(offset, len(rows)):min(most, len(rows))]
+}
+
+// list returns the first executions that a condition selects.
+func (a *Asker) list(ctx context.Context, where condition, by order, limit int) (list []Execution, err error) {
+	if a.Memory != nil {
+		for _, row := range a.Memory.first(where, by, 0, limit) {
+			list = append(list, a.Memory.execution(row))
+		}
+		return list, nil
+	}
+	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql).Replace(text("executions"))
+	sql, args := bind([]any{int32(a.Run.ID), int64(limit)}, sql, slices.Concat(where.values, by.values, by.values)...)
+	return readAll[Execution](ctx, a, sql, args[1:]...)
+}
+
+// columns returns the columns of the copy; without a copy they are empty.
+func (a *Asker) columns() *columns {
+	if a.Memory == nil {
+		return new(columns)
+	}
+	return &a.Memory.columns
+}
+
+// count returns the number of stored executions.
+func (a *Asker) count(ctx context.Context) (n int64, err error) {
+	if a.Memory != nil {
+		return int64(len(a.Memory.entry)), nil
+	}
+	type row struct {
+		N int64 `sql:"executions"`
+	}
+	err = readEach(ctx, a, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(r *row) { n = r.N })
+	return n, err
+}
+
+// grouping divides executions by values of columns.
+type grouping struct {
+	columns string                               // of a store
+	key     func(x *columns, row int32) [2]int64 // nil: one group
+}
+
+// sums are sums over executions. Columns by which they were not grouped are undefined.
+type sums struct {
+	Program    trace.Program `sql:"pid"`
+	Rank       trace.Rank    `sql:"rid"`
+	Thread     int64         `sql:"tid"`
+	Number     int32         `sql:"fn"`
+	Function   string        `sql:"func"`
+	Path       int32         `sql:"path"`
+	Host       string        `sql:"hostname"`
+	Step       int64         `sql:"io_step"`
+	OnGPU      bool          `sql:"is_gpu_event"`
+	Executions int64         `sql:"executions"`
+	First      trace.Micros  `sql:"first_us"`
+	Last       trace.Micros  `sql:"last_us"`
+	// Of anomalies that were not withdrawn.
+	Anomalies int64        `sql:"anomalies"`
+	Lost      trace.Micros `sql:"lost_us"`
+	Exclusive trace.Micros `sql:"anomalous_us"`
+	Longest   trace.Micros `sql:"longest_us"`
+}
+
+// sum adds up the executions that a condition selects.
+func (a *Asker) sum(ctx context.Context, where condition, by grouping) (list []sums, err error) {
+	if a.Memory != nil {
+		return a.Memory.sum(where, by), nil
+	}
+	var columns []string
+	for _, column := range []string{"pid", "rid", "tid", "fn", "func", "path", "hostname", "io_step", "is_gpu_event"} {
+		if !slices.Contains(strings.Split(by.columns, ", "), column) {
+			column = "NULL AS " + column
+			if strings.HasSuffix(column, "gpu_event") {
+				column = "bool_or(is_gpu_event) AS is_gpu_event"
+			}
+		}
+		columns = append(columns, column)
+	}
+	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*where*/", where.sql, "/*by*/", by.columns).Replace(text("sums"))
+	sql, args := bind([]any{int32(a.Run.ID)}, sql, where.values...)
+	return readAll[sums](ctx, a, sql, args[1:]...)
+}
+
+func (x *columns) sum(where condition, by grouping) (list []sums) {
+	at := make(map[[2]int64]int)
+	x.each(where, func(row int32) bool {
+		i, ok := 0, len(list) > 0
+		var key [2]int64
+		if by.key != nil {
+			key = by.key(x, row)
+			i, ok = at[key]
+		}
+		if !ok {
+			i = len(list)
+			at[key] = i
+			e := x.execution(row)
+			list = append(list, sums{
+				Program: e.Program, Rank: e.Rank, Thread: e.Thread, Number: e.Number, Function: e.Function, Path: e.Path, Host: e.Host, Step: e.Step,
+				OnGPU: e.OnGPU, First: e.Entry, Last: e.Exit,
+			})
+		}
+		s := &list[i]
+		s.Executions++
+		s.OnGPU = s.OnGPU || x.onGPU[row]
+		s.First, s.Last = min(s.First, trace.Micros(x.entry[row])), max(s.Last, trace.Micros(x.exit[row]))
+		if x.isFlagged[row] {
+			s.Anomalies++
+			s.Lost += trace.Micros(x.lost[row])
+			s.Exclusive += trace.Micros(x.exclusive[row])
+			s.Longest = max(s.Longest, trace.Micros(x.exclusive[row]))
+		}
+		return true
+	})
+	return list
+}

@@ -1,3 +1,0 @@
-SELECT run, pid, path, call_path
-FROM call_paths
-WHERE run = $1

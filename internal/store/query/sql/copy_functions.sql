@@ -1,3 +1,0 @@
-SELECT run, pid, fn, fid, name
-FROM functions
-WHERE run = $1

@@ -1,3 +1,0 @@
-SELECT run, pid, path, fns
-FROM paths
-WHERE run = $1

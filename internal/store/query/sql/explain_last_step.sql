@@ -1,3 +1,0 @@
-SELECT max(io_step) AS step
-FROM executions
-WHERE run = $1

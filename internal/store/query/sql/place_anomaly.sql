@@ -1,3 +1,0 @@
-SELECT pid, entry, fn, path, func
-FROM anomalies
-WHERE run = $1 AND rid = $2 AND ev_step = $3 AND ev_row = $4 AND ($5::INTEGER IS NULL OR pid = $5::INTEGER)
