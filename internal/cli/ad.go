@@ -80,7 +80,7 @@ func (a *adFlags) check(patterns []string) error {
 	wrong(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
 	services, err := rundir.ReadServices(a.Dir)
 	if err != nil || a.Bus.URL != "" {
-		services = &rundir.Services{Run: (&keeperFlags{out: a.Dir}).runName()}
+		services = &rundir.Services{Run: (&rundir.Config{Dir: a.Dir}).RunName()}
 	}
 	a.Run = cmp.Or(a.Run, services.Run)
 	if a.Node == "" {

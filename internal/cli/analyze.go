@@ -32,18 +32,25 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	a.modelFlags.register(f)
 	f.StringVar(&a.records, "records", "db", "form of the records: db (database), json (files) or both")
 	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
-	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1 to judge while reading and review at the end, 2 to learn from the whole run first")
+	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1 to judge while reading and review at the end, 2 to learn first")
 }
 
-// load applies the settings of file and environment, and returns the origin of each. With
-// two passes all calls are judged by the whole run, and nothing is forgotten by default.
-func (a *analyzeFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
-	origin, err = a.detectFlags.load(fs, env)
-	if a.passes == 2 && !fs.Changed("half-life") {
+// prepare applies the settings of file and environment, and returns the configuration and
+// the origin of each setting. With two passes all calls are judged by the whole run, and
+// nothing is forgotten by default.
+func (a *analyzeFlags) prepare(cmd *cobra.Command, env *Env) (cfg analyzer.Config, origin map[string]string, err error) {
+	origin, err = a.load(cmd.Flags(), env)
+	if err == nil && a.passes == 2 && !cmd.Flags().Changed("half-life") {
 		a.halfLife = 0
 		origin["half-life"] = "default with --passes 2"
 	}
-	return origin, err
+	if err == nil {
+		cfg, err = a.configure(a.passes, a.modelFlags)
+	}
+	if err != nil {
+		err = usageError{err}
+	}
+	return cfg, origin, err
 }
 
 func newAnalyzeCmd(env *Env) *cobra.Command {
@@ -67,13 +74,9 @@ metadata of each rank and step) and global/ (profiles, call paths, models, issue
   chimbuko eval run traces/truth.*`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			origin, err := flags.load(cmd.Flags(), env)
+			cfg, origin, err := flags.prepare(cmd, env)
 			if err != nil {
-				return usageError{err}
-			}
-			cfg, err := flags.configure(flags.passes, flags.modelFlags)
-			if err != nil {
-				return usageError{err}
+				return err
 			}
 			inputs, err := flags.inputs(paths)
 			if err != nil {
@@ -98,12 +101,9 @@ variables, as a TOML file.`,
   CHIMBUKO_SIGMA=8 chimbuko config --config chimbuko.toml --algorithm sstd`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			origin, err := flags.load(cmd.Flags(), env)
+			_, origin, err := flags.prepare(cmd, env)
 			if err != nil {
-				return usageError{err}
-			}
-			if _, err := flags.configure(flags.passes, flags.modelFlags); err != nil {
-				return usageError{err}
+				return err
 			}
 			w := bufio.NewWriter(env.Stdout)
 			settings.Print(w, cmd.Flags(), origin)
@@ -134,9 +134,6 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		return err
 	}
 	info := provdb.NewInfo(env.Version, env.Commit, settings)
-	if flags.store != "" {
-		info.Store, info.Name = redact.URLs(flags.store), flags.runName()
-	}
 	res, err := rundir.Analyze(ctx, store, cfg, inputs, info, output.NewAnalysis(env.Stderr, cfg.Passes))
 	if err != nil {
 		return err
@@ -146,7 +143,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 			return err
 		}
 	}
-	if err := env.show(flags.asJSON, info, func(w io.Writer) { output.Summary(w, info, flags.out) }); err != nil {
+	if err := env.show(flags.asJSON, info, func(w io.Writer) { output.Summary(w, info, store.Dir) }); err != nil {
 		return err
 	}
 	for _, broken := range res.Broken {

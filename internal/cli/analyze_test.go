@@ -20,7 +20,7 @@ func analyze(t *testing.T, args ...string) (string, result) {
 	return dir, run(t, append([]string{"analyze", "--out", dir}, args...)...)
 }
 
-func TestAnalyzeTellsWhatItFoundAndWritesTheRun(t *testing.T) {
+func TestAnalyzePrintsSummaryAndWritesRun(t *testing.T) {
 	dir, r := analyze(t, "--records", "both", "testdata/traces/gpu-BP5")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit code %d, %q", r.code, r.stderr)
@@ -87,7 +87,7 @@ func readJSON(t *testing.T, path string, v any) {
 	}
 }
 
-func TestAnalyzeAndEvalAgreeOnThePlantedTrouble(t *testing.T) {
+func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
 	f := func(traces, truth string, args []string, atLeast, others int) {
 		t.Helper()
 		dir, r := analyze(t, append(args, traces)...)
@@ -128,7 +128,7 @@ func TestAnalyzeAndEvalAgreeOnThePlantedTrouble(t *testing.T) {
 	})
 }
 
-func TestTheOriginalsWayOfJudgingHasNoReviewUnlessAskedFor(t *testing.T) {
+func TestIncludeSelfDisablesReviewByDefault(t *testing.T) {
 	f := func(reviewed bool, args ...string) {
 		t.Helper()
 		_, r := analyze(t, append(args, "--json", "testdata/traces/gpu-BP5")...)
@@ -148,7 +148,7 @@ func TestTheOriginalsWayOfJudgingHasNoReviewUnlessAskedFor(t *testing.T) {
 	f(false, "--review=false")
 }
 
-func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
+func TestAnalyzeOverwritesOnlyWithForce(t *testing.T) {
 	dir, r := analyze(t, "testdata/traces/ring-BP4")
 	if r.code != 0 {
 		t.Fatal(r.stderr)
@@ -169,7 +169,7 @@ func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
 	}
 }
 
-func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
+func TestAnalyzeReportsAllWrongSettings(t *testing.T) {
 	_, r := analyze(t, "--algorithm", "magic", "--window", "-3", "--scope", "world", "--statistic", "mean", "--passes", "4",
 		"--function-threshold", "x", "testdata/traces/ring-BP4")
 	for _, want := range []string{"magic", "window -3", `scope "world"`, `statistic "mean"`, "passes 4", `threshold "x"`} {
@@ -179,7 +179,7 @@ func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
 	}
 }
 
-func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
+func TestPatternsAssignProgramsOfWorkflow(t *testing.T) {
 	dir, r := analyze(t, "--records", "json", "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4",
 		"testdata/traces/ring-BP5")
 	if r.code != 0 {
@@ -195,7 +195,7 @@ func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
 	}
 }
 
-func TestAModelCanBeSavedLoadedAndFrozen(t *testing.T) {
+func TestModelIsSavedLoadedAndFrozen(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model")
 	if _, r := analyze(t, "--save-model", model, "--passes", "2", "testdata/traces/gpu-BP5"); r.code != 0 {
 		t.Fatal(r.stderr)
@@ -217,7 +217,7 @@ func TestAModelCanBeSavedLoadedAndFrozen(t *testing.T) {
 	}
 }
 
-func TestConfigPrintsWhatAnalyzeWouldUse(t *testing.T) {
+func TestConfigPrintsSettingsOfAnalyze(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.toml")
 	if err := os.WriteFile(file, []byte("algorithm = \"sstd\"\nsigma = 8.5\nignore = [\"MPI_*\"]\n"), 0o600); err != nil {
 		t.Fatal(err)

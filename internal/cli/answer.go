@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -88,11 +86,7 @@ func newRunQueryCmd(env *Env, cmd *cobra.Command, q *queryFlags,
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return q.limited(cmd, func(ctx context.Context) error {
-			place, err := rundir.FindStore(args[0])
-			if err != nil {
-				return err
-			}
-			return q.with(ctx, env, place, q.run, func(a *query.Asker) error {
+			return q.places(env).Query(ctx, args[0], q.run, func(a *query.Asker) error {
 				answer, err := ask(ctx, a, args[1:])
 				if err != nil || answer == nil {
 					return err
@@ -139,31 +133,18 @@ func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) err
 	return err
 }
 
-// with opens a store and calls f with one of its runs.
-func (q *queryFlags) with(ctx context.Context, env *Env, place rundir.Place, run string, f func(a *query.Asker) error) error {
-	return withStore(ctx, env, place, func(r provdb.Reader) error {
-		a, err := query.New(ctx, r, cmp.Or(run, place.Run))
-		if err != nil {
-			return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(place.Server), place.File), err)
+// places returns access to the stores of runs. It warns about incomplete runs without a
+// process.
+func (q *queryFlags) places(env *Env) *rundir.Places {
+	return &rundir.Places{OnQuery: q.onQuery(env), OnOpen: func(place rundir.Place, r provdb.Reader) {
+		if _, owned := r.(*remotestore.Client); owned || filepath.Base(place.File) != duckstore.FileName {
+			return
 		}
-		a.OnQuery = q.onQuery(env)
-		return f(a)
-	})
-}
-
-// withStore opens a store for f. It warns about an incomplete run without a process.
-func withStore(ctx context.Context, env *Env, place rundir.Place, f func(r provdb.Reader) error) error {
-	r, closeStore, err := place.Open(ctx)
-	if err != nil {
-		return err
-	}
-	if _, owned := r.(*remotestore.Client); !owned && filepath.Base(place.File) == duckstore.FileName {
 		dir := filepath.Dir(place.File)
 		if info, err := rundir.ReadInfo(dir); err == nil && info.State.Open() {
 			fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.WhyStopped(dir, info))
 		}
-	}
-	return errors.Join(f(r), closeStore())
+	}}
 }
 
 // onQuery returns a function that prints each statement and its arguments, nil without

@@ -27,7 +27,7 @@ which may be deleted. An existing file is replaced.` + runHelp,
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return q.limited(cmd, func(ctx context.Context) error {
-				r, err := q.places(env).Run(ctx, given[0], q.run)
+				r, err := q.places(env).Comparable(ctx, given[0], q.run)
 				if err != nil {
 					return err
 				}

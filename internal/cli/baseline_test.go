@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestABaselineStandsForItsRun(t *testing.T) {
+func TestBaselineReplacesRun(t *testing.T) {
 	a, b := oneRank(t, 0), oneRank(t, 1)
 	file := filepath.Join(t.TempDir(), "good.baseline")
 	if r := run(t, "baseline", a, file); r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, `baseline of run "rank0"`) {
@@ -45,7 +45,7 @@ func TestABaselineStandsForItsRun(t *testing.T) {
 	fails(t, 1, []string{"baseline", a, file, "--run", "nobody"}, `run "nobody": not found`)
 }
 
-func TestDiffListsTheTimeOfAllCallsAndWhatElseDiffers(t *testing.T) {
+func TestDiffListsTimesAndMetadata(t *testing.T) {
 	a, b := oneRank(t, 0), oneRank(t, 1)
 	var got struct {
 		Verdict   struct{ Level, Sentence string }
@@ -108,7 +108,7 @@ func TestDiffListsTheTimeOfAllCallsAndWhatElseDiffers(t *testing.T) {
 	}
 }
 
-func TestWhatAPageComparesWithIsCheckedBeforeItIsServed(t *testing.T) {
+func TestViewChecksReferencesBeforeServing(t *testing.T) {
 	a, b := oneRank(t, 0), oneRank(t, 1)
 	fails(t, 1, []string{"view", b, "--compare", filepath.Join(a, "nothing")}, "no such file", "no run of the store has that name",
 		"chimbuko baseline")

@@ -55,7 +55,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestCommandLinesThatMakeNoSenseAreExplained(t *testing.T) {
+func TestInvalidCommandLinesAreExplained(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
 		r := run(t, args...)
@@ -94,7 +94,7 @@ func TestHelpShowsEveryCommandWithAnExample(t *testing.T) {
 	}
 }
 
-func TestPathsThatHoldNoTraceAreExplained(t *testing.T) {
+func TestPathsWithoutTraceAreExplained(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -129,9 +129,9 @@ func TestPathsThatHoldNoTraceAreExplained(t *testing.T) {
 	f(filepath.Dir(write("young.bp/data.0", "")), "no md.idx")
 }
 
-// Programs of a workflow have ranks of the same numbers; which traces are whose has to be
-// told, and a run that failed as it was not says so wherever it is looked at.
-func TestAWorkflowIsReportedAndSoIsWhyItsAnalysisFailed(t *testing.T) {
+// Programs of a workflow have the same ranks, and --program assigns traces to them. A run that
+// failed without it reports that everywhere.
+func TestReportOfWorkflowAndOfFailedRun(t *testing.T) {
 	dir := t.TempDir()
 	traces, run, failed := filepath.Join(dir, "traces"), filepath.Join(dir, "run"), filepath.Join(dir, "failed")
 	must(t, "simulate", "--scenario", "workflow", "--steps", "30", "--out", traces)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/lab/demo"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
@@ -89,7 +90,7 @@ given. Ctrl-C ends the demo and all its processes at any time.`,
 			if err := flags.load(); err != nil {
 				return err
 			}
-			flags.Supervise, flags.Sleep, flags.Summarize = superviseConfig(env, "", false), sleep, output.Summary
+			flags.Supervise, flags.Sleep, flags.Summarize = superviseConfig(env, "", false), wait.Sleep, output.Summary
 			return demo.Run(cmd.Context(), flags.Config)
 		},
 	}

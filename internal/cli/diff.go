@@ -9,10 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
-	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/output"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 var diffHelp = `Compare two runs: print a verdict, then one of
@@ -102,24 +99,14 @@ func newDiffCmd(env *Env) *cobra.Command {
 	return cmd
 }
 
-// places returns where runs to compare are read from.
-func (q *queryFlags) places(env *Env) *compare.Places {
-	return &compare.Places{
-		OnQuery: q.onQuery(env),
-		WithStore: func(ctx context.Context, place rundir.Place, f func(r provdb.Reader) error) error {
-			return withStore(ctx, env, place, f)
-		},
-	}
-}
-
 // diff compares two runs.
 func (d *diffFlags) diff(ctx context.Context, env *Env, where []string) error {
 	places := d.places(env)
-	a, err := places.Run(ctx, where[0], d.run)
+	a, err := places.Comparable(ctx, where[0], d.run)
 	if err != nil {
 		return err
 	}
-	b, err := places.Run(ctx, where[1], d.runB)
+	b, err := places.Comparable(ctx, where[1], d.runB)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func examplesOf(t *testing.T) (all []example) {
 	return all
 }
 
-// exampleRuns are the runs that examples are asked about.
+// exampleRuns are the runs of the examples.
 var exampleRuns = map[string][]string{"gpu": gpuRun, "ring": ringRun}
 
 // noRows are the examples about what a run does not have: a program of one rank
@@ -84,7 +84,7 @@ func exampleAnswer(t *testing.T, run string, e example) string {
 	return exampleAnswers[key]
 }
 
-func TestEveryExampleOfTheSQLPageHasAnAnswer(t *testing.T) {
+func TestExamplesOfSQLPage(t *testing.T) {
 	examples := examplesOf(t)
 	common := 0
 	for _, e := range examples {
@@ -120,7 +120,7 @@ func TestEveryExampleOfTheSQLPageHasAnAnswer(t *testing.T) {
 	}
 }
 
-func TestExamplesOfTheSQLPageHaveTheSameAnswersOnPostgreSQL(t *testing.T) {
+func TestExamplesOfSQLPageOnPostgreSQL(t *testing.T) {
 	server := pgtest.Shared(t)
 	for name, settings := range exampleRuns {
 		url := server.Database(t)
@@ -140,7 +140,7 @@ func TestExamplesOfTheSQLPageHaveTheSameAnswersOnPostgreSQL(t *testing.T) {
 // privateTables serve stores themselves.
 var privateTables = []string{"function_names", "numbering", "schema_version"}
 
-func TestTheSQLPageNamesEveryColumnOfEveryTable(t *testing.T) {
+func TestSQLPageListsAllColumns(t *testing.T) {
 	schema, _ := sqlPage(t)
 	for _, name := range privateTables {
 		if !strings.Contains(schema, "`"+name+"`") {
@@ -168,7 +168,7 @@ func compareSchema(t *testing.T, where, schema, store string) {
 		case !ok:
 			t.Errorf("%s: docs/sql.md does not name %s", store, column)
 		case as != "" && as != found[column]:
-			t.Errorf("%s: docs/sql.md says that %s is a %s, but it is a %s", store, column, as, found[column])
+			t.Errorf("%s: docs/sql.md documents %s as %s, but it is %s", store, column, as, found[column])
 		}
 	}
 	for _, column := range slices.Sorted(maps.Keys(documented)) {
@@ -226,7 +226,7 @@ func documentedColumns(t *testing.T, store string) map[string]string {
 	return all
 }
 
-func TestThePythonOfTheSQLPageRuns(t *testing.T) {
+func TestPythonOfSQLPage(t *testing.T) {
 	python := tracetest.Python(t, "duckdb")
 	schema, _ := sqlPage(t)
 	script := regexp.MustCompile("(?s)\n```python\n(.*?)```\n").FindStringSubmatch(schema)

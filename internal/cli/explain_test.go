@@ -8,7 +8,7 @@ import (
 
 // What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
 // node01.
-func TestExplainTellsWhatIsDifferent(t *testing.T) {
+func TestExplainListsDifferences(t *testing.T) {
 	dir := burstRun(t)
 	for _, c := range []struct {
 		args []string
@@ -56,7 +56,7 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhatIsWrongWithAQuestion(t *testing.T) {
+func TestExplainRejectsInvalidFlags(t *testing.T) {
 	dir := burstRun(t)
 	for want, args := range map[string][]string{
 		"issue 99: no such issue (chimbuko issues --all lists them)": {"--issue", "99"},

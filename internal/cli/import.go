@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -31,9 +30,6 @@ as possible and reported; the command then fails.`,
 				return err
 			}
 			info := provdb.NewInfo(env.Version, env.Commit, nil)
-			if flags.store != "" {
-				info.Store, info.Name = redact.URLs(flags.store), flags.runName()
-			}
 			progress := output.NewCounter(env.Stderr, 0, "steps")
 			size, err := rundir.Import(cmd.Context(), cfg, info, args[0], progress.Add)
 			progress.Clear()
@@ -43,7 +39,7 @@ as possible and reported; the command then fails.`,
 			for _, b := range info.Broken {
 				fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
 			}
-			err = env.show(asJSON, info, func(w io.Writer) { output.Import(w, info, flags.out, size) })
+			err = env.show(asJSON, info, func(w io.Writer) { output.Import(w, info, cfg.Dir, size) })
 			if err == nil && len(info.Broken) > 0 {
 				return errReported
 			}

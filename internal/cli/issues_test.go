@@ -25,7 +25,7 @@ func burstRun(t *testing.T) string {
 	return dir
 }
 
-func TestIssuesTellCausesFirst(t *testing.T) {
+func TestIssuesListCausesFirst(t *testing.T) {
 	dir := burstRun(t)
 	text := must(t, "issues", dir)
 	for _, want := range []string{
@@ -48,7 +48,7 @@ func TestIssuesTellCausesFirst(t *testing.T) {
 	}
 }
 
-func TestIssuesAreChosenAndTakeAllForms(t *testing.T) {
+func TestIssuesFiltersAndFormats(t *testing.T) {
 	dir := burstRun(t)
 	all := ask(t, "issues", dir, "--all")
 	kinds := func(rows []object) (found []string) {
@@ -82,7 +82,7 @@ func TestIssuesAreChosenAndTakeAllForms(t *testing.T) {
 	}
 }
 
-func TestAnEventTellsVictimAndCulprit(t *testing.T) {
+func TestEventNamesVictimAndCulprit(t *testing.T) {
 	dir := burstRun(t)
 	one := func(where string) object {
 		rows := ask(t, "query", dir, "SELECT event_id, culprit_event_id FROM links WHERE "+where+" ORDER BY event_id LIMIT 1")
@@ -111,7 +111,7 @@ func TestAnEventTellsVictimAndCulprit(t *testing.T) {
 	}
 }
 
-func TestIssuesAreInFilesAndTheSummary(t *testing.T) {
+func TestIssuesAreInFilesAndSummary(t *testing.T) {
 	dir := burstRun(t)
 	var issues []provenance.Issue
 	var links []provenance.Link
@@ -127,7 +127,7 @@ func TestIssuesAreInFilesAndTheSummary(t *testing.T) {
 	}
 	readJSON(t, filepath.Join(dir, "run.json"), &info)
 	if info.Issues.Count != len(issues) || !reflect.DeepEqual(info.Issues.Worst, issues[:5]) {
-		t.Errorf("run.json tells %+v", info.Issues)
+		t.Errorf("run.json has %+v", info.Issues)
 	}
 	traces := filepath.Join(sharedDir, "burst-traces")
 	text := must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "run"), "--records", "json")
@@ -137,7 +137,7 @@ func TestIssuesAreInFilesAndTheSummary(t *testing.T) {
 }
 
 // An imported run has the same issues, as they are found out from the store.
-func TestAnImportedRunHasTheSameIssues(t *testing.T) {
+func TestImportedRunHasSameIssues(t *testing.T) {
 	dir := burstRun(t)
 	imported := filepath.Join(t.TempDir(), "imported")
 	must(t, "import", dir, "--out", imported)

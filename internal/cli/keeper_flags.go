@@ -1,55 +1,38 @@
 package cli
 
 import (
-	"time"
-
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// keeperFlags say where a run is stored.
+// keeperFlags say where and in which forms a run is stored.
 type keeperFlags struct {
-	out     string
-	force   bool
+	target  rundir.Config
 	records string
-	store   string
-	name    string
-	delay   time.Duration
 }
 
 func (k *keeperFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&k.out, "out", "o", "chimbuko-run", "run directory to create")
-	f.BoolVar(&k.force, "force", false, "replacement of an existing run in the directory, or of that name in the store")
-	f.StringVar(&k.store, "store", "", "postgres://… of a server that stores the records instead of the run directory")
-	f.StringVar(&k.name, "name", "", "name of the run in the store; that of its directory by default")
-	f.DurationVar(&k.delay, "store-delay", provdb.DefaultDelay, "longest time that records wait to be stored in one batch")
+	t := &k.target
+	f.StringVarP(&t.Dir, "out", "o", "chimbuko-run", "run directory to create")
+	f.BoolVar(&t.Force, "force", false, "replacement of an existing run in the directory, or of that name in the store")
+	f.StringVar(&t.Store, "store", "", "postgres://… of a server that stores the records instead of the run directory")
+	f.StringVar(&t.Name, "name", "", "name of the run in the store; that of its directory by default")
+	f.DurationVar(&t.Delay, "store-delay", provdb.DefaultDelay, "longest time that records wait to be stored in one batch")
 }
 
-// config returns the flags as a configuration, or a usage error.
+// config returns the configuration of the flags, or a usage error.
 func (k *keeperFlags) config() (*rundir.Config, error) {
-	cfg := &rundir.Config{Dir: k.out, Force: k.force, Store: k.store, Name: k.name, Delay: k.delay}
-	switch k.records {
-	case "db":
-		cfg.Database = true
-	case "json":
-		cfg.Files = true
-	case "both":
-		cfg.Files, cfg.Database = true, true
-	default:
-		return nil, usagef("unknown --records %q (want db, json or both)", k.records)
-	}
+	t := &k.target
+	t.Files, t.Database = k.records != "db", k.records != "json"
 	switch {
-	case k.store != "" && !rundir.IsServer(k.store):
-		return nil, usagef("--store %q does not begin with postgres://", k.store)
-	case k.store != "" && !cfg.Database:
+	case k.records != "db" && k.records != "json" && k.records != "both":
+		return nil, usagef("unknown --records %q (want db, json or both)", k.records)
+	case t.Store != "" && !rundir.IsServer(t.Store):
+		return nil, usagef("--store %q does not begin with postgres://", t.Store)
+	case t.Store != "" && !t.Database:
 		return nil, usagef("--store needs --records db or both, not %s", k.records)
 	}
-	return cfg, nil
-}
-
-// runName returns the name of the run in its store.
-func (k *keeperFlags) runName() string {
-	return (&rundir.Config{Dir: k.out, Name: k.name}).RunName()
+	return t, nil
 }

@@ -10,7 +10,7 @@ import (
 
 const pathSums = "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path"
 
-func TestCallPathsAreInFilesAndTheDatabase(t *testing.T) {
+func TestCallPathsAreInFilesAndDatabase(t *testing.T) {
 	for name, args := range map[string][]string{"workflow": workflowRun, "gpu": gpuRun} {
 		dir := analyzed(t, name, args)
 		var list []provenance.PathStats

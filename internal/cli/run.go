@@ -129,14 +129,14 @@ stop.`,
 
 // runRun turns the flags into those of the services and the analyzer.
 func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, command []string) error {
-	cfg := superviseConfig(env, flags.out, flags.quiet)
-	cfg.Store, cfg.Replace = flags.store, flags.force
+	cfg := superviseConfig(env, flags.target.Dir, flags.quiet)
+	cfg.Store, cfg.Replace = flags.target.Store, flags.target.Force
 	p := &supervise.Program{
 		Command: command, Engine: flags.engine, Period: flags.period, Grace: flags.grace, KeepTraces: flags.keepTraces,
-		ServeFlags:   append(argsFor(cmd, newServeCmd(env)), "--name="+flags.runName()), //nolint:contextcheck // for its flags only
-		AnalyzeFlags: argsFor(cmd, newADCmd(env)),                                       //nolint:contextcheck // for its flags only
+		ServeFlags:   append(argsFor(cmd, newServeCmd(env)), "--name="+flags.target.RunName()), //nolint:contextcheck // for its flags only
+		AnalyzeFlags: argsFor(cmd, newADCmd(env)),                                              //nolint:contextcheck // for its flags only
 	}
-	if flags.force && flags.store != "" {
+	if flags.target.Force && flags.target.Store != "" {
 		p.ServeFlags = append(p.ServeFlags, "--force")
 	}
 	return supervise.Run(ctx, cfg, p)

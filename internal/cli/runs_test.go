@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Settings of the runs that are asked, all with records as files as well, which
+// Settings of the tested runs, all also with records as files, which
 // the answers are compared with.
 var (
 	gpuRun  = []string{"testdata/traces/gpu-BP5", "--algorithm", "hbos", "--skip-first=false"}
@@ -144,7 +144,7 @@ func (k *kept) path() string {
 	return strings.Join(names, " > ")
 }
 
-// counts tells whether the anomaly was not withdrawn.
+// counts reports whether the anomaly was not withdrawn.
 func (k *kept) counts() bool { return !k.Normal && k.Status != "withdrawn" }
 
 // place is where in its trace the execution was entered.

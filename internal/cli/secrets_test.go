@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAPasswordOnTheCommandLineIsWarnedOf(t *testing.T) {
+func TestPasswordOnCommandLineCausesWarning(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
 		var stderr bytes.Buffer

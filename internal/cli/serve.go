@@ -169,10 +169,10 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		cfg.Orders = env.leash.Lines()
 	}
 	cfg.Print = func(info *provdb.Info) error {
-		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.out) })
+		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.target.Dir) })
 	}
 	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {
-		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", flags.out)
+		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", store.Dir)
 		return errReported
 	}
 	return err

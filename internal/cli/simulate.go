@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -142,7 +143,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 && !f.force {
 		return fmt.Errorf("%s exists and is not empty (choose another --out, or use --force)", f.out)
 	}
-	target := simulate.Target{Dir: f.out, HostDirs: f.hostDirs, Now: time.Now, Sleep: sleep}
+	target := simulate.Target{Dir: f.out, HostDirs: f.hostDirs, Now: time.Now, Sleep: wait.Sleep}
 	if f.live {
 		if target.Speed, err = parseSpeed(f.speed); err != nil {
 			return err

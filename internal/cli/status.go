@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -41,7 +42,7 @@ address that it printed.`,
 			}
 			for first := true; ; first = false {
 				ended, err := flags.show(cmd, env, given[0], first)
-				if err != nil || ended || sleep(cmd.Context(), flags.every) != nil {
+				if err != nil || ended || wait.Sleep(cmd.Context(), flags.every) != nil {
 					return err
 				}
 			}

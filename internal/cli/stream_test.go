@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFlagsOfStreamsAreChecked(t *testing.T) {
+func TestStreamFlagsAreChecked(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
 		r := run(t, append([]string{"ad", "x.bp.sst"}, args...)...)

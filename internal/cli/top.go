@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -85,7 +86,7 @@ func showLive(ctx context.Context, env *Env, where, run string, every time.Durat
 		if err != nil || !open || !output.IsTerminal(env.Stdout) {
 			return err
 		}
-		if sleep(ctx, max(every, 5*time.Second)) != nil {
+		if wait.Sleep(ctx, max(every, 5*time.Second)) != nil {
 			return nil
 		}
 		fmt.Fprintln(env.Stdout)

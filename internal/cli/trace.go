@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
@@ -105,7 +106,7 @@ func reportError(env *Env, message string) error {
 }
 
 func newTraceDumpCmd(env *Env) *cobra.Command {
-	cfg := inspect.DumpConfig{Format: "text", Poll: bp.Default().Poll, Sleep: sleep}
+	cfg := inspect.DumpConfig{Format: "text", Poll: bp.Default().Poll, Sleep: wait.Sleep}
 	cmd := &cobra.Command{
 		Use:   "dump PATH",
 		Short: "print the events of a trace as text, JSON lines or CSV",

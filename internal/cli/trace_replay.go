@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/replay"
@@ -85,7 +86,7 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 	for _, p := range paths {
 		sets = append(sets, replay.Dataset{From: p, To: filepath.Join(to, inspect.Relative(from, p))})
 	}
-	cfg.Now, cfg.Sleep = time.Now, sleep
+	cfg.Now, cfg.Sleep = time.Now, wait.Sleep
 	var bar *output.Counter
 	cfg.Stepped = func() { bar.Add() }
 	p, err := replay.Plan(ctx, sets, cfg)

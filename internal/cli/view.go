@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -177,7 +178,7 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	tellAddress(env, s.Web, s.Secret)
 	if flags.open {
 		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret))
-		_ = sleep(ctx, openPatience) // the browser reads a file that is removed
+		_ = wait.Sleep(ctx, openPatience) // the browser reads a file that is removed
 		remove()
 	}
 	return true, nil

@@ -33,18 +33,15 @@ func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", anomalies(e.Selected, ""), micros(e.Lost),
 			text.Count(e.Typical, "typical execution"), anomalies(int64(e.Others), "other "))
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\n\tFIELD\tVALUES\tHERE\tELSEWHERE\tBITS\tCHANCE")
-	for i := range e.Fields {
-		c := &e.Fields[i]
-		mark := " "
+	fmt.Fprintln(w)
+	table := rowsOf(columns("_ field values here elsewhere bits chance"), e.Fields, func(c *contrast.Difference) []any {
+		mark := ""
 		if c.Notable {
 			mark = "*"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s of %s\t%s\t%.2f\t%s\n", mark, text.SingleSpaced(c.Name), text.SingleSpaced(c.Values), text.Int(c.With),
-			text.Int(c.Of), c.Rest, c.Bits, c.ChanceText())
-	}
-	if err := t.Flush(); err != nil {
+		return []any{mark, c.Name, c.Values, text.Int(c.With) + " of " + text.Int(c.Of), c.Rest, fmt.Sprintf("%.2f", c.Bits), c.ChanceText()}
+	})
+	if err := writeTable(w, table); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "\n* differs by more than chance explains")

@@ -44,7 +44,10 @@ func Function(ctx context.Context, a *query.Asker, f *query.Function, limit int)
 	if err != nil {
 		return nil, err
 	}
-	parts, object := make(map[string]*provdb.Rows), make(map[string]json.RawMessage)
+	tables, object := make(map[string]*provdb.Rows), make(map[string]any)
+	if model != nil {
+		object["model"] = model
+	}
 	for _, part := range FunctionParts() {
 		rows, err := FunctionPart(ctx, a, f, part, limit)
 		if err != nil {
@@ -54,26 +57,27 @@ func Function(ctx context.Context, a *query.Asker, f *query.Function, limit int)
 		if err != nil {
 			return nil, err
 		}
-		rows = rowsOf(rows.Columns, all, func(row *[]any) []any { return slices.Clone(*row) })
-		if object[part], err = jsonOf(rows); err != nil {
-			return nil, err
+		objects := make([]json.RawMessage, len(all))
+		for i, row := range all {
+			if objects[i], err = provdb.MarshalRow(rows.Columns, row); err != nil {
+				return nil, err
+			}
 		}
+		object[part] = objects
 		switch part {
 		case "profile":
-			rows = transpose(rows.Columns, all)
+			tables[part] = transpose(rows.Columns, all)
 		case "times":
-			rows = withBars(rows.Columns, all, "anomalies")
+			tables[part] = withBars(rows.Columns, all, "anomalies")
+		default:
+			tables[part] = rowsOf(rows.Columns, all, func(row *[]any) []any { return *row })
 		}
-		parts[part] = rows
-	}
-	if model != nil {
-		object["model"] = model
 	}
 	write := func(w io.Writer, format, mark string) error {
 		fmt.Fprintf(w, "%s\n", text.SingleSpaced(f.Name))
 		for _, part := range FunctionParts() {
 			fmt.Fprintf(w, "\n%s%s\n\n", mark, partTitles[part])
-			if err := WriteRows(w, format, parts[part]); err != nil {
+			if err := WriteRows(w, format, tables[part]); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -26,6 +25,8 @@ type IssueList struct {
 var issueColumns = columns(`issue:int kind role cause:int lost_us:int anomalies:int longest_us:int
 	waits:int wait_ranks:int waits_lost_us:int ranks hosts worst_rank:int first_s:float last_s:float
 	trend before_us:float after_us:float example program:int function call_path`)
+
+var issueTable = columns("issue:int kind lost_us:int anomalies ranks hosts from_s:float to_s:float over_time trend example function")
 
 // Answer returns the issues as an answer.
 func (l *IssueList) Answer() *Answer {
@@ -47,25 +48,20 @@ func (l *IssueList) after(t trace.Micros) float64 { return float64(t-l.Begin) / 
 
 func (l *IssueList) write(w io.Writer) error {
 	var table strings.Builder
-	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ISSUE\tKIND\tLOST\tANOMALIES\tRANKS\tHOSTS\tFROM\tTO\tOVER TIME\tTREND\tEXAMPLE\tFUNCTION")
-	for i := range l.Shown {
-		x := &l.Shown[i]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%+.3f s\t%+.3f s\t%s\t%s\t%s\t%s\n", x.Number, x.Kind, micros(x.LostTime), text.Int(x.Anomalies),
-			cmp.Or(text.Ranges(x.Ranks), "-"), cmp.Or(text.Hosts(x.Hosts), "-"), l.after(x.First), l.after(x.Last),
-			sparkline(x.OverTime), cmp.Or(string(x.Trend), "-"), cmp.Or(text.SingleSpaced(x.Example), "-"), text.SingleSpaced(x.Func))
-	}
-	if err := t.Flush(); err != nil {
+	err := writeTable(&table, rowsOf(issueTable, l.Shown, func(x *provenance.Issue) []any {
+		return []any{
+			x.Number, x.Kind, x.LostTime, text.Int(x.Anomalies), optional(text.Ranges(x.Ranks)), optional(text.Hosts(x.Hosts)),
+			l.after(x.First), l.after(x.Last), sparkline(x.OverTime), optional(x.Trend), optional(x.Example), x.Func,
+		}
+	}))
+	if err != nil {
 		return err
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
-		if i > 0 {
+		if 0 < i && i <= len(l.Shown) {
 			l.remarks(w, &l.Shown[i-1])
 		}
-	}
-	if len(l.Shown) == 0 {
-		fmt.Fprintln(w, "(none)")
 	}
 	if l.More > 0 {
 		fmt.Fprintf(w, "\nand %s: give a larger --limit\n", text.Count(l.More, "more issue"))

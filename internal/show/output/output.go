@@ -4,12 +4,12 @@ package output
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -120,23 +120,18 @@ func writeArray[T ~[]byte](w io.Writer, items func(yield func(T, error) bool)) e
 
 func writeTable(w io.Writer, rows *provdb.Rows) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := make([]string, len(rows.Columns))
-	for i, c := range rows.Columns {
-		line[i] = strings.ToUpper(heading(c))
-	}
-	fmt.Fprintln(t, strings.Join(line, "\t"))
-	empty := true
-	for row, err := range rows.All {
+	n := -1 // the first line is the heading
+	for line, err := range lines(rows) {
 		if err != nil {
 			return errors.Join(t.Flush(), err)
 		}
-		for i, v := range row {
-			line[i] = text.SingleSpaced(valueText(rows.Columns[i], v))
+		if n++; n == 0 {
+			fmt.Fprintln(t, strings.ToUpper(strings.Join(line, "\t")))
+		} else {
+			fmt.Fprintln(t, strings.Join(line, "\t"))
 		}
-		fmt.Fprintln(t, strings.Join(line, "\t"))
-		empty = false
 	}
-	if empty {
+	if n == 0 {
 		fmt.Fprintln(t, "(none)")
 	}
 	return t.Flush()
@@ -144,21 +139,39 @@ func writeTable(w io.Writer, rows *provdb.Rows) error {
 
 func writeMarkdown(w io.Writer, rows *provdb.Rows) error {
 	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`")
-	line := make([]string, len(rows.Columns))
-	for i, c := range rows.Columns {
-		line[i] = heading(c)
-	}
-	fmt.Fprintf(w, "| %s |\n%s|\n", strings.Join(line, " | "), strings.Repeat("| --- ", len(line)))
-	for row, err := range rows.All {
+	rule := strings.Repeat("| --- ", len(rows.Columns)) + "|\n" // below the heading
+	for line, err := range lines(rows) {
 		if err != nil {
 			return err
 		}
-		for i, v := range row {
-			line[i] = escape.Replace(text.SingleSpaced(valueText(rows.Columns[i], v)))
+		for i, cell := range line {
+			line[i] = escape.Replace(cell)
 		}
-		fmt.Fprintf(w, "| %s |\n", strings.Join(line, " | "))
+		fmt.Fprintf(w, "| %s |\n%s", strings.Join(line, " | "), rule)
+		rule = ""
 	}
 	return nil
+}
+
+// lines yields the headings of rows, and then their values, for people.
+func lines(rows *provdb.Rows) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		line := make([]string, len(rows.Columns))
+		for i, c := range rows.Columns {
+			line[i] = heading(c)
+		}
+		if !yield(line, nil) {
+			return
+		}
+		for row, err := range rows.All {
+			for i, v := range row {
+				line[i] = text.SingleSpaced(valueText(rows.Columns[i], v))
+			}
+			if !yield(line, err) {
+				return
+			}
+		}
+	}
 }
 
 // heading returns the name of a column for people. The unit is at the values.
@@ -198,11 +211,4 @@ func valueText(c provdb.Column, v any) string {
 		return strconv.FormatFloat(f, 'g', 6, 64)
 	}
 	return provdb.PlainText(v)
-}
-
-// jsonOf returns rows as a JSON array.
-func jsonOf(rows *provdb.Rows) (json.RawMessage, error) {
-	var b bytes.Buffer
-	err := WriteRows(&b, "json", rows)
-	return b.Bytes(), err
 }

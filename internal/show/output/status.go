@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
@@ -51,21 +50,25 @@ func Status(w io.Writer, st *api.Status, all bool) {
 	}
 }
 
+var (
+	nodeColumns = columns("analyzer state ranks:int steps behind events/s outbox deferred:int exchange_us:float memory heard")
+	rankColumns = columns("rank host step:int behind flagged state")
+)
+
 // nodes writes a line per analyzer.
 func nodes(w io.Writer, st *api.Status) {
 	if len(st.Nodes) == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ANALYZER\tSTATE\tRANKS\tSTEPS\tBEHIND\tEVENTS/S\tOUTBOX\tDEFERRED\tEXCHANGE\tMEMORY\tHEARD")
-	for i := range st.Nodes {
-		n := &st.Nodes[i]
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%.1f s\t%s\t%s\t%d\t%s\t%s\t%s ago\n", n.Name, n.State, n.Ranks, text.Int(n.StepsRead), n.Behind,
-			text.Number(n.EventsPerSecond), text.Bytes(n.OutboxBytes), n.Drops, text.Duration(n.Exchange.Last*1e6), text.Bytes(n.RSS),
-			st.Run.Now.Sub(n.LastHeard).Round(100*time.Millisecond))
-	}
-	_ = t.Flush() // errors stick to w
+	_ = writeTable(w, rowsOf(nodeColumns, st.Nodes, func(n *api.Node) []any { // errors stick to w
+		return []any{
+			n.Name, n.State, n.Ranks, text.Int(n.StepsRead), behind(n.Behind), text.Number(n.EventsPerSecond), text.Bytes(n.OutboxBytes),
+			n.Drops, n.Exchange.Last * 1e6, text.Bytes(n.RSS), st.Run.Now.Sub(n.LastHeard).Round(100*time.Millisecond).String() + " ago",
+		}
+	}))
 }
+
+func behind(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
 
 // ranks writes a line per rank, those that are furthest behind or have most anomalies first.
 func ranks(w io.Writer, st *api.Status, all bool) {
@@ -80,16 +83,13 @@ func ranks(w io.Writer, st *api.Status, all bool) {
 		list = list[:min(most, len(list))]
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RANK\tHOST\tSTEP\tBEHIND\tFLAGGED\tSTATE")
-	for _, r := range list {
+	_ = writeTable(w, rowsOf(rankColumns, list, func(r *api.Rank) []any { // errors stick to w
 		state := "reading"
 		if r.Ended {
 			state = "ended"
 		}
-		fmt.Fprintf(t, "%d:%d\t%s\t%d\t%.1f s\t%s\t%s\n", r.Program, r.Rank, r.Host, r.Step, r.Behind, text.Int(r.Anomalies), state)
-	}
-	_ = t.Flush() // errors stick to w
+		return []any{fmt.Sprintf("%d:%d", r.Program, r.Rank), r.Host, r.Step, behind(r.Behind), text.Int(r.Anomalies), state}
+	}))
 	if more := len(st.Ranks) - len(list); more > 0 {
 		fmt.Fprintf(w, "… and %d more (--all)\n", more)
 	}

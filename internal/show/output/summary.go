@@ -3,7 +3,6 @@ package output
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
@@ -48,23 +47,23 @@ func notes(w io.Writer, list []tally.Note) {
 	}
 }
 
+var topColumns = columns("lost_us:int anomalies:int typical_us:float ranks hosts first_s:float last_s:float function")
+
 func topFunctions(w io.Writer, s *provdb.Info) {
 	if len(s.Top) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, compared with their typical time:\n\n")
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LOST\tANOMALIES\tTYPICAL\tRANKS\tHOSTS\tFIRST\tLAST\tFUNCTION")
 	begin := s.Top[0].FirstUS
 	for _, f := range s.Top {
 		begin = min(begin, f.FirstUS)
 	}
-	for _, f := range s.Top {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t+%.3f s\t+%.3f s\t%s\n", text.Duration(float64(f.LostUS)), text.Int(f.Anomalies),
-			text.Duration(f.TypicalUS), text.Ranges(f.Ranks), text.Hosts(f.Hosts), float64(f.FirstUS-begin)/1e6, float64(f.LastUS-begin)/1e6,
-			text.SingleSpaced(f.Function))
-	}
-	_ = t.Flush() // errors stick to w
+	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, compared with their typical time:\n\n")
+	_ = writeTable(w, rowsOf(topColumns, s.Top, func(f *provdb.TopFunction) []any { // errors stick to w
+		return []any{
+			f.LostUS, f.Anomalies, f.TypicalUS, text.Ranges(f.Ranks), text.Hosts(f.Hosts), float64(f.FirstUS-begin) / 1e6,
+			float64(f.LastUS-begin) / 1e6, f.Function,
+		}
+	}))
 	fmt.Fprintf(w, "\nTimes are relative to the first anomaly, at %s.\n", utc(begin))
 }
 
@@ -117,8 +116,9 @@ type AnalyzerSummary struct {
 
 // Write writes the summary for people. Errors stick to w.
 func (s *AnalyzerSummary) Write(w io.Writer) {
-	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s found at the end, %s withdrawn), %s records "+
-		"sent\n", text.Int(s.Events), text.Int(s.Calls), s.Ranks, s.Reading, text.Int(s.Anomalies), text.Int(s.Confirmed),
-		text.Int(s.Promoted), text.Int(s.Withdrawn), text.Int(s.Records))
+	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s records sent\n", text.Int(s.Events), text.Int(s.Calls), s.Ranks,
+		s.Reading, text.Int(s.Records))
+	fmt.Fprintf(w, "%s anomalies: %s confirmed, %s found at the end, %s withdrawn\n", text.Int(s.Anomalies), text.Int(s.Confirmed),
+		text.Int(s.Promoted), text.Int(s.Withdrawn))
 	notes(w, s.Notes)
 }

@@ -21,13 +21,17 @@ const StatusTimeout = 900 * time.Millisecond
 
 // FetchStatus requests the status of a run from its services.
 func FetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, StatusTimeout)
+	defer cancel()
+	return fetchStatus(ctx, s)
+}
+
+func fetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
 	client, err := Client(s.CA)
 	if err != nil {
 		return nil, err
 	}
 	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, StatusTimeout)
-	defer cancel()
 	return dashboard.Fetch(ctx, client, s.Web, s.Secret)
 }
 

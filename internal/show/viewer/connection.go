@@ -96,12 +96,7 @@ func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 			return nil, fmt.Errorf("%s: no process of the run has the role web", where)
 		}
 	}
-	client, err := Client(s.CA)
-	if err != nil {
-		return nil, err
-	}
-	defer client.CloseIdleConnections()
-	st, err := dashboard.Fetch(ctx, client, s.Web, s.Secret)
+	st, err := fetchStatus(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("%w (if the run has ended, try chimbuko top %s)", err, where)
 	}

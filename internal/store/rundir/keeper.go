@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -68,6 +69,9 @@ func New(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 	dir, err := Create(cfg.Dir, cfg.Force)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Store != "" {
+		info.Store, info.Name = redact.URLs(cfg.Store), cfg.RunName()
 	}
 	k := &Keeper{Dir: dir, files: cfg.Files}
 	if err := k.Dir.WriteInfo(info); err != nil {

@@ -47,7 +47,7 @@ func rowOf(k *kept, begin int64) object {
 	}
 }
 
-func TestAnomaliesAreFilteredAsTheRecordsSay(t *testing.T) {
+func TestAnomaliesMatchFilteredRecords(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	all, begin := recordsOf(t, dir), beginOf(t, dir)
 	// f compares with the records that are chosen, which must be some but not all.
@@ -133,7 +133,7 @@ func TestPagesOfAnomaliesDoNotOverlap(t *testing.T) {
 	same(t, "no rows", ask(t, "anomalies", dir, "--limit", "0"), []object{})
 }
 
-func TestFiltersThatMakeNoSenseAreExplained(t *testing.T) {
+func TestInvalidFiltersAreExplained(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	f := func(want string, args ...string) {
 		t.Helper()
@@ -165,7 +165,7 @@ func eventsToLookAt(all []kept) []kept {
 	})
 }
 
-func TestEventIsTheDocumentOfItsFileFieldForField(t *testing.T) {
+func TestEventEqualsDocumentInFile(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	some := eventsToLookAt(recordsOf(t, dir))
 	sorts := make(map[string]bool)
@@ -190,13 +190,13 @@ func TestEventIsTheDocumentOfItsFileFieldForField(t *testing.T) {
 		must(t, "event", dir, some[0].ID, "--program", fmt.Sprint(some[0].PID), "--json"))
 }
 
-func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
+func TestAnomaliesHaveKindAndReason(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	ends := map[string]string{
 		"confirmed": "; flagged during the run and confirmed at the end", "promoted": "; found only at the end, by the final model",
 		"withdrawn": "; flagged during the run, but withdrawn at the end by the final model",
 	}
-	told := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, k := range recordsOf(t, dir) {
 		if k.Normal {
 			if k.Kind != "" || k.Why != "" {
@@ -224,21 +224,21 @@ func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
 			k.Status == "" {
 			t.Errorf("%s is %s: %s", k.ID, k.Status, k.Why)
 		}
-		if told[k.Kind+k.Status] {
+		if seen[k.Kind+k.Status] {
 			continue
 		}
-		told[k.Kind+k.Status] = true
+		seen[k.Kind+k.Status] = true
 		text := must(t, "event", dir, k.ID, "--program", fmt.Sprint(k.PID), "--width", "500")
 		if lines := strings.Split(text, "\n"); lines[2] != "  It "+k.Why+"." || !strings.Contains(text, " · kind "+k.Kind+" · ") {
 			t.Errorf("event %s does not begin with its sentence, %s:\n%s", k.ID, k.Why, text)
 		}
 	}
-	if len(told) < 6 {
-		t.Errorf("only %v", told)
+	if len(seen) < 6 {
+		t.Errorf("only %v", seen)
 	}
 }
 
-func TestExportsHaveKindAndWhy(t *testing.T) {
+func TestExportsHaveKindAndReason(t *testing.T) {
 	dir, out := analyzed(t, "workflow", workflowRun), t.TempDir()
 	want := make(map[string][2]string)
 	for _, k := range recordsOf(t, dir) {
@@ -283,7 +283,7 @@ func TestExportsHaveKindAndWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }() // Err tells
+	defer func() { _ = rows.Close() }() // Err reports it
 	for rows.Next() {
 		var pid, id, kind, why string
 		if err := rows.Scan(&pid, &id, &kind, &why); err != nil {
@@ -297,7 +297,7 @@ func TestExportsHaveKindAndWhy(t *testing.T) {
 	same(t, "parquet", got, want)
 }
 
-func TestEventExplainsAnExecutionAndListsTheCallsAroundIt(t *testing.T) {
+func TestEventExplainsExecutionAndListsCallsAroundIt(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	all := recordsOf(t, dir)
 	for _, k := range all[:3] {
@@ -335,7 +335,7 @@ func TestEventExplainsAnExecutionAndListsTheCallsAroundIt(t *testing.T) {
 	}
 }
 
-func TestEventsAreToldApartByTheirProgram(t *testing.T) {
+func TestProgramFlagChoosesEvent(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	programs := make(map[string][]kept)
 	var twice string

@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
+func TestPostgreSQLGivesSameAnswers(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	workflow, ring := analyzed(t, "workflow", workflowRun), analyzed(t, "ring", ringRun)
 	first := filepath.Join(t.TempDir(), "first")
@@ -40,7 +40,7 @@ func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 	same(t, "replaced", ask(t, "top", url, "--run", "first"), ask(t, "top", ring))
 }
 
-func TestPostgreSQLRefusesAndExplainsAsTheFileDoes(t *testing.T) {
+func TestPostgreSQLGivesSameErrors(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	fails(t, 1, []string{"top", url}, "no tables of chimbuko")
 	ring := analyzed(t, "ring", ringRun)

@@ -21,7 +21,7 @@ func oneRank(t *testing.T, rank int) string {
 	})
 }
 
-func TestARunDiffersNotFromItself(t *testing.T) {
+func TestRunEqualsItself(t *testing.T) {
 	for name, dir := range map[string]string{"workflow": analyzed(t, "workflow", workflowRun), "gpu": analyzed(t, "gpu", gpuRun)} {
 		rows := ask(t, "query", dir, "SELECT count(DISTINCT (pid, path)) AS n FROM anomalies WHERE status IS DISTINCT FROM 'withdrawn'")
 		r := run(t, "diff", dir, dir, "--all", "--limit", "1000", "--format", "csv", "--fail-if", "lost>0", "--fail-if", "new>0", "--fail-if",
@@ -141,7 +141,7 @@ func distanceOf(t *testing.T, dirs [2]string, pid int64, name string) (distance,
 	return most, sum
 }
 
-func TestDiffComparesTwoRunsAsTheirRecordsSay(t *testing.T) {
+func TestDiffMatchesRecords(t *testing.T) {
 	a, b := oneRank(t, 0), oneRank(t, 1)
 	seen := make(map[string]bool)
 	for _, dirs := range [][2]string{{a, b}, {b, a}} {

@@ -79,7 +79,7 @@ func (s *sum) common(begin int64) object {
 // moments are the numbers of a distribution as the files have them.
 type moments struct{ Accumulate, Count, Mean, Stddev, Minimum, Maximum float64 }
 
-// profileOf is what global/func_stats.json says of a function.
+// profileOf is the entry of a function in global/func_stats.json.
 type profileOf struct {
 	App     int64
 	Name    string `json:"fname"`
@@ -100,7 +100,7 @@ func profilesOf(t *testing.T, dir string) map[string]profileOf {
 	return all
 }
 
-func TestTopListsWhatLostMostBySumsOfTheRecords(t *testing.T) {
+func TestTopMatchesSumsOfRecords(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	records, begin, profiles := counting(recordsOf(t, dir)), beginOf(t, dir), profilesOf(t, dir)
 	for _, top := range []struct {
@@ -159,7 +159,7 @@ func TestTopListsWhatLostMostBySumsOfTheRecords(t *testing.T) {
 	}
 }
 
-func TestTopIsLimitedToAProgramAndToSomeRows(t *testing.T) {
+func TestTopFiltersProgramAndRows(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	all := ask(t, "top", dir, "--limit", "1000")
 	same(t, "the first three", ask(t, "top", dir, "--limit", "3"), all[:3])
@@ -179,7 +179,7 @@ func TestTopIsLimitedToAProgramAndToSomeRows(t *testing.T) {
 	fails(t, 2, []string{"top", dir, "--limit", "-1"}, "negative")
 }
 
-func TestFuncTellsAllThatIsKnownOfAFunction(t *testing.T) {
+func TestFuncMatchesRecords(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	all, begin, profiles := recordsOf(t, dir), beginOf(t, dir), profilesOf(t, dir)
 	f := func(name, given string, program int64) {
@@ -276,7 +276,7 @@ func pathRows(own []kept) (rows []object) {
 	return rows
 }
 
-func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
+func TestFuncShowsAllPartsAndMatchesNames(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(must(t, "func", dir, "MPI_Waitall()", "--format", "json")), &all); err != nil {
@@ -313,7 +313,7 @@ func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
 	fails(t, 2, []string{"func", dir, "g", "--program", "2", "--part", "model"}, `unknown part "model" (want `)
 }
 
-func TestCountersAreThoseOfTheFile(t *testing.T) {
+func TestCountersEqualFile(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	var want []struct {
 		App     int64

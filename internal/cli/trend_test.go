@@ -61,7 +61,7 @@ relax = { time = { lognormal = [300, 0.05] } }
 	return dirs
 }
 
-// trendOf is what diff tells of runs.
+// trendOf returns the trend that diff prints as JSON.
 func trendOf(t *testing.T, args ...string) (trend api.Trend) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(must(t, append([]string{"diff", "--format", "json"}, args...)...)), &trend); err != nil {
@@ -72,7 +72,7 @@ func trendOf(t *testing.T, args ...string) (trend api.Trend) {
 
 const slower = "interpolate is 2.1 × slower since night-3: "
 
-func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
+func TestDiffOfManyRunsFindsFirstChangedRun(t *testing.T) {
 	dirs := nightly(t)
 	shuffled := []string{dirs[3], dirs[0], dirs[4], dirs[1], dirs[2]}
 	text := must(t, append([]string{"diff"}, shuffled...)...)
@@ -88,7 +88,7 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 	if s := trend.Time[1]; s.Function != "interpolate" || s.Since.Run != 2 || s.Since.Change != comparison.Worse || len(s.Values) != 5 {
 		t.Errorf("%+v, %+v", s, s.Since)
 	}
-	for i := range 4 { // what a comparison of two says
+	for i := range 4 { // agrees with a comparison of two
 		var d api.Difference
 		if err := json.Unmarshal([]byte(must(t, "diff", "--format", "json", dirs[i], dirs[i+1])), &d); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 }
 
 // One store that holds several runs is enough.
-func TestDiffOfAServerTellsSinceWhen(t *testing.T) {
+func TestDiffOfServerFindsFirstChangedRun(t *testing.T) {
 	server := pgtest.Shared(t).Database(t)
 	dirs := nightly(t, "--store", server, "--name", "NAME")
 	for _, args := range [][]string{{server}, dirs, {server, "--run", "night-"}} {

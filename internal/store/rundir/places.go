@@ -1,8 +1,9 @@
-package compare
+package rundir
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,32 +14,48 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Places reads runs for comparisons. A place is a run directory, a database file, a server
-// or a baseline file.
+// Places opens the stores of runs and reads baselines. A place is a run directory, a
+// database file, a server or a baseline file.
 type Places struct {
-	WithStore func(ctx context.Context, place rundir.Place, f func(r provdb.Reader) error) error
-	OnQuery   func(sql string, args []any) // nil or called with each statement
+	OnOpen  func(place Place, r provdb.Reader) // nil or called with each store
+	OnQuery func(sql string, args []any)       // nil or called with each statement
 }
 
-// Run returns the comparable data of the run of that name at a place; without a name, of
-// the latest.
-func (p *Places) Run(ctx context.Context, where, name string) (r *comparison.Run, err error) {
-	if r, err = rundir.ReadBaseline(where); r != nil || err != nil {
-		return r, err
-	}
-	place, err := rundir.FindStore(where)
-	if err != nil {
-		return nil, err
-	}
-	err = p.WithStore(ctx, place, func(reader provdb.Reader) error {
-		a, err := query.New(ctx, reader, cmp.Or(name, place.Run))
+// Query calls f with the run of that name at a place; without a name, with the latest.
+func (p *Places) Query(ctx context.Context, where, name string, f func(a *query.Asker) error) error {
+	return p.withStore(ctx, where, func(place Place, r provdb.Reader) error {
+		a, err := query.New(ctx, r, cmp.Or(name, place.Run))
 		if err != nil {
 			return fmt.Errorf("%s: %w", place.Given(), err)
 		}
 		a.OnQuery = p.OnQuery
+		return f(a)
+	})
+}
+
+func (p *Places) withStore(ctx context.Context, where string, f func(place Place, r provdb.Reader) error) error {
+	place, err := FindStore(where)
+	if err != nil {
+		return err
+	}
+	r, closeStore, err := place.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if p.OnOpen != nil {
+		p.OnOpen(place, r)
+	}
+	return errors.Join(f(place, r), closeStore())
+}
+
+// Comparable returns the comparable data of a baseline, or of the run that Query chooses.
+func (p *Places) Comparable(ctx context.Context, where, name string) (r *comparison.Run, err error) {
+	if r, err = ReadBaseline(where); r != nil || err != nil {
+		return r, err
+	}
+	err = p.Query(ctx, where, name, func(a *query.Asker) (err error) {
 		r, err = a.Comparable(ctx)
 		return err
 	})
@@ -89,7 +106,7 @@ func (m *members) add(s *comparison.Sums, where string) {
 
 // gather adds the runs at a place. From a store it reads no more than a trend can have.
 func (p *Places) gather(ctx context.Context, where string, m *members) error {
-	b, err := rundir.ReadBaseline(where)
+	b, err := ReadBaseline(where)
 	if err != nil {
 		return err
 	}
@@ -99,11 +116,7 @@ func (p *Places) gather(ctx context.Context, where string, m *members) error {
 		}
 		return nil
 	}
-	place, err := rundir.FindStore(where)
-	if err != nil {
-		return err
-	}
-	return p.WithStore(ctx, place, func(r provdb.Reader) error {
+	return p.withStore(ctx, where, func(place Place, r provdb.Reader) error {
 		runs, err := query.Runs(ctx, r)
 		if err != nil {
 			return err

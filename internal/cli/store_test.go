@@ -40,7 +40,7 @@ func countsOf(t *testing.T, dir string) map[string]int {
 	return counts
 }
 
-func TestExportWritesAllTablesInFull(t *testing.T) {
+func TestExportWritesAllTables(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	want := countsOf(t, dir)
 	f := func(form string, count func(paths []string) map[string]int) {
@@ -83,7 +83,7 @@ func TestExportWritesAllTablesInFull(t *testing.T) {
 	})
 }
 
-func TestExportsThatCannotBeAreExplained(t *testing.T) {
+func TestInvalidExportsAreExplained(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "perfetto"}, "need --event")
 	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "hdf5"}, `cannot export a run to "hdf5"`)
@@ -94,7 +94,7 @@ func TestExportsThatCannotBeAreExplained(t *testing.T) {
 	fails(t, 1, []string{"export", dir, file, "--to", "csv"}, file)
 }
 
-func TestExportedDocumentsAreThoseOfTheFiles(t *testing.T) {
+func TestExportedDocumentsEqualFiles(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	out := t.TempDir()
 	must(t, "export", dir, out, "--to", "json")
@@ -132,11 +132,11 @@ func TestExportedDocumentsAreThoseOfTheFiles(t *testing.T) {
 	}
 }
 
-func TestAnEventIsExportedAsATrace(t *testing.T) {
+func TestExportWritesEventAsTrace(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	path := filepath.Join(t.TempDir(), "anomaly.trace")
 	if text := must(t, "export", dir, path, "--event", "0:0:32", "--to", "perfetto"); !strings.Contains(text, path+": event 0:0:32") {
-		t.Errorf("it says %q", text)
+		t.Errorf("got %q", text)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil || len(b) < 100 || b[0] != 0x0a || !bytes.Contains(b, []byte("MPI_Waitall()")) { // field 1, a packet
@@ -183,14 +183,14 @@ func sameAnswers(t *testing.T, a, b string) {
 	}
 }
 
-func TestImportedRecordsGiveTheAnswersOfTheOriginal(t *testing.T) {
+func TestImportedRunGivesSameAnswers(t *testing.T) {
 	original := analyzed(t, "workflow", workflowRun)
 	dir := filepath.Join(t.TempDir(), "imported")
 	text := must(t, "import", original, "--out", dir)
 	want := countsOf(t, original)
 	counted := fmt.Sprintf("%d anomalies, %d typical executions", want["anomalies"], want["normalexecs"])
 	if !strings.Contains(text, counted) || !strings.Contains(text, "The run is in "+dir) {
-		t.Errorf("import says\n%swant %q", text, counted)
+		t.Errorf("import printed\n%swant %q", text, counted)
 	}
 	sameAnswers(t, original, dir)
 	if lines := askCSV(t, "diff", original, dir); len(lines) != 1 {
@@ -205,7 +205,7 @@ func TestImportedRecordsGiveTheAnswersOfTheOriginal(t *testing.T) {
 	fails(t, 1, []string{"import", t.TempDir(), "--out", dir + "3"}, "no files named")
 }
 
-func TestBrokenRecordsAreImportedAsFarAsTheyGo(t *testing.T) {
+func TestDamagedRecordsAreImportedInPart(t *testing.T) {
 	original := analyzed(t, "ring", ringRun)
 	records := filepath.Join(t.TempDir(), "records")
 	if err := os.CopyFS(records, os.DirFS(filepath.Join(original, "records"))); err != nil {
@@ -226,7 +226,7 @@ func TestBrokenRecordsAreImportedAsFarAsTheyGo(t *testing.T) {
 	}
 }
 
-func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
+func TestRecordsFlagChoosesForms(t *testing.T) {
 	f := func(records string, database, files bool) {
 		t.Helper()
 		dir, r := analyze(t, "--records", records, "testdata/traces/ring-BP4")
@@ -256,7 +256,7 @@ func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestPlacesThatHoldNoDatabaseAreExplained(t *testing.T) {
+func TestPlacesWithoutDatabaseAreExplained(t *testing.T) {
 	commands := [][]string{
 		{"top", "RUN"},
 		{"anomalies", "RUN"},
@@ -319,7 +319,7 @@ func TestPlacesThatHoldNoDatabaseAreExplained(t *testing.T) {
 	}
 }
 
-func TestEvalSaysTheSameOfAStoreAndOfFiles(t *testing.T) {
+func TestEvalGivesSameResultForStoreAndFiles(t *testing.T) {
 	dir := analyzed(t, "gpu", gpuRun)
 	truth := "testdata/traces/gpu-BP5/truth.txt"
 	want := must(t, "eval", "--json", dir, truth)
@@ -340,7 +340,7 @@ func TestEvalSaysTheSameOfAStoreAndOfFiles(t *testing.T) {
 	}
 }
 
-func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
+func TestOpenRunAnswersQueries(t *testing.T) {
 	original := analyzed(t, "workflow", workflowRun)
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
@@ -383,7 +383,7 @@ func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
 	same(t, "afterwards", ask(t, "top", dir), ask(t, "top", original))
 }
 
-func TestARunThatCannotBeginLeavesNothing(t *testing.T) {
+func TestFailedStartLeavesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	fails(t, 1, []string{"analyze", gpuRun[0], "--out", dir, "--store", "postgres://nobody@127.0.0.1:1/none"}, "127.0.0.1:1")
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

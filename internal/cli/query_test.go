@@ -23,7 +23,7 @@ func TestQueryBindsItsParameters(t *testing.T) {
 	fails(t, 1, []string{"query", dir, "SELECT $1 AS a"}, "argument")
 }
 
-func TestQueryTakesAStatementFromAFileOrStandardInput(t *testing.T) {
+func TestQueryReadsStatementFromFileOrStandardInput(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	file := filepath.Join(t.TempDir(), "question.sql")
 	const sql = "-- a comment first\nSELECT 1 AS one;\n-- and one last\n"
@@ -39,7 +39,7 @@ func TestQueryTakesAStatementFromAFileOrStandardInput(t *testing.T) {
 	fails(t, 1, []string{"query", dir, "--file", file + ".no"}, "no such file")
 }
 
-func TestQueryCutsAnswersThatAreTooLongAndSaysSo(t *testing.T) {
+func TestQueryWarnsAboutOmittedRows(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	f := func(rows int, cut bool, limit string) {
 		t.Helper()
@@ -80,7 +80,7 @@ func TestQueryOnlyReads(t *testing.T) {
 	fails(t, 1, []string{"query", dir, "SELECT * FROM read_csv('/etc/passwd')"}, "without access to files")
 }
 
-func TestQueryShowsWhatTheDatabaseSaysOfAMistake(t *testing.T) {
+func TestQueryShowsDatabaseError(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	fails(t, 1, []string{"query", dir, "SELECT nothing FROM runs"}, `"nothing" not found`, "LINE 1: SELECT nothing FROM runs")
 	fails(t, 1, []string{"query", dir, "SELECT * FROM anomalie"}, "anomalie does not exist", "Did you mean")
@@ -88,13 +88,13 @@ func TestQueryShowsWhatTheDatabaseSaysOfAMistake(t *testing.T) {
 	fails(t, 1, []string{"query", dir, ""}, "empty")
 }
 
-func TestAQuestionThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestQueryHasTimeLimit(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	endless := "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c WHERE a.range + b.range + c.range = 7"
 	fails(t, 1, []string{"query", dir, endless, "--timeout", "50ms"}, "no answer within 50ms", "--timeout")
 }
 
-func TestAnswersHaveTheFormThatIsAskedFor(t *testing.T) {
+func TestAnswerFormats(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	const sql = `SELECT 3::BIGINT AS zeta, '<a|b>' || chr(10) || '"c",*' AS alpha, NULL::VARCHAR AS "none", true AS "Yes", 2.5::DOUBLE AS half, 'nan'::DOUBLE AS nan,
 		1500 AS took_us, 0.25::DOUBLE AS at_s, -1::DOUBLE AS before_s, 12.5::DOUBLE AS share_percent, TIMESTAMP '2026-01-02 03:04:05.5' AS t,
@@ -149,7 +149,7 @@ func readParquet(t *testing.T, paths ...string) (files [][]object) {
 	return files
 }
 
-func TestParquetIsReadByOthers(t *testing.T) {
+func TestParquetIsReadable(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	first, second := filepath.Join(t.TempDir(), "1.parquet"), filepath.Join(t.TempDir(), "2.parquet")
 	f := func(path string, args ...string) []object {
@@ -172,7 +172,7 @@ func TestParquetIsReadByOthers(t *testing.T) {
 
 var shown = regexp.MustCompile(`(?m)^-- \$\d+ = (.*)$`)
 
-func TestTheSQLThatIsShownGivesTheSameAnswer(t *testing.T) {
+func TestShownSQLGivesSameAnswer(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	f := func(args ...string) {
 		t.Helper()
