@@ -45,7 +45,7 @@ func TestAnalyzerFlagsSelectRanks(t *testing.T) {
 	}
 	f("a directory", "0:0 0:1 0:2", 3, []string{"", "--linger", "100ms"})
 	f("a pattern", "0:1 0:2", 2, []string{"*-[12].bp", "--traces", "2"})
-	f("another rank than the trace says", "0:0 0:7", 2, []string{"*-0.bp", "--traces", "1"},
+	f("rank differs from the trace", "0:0 0:7", 2, []string{"*-0.bp", "--traces", "1"},
 		[]string{"*-1.bp", "--traces", "1", "--override-rank", "7"})
 	f("one rank alone", "0:2", 1, []string{"*-2.bp", "--traces", "1", "--rank", "2"})
 	f("two programs of a workflow", "0:0 1:1", 2, []string{"*-[01].bp", "--traces", "2", "--program", "0=*-0.bp", "--program", "1=*-1.bp"})
@@ -91,7 +91,7 @@ func TestSecondAnalyzerOfRankIsRejected(t *testing.T) {
 	replay := s.replay(r, "0.7")
 	s.steps(3)
 	second := s.ad("second", s.live(r.traces[0])) // as if the first had been started again under another name
-	first.says(`rank 0 of program 0 is also read by analyzer \"second\"`)
+	first.awaitLog(`rank 0 of program 0 is also read by analyzer \"second\"`)
 	replay.succeed()
 	if code := first.wait(); code != 1 {
 		t.Errorf("an analyzer whose rank is read by another has exit code %d", code)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// summary is what an analyzer prints with --json.
+// summary is the output of an analyzer with --json.
 type summary struct {
 	Reading float64 `json:"reading_seconds"`
 	Seconds float64 `json:"seconds"`
@@ -31,8 +31,8 @@ func TestAnalyzerReadsAllTracesWithoutServices(t *testing.T) {
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
 	ad := s.ad("alone", s.path("live"), "--traces", "3", "--json")
-	ad.says("this analyzer continues alone")
-	ad.says("all traces have ended")
+	ad.awaitLog("this analyzer continues alone")
+	ad.awaitLog("all traces have ended")
 	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
 	sum := summaryOf(ad)
 	serve.succeed()
@@ -51,7 +51,7 @@ func TestAnalyzerGivesUpOnRequest(t *testing.T) {
 	if code := ad.wait(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	says(t, ad.stderr.String(), "did not respond within 300ms", "repeat the command")
+	contains(t, ad.stderr.String(), "did not respond within 300ms", "repeat the command")
 }
 
 // reading is how long an analyzer of all ranks takes to read with services as they
@@ -69,7 +69,7 @@ func reading(b *testing.B, r recording, services string) float64 {
 		serve.signal(syscall.SIGSTOP)
 	}
 	ad := s.ad("all", r.dir(), "--traces", strconv.Itoa(len(r.traces)), "--json", "--exchange", "50ms")
-	ad.says("all traces have ended")
+	ad.awaitLog("all traces have ended")
 	switch services {
 	case "stopped":
 		serve.signal(syscall.SIGCONT)

@@ -21,7 +21,7 @@ func TestDamagedTraceIsReportedAndReadableStepsAreStored(t *testing.T) {
 			if code := ads[1].wait(); code != 1 {
 				t.Errorf("the analyzer of the damaged trace has exit code %d", code)
 			}
-			says(t, ads[1].stderr.String(), bad, "step", "byte")
+			contains(t, ads[1].stderr.String(), bad, "step", "byte")
 			serve.succeed()
 			s.stored()
 			if got := ranksOf(t, s.run); got != "0:0 0:1 0:2" {
@@ -67,7 +67,7 @@ func TestServicesRejectBadFlags(t *testing.T) {
 		if code != 2 {
 			t.Errorf("%v: exit code %d", args, code)
 		}
-		says(t, stderr, want)
+		contains(t, stderr, want)
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%v: a run was made", args)
 		}
@@ -93,7 +93,7 @@ func TestFinishedRunIsNotOverwritten(t *testing.T) {
 	if code := again.wait(); code != 1 {
 		t.Errorf("serve has exit code %d", code)
 	}
-	says(t, again.stderr.String(), "already has a run", "--force")
+	contains(t, again.stderr.String(), "already has a run", "--force")
 	forced := s.serve("--ranks", "2", "--force")
 	succeed(append(s.ads(r), forced)...)
 }
@@ -105,19 +105,19 @@ func TestUnreadableServiceTableIsReported(t *testing.T) {
 	if err := os.Mkdir(s.run, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.write("run/services.json", "{ this is no JSON")
+	s.write("run/services.json", "{ this is not JSON")
 	for _, command := range [][]string{{"serve", "--out", s.run}, {"status", s.run}, {"stop", s.run}} {
 		_, stderr, code := run(t, command...)
 		if code != 1 {
 			t.Errorf("%s has exit code %d", command[0], code)
 		}
-		says(t, stderr, filepath.Join(s.run, "services.json"))
+		contains(t, stderr, filepath.Join(s.run, "services.json"))
 	}
 	ads := s.ads(r)
 	succeed(s.replay(r, "max"))
 	for _, ad := range ads {
-		ad.says("services.json")
-		ad.says("all traces have ended") // all the same
+		ad.awaitLog("services.json")
+		ad.awaitLog("all traces have ended") // despite that
 	}
 	if err := os.RemoveAll(s.run); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestDocumentedNATSPermissionsSuffice(t *testing.T) {
 			wrong := may["ad"]
 			wrong.Until = time.Now().Add(-time.Hour)
 			late := s.ad("late", s.live(r.traces[0]), append(server, nats.Credentials(t, "expired", wrong))...)
-			late.says("cannot connect to the message bus")
+			late.awaitLog("cannot connect to the message bus")
 			first := s.ad("n0", s.live(r.traces[0]), ad...) // before there is a stream
 			serve := s.serve(append(append(server, nats.Credentials(t, "serve", may["serve"]), "--ranks", "3", "--save-model", s.path("model")),
 				args...)...)
@@ -55,7 +55,7 @@ func TestDocumentedNATSPermissionsSuffice(t *testing.T) {
 			ads := []*process{
 				first,
 				s.ad("n1", s.live(r.traces[1]), ad...),
-				s.ad("n2", s.live(r.traces[2]), "--nats-creds", ad[len(ad)-1]), // the run directory tells the rest
+				s.ad("n2", s.live(r.traces[2]), "--nats-creds", ad[len(ad)-1]), // the run directory has the rest
 			}
 			succeed(s.replay(r, "4"))
 			succeed(append(ads, serve)...)
@@ -65,7 +65,7 @@ func TestDocumentedNATSPermissionsSuffice(t *testing.T) {
 			}
 			for line := range strings.SplitSeq(nats.Log(0), "\n") {
 				if strings.Contains(line, "Violation") {
-					t.Errorf("the server says: %s", line)
+					t.Errorf("log of the server: %s", line)
 				}
 			}
 			if left := nats.Streams(); len(left) > 0 {
@@ -88,7 +88,7 @@ func TestAddressWithUserAndPassword(t *testing.T) {
 	eventually(t, "the second shard is there", func() error {
 		for _, command := range children(t, serve) {
 			if strings.Contains(command, nats.Password) {
-				t.Errorf("a command line tells the password: %q", command)
+				t.Errorf("a command line contains the password: %q", command)
 			}
 			return nil
 		}
@@ -98,7 +98,7 @@ func TestAddressWithUserAndPassword(t *testing.T) {
 	succeed(s.replay(r, "max"))
 	succeed(append(ads, serve)...)
 	if text := s.read("run/run.json"); strings.Contains(text, nats.Password) {
-		t.Errorf("the run directory tells the password:\n%s", text)
+		t.Errorf("the run directory contains the password:\n%s", text)
 	}
 	for _, p := range append(ads, serve) {
 		if text := p.stdout.String() + p.stderr.String(); strings.Contains(text, nats.Password) {
@@ -117,7 +117,7 @@ func TestTooSmallNATSStorageIsAnErrorAtStart(t *testing.T) {
 		if code := serve.wait(); code != 1 {
 			t.Errorf("exit code %d", code)
 		}
-		says(t, serve.stderr.String(), "stream chimbuko-records-run", want)
+		contains(t, serve.stderr.String(), "stream chimbuko-records-run", want)
 	}
 	f("a stream with 3 replicas needs a cluster of that size", "--stream-replicas", "3", "--stream-size", "64")
 	f("no room for 8000 MB on each of 1 servers", "--stream-size", "8000")

@@ -19,7 +19,7 @@ import (
 )
 
 // demoScenario is a small program of two hosts in which a function hangs now and
-// then, so much that no one could miss it.
+// then, for so long that it cannot be missed.
 const demoScenario = `
 name = "small"
 text = "a small program for tests"
@@ -180,9 +180,9 @@ func TestDemoFindsPlantedTrouble(t *testing.T) {
 	d.succeed()
 	d.nothingIsLeft()
 	text := d.stdout.String()
-	says(t, text, "Simulating 4 ranks on 2 hosts for 8s: a small program for tests", "Planted troubles", "the program has ended",
+	contains(t, text, "Simulating 4 ranks on 2 hosts for 8s: a small program for tests", "Planted troubles", "the program has ended",
 		"Found 1 of 1 planted troubles.", "--keep")
-	says(t, d.stderr.String(), "prints the address of its page")
+	contains(t, d.stderr.String(), "prints the address of its page")
 	for _, pattern := range []string{
 		`(?m)^ +\+\d\.\d s  burst  right: 3  hanging$`,
 		`(?m)^ +\+\d\.\d s  [\d,]+ steps, [\d,]+ events, [\d,]+ calls, [\d,]+ anomalies$`,
@@ -201,7 +201,7 @@ func TestDemoFindsPlantedTrouble(t *testing.T) {
 func TestDemoRunsBuiltInScenario(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := run(t, "demo", "--duration", "6s", "--ranks", "8")
-	says(t, stdout, "planted troubles.")
+	contains(t, stdout, "planted troubles.")
 	if missed := strings.Contains(stderr, "troubles not found: "); missed != (code == 1) || code > 1 {
 		t.Errorf("exit code %d after\n%s%s", code, stdout, stderr)
 	}
@@ -213,8 +213,8 @@ func TestDemoFailsIfTroubleIsNotFound(t *testing.T) {
 	if code := d.wait(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	says(t, d.stdout.String(), "Found 1 of 2 planted troubles.")
-	says(t, d.stderr.String(), "troubles not found: never")
+	contains(t, d.stdout.String(), "Found 1 of 2 planted troubles.")
+	contains(t, d.stderr.String(), "troubles not found: never")
 	d.nothingIsLeft()
 }
 
@@ -226,11 +226,11 @@ func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 			wait(d)
 			d.signal(signal)
 			code := d.wait()
-			if early := code == -1 && d.stdout.String() == ""; code != 1 && !early { // before it could say what to do with signals
+			if early := code == -1 && d.stdout.String() == ""; code != 1 && !early { // before it handles signals
 				t.Errorf("exit code %d", code)
 			}
 			if code == 1 {
-				says(t, d.stderr.String(), "demo interrupted; nothing is left behind")
+				contains(t, d.stderr.String(), "demo interrupted; nothing is left behind")
 			}
 			d.nothingIsLeft()
 		})
@@ -307,11 +307,11 @@ func TestKeptDemoCanBeQueriedAndReplaced(t *testing.T) {
 	if code != 1 {
 		t.Errorf("a second demo in the same directory: exit code %d", code)
 	}
-	says(t, stderr, "a demo is running there", "--out")
+	contains(t, stderr, "a demo is running there", "--out")
 	first.succeed()
 	first.nothingIsLeft()
-	says(t, must(t, "issues", filepath.Join(out, "run")), "compute")
-	says(t, must(t, "eval", filepath.Join(out, "run"), filepath.Join(out, "run", "tau-traces")), "hanging")
+	contains(t, must(t, "issues", filepath.Join(out, "run")), "compute")
+	contains(t, must(t, "eval", filepath.Join(out, "run"), filepath.Join(out, "run", "tau-traces")), "hanging")
 	for _, name := range []string{"serve", "ad-left", "ad-right"} {
 		if _, err := os.Stat(filepath.Join(out, "run", "logs", name+".log")); err != nil {
 			t.Error(err)
@@ -322,7 +322,7 @@ func TestKeptDemoCanBeQueriedAndReplaced(t *testing.T) {
 	second.shows("Planted troubles")
 	second.signal(syscall.SIGINT)
 	second.wait()
-	says(t, second.stderr.String(), "its unfinished run is in "+filepath.Join(out, "run"))
+	contains(t, second.stderr.String(), "its unfinished run is in "+filepath.Join(out, "run"))
 	second.nothingIsLeft()
 }
 
@@ -334,7 +334,7 @@ func TestDemoRejectsOtherDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, code := run(t, "demo", "--out", out)
-	says(t, stderr, "not that of a demo (choose another with --out")
+	contains(t, stderr, "not that of a demo (choose another with --out")
 	if text, err := os.ReadFile(precious); code != 1 || err != nil || string(text) != "data" {
 		t.Errorf("exit code %d, %q: %v", code, text, err)
 	}
@@ -351,7 +351,7 @@ func TestDemoRejectsBadFlags(t *testing.T) {
 			if code == 0 {
 				t.Error("it succeeded")
 			}
-			says(t, stderr, want)
+			contains(t, stderr, want)
 		})
 	}
 	f("too short", "--duration", "1s")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// smallDisk is a scene whose run is on a disk of its own, which can be filled.
+// smallDisk is a scene whose run is on a separate disk, which can be filled.
 func smallDisk(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -57,10 +57,10 @@ func (s *scene) fill() (empty func()) {
 	}
 }
 
-// unwell waits until the services say what is wrong.
+// unwell waits until the services report an error.
 func (s *scene) unwell(text string) {
 	s.t.Helper()
-	eventually(s.t, "the services say "+text, func() error {
+	eventually(s.t, "the services report "+text, func() error {
 		st, err := s.status()
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func TestRunOnFullDiskIsFinishedLater(t *testing.T) {
 		ad.kill()
 	}
 	replay.succeed()
-	says(t, must(t, "anomalies", s.run), "EVENT") // what was kept can be read
+	contains(t, must(t, "anomalies", s.run), "EVENT") // stored anomalies can be read
 	empty()
 	must(t, "finish", s.run)
 	s.ended()

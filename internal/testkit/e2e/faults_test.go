@@ -110,7 +110,7 @@ func (p *troupe) play(r recording) {
 		select {
 		case <-replayed:
 			replay.succeed()
-			p.say("the replay has ended")
+			p.note("the replay has ended")
 			add(time.Now(), true)
 			replayed = nil
 		case <-next.C:
@@ -119,14 +119,14 @@ func (p *troupe) play(r recording) {
 			switch was := p.parts[now.part]; {
 			case now.born:
 				p.parts[now.part] = p.started[now.part]()
-				p.say(now.part + " lives again")
+				p.note(now.part + " lives again")
 			case was == nil:
-				p.say(now.part + " is dead already")
+				p.note(now.part + " is dead already")
 			case !was.tryKill():
-				p.say(now.part + " has ended already")
+				p.note(now.part + " has ended already")
 			default:
 				p.parts[now.part] = nil
-				p.say(now.part + " dies")
+				p.note(now.part + " dies")
 				turns = append(turns, turn{time.Now().Add(restart), now.part, true})
 			}
 		}
@@ -136,7 +136,7 @@ func (p *troupe) play(r recording) {
 		p.parts[node].succeed()
 	}
 	for _, part := range p.plan.services {
-		if part == partBus { // it has no end of its own
+		if part == partBus { // it does not end by itself
 			continue
 		}
 		if again := p.parts[part]; again.wait() == 1 && strings.Contains(again.stderr.String(), "already has a run") && p.closed() {
@@ -148,7 +148,7 @@ func (p *troupe) play(r recording) {
 		bus.signal(syscall.SIGTERM)
 		bus.wait()
 	}
-	p.say("all have ended")
+	p.note("all have ended")
 }
 
 // closed reports whether the run has ended, and its database was closed and measured.
@@ -157,13 +157,13 @@ func (p *troupe) closed() bool {
 	return err == nil && info.State == "finished" && info.RecordBytes > 0
 }
 
-// say returns when something was done.
-func (p *troupe) say(text string) {
+// note logs an event with its time.
+func (p *troupe) note(text string) {
 	p.t.Helper()
 	p.t.Logf("%v: %s", time.Since(p.begun).Round(time.Millisecond), text)
 }
 
-// sumUp reads what run.json says of the run, without what depends on time, places and
+// sumUp reads run.json, without values that depend on time, places and
 // how labels came to be.
 func sumUp(t testing.TB, run string) (final string, review map[string]int) {
 	t.Helper()
@@ -232,7 +232,7 @@ func complete(t testing.TB, p *scene, seen *witness, all bool) {
 			t.Errorf("record %s is stored %d times", id, stored[id])
 		}
 		if all && sent[id] == 0 {
-			t.Errorf("record %s is stored, but nobody sent it", id)
+			t.Errorf("record %s is stored, but was not sent", id)
 		}
 	}
 	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(sent)), func(id string) bool { return stored[id] > 0 })
@@ -263,7 +263,7 @@ func TestKillScheduleLosesAndDuplicatesNothing(t *testing.T) {
 			agree(t, got, want.outcome)
 			agree(t, got, offlineOf(t, r))
 			if final, _ := sumUp(t, p.run); final != want.final {
-				t.Errorf("run.json tells:\n%s\nwant:\n%s", final, want.final)
+				t.Errorf("run.json has:\n%s\nwant:\n%s", final, want.final)
 			}
 			complete(t, p.scene, seen, false)
 		})

@@ -130,10 +130,10 @@ func (n *network) ads(s *scene, r recording, args ...string) (all []*process) {
 	return all
 }
 
-// steps waits until the services, on the first host, know some steps.
+// steps waits until the services, on the first host, report some steps.
 func (n *network) steps(s *scene, least int64) {
 	n.t.Helper()
-	eventually(n.t, fmt.Sprintf("%d steps are known", least), func() error {
+	eventually(n.t, fmt.Sprintf("%d steps are reported", least), func() error {
 		command := append(n.command(0), program, "status", s.run, "--json")
 		out, err := exec.Command(command[0], command[1:]...).Output()
 		if err != nil {
@@ -143,12 +143,12 @@ func (n *network) steps(s *scene, least int64) {
 		if err := json.Unmarshal(out, &st); err != nil {
 			return err
 		}
-		var known int64
+		var steps int64
 		for _, node := range st.Nodes {
-			known += node.StepsExchanged
+			steps += node.StepsExchanged
 		}
-		if known < least {
-			return fmt.Errorf("only %d", known)
+		if steps < least {
+			return fmt.Errorf("only %d", steps)
 		}
 		return nil
 	})
@@ -166,7 +166,7 @@ func TestAnalyzersOnOtherHostsSurviveLinkFailure(t *testing.T) {
 	s.services()
 	stranger := n.start(3, "ad", s.live(r.traces[0]), "--run-dir", s.path("none"), "--name", "run", "--nats", s.services().Bus, "--nats-ca",
 		cert)
-	stranger.says("cannot connect to the message bus")
+	stranger.awaitLog("cannot connect to the message bus")
 	ads := n.ads(s, r, "--run-dir", s.run)
 	replay := s.replay(r, "0.6")
 	n.steps(s, 6)

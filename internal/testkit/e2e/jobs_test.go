@@ -141,7 +141,7 @@ func TestJobEndsBeforeItsTimeLimit(t *testing.T) {
 			if code := job.wait(); code == 0 {
 				t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 			}
-			says(t, job.stderr.String(), "SIGTERM: stopping the program")
+			contains(t, job.stderr.String(), "SIGTERM: stopping the program")
 			nothingLeft(t, job)
 			s.stored()
 		})
@@ -155,7 +155,7 @@ func TestPBSJobKnowsItsTimeLimit(t *testing.T) {
 	if code := job.wait(); code == 0 {
 		t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 	}
-	says(t, job.stderr.String(), "SIGTERM: stopping the program")
+	contains(t, job.stderr.String(), "SIGTERM: stopping the program")
 	nothingLeft(t, job)
 }
 
@@ -168,8 +168,8 @@ func TestJobWithoutChimbukoRunsProgram(t *testing.T) {
 			if code := job.wait(); code != 7 {
 				t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 			}
-			says(t, job.stderr.String(), "--nats-listen", "running the program without them")
-			says(t, job.stdout.String(), "rank 0 without TAU", "rank 1 without TAU", "rank 2 without TAU")
+			contains(t, job.stderr.String(), "--nats-listen", "running the program without them")
+			contains(t, job.stdout.String(), "rank 0 without TAU", "rank 1 without TAU", "rank 2 without TAU")
 			nothingLeft(t, job)
 		})
 	}

@@ -18,27 +18,27 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// steps waits until the services of a run know some steps.
+// steps waits until the services of a run report some steps.
 func (s *scene) steps(n int64) *api.Status {
 	s.t.Helper()
 	var st *api.Status
-	eventually(s.t, fmt.Sprintf("%d steps are known", n), func() (err error) {
+	eventually(s.t, fmt.Sprintf("%d steps are reported", n), func() (err error) {
 		if st, err = s.status(); err != nil {
 			return err
 		}
-		var known int64
+		var steps int64
 		for _, node := range st.Nodes {
-			known += node.StepsExchanged
+			steps += node.StepsExchanged
 		}
-		if known < n {
-			return fmt.Errorf("only %d", known)
+		if steps < n {
+			return fmt.Errorf("only %d", steps)
 		}
 		return nil
 	})
 	return st
 }
 
-// status asks the services how they fare.
+// status returns the status of the services.
 func (s *scene) status() (*api.Status, error) {
 	services := s.services()
 	return dashboard.Fetch(s.t.Context(), new(http.Client), services.Web, services.Secret)
@@ -97,7 +97,7 @@ func TestAnalyzerKilledBeforeReviewGivesSameResult(t *testing.T) {
 	succeed(s.replay(r, "max"))
 	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
 	first := s.ad("n0", s.live(r.traces[0]))
-	first.says("all traces have ended")
+	first.awaitLog("all traces have ended")
 	s.steps(15)
 	first.kill()
 	ads := s.ads(r)
@@ -118,12 +118,12 @@ func TestAnalyzerRestartedAfterTheRunEnds(t *testing.T) {
 	stranger := s.ad("n2", r.traces[0]) // which the run has not seen
 	for _, ad := range again {
 		ad.succeed()
-		says(t, ad.stderr.String(), "nothing is left to do")
+		contains(t, ad.stderr.String(), "nothing is left to do")
 	}
 	if code := stranger.wait(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	says(t, stranger.stderr.String(), "has ended without", "chimbuko analyze")
+	contains(t, stranger.stderr.String(), "has ended without", "chimbuko analyze")
 	if after := storedRecords(t, s.run); !maps.Equal(before, after) {
 		t.Errorf("there were %d records, and now are %d", len(before), len(after))
 	}
@@ -134,7 +134,7 @@ func TestServicesKilledAfterTheRunCloseIt(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
-	// who waits for a receiver
+	// waits for a receiver
 	args := []string{"--ranks", "3", "--save-model", s.path("model"), "--stats-url", "http://" + closedAddress(t) + "/"}
 	serve := s.serve(args...)
 	s.services()
@@ -148,13 +148,13 @@ func TestServicesKilledAfterTheRunCloseIt(t *testing.T) {
 	serve.kill()
 	again := s.serve(args...)
 	again.succeed()
-	says(t, again.stdout.String(), "assemble(int)")
+	contains(t, again.stdout.String(), "assemble(int)")
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 	_, stderr, code := run(t, "serve", "--out", s.run)
 	if code != 1 {
 		t.Errorf("services of a run that was closed: exit code %d", code)
 	}
-	says(t, stderr, "already has a run")
+	contains(t, stderr, "already has a run")
 }
 
 func TestKilledShardsAreRestarted(t *testing.T) {
@@ -167,7 +167,7 @@ func TestKilledShardsAreRestarted(t *testing.T) {
 	replay := s.replay(r, "1")
 	s.steps(6)
 	killShard(t, serve, 2)
-	serve.says("a shard of the parameter server ended and is started again")
+	serve.awaitLog("a shard of the parameter server ended and is started again")
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))

@@ -37,16 +37,16 @@ func TestExistingNATSServerWithTLSAndToken(t *testing.T) {
 	}
 	nats := []string{"--nats", server.URL(), "--nats-ca", cert, "--nats-token-file"}
 	stranger := s.ad("stranger", s.live(r.traces[0]), append(nats, s.write("wrong", "guessed"))...)
-	stranger.says("Authorization Violation")
+	stranger.awaitLog("Authorization Violation")
 	serve := s.serve(append(nats, token, "--ranks", "3", "--save-model", s.path("model"), "--shards", "2")...)
 	s.services()
 	ads := []*process{
 		s.ad("n0", s.live(r.traces[0]), append(nats, token)...),
 		s.ad("n1", s.live(r.traces[1]), append(nats, token)...),
-		s.ad("n2", s.live(r.traces[2]), "--nats-token-file", token), // the run directory tells the rest
+		s.ad("n2", s.live(r.traces[2]), "--nats-token-file", token), // the run directory has the rest
 	}
 	succeed(s.replay(r, "4"))
-	stranger.says("all traces have ended")
+	stranger.awaitLog("all traces have ended")
 	succeed(append(ads, serve)...)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
-	anomalies map[string]string // confirmed and promoted: what they are by program and event
+	anomalies map[string]string // confirmed and promoted, by program and event
 	statuses  map[string]int    // of all records of anomalies
-	known     map[string]string // documents over all ranks, without numbers of functions, by collection and names
+	global    map[string]string // documents over all ranks, without numbers of functions, by collection and names
 	model     []byte            // the file of --save-model
 	issues    string            // all of them
 	paths     string            // all calls by call path
@@ -28,7 +28,7 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "json")
 	must(t, append([]string{"export", where, dir, "--to", "json"}, args...)...)
-	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, known: map[string]string{}}
+	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, global: map[string]string{}}
 	o.issues = must(t, append([]string{"issues", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
 	o.paths = must(t, append([]string{
 		"query", where, "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path, calls", "--format", "csv",
@@ -37,7 +37,7 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 		status := fmt.Sprint(a["status"])
 		o.statuses[status]++
 		if status == "confirmed" || status == "promoted" {
-			// The end of the sentence tells whether it was flagged at the time.
+			// The end of the sentence depends on whether it was flagged at the time.
 			why := fmt.Sprint(a["why"])
 			why = why[:max(0, strings.LastIndex(why, ";"))]
 			o.anomalies[fmt.Sprint(a["pid"], " ", a["event_id"])] = fmt.Sprint(a["func"], " ", a["entry"], " ", a["exit"], " ", a["outlier_score"],
@@ -51,7 +51,7 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.known[fmt.Sprint(collection, d["app"], d["pid"], d["fname"], d["func_name"], d["counter"])] = string(text)
+			o.global[fmt.Sprint(collection, d["app"], d["pid"], d["fname"], d["func_name"], d["counter"])] = string(text)
 		}
 	}
 	if model == "" {
@@ -79,23 +79,23 @@ func documents(t testing.TB, path string) (all []map[string]any) {
 
 var offline = struct {
 	sync.Mutex
-	known map[string]*outcome
-}{known: map[string]*outcome{}}
+	outcomes map[string]*outcome
+}{outcomes: map[string]*outcome{}}
 
-// offlineOf is what analyze makes of a recording.
+// offlineOf returns the outcome of analyze for a recording.
 func offlineOf(t testing.TB, r recording, args ...string) *outcome {
 	t.Helper()
 	offline.Lock()
 	defer offline.Unlock()
 	name := fmt.Sprint(r.dir(), args)
-	if o := offline.known[name]; o != nil {
+	if o := offline.outcomes[name]; o != nil {
 		return o
 	}
 	dir := t.TempDir()
 	model, out := filepath.Join(dir, "model"), filepath.Join(dir, "offline")
 	must(t, slices.Concat([]string{"analyze", "--passes", "1", "--out", out, "--save-model", model}, args, r.traces)...)
 	o := outcomeOf(t, model, out)
-	offline.known[name] = o
+	offline.outcomes[name] = o
 	return o
 }
 
@@ -121,10 +121,10 @@ func agree(t testing.TB, got, want *outcome) {
 	if n := got.statuses["provisional"]; n > 0 {
 		t.Errorf("%d anomalies are provisional after the end", n)
 	}
-	for _, name := range slices.Sorted(maps.Keys(merged(got.known, want.known))) {
-		if got.known[name] != want.known[name] && shown < 3 {
+	for _, name := range slices.Sorted(maps.Keys(merged(got.global, want.global))) {
+		if got.global[name] != want.global[name] && shown < 3 {
 			shown++
-			t.Errorf("%s:\n got %s\nwant %s", name, got.known[name], want.known[name])
+			t.Errorf("%s:\n got %s\nwant %s", name, got.global[name], want.global[name])
 		}
 	}
 	if !bytes.Equal(got.model, want.model) {

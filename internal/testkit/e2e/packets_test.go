@@ -36,11 +36,11 @@ func TestPacketsAreShownLiveAndReplayed(t *testing.T) {
 			succeed(append(ads, serve)...)
 			o := outcomeOf(t, "", s.run)
 			flagged := int64(o.statuses["confirmed"] + o.statuses["withdrawn"])
-			live := ask[api.Overview](page, "api/v1/runs/packets/overview")
+			live := fetch[api.Overview](page, "api/v1/runs/packets/overview")
 			written := len(files(t, s.path("stats")))
 			if live.Figures.Anomalies != flagged || live.Figures.Ranks == 0 || live.Packets == nil || live.Packets.Taken != int64(written) ||
 				live.Packets.Refused != 0 || !live.Live {
-				t.Errorf("%d were flagged and %d packets written; the page tells of %+v in %+v", flagged, written, live.Figures, live.Packets)
+				t.Errorf("%d were flagged and %d packets written; the page has %+v in %+v", flagged, written, live.Figures, live.Packets)
 			}
 			if code, body := page.get("api/v1/runs/packets/issues"); code != http.StatusNotFound || !strings.Contains(body, "no executions") {
 				t.Errorf("issues: %d %s", code, body)
@@ -48,14 +48,14 @@ func TestPacketsAreShownLiveAndReplayed(t *testing.T) {
 			again := browse(t, start(t, "view", "--replay", s.path("stats"), "--speed", "0").address())
 			var replayed api.Overview
 			eventually(t, "the replay ends", func() error {
-				replayed = ask[api.Overview](again, "api/v1/runs/stats/overview")
+				replayed = fetch[api.Overview](again, "api/v1/runs/stats/overview")
 				return ended(&replayed)
 			})
 			if !replayed.Packets.Replay || replayed.Packets.Taken != int64(written) || replayed.Packets.Total != int64(written) {
 				t.Errorf("got %+v", replayed.Packets)
 			}
 			if !reflect.DeepEqual(replayed.Figures, live.Figures) || !reflect.DeepEqual(replayed.Packets.Worst, live.Packets.Worst) {
-				t.Errorf("the replay tells of %+v, the page told of %+v", replayed.Figures, live.Figures)
+				t.Errorf("the replay has %+v, the page had %+v", replayed.Figures, live.Figures)
 			}
 			for _, path := range []string{"/heatmap?columns=20", "/functions", "/counters"} {
 				_, want := page.get("api/v1/runs/packets" + path)
@@ -84,10 +84,10 @@ func TestReplayReportsAndSkipsInvalidPackets(t *testing.T) {
 	}
 	view := start(t, "view", "--replay", dir, "--speed", "1000")
 	page := browse(t, view.address())
-	view.says("pserver_output_stats_3.json: no packet of statistics")
+	view.awaitLog("pserver_output_stats_3.json: no packet of statistics")
 	var o api.Overview
 	eventually(t, "the replay ends", func() error {
-		o = ask[api.Overview](page, "api/v1/runs/"+filepath.Base(dir)+"/overview")
+		o = fetch[api.Overview](page, "api/v1/runs/"+filepath.Base(dir)+"/overview")
 		return ended(&o)
 	})
 	if o.Figures.Anomalies != 4 || o.Packets.Taken != 2 || o.Packets.Refused != 1 || o.Packets.Total != 3 {

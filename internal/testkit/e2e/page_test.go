@@ -38,7 +38,7 @@ func TestPageInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v, %v\n%s", runErr, err, output)
 	}
-	var told struct {
+	var results struct {
 		TestResults []struct {
 			Name             string `json:"name"`
 			Message          string `json:"message"`
@@ -50,11 +50,11 @@ func TestPageInBrowser(t *testing.T) {
 			} `json:"assertionResults"`
 		} `json:"testResults"`
 	}
-	if err := json.Unmarshal(b, &told); err != nil {
+	if err := json.Unmarshal(b, &results); err != nil {
 		t.Fatal(err)
 	}
 	passed := 0
-	for _, file := range told.TestResults {
+	for _, file := range results.TestResults {
 		if file.Status != "passed" && len(file.AssertionResults) == 0 {
 			t.Errorf("%s: %s", filepath.Base(file.Name), file.Message)
 		}

@@ -40,7 +40,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}
-	if err := flag.Set("test.parallel", "4"); err != nil { // unless the command line says otherwise: they mostly wait
+	if err := flag.Set("test.parallel", "4"); err != nil { // the default of the flag: tests mostly wait
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -176,15 +176,15 @@ func (p *process) running() bool {
 	}
 }
 
-// says waits until the process has written a text to its standard error.
-func (p *process) says(text string) {
+// awaitLog waits until the process has written a text to its standard error.
+func (p *process) awaitLog(text string) {
 	p.t.Helper()
-	eventually(p.t, p.name+" says "+text, func() error {
+	eventually(p.t, p.name+" logs "+text, func() error {
 		if strings.Contains(p.stderr.String(), text) {
 			return nil
 		}
 		if !p.running() && !strings.Contains(p.stderr.String(), text) {
-			p.t.Fatalf("%s ended and did not say %q, but:\n%s", p.name, text, tail(p.stderr.String()))
+			p.t.Fatalf("%s ended without logging %q:\n%s", p.name, text, tail(p.stderr.String()))
 		}
 		return errors.New("not yet")
 	})
@@ -225,7 +225,7 @@ func eventually(t testing.TB, what string, f func() error) {
 	}
 }
 
-// output is what a process wrote so far. It is a file, so that processes which
+// output is the output of a process so far. It is a file, so that processes which
 // it started can write even when it has ended.
 type output struct{ path string }
 

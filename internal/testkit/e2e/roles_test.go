@@ -30,7 +30,7 @@ func TestSeparateRolesStartInAnyOrder(t *testing.T) {
 				if role == "nats" {
 					s.services()
 				} else {
-					parts[role].says("chimbuko: ") // what it is, or what it waits for
+					parts[role].awaitLog("chimbuko: ") // its role, or what it waits for
 				}
 			}
 			succeed(s.replay(r, "4"))
@@ -46,11 +46,11 @@ func TestSeparateRolesStartInAnyOrder(t *testing.T) {
 			}
 			code, text := s.get("/api/v1/runs/run/top", s.services().Secret)
 			if code != 200 || !strings.Contains(text, "stencil_kernel") {
-				t.Errorf("asked for the worst functions, HTTP answers %d: %s", code, text)
+				t.Errorf("query of the worst functions: HTTP %d: %s", code, text)
 			}
 			for _, role := range []string{"nats", "web"} {
 				if !parts[role].running() {
-					t.Errorf("the role %s, which has no end of its own, has ended", role)
+					t.Errorf("the role %s, which does not end by itself, has ended", role)
 				}
 				parts[role].signal(syscall.SIGTERM)
 				parts[role].wait()
@@ -71,7 +71,7 @@ func TestRecordsAreKeptInPostgreSQL(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	serve := s.serve("--ranks", "3", "--store", store, "--name", "kept on a server", "--save-model", s.path("model"))
-	s.services() // tell analyzers the name of the run
+	s.services() // have the name of the run for analyzers
 	ads := s.ads(r)
 	replay := s.replay(r, "1")
 	s.steps(6)
@@ -83,5 +83,5 @@ func TestRecordsAreKeptInPostgreSQL(t *testing.T) {
 	if found, _ := filepath.Glob(filepath.Join(s.run, "*.duckdb")); len(found) > 0 {
 		t.Errorf("there is also %v", found)
 	}
-	says(t, must(t, "top", s.run), "assemble(int)") // the run directory tells where the records are
+	contains(t, must(t, "top", s.run), "assemble(int)") // the run directory has the place of the records
 }

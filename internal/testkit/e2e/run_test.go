@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// runInfo is what the tests look at in run.json.
+// runInfo is the part of run.json that tests check.
 type runInfo struct {
 	State      string   `json:"state"`
 	Incomplete []string `json:"incomplete"`
@@ -31,7 +31,7 @@ type runInfo struct {
 	} `json:"totals"`
 }
 
-// info reads what the run directory says of the run.
+// info reads run.json.
 func (s *scene) info() *runInfo {
 	s.t.Helper()
 	b, err := os.ReadFile(filepath.Join(s.run, "run.json"))
@@ -63,7 +63,7 @@ func (s *scene) because(info *runInfo, reasons ...string) {
 	if len(reasons) == 0 && len(info.Incomplete) > 0 {
 		s.t.Errorf("the run is incomplete: %q", info.Incomplete)
 	}
-	says(s.t, strings.Join(info.Incomplete, "\n"), reasons...)
+	contains(s.t, strings.Join(info.Incomplete, "\n"), reasons...)
 }
 
 // replaying is a line of shell that writes the traces of a recording where TAU would.
@@ -104,12 +104,12 @@ func TestRunForwardsIOAndAgreesWithAnalyze(t *testing.T) {
 		t.Errorf("exit code %d, want that of the program", code)
 	}
 	if got := p.stdout.String(); got != "what the program reads\nBP5 1 1000000\n" {
-		t.Errorf("standard output is %q, want only what the program said", got)
+		t.Errorf("standard output is %q, want only the output of the program", got)
 	}
-	says(t, p.stderr.String(), "oops", "anomalies stored with their context", "issue", "The run is in "+s.run)
+	contains(t, p.stderr.String(), "oops", "anomalies stored with their context", "issue", "The run is in "+s.run)
 	info := s.ended()
 	if info.Program == nil || info.Program.Code != 3 {
-		t.Errorf("of the program is known: %+v", info.Program)
+		t.Errorf("run.json has the program %+v", info.Program)
 	}
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 	if left, err := filepath.Glob(filepath.Join(s.run, "tau-traces", "*")); err != nil || len(left) > 0 {
@@ -123,7 +123,7 @@ func TestRunForwardsStandardInput(t *testing.T) {
 	p := startWith(t, strings.NewReader("one\ntwo\n"), "run", "--quiet", "--out", s.run, "--", "sh", "-c", "read line; echo got $line")
 	p.succeed()
 	if got := p.stdout.String(); got != "got one\n" {
-		t.Errorf("the program said %q", got)
+		t.Errorf("the program printed %q", got)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestRunReportsProgramWithoutTraces(t *testing.T) {
 	s := newScene(t)
 	p := s.runs("exit 0")
 	p.succeed()
-	says(t, p.stderr.String(), "the program wrote no trace", "tau_exec -adios2_trace")
+	contains(t, p.stderr.String(), "the program wrote no trace", "tau_exec -adios2_trace")
 	s.ended()
 }
 
@@ -143,10 +143,10 @@ func TestRunOfMissingProgramExitsLikeShell(t *testing.T) {
 	if code != 127 {
 		t.Errorf("exit code %d, want 127", code)
 	}
-	says(t, stderr, "no-such-program-at-all")
+	contains(t, stderr, "no-such-program-at-all")
 	_, _, code = run(t, "run", "--out", s.run, "--", s.write("text", "#!/bin/sh\n"))
 	if code != 126 {
-		t.Errorf("exit code %d of a file that is no program, want 126", code)
+		t.Errorf("exit code %d of a file that is not a program, want 126", code)
 	}
 	if _, err := os.Stat(s.run); err == nil {
 		t.Error("a run directory was made")
@@ -155,7 +155,7 @@ func TestRunOfMissingProgramExitsLikeShell(t *testing.T) {
 	if code != 2 {
 		t.Errorf("exit code %d without a command, want 2", code)
 	}
-	says(t, stderr, "no command is given")
+	contains(t, stderr, "no command is given")
 }
 
 func TestRunWaitsForLateTraces(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRunWaitsForBackgroundProcesses(t *testing.T) {
 	s := newScene(t)
 	p := s.runs("(" + replaying(r, "0.8") + " &) ; sleep 1")
 	p.succeed()
-	says(t, p.stderr.String(), "processes it left behind")
+	contains(t, p.stderr.String(), "processes it left behind")
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
@@ -186,11 +186,11 @@ func TestRunRestartsKilledServicesAndAnalyzers(t *testing.T) {
 	s.steps(6)
 	kill(t, p.member("serve"))
 	kill(t, p.member("ad"))
-	p.says("the services (chimbuko serve, process ")
+	p.awaitLog("the services (chimbuko serve, process ")
 	s.steps(24)
 	kill(t, p.member("ad"))
 	p.succeed()
-	says(t, p.stderr.String(), "restarting it, nothing is lost")
+	contains(t, p.stderr.String(), "restarting it, nothing is lost")
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
@@ -205,7 +205,7 @@ func TestCtrlCEndsProgramAndPrintsResults(t *testing.T) {
 	if code := p.wait(); code != 1 { // that of an interrupted replay
 		t.Errorf("exit code %d, want that of the program", code)
 	}
-	says(t, p.stderr.String(), "anomalies stored with their context", "incomplete: 3 of 3 traces could be read only in part")
+	contains(t, p.stderr.String(), "anomalies stored with their context", "incomplete: 3 of 3 traces could be read only in part")
 	s.ended("the writer ended without closing the trace")
 	s.stored()
 	if left := descendants(t, p.cmd.Process.Pid); len(left) > 0 {
@@ -220,7 +220,7 @@ func TestCtrlCReachesProgramOnce(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			command := fmt.Sprintf(`exec %s run --quiet --out %s -- sh -c '%s'`, program, s.run, script)
-			terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // has a terminal of its own
+			terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // with a terminal
 			keys, err := terminal.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -304,7 +304,7 @@ func TestProgramIgnoringSIGTERMDoesNotDelayResults(t *testing.T) {
 	p := s.runs("trap '' TERM; "+replaying(r, "max")+"; while [ ! -e "+s.path("go")+" ]; do sleep 0.1; done; exit 5", "--grace", "500ms")
 	s.steps(3)
 	p.signal(syscall.SIGTERM)
-	p.says("The run is in")
+	p.awaitLog("The run is in")
 	s.ended("the program was asked to stop and has not ended")
 	s.write("go", "")
 	if code := p.wait(); code != 5 {
@@ -328,18 +328,18 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 		return nil
 	})
 	s.because(s.info(), "the services ended before the run")
-	says(t, must(t, "runs", s.run), "incomplete")
+	contains(t, must(t, "runs", s.run), "incomplete")
 	must(t, "issues", s.run)
 	eventually(t, "the program ends by itself", func() error { _, err := os.Stat(s.path("over")); return err })
 	f := start(t, "finish", s.run)
 	f.succeed()
-	says(t, f.stderr.String(), "anomalies stored with their context")
+	contains(t, f.stderr.String(), "anomalies stored with their context")
 	s.ended()
 	agree(t, outcomeOf(t, "", s.run), withoutModel(offlineOf(t, r)))
-	says(t, must(t, "runs", s.run), "finished")
+	contains(t, must(t, "runs", s.run), "finished")
 	again := start(t, "finish", s.run)
 	again.succeed()
-	says(t, again.stderr.String(), "has already finished")
+	contains(t, again.stderr.String(), "has already finished")
 }
 
 func TestSecondCtrlCPostponesReview(t *testing.T) {
@@ -352,12 +352,12 @@ func TestSecondCtrlCPostponesReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("go", "")
-	p.says("Ctrl-C to postpone")
+	p.awaitLog("Ctrl-C to postpone")
 	p.signal(syscall.SIGINT)
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d, want that of the program", code)
 	}
-	says(t, p.stderr.String(), "ending without the review", "the run is incomplete; chimbuko finish")
+	contains(t, p.stderr.String(), "ending without the review", "the run is incomplete; chimbuko finish")
 	if state := s.info().State; state != "incomplete" {
 		t.Errorf("the run is %s", state)
 	}
@@ -384,7 +384,7 @@ func TestRecordsOfLostNodeAreReviewed(t *testing.T) {
 	}
 	f := start(t, "finish", s.run)
 	f.succeed()
-	says(t, f.stderr.String(), "the traces of n1 (ranks 1, host ", "are missing")
+	contains(t, f.stderr.String(), "the traces of n1 (ranks 1, host ", "are missing")
 	info := s.ended("the analyzers of rank 1 (n1) were lost")
 	if info.Totals.Ranks != 3 {
 		t.Errorf("the run has %d ranks, want 3", info.Totals.Ranks)
@@ -410,7 +410,7 @@ func TestAttachAnalyzesSeparatelyStartedProgram(t *testing.T) {
 	eventually(t, "the variables are there", func() error { _, err := os.Stat(variables); return err })
 	shell(t, ". "+variables+"; "+replaying(r, "4"))
 	p.succeed()
-	says(t, p.stdout.String(), "export TAU_ADIOS2_FILENAME='"+s.run)
+	contains(t, p.stdout.String(), "export TAU_ADIOS2_FILENAME='"+s.run)
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
@@ -424,12 +424,12 @@ func TestFinishIgnoresRunningRun(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	says(t, stderr, "is running", "chimbuko stop")
+	contains(t, stderr, "is running", "chimbuko stop")
 	_, stderr, code = run(t, "finish", s.path("nothing"))
 	if code != 1 {
 		t.Errorf("exit code %d of no run", code)
 	}
-	says(t, stderr, "holds no run")
+	contains(t, stderr, "holds no run")
 }
 
 // withoutModel is an outcome as if its model had not been saved.
@@ -510,7 +510,7 @@ func TestRunInPostgreSQLIsFinishedLater(t *testing.T) {
 	if state := s.info().State; state != "incomplete" {
 		t.Errorf("the run is %s", state)
 	}
-	says(t, must(t, "runs", server), "incomplete")
+	contains(t, must(t, "runs", server), "incomplete")
 	must(t, "finish", s.run, "--store", server)
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
@@ -523,10 +523,10 @@ func TestFailingAnalysisDoesNotDisturbProgram(t *testing.T) {
 	// Two executables without ranks are both rank 0.
 	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") +
 		` ]; do sleep 0.1; done; exit 4`)
-	p.says("is not restarted; the program continues")
+	p.awaitLog("is not restarted; the program continues")
 	s.write("go", "")
 	if code := p.wait(); code != 4 {
 		t.Errorf("exit code %d, want that of the program", code)
 	}
-	says(t, p.stderr.String(), "the analyzer died 6 times", "both contain rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
+	contains(t, p.stderr.String(), "the analyzer died 6 times", "both contain rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
 }

@@ -66,7 +66,7 @@ func (s *scene) path(name string) string { return filepath.Join(s.dir, name) }
 // live is where the traces are while they are written.
 func (s *scene) live(trace string) string { return filepath.Join(s.dir, "live", filepath.Base(trace)) }
 
-// serve starts services of the run, all of them unless args say otherwise.
+// serve starts services of the run, all of them unless args select some.
 func (s *scene) serve(args ...string) *process {
 	s.t.Helper()
 	return start(s.t, append([]string{"serve", "--out", s.run, "--snapshot", "200ms", "--store-delay", "100ms"}, args...)...)
@@ -93,7 +93,7 @@ func (s *scene) replay(r recording, speed string) *process {
 	return start(s.t, "trace", "replay", r.dir(), s.path("live"), "--speed", speed)
 }
 
-// services waits until the run directory tells where the services are.
+// services waits until the run directory has the addresses of the services.
 func (s *scene) services() *rundir.Services {
 	s.t.Helper()
 	var found *rundir.Services
@@ -112,12 +112,12 @@ func succeed(all ...*process) {
 	}
 }
 
-// says fails unless text has all parts.
-func says(t testing.TB, text string, parts ...string) {
+// contains fails unless text has all parts.
+func contains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is not said in:\n%s", part, tail(text))
+			t.Errorf("%q is missing in:\n%s", part, tail(text))
 		}
 	}
 }

@@ -42,7 +42,7 @@ const (
 	restart    = time.Second     // how long a part stays dead
 )
 
-// The seeds that are tried when none are asked for: few, but with them every part dies.
+// The default seeds: few, but with them every part dies.
 const (
 	usualSeed = 8
 	usualRuns = 5

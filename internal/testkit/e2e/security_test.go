@@ -31,7 +31,7 @@ import (
 
 // besieged has a real run continue while someone attacks it, which cannot end before: its
 // last analyzer comes then. The run must have the same outcome as ever, and its log must
-// hold what is wanted, and no secret.
+// have the wanted text, and no secret.
 func besieged(t *testing.T, args []string, attack func(s *scene, services *rundir.Services, serve *process), logged ...string) {
 	t.Helper()
 	t.Parallel()
@@ -45,7 +45,7 @@ func besieged(t *testing.T, args []string, attack func(s *scene, services *rundi
 	s.steps(3)
 	attack(s, services, serve)
 	for _, text := range logged {
-		serve.says(text)
+		serve.awaitLog(text)
 	}
 	ads = append(ads, s.ad("last", s.live(r.traces[2])))
 	succeed(append(ads, replay, serve)...)
@@ -65,7 +65,7 @@ func (s *scene) keepsSecrets(all ...*process) {
 		}
 		for _, p := range all {
 			if strings.Contains(p.stdout.String()+p.stderr.String(), secret) {
-				s.t.Errorf("%s has told a token:\n%s", p.name, tail(p.stderr.String()))
+				s.t.Errorf("%s has logged a token:\n%s", p.name, tail(p.stderr.String()))
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (s *scene) keepsSecrets(all ...*process) {
 	}
 }
 
-// attacker speaks NATS, and does what it likes.
+// attacker is a NATS client that ignores all rules.
 type attacker struct {
 	t    testing.TB
 	conn net.Conn
@@ -155,7 +155,7 @@ func TestClientWithoutTokenIsRejectedByNATS(t *testing.T) {
 		}
 		stranger := s.ad("stranger", s.path("nothing.bp"), "--nats", services.Bus, "--name", "run", "--nats-token-file",
 			s.write("wrong", "guessed"))
-		stranger.says("Authorization Violation")
+		stranger.awaitLog("Authorization Violation")
 		stranger.kill()
 	}, "message server rejects a client: wrong token", "message server rejects a client: no token", "address=127.0.0.1:", "message repeated")
 }
@@ -201,7 +201,7 @@ func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 		a.send("PING")
 		a.hears("PONG")
 
-		// A person who has but that token is told so.
+		// The error names the missing permission.
 		token := rundir.AnalyzerToken(s.run)
 		if info, err := os.Stat(token); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the token of analyzers: %v, %v", info, err)
@@ -210,7 +210,7 @@ func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 		if code == 0 {
 			t.Error("the run can be stopped")
 		}
-		says(t, stderr, "does not permit this with the given token", "chimbuko.run.ps.0.stop")
+		contains(t, stderr, "does not permit this with the given token", "chimbuko.run.ps.0.stop")
 	}, "Publish Violation", "Subscription Violation", "address=127.0.0.1:")
 }
 
@@ -284,7 +284,7 @@ func sizeOf(t testing.TB, dir string) (size int64) {
 	return size
 }
 
-// peak is the most memory that a process has taken; 0 where the system does not tell.
+// peak is the most memory that a process has taken; 0 if unknown.
 func peak(p *process) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -423,7 +423,7 @@ func TestClientWithoutValidCertificateIsRejected(t *testing.T) {
 	services := s.services()
 	ads := s.ads(recording{r.name, r.traces[:2]}, valid...)
 	for _, ad := range ads {
-		ad.says("connected to the message bus")
+		ad.awaitLog("connected to the message bus")
 	}
 	replay := s.replay(r, "0.5")
 
@@ -433,25 +433,25 @@ func TestClientWithoutValidCertificateIsRejected(t *testing.T) {
 			"--nats", services.Bus, "--name", "run", "--nats-token-file",
 			rundir.AnalyzerToken(s.run),
 		}, args...)...)
-		stranger.says(want)
+		stranger.awaitLog(want)
 		stranger.kill()
 	}
 	cert, key = ours.issue("expired", before)
 	refused("tls: expired certificate", "--nats-cert", cert, "--nats-key", key, "--nats-ca", ours.file)
-	serve.says("certificate has expired")
+	serve.awaitLog("certificate has expired")
 	refused("tls: certificate required", "--nats-ca", ours.file)
-	serve.says("client didn't provide a certificate")
+	serve.awaitLog("client didn't provide a certificate")
 	cert, key = foreign.issue("stranger", later)
 	refused("tls: certificate required", "--nats-cert", cert, "--nats-key", key, "--nats-ca", ours.file) // it is not even shown
 	refused("certificate signed by unknown authority", "--nats-cert", clientCert, "--nats-key", clientKey, "--nats-ca", foreign.file)
-	serve.says("tls: bad certificate")
+	serve.awaitLog("tls: bad certificate")
 
-	_, stderr, code := run(t, "status", services.Web) // no one said whom to believe
+	_, stderr, code := run(t, "status", services.Web) // without the certificate of the authority
 	if code == 0 {
 		t.Error("a certificate of somebody unknown is believed")
 	}
-	says(t, stderr, "certificate signed by unknown authority")
-	serve.says("http: TLS handshake error from 127.0.0.1:")
+	contains(t, stderr, "certificate signed by unknown authority")
+	serve.awaitLog("http: TLS handshake error from 127.0.0.1:")
 
 	ads = append(ads, s.ad("last", s.live(r.traces[2]), valid...))
 	succeed(append(ads, replay, serve)...)
@@ -466,9 +466,9 @@ func TestExpiredServerCertificateIsRejected(t *testing.T) {
 	cert, key := ours.issue("expired", time.Now().Add(-time.Hour))
 	_, stderr, code := run(t, "serve", "--out", s.run, "--tls-cert", cert, "--tls-key", key)
 	if code == 0 {
-		t.Error("a server runs that nobody would believe")
+		t.Error("a server with an expired certificate runs")
 	}
-	says(t, stderr, cert, "expired on ")
+	contains(t, stderr, cert, "expired on ")
 
 	// One that expires while the server runs.
 	until := time.Now().Add(3 * time.Second)
@@ -492,7 +492,7 @@ func TestExpiredServerCertificateIsRejected(t *testing.T) {
 	<-time.After(time.Until(until) + time.Second)
 	stranger := s.ad("late", s.path("nothing.bp"), "--nats", server.URL(), "--name", "run", "--nats-ca", ours.file, "--nats-token-file",
 		s.write("token", "secret"))
-	stranger.says("certificate has expired")
+	stranger.awaitLog("certificate has expired")
 	stranger.kill()
 	eventually(t, "the server has logged it", func() error {
 		if text := s.read("server.log"); !strings.Contains(text, "TLS handshake error") || !strings.Contains(text, "address=127.0.0.1:") {

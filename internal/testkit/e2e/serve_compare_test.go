@@ -28,7 +28,7 @@ func TestRunningRunIsComparedWithEarlierOne(t *testing.T) {
 	replay := s.replay(r, "2")
 	replay.succeed()
 	succeed(ads...)
-	serve.says("the page of the run remains at ")
+	serve.awaitLog("the page of the run remains at ")
 	eventually(t, "both can be compared when the run has ended", has)
 }
 
@@ -39,5 +39,5 @@ func TestIncomparableRunEndsServicesAtOnce(t *testing.T) {
 	if code := p.wait(); code == 0 {
 		t.Errorf("it ended well")
 	}
-	says(t, p.stderr.String(), "--compare", "give a run directory, a database file")
+	contains(t, p.stderr.String(), "--compare", "give a run directory, a database file")
 }

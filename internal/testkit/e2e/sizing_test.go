@@ -62,12 +62,12 @@ func (p *process) peak() float64 {
 	p.t.Helper()
 	usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		p.t.Fatalf("the system does not tell what %s used", p.name)
+		p.t.Fatalf("the memory of %s is unknown", p.name)
 	}
 	return float64(usage.Maxrss) / 1000 // of 1024 bytes on Linux
 }
 
-// BenchmarkMemory is what the processes of a run need at most: an analyzer of all
+// BenchmarkMemory measures the peak memory of the processes of a run: an analyzer of all
 // ranks of a node, the parameter server, the store with the page, and NATS.
 func BenchmarkMemory(b *testing.B) {
 	for _, of := range []struct{ ranks, functions int }{{16, 100}, {64, 100}, {192, 100}, {64, 400}} {
@@ -95,7 +95,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkShards is what the parameter server costs as several processes. What they
+// BenchmarkShards measures the cost of the parameter server as several processes. What they
 // gain shows on a machine with more cores than these and the analyzers need.
 func BenchmarkShards(b *testing.B) {
 	s := newScene(b)
@@ -108,7 +108,7 @@ func BenchmarkShards(b *testing.B) {
 				s.services()
 				params := s.serve("--roles", "params", "--ranks", "64", "--shards", strconv.Itoa(shards))
 				store := s.serve("--roles", "store,web")
-				params.says("analyzers join") // and tells them how many shards there are
+				params.awaitLog("analyzers join") // and sends them the number of shards
 				ad := s.ad("n0", r.dir(), "--traces", "64")
 				succeed(ad, params)
 				for _, p := range []*process{store, nats} {
@@ -123,7 +123,7 @@ func BenchmarkShards(b *testing.B) {
 	}
 }
 
-// BenchmarkStreamOnDisk is what a record takes in the stream while the store is
+// BenchmarkStreamOnDisk measures the bytes of a record in the stream while the store is
 // away.
 func BenchmarkStreamOnDisk(b *testing.B) {
 	b.Run("simulated", func(b *testing.B) {
@@ -164,7 +164,7 @@ func benchStream(b *testing.B, s *scene, r recording) {
 	}
 }
 
-// BenchmarkNetwork is what an analyzer of the ranks of a node sends and gets while
+// BenchmarkNetwork measures the traffic of an analyzer of the ranks of a node while
 // the program continues, and in the review.
 func BenchmarkNetwork(b *testing.B) {
 	n := newNetwork(b, 2)
@@ -191,7 +191,7 @@ func BenchmarkNetwork(b *testing.B) {
 	}
 }
 
-// traffic is what a host got and sent so far, in bytes.
+// traffic returns the bytes that a host received and sent.
 func (n *network) traffic(host int) (bytes [2]int64) {
 	n.t.Helper()
 	for i, name := range []string{"rx_bytes", "tx_bytes"} {

@@ -60,7 +60,7 @@ func noted(t testing.TB, text, name string) (count int64) {
 	return count
 }
 
-// heard is a count of the tallies that analyzers tell while the run continues.
+// heard returns a count of the tallies that analyzers send during the run.
 func (s *scene) heard(name string) (count int64) {
 	st, err := s.status()
 	if err != nil {
@@ -83,21 +83,21 @@ func TestFullStreamAndOutboxAreReportedAndNothingIsMissing(t *testing.T) {
 	s := newScene(t)
 	s.serve("--roles", "nats,params,web", "--ranks", "8", "--save-model", s.path("model"), "--stream-size", "1")
 	store := s.serve("--roles", "store", "--stream-size", "1")
-	store.says("chimbuko: ")
+	store.awaitLog("chimbuko: ")
 	seen := watch(t, s.services())
 	store.signal(syscall.SIGSTOP)
 	ad := s.ad("n0", s.path("live"), "--traces", "8", "--window", window, "--outbox", "1", "--json")
 	succeed(s.replay(r, "max"))
-	ad.says("all traces have ended") // it did not wait for the store
+	ad.awaitLog("all traces have ended") // it did not wait for the store
 	for _, name := range []string{"record-deferred", "stream-full"} {
-		eventually(t, "analyzers tell of "+name, func() error {
+		eventually(t, "analyzers report "+name, func() error {
 			if s.heard(name) == 0 {
 				return fmt.Errorf("status: %s", must(t, "status", s.run))
 			}
 			return nil
 		})
 	}
-	says(t, must(t, "status", s.run), "did not fit into the outbox", "because the stream was full")
+	contains(t, must(t, "status", s.run), "did not fit into the outbox", "because the stream was full")
 	store.signal(syscall.SIGCONT)
 	succeed(ad, store)
 	run, err := os.ReadFile(filepath.Join(s.run, "run.json"))
@@ -106,7 +106,7 @@ func TestFullStreamAndOutboxAreReportedAndNothingIsMissing(t *testing.T) {
 	}
 	for name, text := range map[string]string{"the analyzer": ad.stdout.String(), "run.json": string(run)} {
 		if noted(t, text, "record-deferred") == 0 || noted(t, text, "stream-full") == 0 {
-			t.Errorf("%s does not tell that there was no room: %s", name, tail(text))
+			t.Errorf("%s does not report that the stream was full: %s", name, tail(text))
 		}
 	}
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r, "--window", window))
@@ -119,7 +119,7 @@ func TestSlowDiskIsReportedAndNothingIsMissing(t *testing.T) {
 	s := newScene(t)
 	params := s.serve("--roles", "nats,params,web", "--ranks", "8", "--save-model", s.path("model"))
 	store := s.serve("--roles", "store")
-	store.says("chimbuko: ")
+	store.awaitLog("chimbuko: ")
 	seen := watch(t, s.services())
 	healed := slow(store)
 	defer healed()

@@ -41,7 +41,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.packets = append(r.packets, body)
 }
 
-// closedAddress is one where no one listens.
+// closedAddress returns an address without listener.
 func closedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -62,7 +62,7 @@ func (r *receiver) open(t testing.TB, address string) {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(r)
-	_ = server.Listener.Close() // that of its own choice
+	_ = server.Listener.Close() // the default one
 	server.Listener = l
 	server.Start()
 	t.Cleanup(server.Close)
@@ -85,7 +85,7 @@ func files(t testing.TB, dir string) (all [][]byte) {
 	return all
 }
 
-// flagged is how many anomalies the packets tell of: by rank and step, and by
+// flagged returns the number of anomalies in the packets: by rank and step, and by
 // function.
 func flagged(t testing.TB, packets [][]byte) (bySteps, byFunctions float64) {
 	t.Helper()
@@ -135,7 +135,7 @@ func TestStatisticsPacketsArriveInOrderDespiteFailures(t *testing.T) {
 			s.services()
 			ads := s.ads(r)
 			replay := s.replay(r, "1")
-			serve.says("refused") // the connection
+			serve.awaitLog("refused") // the connection
 			s.steps(6)
 			var to receiver
 			to.open(t, address)
@@ -156,7 +156,7 @@ func TestStatisticsPacketsArriveInOrderDespiteFailures(t *testing.T) {
 			o := outcomeOf(t, "", s.run)
 			all := float64(o.statuses["confirmed"] + o.statuses["withdrawn"]) // those that were flagged at first
 			if steps, functions := flagged(t, want); functions != all || schema == "1" && steps != all {
-				t.Errorf("the packets tell of %v anomalies by step and %v by function; %v were flagged", steps, functions, all)
+				t.Errorf("the packets have %v anomalies by step and %v by function; %v were flagged", steps, functions, all)
 			}
 			var info struct {
 				Totals struct {
@@ -164,7 +164,7 @@ func TestStatisticsPacketsArriveInOrderDespiteFailures(t *testing.T) {
 				} `json:"totals"`
 			}
 			if err := json.Unmarshal([]byte(s.read("run/run.json")), &info); err != nil || info.Totals.Flagged != all {
-				t.Errorf("run.json tells of %v flagged, the records of %v: %v", info.Totals.Flagged, all, err)
+				t.Errorf("run.json has %v flagged, the records have %v: %v", info.Totals.Flagged, all, err)
 			}
 			sameStructure(t, schema, want)
 		})

@@ -18,7 +18,7 @@ func (s *scene) unfinished(r recording, steps int64) {
 	}
 }
 
-// stored fails unless a run has ended, with all that is known over all ranks.
+// stored fails unless a run has ended, with all run-level data.
 func (s *scene) stored() {
 	s.t.Helper()
 	o := outcomeOf(s.t, "", s.run)
@@ -27,7 +27,7 @@ func (s *scene) stored() {
 	}
 	for _, collection := range []string{"func_stats", "counter_stats", "ad_model"} {
 		found := 0
-		for name := range o.known {
+		for name := range o.global {
 			if strings.HasPrefix(name, collection) {
 				found++
 			}
@@ -36,7 +36,7 @@ func (s *scene) stored() {
 			s.t.Errorf("%s has %d documents", collection, found)
 		}
 	}
-	says(s.t, must(s.t, "runs", s.run), "finished")
+	contains(s.t, must(s.t, "runs", s.run), "finished")
 }
 
 func TestStopEndsRunOfDeadProgram(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStopEndsRunOfDeadProgram(t *testing.T) {
 	ads := s.ads(r)
 	s.unfinished(r, 24)
 	_, stderr, code := run(t, "stop", s.run)
-	says(t, stderr, `run "run" is ending`)
+	contains(t, stderr, `run "run" is ending`)
 	if code != 0 {
 		t.Errorf("stop has exit code %d", code)
 	}
@@ -56,7 +56,7 @@ func TestStopEndsRunOfDeadProgram(t *testing.T) {
 		if code := ad.wait(); code != 1 {
 			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
-		says(t, ad.stderr.String(), "the run was stopped before the trace ended")
+		contains(t, ad.stderr.String(), "the run was stopped before the trace ended")
 	}
 	serve.succeed()
 	s.stored()
@@ -64,7 +64,7 @@ func TestStopEndsRunOfDeadProgram(t *testing.T) {
 	if code != 1 {
 		t.Errorf("stop of a run that has ended: exit code %d", code)
 	}
-	says(t, stderr, "the services do not answer")
+	contains(t, stderr, "the services do not answer")
 }
 
 func TestIdleTraceCountsAsEnded(t *testing.T) {
@@ -79,7 +79,7 @@ func TestIdleTraceCountsAsEnded(t *testing.T) {
 		if code := ad.wait(); code != 1 {
 			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
-		says(t, ad.stderr.String(), s.live(r.traces[i]), "(1.5s): trace treated as ended")
+		contains(t, ad.stderr.String(), s.live(r.traces[i]), "(1.5s): trace treated as ended")
 	}
 	serve.succeed()
 	s.stored()
@@ -93,14 +93,14 @@ func TestRunningRunCanBeQueried(t *testing.T) {
 	s.services()
 	ads := s.ads(r)
 	replay := s.replay(r, "0.6")
-	eventually(t, "calls can be asked for by call path", func() error {
+	eventually(t, "calls can be queried by call path", func() error {
 		stdout, stderr, code := run(t, "query", s.run, "SELECT 'calls' FROM path_stats HAVING sum(calls) > 0", "--format", "csv")
 		if code != 0 || !strings.Contains(stdout, "\ncalls") {
 			return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)
 		}
 		return nil
 	})
-	eventually(t, "anomalies can be asked for", func() error {
+	eventually(t, "anomalies can be queried", func() error {
 		stdout, stderr, code := run(t, "anomalies", s.run, "--format", "csv")
 		if code != 0 || !strings.Contains(stdout, "provisional") {
 			return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)
@@ -112,9 +112,9 @@ func TestRunningRunCanBeQueried(t *testing.T) {
 		}
 		return nil
 	})
-	says(t, must(t, "top", s.run), "FUNCTION")
+	contains(t, must(t, "top", s.run), "FUNCTION")
 	if !replay.running() {
-		t.Error("the run had ended before it was asked")
+		t.Error("the run had ended before the query")
 	}
 	replay.succeed()
 	succeed(append(ads, serve)...)

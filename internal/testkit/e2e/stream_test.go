@@ -43,7 +43,7 @@ func (s *scene) stream(trace string, options ...string) *streamer {
 	}
 	s.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // if it still runs
-		_ = p.cmd.Wait()         // finish has said how it ended, if that matters
+		_ = p.cmd.Wait()         // finish has checked how it ended, if that matters
 	})
 	return p
 }
@@ -64,7 +64,7 @@ func (p *streamer) step(n int) {
 // finish fails unless the program ends well.
 func (p *streamer) finish() {
 	p.t.Helper()
-	_, _ = io.WriteString(p.stdin, strings.Repeat("go\n", 100)) // if it asks
+	_, _ = io.WriteString(p.stdin, strings.Repeat("go\n", 100)) // if it waits for them
 	for p.lines.Scan() {
 	}
 	if err := p.cmd.Wait(); err != nil {
@@ -107,14 +107,14 @@ func TestKilledStreamAnalyzerContinuesWithLaterSteps(t *testing.T) {
 	ad.kill()
 	program.step(3) // it is not held up
 	ad = s.ad("n", contact)
-	ad.says("connected with the program") // which takes it when it next ends a step
+	ad.awaitLog("connected with the program") // which accepts it at the end of a step
 	program.finish()
 	run(t, "stop", s.run) // should it have come too late for all but the end
 	if code := ad.wait(); code != 0 && code != 1 {
 		t.Errorf("the analyzer has exit code %d:\n%s", code, &ad.stderr)
 	}
 	serve.succeed()
-	says(t, must(t, "runs", s.run), "finished")
+	contains(t, must(t, "runs", s.run), "finished")
 }
 
 func TestRunWithoutStreamCanBeStopped(t *testing.T) {
@@ -132,15 +132,15 @@ func TestRunWithoutStreamCanBeStopped(t *testing.T) {
 	ad.kill()
 	program.finish()
 	ad = s.ad("n", contact, "--connect-timeout", "100ms")
-	ad.says("no contact file within 100ms") // at once, and again at the end
-	ad.says("all traces have ended")
+	ad.awaitLog("no contact file within 100ms") // at once, and again at the end
+	ad.awaitLog("all traces have ended")
 	must(t, "stop", s.run)
 	if code := ad.wait(); code != 1 {
 		t.Errorf("an analyzer whose stream is gone has exit code %d", code)
 	}
-	says(t, ad.stderr.String(), "no contact file within 100ms")
+	contains(t, ad.stderr.String(), "no contact file within 100ms")
 	serve.succeed()
-	says(t, must(t, "runs", s.run), "finished")
+	contains(t, must(t, "runs", s.run), "finished")
 }
 
 func TestTraceCommandsReadStream(t *testing.T) {
@@ -157,7 +157,7 @@ func TestTraceCommandsReadStream(t *testing.T) {
 		want := must(t, "trace", command, r.traces[0])
 		got := p.stdout.String()
 		if command == "info" {
-			says(t, got, "SST", "closed", "184", filepath.Base(path))
+			contains(t, got, "SST", "closed", "184", filepath.Base(path))
 			continue
 		}
 		if got != want {
@@ -179,12 +179,12 @@ func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 		program.step(5)
 		s.steps(3)
 		must(t, "stop", s.run)
-		ad.says("all traces have ended") // as it was told to take them
+		ad.awaitLog("all traces have ended") // because of the stop
 		program.finish()
 		if code := ad.wait(); code != 1 {
 			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
-		says(t, ad.stderr.String(), "the run was stopped before the trace ended")
+		contains(t, ad.stderr.String(), "the run was stopped before the trace ended")
 		serve.succeed()
 	})
 	t.Run("an analyzer that is interrupted", func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 		if code := ad.wait(); code != 1 {
 			t.Errorf("an analyzer that was interrupted has exit code %d", code)
 		}
-		says(t, ad.stderr.String(), "live streams cannot be read again", "chimbuko stop")
+		contains(t, ad.stderr.String(), "live streams cannot be read again", "chimbuko stop")
 	})
 	t.Run("a dump that is interrupted", func(t *testing.T) {
 		s := newScene(t)

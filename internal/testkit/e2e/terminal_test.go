@@ -66,7 +66,7 @@ func (v *terminal) ends() {
 	v.t.Helper()
 	eventually(v.t, "the program ends", func() error {
 		if dead := v.tmux("list-panes", "-F", "#{pane_dead}"); dead != "1\n" {
-			return fmt.Errorf("the pane says %q", dead)
+			return fmt.Errorf("the pane shows %q", dead)
 		}
 		return nil
 	})
@@ -88,7 +88,7 @@ func TestTerminalOverviewMatchesPage(t *testing.T) {
 			Sentence string
 		}
 	}
-	page := ask[overview](browse(t, view.address()), "api/v1/runs/done/overview")
+	page := fetch[overview](browse(t, view.address()), "api/v1/runs/done/overview")
 	view.interrupt()
 	v := openTerminal(t, nil, "top", dir, "--live")
 	words := strings.Fields(page.Verdict.Sentence)
@@ -132,7 +132,7 @@ func TestTerminalOverviewWithoutColors(t *testing.T) {
 	dumb.shows("Pipeline")
 	dumb.ends()
 	plain := must(t, "top", dir, "--live")
-	says(t, plain, "chimbuko done  FINISHED", "Issues", "Ranks, time lost", "Pipeline")
+	contains(t, plain, "chimbuko done  FINISHED", "Issues", "Ranks, time lost", "Pipeline")
 	if strings.Contains(plain, "\x1b") {
 		t.Errorf("%q", plain)
 	}
@@ -150,12 +150,12 @@ func TestTerminalAndReportFollowRunToEnd(t *testing.T) {
 	replay := s.replay(r, "2")
 	v.shows("LIVE, running", "reading")
 	file := s.path("live.html")
-	says(t, must(t, "report", s.run, "-o", file), "of HTML; open it in a browser")
+	contains(t, must(t, "report", s.run, "-o", file), "of HTML; open it in a browser")
 	text, err := os.ReadFile(file) //nolint:gosec // the name was made here
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, string(text), "what is known so far")
+	contains(t, string(text), "what is known so far")
 	v.press("p")
 	v.shows("PAUSED")
 	v.press("p")

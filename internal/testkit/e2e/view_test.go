@@ -43,7 +43,7 @@ func browse(t testing.TB, address string) *browser {
 	return b
 }
 
-// get asks for a path of the page; 0 if no one answers.
+// get returns a path of the page, with status 0 if there is no answer.
 func (b *browser) get(path string) (code int, body string) {
 	b.t.Helper()
 	return b.send(http.MethodGet, path, "")
@@ -69,8 +69,8 @@ func (b *browser) send(method, path, body string) (code int, answer string) {
 	return resp.StatusCode, string(text)
 }
 
-// ask reads the JSON that is at a path.
-func ask[T any](b *browser, path string) (v T) {
+// fetch decodes the JSON at a path.
+func fetch[T any](b *browser, path string) (v T) {
 	b.t.Helper()
 	code, body := b.get(path)
 	if err := json.Unmarshal([]byte(body), &v); err != nil || code != http.StatusOK {
@@ -130,7 +130,7 @@ func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 	at := port(t)
 	view := start(t, "view", dir, "--http", at)
 	first := view.address()
-	says(t, view.stderr.String(), `run "done": finished, with`, "anomalies")
+	contains(t, view.stderr.String(), `run "done": finished, with`, "anomalies")
 	if !strings.HasPrefix(first, "http://"+at+"/?token=") {
 		t.Errorf("the address is %s", first)
 	}
@@ -143,12 +143,12 @@ func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 		t.Errorf("without the token: %d %s", code, body)
 	}
 	b := browse(t, first)
-	overview := ask[api.Overview](b, run+"/overview")
+	overview := fetch[api.Overview](b, run+"/overview")
 	if overview.State != api.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Issues) == 0 ||
 		overview.Verdict.Sentence == "" {
 		t.Errorf("the overview is %+v", overview)
 	}
-	if st := ask[api.Status](b, run+"/pipeline"); st.Run.State != api.Finished || st.Totals.Calls == 0 || len(st.Wrong()) > 0 {
+	if st := fetch[api.Status](b, run+"/pipeline"); st.Run.State != api.Finished || st.Totals.Calls == 0 || len(st.Wrong()) > 0 {
 		t.Errorf("the pipeline is %+v", st)
 	}
 
@@ -166,7 +166,7 @@ func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 	}
 	labeled := func(b *browser, writable bool) {
 		t.Helper()
-		list := ask[api.IssueList](b, run+"/issues")
+		list := fetch[api.IssueList](b, run+"/issues")
 		for _, issue := range list.Rows {
 			if issue.Key == key && (issue.Label == nil || issue.Label.State != "muted" || issue.Label.Note != "<script>known</script>") {
 				t.Errorf("the label is %+v", issue.Label)
@@ -192,7 +192,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	s := newScene(t)
 	serve := s.serve("--ranks", "3")
 	services := s.services()
-	serve.says("the page of the run is at " + services.Web + "/ (chimbuko view " + s.run + " prints it with its token)")
+	serve.awaitLog("the page of the run is at " + services.Web + "/ (chimbuko view " + s.run + " prints it with its token)")
 	ads := s.ads(r)
 	replay := s.replay(r, "0.5")
 	s.steps(6)
@@ -200,28 +200,28 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	other := start(t, "view", s.run)
 	address := other.address()
 	other.succeed()
-	says(t, other.stderr.String(), `run "run" is running`)
+	contains(t, other.stderr.String(), `run "run" is running`)
 	if address != services.Web+"/?token="+services.Secret {
 		t.Errorf("the address is %s", address)
 	}
-	says(t, must(t, "status", s.run), "page: "+address)
+	contains(t, must(t, "status", s.run), "page: "+address)
 
-	own := start(t, "view", s.run, "--http", "127.0.0.1:0") // a page of its own
+	own := start(t, "view", s.run, "--http", "127.0.0.1:0") // a separate page
 	through, direct := browse(t, own.address()), browse(t, address)
 	if own.address() == address {
 		t.Error("it has the address of the services")
 	}
 	const run = "api/v1/runs/run"
 	for _, b := range []*browser{through, direct} {
-		if st := ask[api.Status](b, run+"/pipeline"); st.Run.State != api.Running || len(st.Nodes) != 3 {
+		if st := fetch[api.Status](b, run+"/pipeline"); st.Run.State != api.Running || len(st.Nodes) != 3 {
 			t.Errorf("the pipeline is %+v", st)
 		}
-		if o := ask[api.Overview](b, run+"/overview"); o.State != api.Running || !o.Live {
+		if o := fetch[api.Overview](b, run+"/overview"); o.State != api.Running || !o.Live {
 			t.Errorf("the overview is %+v", o)
 		}
 	}
 
-	// Services that are started again are where they were, and know the browser.
+	// Restarted services have the same address, and accept the session of the browser.
 	serve.kill()
 	serve = s.serve("--ranks", "3")
 	s.steps(12)
@@ -229,7 +229,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 		t.Errorf("they were at %s and are at %s", services.Web, again.Web)
 	}
 	for _, b := range []*browser{direct, through} {
-		eventually(t, "the page goes on", func() error {
+		eventually(t, "the page continues", func() error {
 			code, body := b.get(run + "/overview")
 			if code != http.StatusOK {
 				return fmt.Errorf("%d %s", code, body)
@@ -239,8 +239,8 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	}
 	replay.succeed()
 	succeed(append(ads, serve)...)
-	says(t, serve.stderr.String(), "chimbuko view "+s.run+" shows it again")
-	if o := ask[api.Overview](through, run+"/overview"); o.State != api.Finished || o.Live {
+	contains(t, serve.stderr.String(), "chimbuko view "+s.run+" shows it again")
+	if o := fetch[api.Overview](through, run+"/overview"); o.State != api.Finished || o.Live {
 		t.Errorf("when the run has ended: %+v", o)
 	}
 	own.interrupt()
@@ -248,7 +248,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	if got := ended.address(); got != address {
 		t.Errorf("the page of the run was at %s and is at %s", address, got)
 	}
-	if o := ask[api.Overview](direct, run+"/overview"); o.State != api.Finished {
+	if o := fetch[api.Overview](direct, run+"/overview"); o.State != api.Finished {
 		t.Errorf("when the run has ended: %+v", o)
 	}
 }
@@ -261,8 +261,8 @@ func TestPageStaysAfterTheRun(t *testing.T) {
 	services := s.services()
 	b := browse(t, services.Web+"/?token="+services.Secret)
 	succeed(append(s.ads(r), s.replay(r, "max"))...)
-	serve.says("the page of the run remains at " + services.Web)
-	if o := ask[api.Overview](b, "api/v1/runs/run/overview"); o.State != api.Finished {
+	serve.awaitLog("the page of the run remains at " + services.Web)
+	if o := fetch[api.Overview](b, "api/v1/runs/run/overview"); o.State != api.Finished {
 		t.Errorf("the overview is %+v", o)
 	}
 	serve.interrupt()
@@ -278,8 +278,8 @@ func TestViewReportsIncompleteRun(t *testing.T) {
 	serve.kill()
 	view := start(t, "view", s.run)
 	b := browse(t, view.address())
-	says(t, view.stderr.String(), "incomplete: it stopped early", "chimbuko finish "+s.run)
-	if st := ask[api.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != api.Incomplete || len(st.Wrong()) != 1 {
+	contains(t, view.stderr.String(), "incomplete: it stopped early", "chimbuko finish "+s.run)
+	if st := fetch[api.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != api.Incomplete || len(st.Wrong()) != 1 {
 		t.Errorf("the pipeline is %+v", st)
 	}
 	view.interrupt()
@@ -294,8 +294,8 @@ func TestViewOfServerKeepsNoLabels(t *testing.T) {
 	dir := analyzed(t, "--store", server)
 	view := start(t, "view", server, "--run", "done")
 	b := browse(t, view.address())
-	says(t, view.stderr.String(), "cannot be stored without a run directory")
-	if list := ask[api.IssueList](b, "api/v1/runs/done/issues"); list.Writable || len(list.Rows) == 0 {
+	contains(t, view.stderr.String(), "cannot be stored without a run directory")
+	if list := fetch[api.IssueList](b, "api/v1/runs/done/issues"); list.Writable || len(list.Rows) == 0 {
 		t.Errorf("the issues are %+v", list)
 	}
 	view.interrupt()
@@ -303,10 +303,10 @@ func TestViewOfServerKeepsNoLabels(t *testing.T) {
 	if code != 1 {
 		t.Errorf("of a run that is not there: exit code %d", code)
 	}
-	says(t, stderr, `run "other"`, "the store holds done")
+	contains(t, stderr, `run "other"`, "the store holds done")
 
 	fromDir := browse(t, start(t, "view", dir).address())
-	if list := ask[api.IssueList](fromDir, "api/v1/runs/done/issues"); !list.Writable {
+	if list := fetch[api.IssueList](fromDir, "api/v1/runs/done/issues"); !list.Writable {
 		t.Error("with a run directory labels cannot be set")
 	}
 }
@@ -321,7 +321,7 @@ func TestViewRejectsBadArguments(t *testing.T) {
 		if got != code || stdout != "" {
 			t.Errorf("%v: exit code %d, %s", args, got, stdout)
 		}
-		says(t, stderr, want)
+		contains(t, stderr, want)
 	}
 	f(2, "give RUN, --replay DIR or --receive")
 	f(2, "host:port", dir, "--http", "here")
@@ -357,7 +357,7 @@ func TestDemoPageStaysOpen(t *testing.T) {
 		}
 		return nil
 	})
-	d.says("the page stays open until Ctrl-C")
+	d.awaitLog("the page stays open until Ctrl-C")
 	eventually(t, "the page of the finished run appears", func() error {
 		code, body := b.get("api/v1/runs/demo/overview")
 		if code != http.StatusOK || !strings.Contains(body, `"state":"finished"`) {
@@ -373,7 +373,7 @@ func TestDemoPageStaysOpen(t *testing.T) {
 func TestNetworkPageAnswersUnderHostName(t *testing.T) {
 	t.Parallel()
 	view := start(t, "view", analyzed(t), "--http", "0.0.0.0:0")
-	view.says("Ctrl-C ends the page")
+	view.awaitLog("Ctrl-C ends the page")
 	address := strings.TrimSpace(view.stdout.String())
 	host, err := os.Hostname()
 	if err != nil || !strings.HasPrefix(address, "http://"+host+":") {
@@ -394,7 +394,7 @@ func TestNetworkPageAnswersUnderHostName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := resp.Body.Close(); err != nil || resp.StatusCode != want {
-			t.Errorf("asked as %s: %d, %v", name, resp.StatusCode, err)
+			t.Errorf("request as %s: %d, %v", name, resp.StatusCode, err)
 		}
 	}
 }

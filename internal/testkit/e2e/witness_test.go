@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"       //nolint:depguard // it must share nothing with what it watches
+	"github.com/nats-io/nats.go"       //nolint:depguard // it must be independent of the code that it watches
 	"google.golang.org/protobuf/proto" //nolint:depguard // the same
 
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// witness watches what analyzers send to the store, and what the stream confirms of
-// it. It misses what is sent while it has no connection itself.
+// witness watches the messages of analyzers to the store, and their confirmations by the
+// stream. It misses messages that are sent while it is disconnected.
 type witness struct {
 	t    testing.TB
 	conn *nats.Conn
