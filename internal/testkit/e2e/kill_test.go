@@ -167,7 +167,7 @@ func TestKilledShardsAreRestarted(t *testing.T) {
 	replay := s.replay(r, "1")
 	s.steps(6)
 	killShard(t, serve, 2)
-	serve.awaitLog("a shard of the parameter server ended and is started again")
+	serve.awaitLog("restarting a shard of the parameter server")
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))

@@ -64,7 +64,7 @@ func TestStopEndsRunOfDeadProgram(t *testing.T) {
 	if code != 1 {
 		t.Errorf("stop of a run that has ended: exit code %d", code)
 	}
-	contains(t, stderr, "the services do not answer")
+	contains(t, stderr, "the services do not respond")
 }
 
 func TestIdleTraceCountsAsEnded(t *testing.T) {

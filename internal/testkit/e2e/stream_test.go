@@ -107,7 +107,7 @@ func TestKilledStreamAnalyzerContinuesWithLaterSteps(t *testing.T) {
 	ad.kill()
 	program.step(3) // it is not held up
 	ad = s.ad("n", contact)
-	ad.awaitLog("connected with the program") // which accepts it at the end of a step
+	ad.awaitLog("connected to the program") // which accepts it at the end of a step
 	program.finish()
 	run(t, "stop", s.run) // should it have come too late for all but the end
 	if code := ad.wait(); code != 0 && code != 1 {

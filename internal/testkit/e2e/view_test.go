@@ -323,11 +323,11 @@ func TestViewRejectsBadArguments(t *testing.T) {
 		}
 		contains(t, stderr, want)
 	}
-	f(2, "give RUN, --replay DIR or --receive")
+	f(2, "want RUN, --replay DIR or --receive")
 	f(2, "host:port", dir, "--http", "here")
 	f(1, "is not a run directory", empty)
 	f(1, "no such file", filepath.Join(empty, "nothing"))
-	f(1, "holds no page", dir, "--ui-dir", empty)
+	f(1, "contains no page", dir, "--ui-dir", empty)
 	f(1, "choose another address with --http", dir, "--http", "203.0.113.7:1")
 }
 
