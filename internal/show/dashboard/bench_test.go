@@ -20,11 +20,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// fiftyThousand is how many anomalies the benchmarks ask about; they are of 1000 ranks.
+// fiftyThousand is the number of anomalies of the benchmarks, on 1000 ranks.
 const fiftyThousand = 50_000
 
-// large is a store with a run that has ended and one that goes on, made once for all
-// benchmarks.
+// large is a store with a finished and a running run, shared by all benchmarks.
 var large struct {
 	sync.Once
 	store provdb.Store
@@ -50,7 +49,7 @@ func openLarge(b *testing.B) provdb.Store {
 	return large.store
 }
 
-// finish ends a run as chimbuko does: with what was found out, and totals.
+// finish ends a run as chimbuko does, with findings and totals.
 func finish(ctx context.Context, s provdb.Store, id provdb.RunID, name string) error {
 	a, err := query.New(ctx, s, name)
 	if err != nil {
@@ -69,8 +68,8 @@ func finish(ctx context.Context, s provdb.Store, id provdb.RunID, name string) e
 	return s.UpdateRun(ctx, run)
 }
 
-// measure asks for a path again and again, and reports the median in milliseconds.
-// fresh starts with a server that knows nothing yet each time.
+// measure requests a path repeatedly and reports the median in milliseconds. fresh starts a new
+// server each time.
 func measure(b *testing.B, run, path string, fresh bool) {
 	store := openLarge(b)
 	p := &pipeline{status: someStatus(), reader: store}
@@ -78,21 +77,21 @@ func measure(b *testing.B, run, path string, fresh bool) {
 		return dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "running"}})
 	}
 	h := handler()
-	ask := func() {
+	request := func() {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost/api/v1/runs/"+run+path, nil))
 		if w.Code != http.StatusOK {
 			b.Fatalf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
-	ask()
+	request()
 	var took []float64
 	for b.Loop() {
 		if fresh {
 			h = handler()
 		}
 		begin := time.Now()
-		ask()
+		request()
 		took = append(took, float64(time.Since(begin).Microseconds())/1000)
 	}
 	slices.Sort(took)
@@ -131,7 +130,7 @@ func BenchmarkExplain(b *testing.B) {
 	b.Run("function", func(b *testing.B) { measure(b, "ended", "/explain?func=MPI_*", false) })
 	b.Run("closely", func(b *testing.B) { measure(b, "ended", "/explain?only=bytes=1000..", false) })
 	b.Run("lasso", func(b *testing.B) { measure(b, "ended", "/explain?lasso=0:1,20:1,20:1000000,10:2000,0:1000000", false) })
-	// Of a run that goes on nothing is kept.
+	// Answers about running runs are not cached.
 	b.Run("groups", func(b *testing.B) { measure(b, "running", "/explain/groups?by=rank", false) })
 	b.Run("groups-closely", func(b *testing.B) { measure(b, "running", "/explain/groups?by=bytes", false) })
 }

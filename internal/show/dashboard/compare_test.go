@@ -26,7 +26,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// comparableOf is what is compared of a run.
+// comparableOf returns the comparable data of a run.
 func comparableOf(t testing.TB, r provdb.Reader, run string) *comparison.Run {
 	t.Helper()
 	a, err := query.New(t.Context(), r, run)
@@ -40,7 +40,7 @@ func comparableOf(t testing.TB, r provdb.Reader, run string) *comparison.Run {
 	return c
 }
 
-// pairPath is the address of a comparison.
+// pairPath returns the path of a comparison.
 func pairPath(what, a, b, more string) string {
 	return "/api/v1/compare" + what + "?" + url.Values{"a": {a}, "b": {b}}.Encode() + more
 }
@@ -104,7 +104,7 @@ func TestFailingStoreDoesNotHideOthers(t *testing.T) {
 	}
 }
 
-// The page and chimbuko diff show the same figures, and a baseline is as good as its run.
+// The page and chimbuko diff show the same figures, and a baseline equals its run.
 func TestComparisonEqualsDiff(t *testing.T) {
 	at, baseline := compareScene(t)
 	monday := comparableOf(t, filled(t), "monday")
@@ -249,19 +249,19 @@ func BenchmarkCompare(b *testing.B) {
 		for _, fresh := range []bool{false, true} {
 			b.Run(name+map[bool]string{true: "-first"}[fresh], func(b *testing.B) {
 				h := server()
-				ask := func() {
+				request := func() {
 					w := httptest.NewRecorder()
 					h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost"+path, nil))
 					if w.Code != http.StatusOK {
 						b.Fatalf("%d %s", w.Code, w.Body)
 					}
 				}
-				ask()
+				request()
 				for b.Loop() {
 					if fresh {
 						h = server()
 					}
-					ask()
+					request()
 				}
 			})
 		}

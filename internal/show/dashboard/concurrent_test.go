@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// Many ask everything at once while the state changes.
+// The state changes during the requests.
 func TestConcurrentRequests(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) {
 		c.Token, c.Asks = "secret", dashboard.Rate{PerMinute: 60_000, AtOnce: 1000}

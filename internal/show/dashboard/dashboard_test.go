@@ -101,7 +101,7 @@ func TestStatusIsTheSameEverywhere(t *testing.T) {
 		`is not the one that this process watches; only runs/monday`)
 	if got := want[object](t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/snapshot", ""), 200); got["status"] != nil ||
 		len(got["top"].([]any)) != 10 {
-		t.Errorf("the snapshot of a run that is not watched: %v", got)
+		t.Errorf("the snapshot of another run: %v", got)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestRunsAreListed(t *testing.T) {
 	}
 }
 
-// The API is a thin layer: what it answers is what the questions answer.
+// The API returns the results of the queries.
 func TestListsEqualQueries(t *testing.T) {
 	at, _ := serve(t, nil)
 	a, err := query.New(t.Context(), filled(t), "monday")

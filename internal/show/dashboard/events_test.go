@@ -86,8 +86,8 @@ func TestCursorBelongsToOneList(t *testing.T) {
 	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/events?rank=0-99&cursor="+next, ""), 400, "from another list")
 }
 
-// While pages are read, records come anywhere in the order, and others are
-// withdrawn. What stays is listed once.
+// While pages are read, records are added anywhere and others are withdrawn. Remaining ones are
+// listed once.
 func TestPagesAreStableWhileRecordsChange(t *testing.T) {
 	for _, order := range []string{"severity", "lost", "score", "time"} {
 		t.Run(order, func(t *testing.T) {
@@ -111,7 +111,7 @@ func testStable(t *testing.T, order string) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	records := storetest.Records(400, 3)
 	for i, r := range records {
-		// Few values, so that many events have the same.
+		// Few values, so that many events are equal.
 		r.Status = ""
 		r.OutlierSeverity, r.OutlierScore, r.LostTime = float64(rng.IntN(5)), float64(rng.IntN(5)), trace.Micros(rng.IntN(5))
 		r.Entry = 1_700_000_000_000_000 + trace.Micros(rng.IntN(5))
@@ -127,7 +127,7 @@ func testStable(t *testing.T, order string) {
 	}
 	write(records[:200]...)
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = s })
-	// Every second record of the first stays, the others go by and by; new ones come.
+	// Every second of the first records remains, the others are withdrawn; new ones are added.
 	gone, come := 0, 200
 	got := walk(t, at, "limit=17&order="+order, func() {
 		var some []*provenance.Record

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// checkLanes sees that the calls of lanes are in order and nest.
+// checkLanes checks that the calls of lanes are in order and nest.
 func checkLanes(t *testing.T, name string, lanes []api.Lane) {
 	t.Helper()
 	for _, lane := range lanes {
@@ -38,8 +38,7 @@ func checkLanes(t *testing.T, name string, lanes []api.Lane) {
 	}
 }
 
-// checkEvidence asks for the evidence of an anomaly and sees that it agrees with the
-// lists.
+// checkEvidence compares the evidence of an anomaly with the lists.
 func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) api.Evidence {
 	t.Helper()
 	id := event["event_id"].(string)
@@ -99,7 +98,7 @@ func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 		for culprit, victims := range waiting {
 			e := checkEvidence(t, at, byID[culprit], issues)
 			if r := e.Roles; r.Role != "culprit" || int(r.Waits) != len(victims) || len(r.Victims) != min(len(victims), 20) || r.WaitLost == 0 {
-				t.Errorf("%s: %s has %d victims, it tells of %+v", run, culprit, len(victims), r)
+				t.Errorf("%s: %s has %d victims, the evidence has %+v", run, culprit, len(victims), r)
 			}
 			for i, v := range e.Roles.Victims {
 				if !victims[v.Event] || i > 0 && v.Lost > e.Roles.Victims[i-1].Lost {
@@ -114,7 +113,7 @@ func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 			}
 		}
 		if len(waiting) == 0 {
-			t.Errorf("%s: nobody waited", run)
+			t.Errorf("%s: no execution waited", run)
 		}
 	}
 }
@@ -217,7 +216,7 @@ func TestWindowIsAFile(t *testing.T) {
 			t.Errorf("%s: %d %v, %d bytes", format, a.code, a.header, len(a.body))
 		}
 		if strings.HasSuffix(form.kind, "json") != json.Valid([]byte(a.body)) {
-			t.Errorf("%s is JSON or not", format)
+			t.Errorf("%s: wrong format", format)
 		}
 	}
 	var indented bytes.Buffer
@@ -230,7 +229,7 @@ func TestWindowIsAFile(t *testing.T) {
 	fails(t, do(t, at+"0:0:0/evidence?x=1", ""), 400, "unknown parameter")
 }
 
-// Where a run has several programs, an event must say of which it is.
+// In a run of several programs an event needs its program.
 func TestEventOfSeveralProgramsNeedsProgram(t *testing.T) {
 	store := emptyStore(t)
 	first, second := anomaly(1, 0, 10, 10, 5), anomaly(1, 0, 20, 10, 5)

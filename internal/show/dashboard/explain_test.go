@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// issueOf finds the issue of a function.
+// issueOf returns the issue of a function.
 func issueOf(t *testing.T, at, function string) api.Issue {
 	t.Helper()
 	for _, i := range want[api.IssueList](t, do(t, at+"/issues", ""), 200).Rows {
@@ -24,7 +24,7 @@ func issueOf(t *testing.T, at, function string) api.Issue {
 	return api.Issue{}
 }
 
-// What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
+// The scenario burst has 15 slow calls of collide on rank 1, and 40 of stream on each rank of
 // node01.
 func TestIssueIsExplainedDuringAndAfterRun(t *testing.T) {
 	at := scene(t, nil)
@@ -50,7 +50,7 @@ func TestIssueIsExplainedDuringAndAfterRun(t *testing.T) {
 				}
 			}
 			if cmd := "chimbuko explain RUN --run " + run + " --issue "; !strings.HasPrefix(e.Command, cmd) {
-				t.Errorf("%q is no %q", e.Command, cmd)
+				t.Errorf("%q is not %q", e.Command, cmd)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// Any parameters give a filter that can be asked and hashed, or a problem.
+// Any parameters give a valid filter, or a problem.
 func FuzzParameters(f *testing.F) {
 	f.Add("rank=0,4-7&step=3:&since=90s&until=1.5&min_severity=20ms&min_lost=-3&min_score=1e3&kind=slow,gpu&func=MPI_*&host=n?&normal=1&withdrawn=false&program=2&order=time&limit=9")
 	f.Add("rank=-1&step=:&since=-0&min_score=+Inf&program=-2")

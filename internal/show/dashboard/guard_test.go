@@ -24,7 +24,7 @@ func TestTokenIsRequired(t *testing.T) {
 		} {
 			a := do(t, at+path, "", header)
 			if fails(t, a, 401, "Authorization: Bearer TOKEN"); a.header.Get("WWW-Authenticate") == "" {
-				t.Errorf("%s does not say how to prove who one is", path)
+				t.Errorf("%s has no WWW-Authenticate header", path)
 			}
 		}
 		fails(t, do(t, at+path+"?token=other", ""), 401, "token")
@@ -71,7 +71,7 @@ func TestForeignHostNamesAreRejected(t *testing.T) {
 	}
 }
 
-// A connection that did not come over loopback may have any name.
+// Other connections than loopback may have any host name.
 func TestOtherInterfacesAcceptAnyHostName(t *testing.T) {
 	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: &pipeline{status: someStatus()}, Run: "monday"}})
 	for _, c := range []struct {

@@ -51,7 +51,7 @@ func servePage(t testing.TB) (address string) {
 	return address
 }
 
-// cookieOf is the header that sends the cookie of an answer back.
+// cookieOf returns the request header with the cookie of an answer.
 func cookieOf(t testing.TB, a answer) string {
 	t.Helper()
 	cookie, err := http.ParseSetCookie(a.header.Get("Set-Cookie"))
@@ -91,7 +91,7 @@ func TestVisitReplacesTokenWithCookie(t *testing.T) {
 	if a := do(t, at+"/", "", "Authorization: Bearer "+secret); a.code != 200 {
 		t.Errorf("with the header: %d", a.code)
 	}
-	// Programs are answered at once.
+	// Programs are not redirected.
 	want[object](t, do(t, at+"/api/v1/runs?token="+secret, ""), 200)
 }
 
@@ -111,7 +111,7 @@ func TestVisitWithoutTokenGetsInstructions(t *testing.T) {
 		}
 		for _, part := range []string{"chimbuko view RUN", "chimbuko status RUN", "printed"} {
 			if !strings.Contains(a.body, part) {
-				t.Errorf("%s does not say %q: %s", path, part, a.body)
+				t.Errorf("%s does not contain %q: %s", path, part, a.body)
 			}
 		}
 		allows(t, a, "style")
@@ -121,8 +121,7 @@ func TestVisitWithoutTokenGetsInstructions(t *testing.T) {
 	}
 }
 
-// allows fails unless the policy of an answer names the content of an element of its
-// page, and nothing that is written into the page otherwise.
+// allows checks that the policy of an answer has the hash of an element of its page.
 func allows(t *testing.T, a answer, element string) {
 	t.Helper()
 	m := regexp.MustCompile(`<` + element + `>([^<]*)</` + element + `>`).FindStringSubmatch(a.body)
@@ -137,7 +136,7 @@ func allows(t *testing.T, a answer, element string) {
 	}
 }
 
-// Browsers keep the cookie back when a link of another site is followed.
+// Browsers withhold the cookie when following a link of another site.
 func TestVisitFromLinkReloadsForCookie(t *testing.T) {
 	at := servePage(t)
 	a := do(t, at+"/", "", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
@@ -152,7 +151,7 @@ func TestVisitFromLinkReloadsForCookie(t *testing.T) {
 		{"/?token=other", "Sec-Fetch-Site: cross-site"},
 	} {
 		if a := do(t, at+again[0], "", again[1], "Sec-Fetch-Mode: navigate"); a.code != 401 || strings.Contains(a.body, "<script") {
-			t.Errorf("%v is asked again: %d %s", again, a.code, a.body)
+			t.Errorf("%v reloads again: %d %s", again, a.code, a.body)
 		}
 	}
 }
@@ -166,7 +165,7 @@ func TestRequestDataIsEscapedInPages(t *testing.T) {
 	if text := w.Body.String(); w.Code != 421 || strings.Contains(text, "<script") || !strings.Contains(text, "&lt;script&gt;") {
 		t.Errorf("%d %s", w.Code, text)
 	}
-	// Elsewhere it is told as JSON, which no browser takes for a page.
+	// Other paths answer with JSON, which browsers do not render.
 	at := servePage(t)
 	for path, code := range map[string]int{
 		"/%3Cscript%3E": 404, "/api/v1/runs/%3Cscript%3E": 404, "/api/v1/runs?%3Cscript%3E=1": 400, monday +
@@ -228,7 +227,7 @@ func TestCrossSiteRequestsAreRejected(t *testing.T) {
 		for _, mode := range []string{"cors", "no-cors", "websocket"} {
 			f(403, "", "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: "+mode)
 		}
-		f(405, "", "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: navigate") // a link; here only POST is answered
+		f(405, "", "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: navigate") // a link; only POST is allowed
 		f(403, question, "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: navigate")
 		f(403, question, put, "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: cors")
 	}
@@ -237,7 +236,7 @@ func TestCrossSiteRequestsAreRejected(t *testing.T) {
 	f(415, question, put, "Content-Type: text/plain")
 	f(415, question, put, "Content-Type: application/x-www-form-urlencoded")
 	f(415, question, put, "Content-Type: text/plain", "Sec-Fetch-Site: same-origin")
-	f(405, question, put, "Sec-Fetch-Site: same-origin") // it came to where only POST is answered
+	f(405, question, put, "Sec-Fetch-Site: same-origin") // only POST is allowed
 	f(405, question, put, "Content-Type: application/json; charset=utf-8", "Origin: "+at)
 	f(200, question, "Sec-Fetch-Site: same-origin")
 	f(200, question) // no browser
@@ -307,15 +306,15 @@ func TestPageWorksBelowProxyPrefix(t *testing.T) {
 	}
 }
 
-// tellingPage answers with all that it sees of a request, as a log of accesses would.
-type tellingPage struct {
+// echoPage answers with all data of a request, as an access log would contain.
+type echoPage struct {
 	mu   sync.Mutex
 	seen strings.Builder
 }
 
-func (p *tellingPage) Has(path string) bool { return path == "/" || path == "/panic" }
+func (p *echoPage) Has(path string) bool { return path == "/" || path == "/panic" }
 
-func (p *tellingPage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+func (p *echoPage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen.WriteString(r.URL.String() + " " + r.RequestURI + " " + r.URL.Query().Encode() + "\n")
@@ -325,7 +324,7 @@ func (p *tellingPage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 }
 
 func TestTokenIsNotDisclosed(t *testing.T) {
-	page, logged := new(tellingPage), new(journal)
+	page, logged := new(echoPage), new(journal)
 	p := &pipeline{status: someStatus(), reader: filled(t)}
 	s := httptest.NewUnstartedServer(dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "monday"}, Token: secret, Page: page}))
 	s.Config.ErrorLog = log.New(logged, "", 0)
@@ -360,7 +359,7 @@ func TestTokenIsNotDisclosed(t *testing.T) {
 	if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
 		t.Errorf("a panic is answered with %d, %v", resp.StatusCode, resp.Body.Close())
 	}
-	s.Close() // all has been logged then
+	s.Close() // waits for the log
 	if text := logged.String(); strings.Contains(text, secret) || !strings.Contains(text, "panic") {
 		t.Errorf("logged: %s", text)
 	}

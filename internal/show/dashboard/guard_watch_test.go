@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// journal is a log that several write to.
+// journal is a log for concurrent writers.
 type journal struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -65,7 +65,7 @@ func TestManyWrongTokensAreLimited(t *testing.T) {
 		t.Errorf("the answers are %v", codes)
 	}
 	want[object](t, do(t, at+"/api/v1/status", "", "Authorization: Bearer secret"), 200)
-	fails(t, do(t, at+"/api/v1/status", ""), 401, "token") // nothing was tried
+	fails(t, do(t, at+"/api/v1/status", ""), 401, "token") // without a token
 }
 
 func TestOversizedRequestIsRejectedUnreadAndLogged(t *testing.T) {
@@ -86,7 +86,7 @@ func TestOversizedRequestIsRejectedUnreadAndLogged(t *testing.T) {
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(log.String(), "request is too large") {
-		t.Errorf("it answers %s, and the log is\n%s", answer.Status, log.String())
+		t.Errorf("status %s, log\n%s", answer.Status, log.String())
 	}
 }
 
@@ -109,7 +109,7 @@ func TestOversizedRequestGetsItsAnswer(t *testing.T) {
 				piece = fmt.Sprintf("%x\r\n%s\r\n", len(some), some)
 			}
 			if _, err := conn.Write([]byte(piece)); err != nil {
-				t.Fatalf("%s, %s: what is sent is not taken: %v", request, length, err)
+				t.Fatalf("%s, %s: cannot send: %v", request, length, err)
 			}
 		}
 		if length == chunked {
@@ -117,7 +117,7 @@ func TestOversizedRequestGetsItsAnswer(t *testing.T) {
 		}
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Fatalf("%s, %s: there is no answer: %v", request, length, err)
+			t.Fatalf("%s, %s: no answer: %v", request, length, err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // only read from
 		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != code || !bytes.Contains(text, []byte("error")) {
@@ -133,7 +133,7 @@ func TestOversizedRequestGetsItsAnswer(t *testing.T) {
 	}
 	f("POST "+monday+"/sql", known, "secret", http.StatusRequestEntityTooLarge)
 	f("POST "+monday+"/sql/export", known, "secret", http.StatusRequestEntityTooLarge)
-	f("POST "+monday+"/sql", chunked, "secret", http.StatusBadRequest) // no JSON from the first byte on
+	f("POST "+monday+"/sql", chunked, "secret", http.StatusBadRequest) // not JSON
 	f("PUT "+monday+"/labels/x", chunked, "secret", http.StatusForbidden)
 }
 
@@ -148,6 +148,6 @@ func TestOversizedRequestIsRejectedOnExpect(t *testing.T) {
 		"100-continue\r\nContent-Length: %d\r\n\r\n", monday, 2<<20)
 	answer, err := io.ReadAll(conn) // until the server closes it
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") {
-		t.Errorf("it answers %s, %v", answer, err)
+		t.Errorf("got %s, %v", answer, err)
 	}
 }

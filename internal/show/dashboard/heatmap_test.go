@@ -16,11 +16,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// beginOf is when the runs of these tests begin.
+// beginOf is the start of the runs of these tests.
 const beginOf = trace.Micros(1_700_000_000_000_000)
 
-// someRun stores anomalies that are long and short, all from the begin on, and says when
-// the run began.
+// someRun stores long and short anomalies from the start of the run, and returns that time.
 func someRun(t testing.TB, store provdb.Store, name string, anomalies []*provenance.Record) {
 	t.Helper()
 	run := provdb.Run{
@@ -36,7 +35,7 @@ func someRun(t testing.TB, store provdb.Store, name string, anomalies []*provena
 	}
 }
 
-// anomaly is one of a rank, with a place in time.
+// anomaly returns an anomaly of a rank at a time.
 func anomaly(i int, rank trace.Rank, entry, length, lost trace.Micros) *provenance.Record {
 	r := storetest.Records(1, 1)[0]
 	r.RID, r.EventID, r.Status = rank, fmt.Sprintf("%d:0:%d", rank, i), provenance.Confirmed
@@ -47,7 +46,7 @@ func anomaly(i int, rank trace.Rank, entry, length, lost trace.Micros) *provenan
 	return r
 }
 
-// spread is what a heatmap should show, found by looking at every microsecond.
+// spread returns the expected heatmap, computed from every microsecond.
 func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Micros, columns int) (lost []float64, n []int64) {
 	lost, n = make([]float64, columns), make([]int64, columns)
 	for _, r := range all {
@@ -146,7 +145,7 @@ func TestLostTimeIsSpreadOverItsColumns(t *testing.T) {
 }
 
 func TestHeatmapGroupsNeighboringRanks(t *testing.T) {
-	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "another" }) // so that only the store tells of ranks
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "another" }) // so that only the store has ranks
 	f := func(query string, rows int, first api.HeatRow) {
 		t.Helper()
 		h := want[api.Heatmap](t, do(t, at+monday+"/heatmap?"+query, ""), 200)
@@ -174,7 +173,7 @@ func TestHeatmapGroupsNeighboringRanks(t *testing.T) {
 	f("rows=1&columns=2000", 1, api.HeatRow{FirstRank: 0, LastRank: 999, Ranks: 1000, Host: "node0000"})
 	f("host=node012?", 40, api.HeatRow{FirstRank: 960, LastRank: 960, Ranks: 1, Host: "node0120"})
 	if h := want[api.Heatmap](t, do(t, at+monday+"/heatmap?program=7", ""), 200); len(h.Rows) != 0 || len(h.Cells) != 0 {
-		t.Errorf("a program that is not there: %+v", h)
+		t.Errorf("an unknown program: %+v", h)
 	}
 	for query, part := range map[string]string{
 		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=color": "want anomalies, lost", "from=3&to=3": "must be after from",
@@ -184,8 +183,8 @@ func TestHeatmapGroupsNeighboringRanks(t *testing.T) {
 	}
 }
 
-// Ranks that the pipeline has seen are there before anything of them is stored, and those
-// whose analyzer is silent are marked.
+// Ranks of the pipeline are shown before their first record, and those of silent analyzers are
+// marked.
 func TestHeatmapShowsRanksWithoutAnomalies(t *testing.T) {
 	store := emptyStore(t)
 	someRun(t, store, "monday", []*provenance.Record{anomaly(1, 5, 10, 10, 5)})

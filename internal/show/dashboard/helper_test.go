@@ -26,19 +26,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// pipeline is a source that tells what a test sets.
+// pipeline is a source with the status that a test sets.
 type pipeline struct {
 	mu     sync.Mutex
 	status api.Status
 	err    error
-	asked  int
+	calls  int
 	reader provdb.Reader
 }
 
 func (p *pipeline) Status(ctx context.Context) (*api.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.calls++
 	if p.err != nil || ctx.Err() != nil {
 		return nil, fmt.Errorf("the bus does not answer: %w", p.err)
 	}
@@ -54,7 +54,7 @@ func (p *pipeline) set(change func(p *pipeline)) {
 	change(p)
 }
 
-// someStatus has something of everything.
+// someStatus has a value in every part.
 func someStatus() api.Status {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return api.Status{
@@ -96,8 +96,8 @@ var shared struct {
 	err   error
 }
 
-// filled is a store with a run of some records, monday, and a smaller one,
-// tuesday/two. It is made once and not written to by tests.
+// filled is a store with a run of some records, monday, and a smaller one, tuesday/two. Tests share
+// it and do not write to it.
 func filled(t testing.TB) provdb.Store {
 	t.Helper()
 	shared.Do(func() {
@@ -139,7 +139,7 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 	seen := make(map[int]bool)
 	summary := stats.Summary{Accumulate: 5000, Count: 100, Mean: 50, Minimum: 1, Maximum: 99}
 	for _, r := range records {
-		if !seen[r.FID] && r.FID%2 == 0 { // of half of the functions no more is known
+		if !seen[r.FID] && r.FID%2 == 0 { // half of the functions have no profile
 			b.Functions = append(b.Functions, provenance.FuncStats{
 				FID: r.FID, Name: r.Func,
 				RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary},
@@ -154,7 +154,7 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 	return id, s.Write(ctx, id, b)
 }
 
-// serve starts a server; change says what is not usual about it.
+// serve starts a server; change changes its configuration.
 func serve(t testing.TB, change func(c *dashboard.Config, p *pipeline)) (address string, p *pipeline) {
 	t.Helper()
 	p = &pipeline{status: someStatus(), reader: filled(t)}
@@ -170,7 +170,7 @@ func serve(t testing.TB, change func(c *dashboard.Config, p *pipeline)) (address
 	return s.URL, p
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	code   int
 	header http.Header
@@ -230,7 +230,7 @@ type page struct {
 	Next string
 }
 
-// fails tells whether a request is refused with a code and a sentence.
+// fails checks that a request is rejected with a status and a message.
 func fails(t testing.TB, a answer, code int, part string) {
 	t.Helper()
 	p := want[struct{ Error, Hint string }](t, a, code)

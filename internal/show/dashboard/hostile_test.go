@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// hostile are names that somebody may give to break a page, a sentence or an answer.
+// hostile are names that could break a page, a sentence or an answer.
 var hostile = []string{
 	`<script>alert("1")</script>`, "a\nb\r\tc: {\"x\": 1}", `'; DROP TABLE runs; --`, `%_\*?`, "\x00\x1b[31m\x7f",
 	"no UTF-8 \xff\xfe", "\u202e\u2028\ufeff", "data: x\n\nevent: state", strings.Repeat("λ", 3000), "operator>(a, b) > c",
@@ -31,7 +31,7 @@ func hostileRun(t *testing.T, store provdb.Store) (names []string) {
 	}
 	batch := &provdb.Batch{}
 	for i, name := range hostile {
-		name = provenance.Text(name) // as all that is stored
+		name = provenance.Text(name) // as stored
 		names = append(names, name)
 		r, typical := anomaly(1, trace.Rank(i), trace.Micros(1000*i), 500, 400), anomaly(2, trace.Rank(i), trace.Micros(1000*i+600), 10, 0)
 		for _, r := range []*provenance.Record{r, typical} {
@@ -61,7 +61,7 @@ func hostileRun(t *testing.T, store provdb.Store) (names []string) {
 	return names
 }
 
-// texts are all texts of an answer, with where they are.
+// texts returns all strings of an answer with their paths.
 func texts(at string, v any, f func(at, text string)) {
 	switch v := v.(type) {
 	case string:
@@ -121,7 +121,7 @@ func TestHostileNamesAreUnchanged(t *testing.T) {
 	}
 	for _, name := range names {
 		if !seen[name] || !seen[name+" caller"] {
-			t.Errorf("%.60q is nowhere as it is", name)
+			t.Errorf("%.60q is nowhere unchanged", name)
 		}
 	}
 	if len(issues) != len(names) || len(labels.all) != len(names) {
@@ -129,7 +129,7 @@ func TestHostileNamesAreUnchanged(t *testing.T) {
 	}
 }
 
-// A stream cannot be made to tell what it does not.
+// Names cannot inject events into a stream.
 func TestHostileNamesDoNotBreakAStream(t *testing.T) {
 	store := emptyStore(t)
 	hostileRun(t, store)

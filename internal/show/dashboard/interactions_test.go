@@ -26,21 +26,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
-// interaction is what somebody does on the page, and what is asked for it: path is made
-// anew for each try, so that others than the same executions are asked for. One
-// that begins with // is of the server, others are of the run.
+// interaction is a request of the page. path differs between tries, to request other executions. A
+// path that begins with // is one of the server, others are of the run.
 type interaction struct {
 	name string
 	path func(try int) string
-	put  func(try int) string // what is sent; nil: nothing
+	put  func(try int) string // body; nil: none
 }
 
-// interactions lists all that the page asks the server. It looks up what there is to be
-// asked for.
-func (s *scale) interactions(b *testing.B, ask func(path string) []byte) []interaction {
+// interactions returns all requests of the page.
+func (s *scale) interactions(b *testing.B, get func(path string) []byte) []interaction {
 	b.Helper()
 	read := func(path string, into any) {
-		if err := json.Unmarshal(ask(path), into); err != nil {
+		if err := json.Unmarshal(get(path), into); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -180,7 +178,7 @@ func (s *scale) interactions(b *testing.B, ask func(path string) []byte) []inter
 	}
 }
 
-// linked are events with a role, of all times.
+// linked returns events with a role at all times.
 func (s *scale) linked(b *testing.B, role string) (ids []string) {
 	b.Helper()
 	rows, err := s.store.Query(b.Context(), `SELECT event_id FROM links WHERE run = 1 AND "role" = $1 ORDER BY md5(event_id) LIMIT 1000`, role)
@@ -197,7 +195,7 @@ func (s *scale) linked(b *testing.B, role string) (ids []string) {
 	return ids
 }
 
-// watching is a pipeline with all ranks of the run.
+// watching returns a pipeline with all ranks of the run.
 func (s *scale) watching() *pipeline {
 	status := someStatus()
 	status.Run.Name, status.Run.State = s.name, api.Finished
@@ -212,7 +210,7 @@ func (s *scale) watching() *pipeline {
 	return &pipeline{status: status, reader: s.store}
 }
 
-// processTime is the processor time that this process has used, that of the store included.
+// processTime returns the processor time of this process, including the store.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -221,7 +219,7 @@ func processTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// answered is an answer. A stream ends when the overview was sent.
+// answered is a response. A stream ends after the overview.
 type answered struct {
 	*httptest.ResponseRecorder
 	end func()
@@ -234,18 +232,18 @@ func (a *answered) Write(text []byte) (int, error) {
 	return a.ResponseRecorder.Write(text)
 }
 
-// resident is the memory of this process; 0 where that is not known.
+// resident returns the memory of this process, or 0.
 func resident() int64 {
 	text, _ := os.ReadFile("/proc/self/statm") // only Linux has it
 	fields := strings.Fields(string(text))
 	if len(fields) < 2 {
 		return 0
 	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64) // 0 is said to be unknown
+	pages, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if unknown
 	return pages * int64(os.Getpagesize())
 }
 
-// load is how busy the machine is.
+// load returns the load average of the machine.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -254,9 +252,8 @@ func load() string {
 	return strings.Join(strings.Fields(string(text))[:1], "")
 }
 
-// BenchmarkInteractions asks a server all that the page asks it, of a run of 10 000 ranks
-// with a million anomalies, and prints how long the answers take. It is a table rather
-// than a benchmark of each, since the run takes long to make.
+// BenchmarkInteractions measures all requests of the page to a run of 10,000 ranks with a million
+// anomalies, and prints a table, since the run takes long to create.
 func BenchmarkInteractions(b *testing.B) {
 	s := openScale(b)
 	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: s.watching(), Run: s.name, Labels: new(memory)}})
@@ -277,18 +274,18 @@ func BenchmarkInteractions(b *testing.B) {
 		}
 		return w.Body.Bytes()
 	}
-	ask := func(x *interaction, try int) []byte {
+	request := func(x *interaction, try int) []byte {
 		if x.put != nil {
 			return send(http.MethodPut, x.path(try), "gzip", strings.NewReader(x.put(try)))
 		}
 		return send(http.MethodGet, x.path(try), "gzip", nil)
 	}
-	fmt.Printf("resident before anything is asked %d MB\n", resident()>>20)
+	fmt.Printf("resident before the first request %d MB\n", resident()>>20)
 	begin := time.Now()
 	send(http.MethodGet, "/overview", "gzip", nil)
 	fmt.Printf("first overview %.0f ms\n", time.Since(begin).Seconds()*1000)
 	begin = time.Now()
-	send(http.MethodGet, "/explain", "gzip", nil) // which waits until there is an index
+	send(http.MethodGet, "/explain", "gzip", nil) // waits for the copy in memory
 	fmt.Printf("first explanation %.0f ms later\n", time.Since(begin).Seconds()*1000)
 	list := s.interactions(b, func(path string) []byte { return send(http.MethodGet, path, "identity", nil) })
 	tries := 40
@@ -306,12 +303,12 @@ func BenchmarkInteractions(b *testing.B) {
 			var took []time.Duration
 			size := 0
 			for try := range 3 {
-				ask(&x, tries+try) // warm-up
+				request(&x, tries+try) // warm-up
 			}
 			used := processTime()
 			for try := range tries {
 				begin := time.Now()
-				size = max(size, len(ask(&x, try)))
+				size = max(size, len(request(&x, try)))
 				took = append(took, time.Since(begin))
 			}
 			used = (processTime() - used) / time.Duration(tries)

@@ -11,8 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// Issues have the same keys before and after a run has ended, though their functions may
-// have other numbers.
+// Keys are the same before and after the end of a run, although function numbers may differ.
 func TestIssuesKeepTheirKeys(t *testing.T) {
 	at := scene(t, nil)
 	ended := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
@@ -89,9 +88,9 @@ func TestLabelsOfIssues(t *testing.T) {
 		t.Errorf("%s does not end with %s", a.body, want)
 	}
 	want[api.Label](t, put(issue.Key, `{"state":"open","note":""}`), 200)
-	want[api.Label](t, put("gone", `{"state":"open"}`), 200) // what is gone can be removed
+	want[api.Label](t, put("gone", `{"state":"open"}`), 200) // labels of missing issues can be removed
 	if len(labels.all) != 0 {
-		t.Errorf("left are %v", labels.all)
+		t.Errorf("remaining labels %v", labels.all)
 	}
 	fails(t, put("gone", `{"state":"muted"}`), 404, "no issue has the key")
 	fails(t, put(issue.Key, `{"state":"red"}`), 400, `unknown state "red" (want open, muted or expected`)
@@ -121,7 +120,7 @@ func TestReadOnlyRejectsLabels(t *testing.T) {
 		list := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
 		fails(t, do(t, at+"burst/labels/"+list.Rows[0].Key, `{"state":"muted"}`, "Method: PUT"), 403, "this server cannot set labels; ")
 		if list.Writable {
-			t.Error("the list says that labels can be set")
+			t.Error("the list is writable")
 		}
 		if a := do(t, at+"burst/labels/ignore", ""); a.code != 200 || !strings.Contains(a.body, "ignore = [\n]") {
 			t.Errorf("%d %s", a.code, a.body)

@@ -30,7 +30,7 @@ func scrape(t *testing.T, at string) map[string]string {
 	return series
 }
 
-// read is scrape without a look at the style, which takes long for many series.
+// read is scrape without the check of style, which is slow for many series.
 func read(t *testing.T, at string) (text string, series map[string]string) {
 	t.Helper()
 	a := do(t, at+"/metrics", "")
@@ -82,7 +82,7 @@ func TestMetricsEqualStatus(t *testing.T) {
 		}
 	}
 	if got["go_goroutines"] == "" || got["process_resident_memory_bytes"] == "" {
-		t.Error("nothing of the process itself")
+		t.Error("no metrics of the process")
 	}
 	p.set(func(p *pipeline) { p.err = errors.New("timeout") })
 	if got := scrape(t, at); got["chimbuko_up"] != "0" || got["chimbuko_events_total"] != "" || got["go_goroutines"] == "" {
@@ -111,7 +111,7 @@ func TestSeriesOfRanksAreBounded(t *testing.T) {
 	}
 }
 
-// What is there twice, or is no text, does not spoil a scrape.
+// Repeated and invalid names do not break a scrape.
 func TestOddNamesDoNotBreakScrape(t *testing.T) {
 	at, p := serve(t, nil)
 	p.set(func(p *pipeline) {

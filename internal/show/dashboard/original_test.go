@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// execution is what is looked at of a document.
+// execution has the compared fields of a document.
 type execution struct {
 	ID       string  `json:"event_id"`
 	Rank     int64   `json:"rid"`

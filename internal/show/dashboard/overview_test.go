@@ -71,7 +71,7 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 	}
 }
 
-// topics are the sentences of notices by topic.
+// topics returns the sentences of notices by topic.
 func topics(o api.Overview) map[string]string {
 	all := make(map[string]string)
 	for _, n := range o.Notices {
@@ -80,7 +80,7 @@ func topics(o api.Overview) map[string]string {
 	return all
 }
 
-// Waits are told with their causes, and all issues without a cause are all there is.
+// Waits belong to their causes, and issues without a cause add up to the total.
 func TestEachAnomalyIsCountedOnce(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for _, run := range []string{"burst", "burst-live"} {
@@ -174,7 +174,7 @@ func TestOverviewWithoutDataGivesInstructions(t *testing.T) {
 	fails(t, do(t, at+monday+"/overview?columns=0&issues=101", ""), 400, `columns: "0" is not a number from 1 to 2000`)
 }
 
-// obstructed is a store some of whose answers are a matter of chance.
+// obstructed is a store whose answers the test delays or fails.
 type obstructed struct {
 	provdb.Reader
 	before func(ctx context.Context, sql string) error
@@ -233,8 +233,8 @@ func TestStoreAnswersWhileCacheLoads(t *testing.T) {
 	go func() { explained <- do(t, at+monday+"/explain", "").code }()
 	select {
 	case status := <-explained:
-		t.Fatalf("an explanation did not wait for the index: %d", status)
-	case <-time.After(300 * time.Millisecond): // as long as an answer would take
+		t.Fatalf("an explanation did not wait for the copy: %d", status)
+	case <-time.After(300 * time.Millisecond): // longer than an answer takes
 	}
 	close(read)
 	if status := <-explained; status != 200 {
@@ -242,7 +242,7 @@ func TestStoreAnswersWhileCacheLoads(t *testing.T) {
 	}
 	for i, after := range answers() {
 		if after != before[i] {
-			t.Errorf("%s: with the index\n%.300s, without it\n%.300s", paths[i], after, before[i])
+			t.Errorf("%s: with the copy\n%.300s, without it\n%.300s", paths[i], after, before[i])
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestNoticesNameLimitsOfData(t *testing.T) {
 		o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
 		for i, n := range o.Notices {
 			if i > 0 && n.Level == api.LevelBad && o.Notices[i-1].Level != api.LevelBad {
-				t.Errorf("the worst is not the first: %+v", o.Notices)
+				t.Errorf("notices are not ordered by level: %+v", o.Notices)
 			}
 			if n.Topic == topic && n.Sentence == want1 && n.Level == level {
 				return
@@ -324,7 +324,7 @@ func TestOverviewOfFailedOrDamagedRun(t *testing.T) {
 	f(provdb.Finished, `{}`, "review", "3 of 20 flags were withdrawn at the end; 10 anomalous calls were found only at the end")
 }
 
-// Nobody should start analyzers for a run that has ended.
+// The overview of an ended run does not suggest starting analyzers.
 func TestOverviewOfRunThatFailedEarlyHasReason(t *testing.T) {
 	store := emptyStore(t)
 	run := provdb.Run{Name: "odd", State: provdb.Running, Started: time.Unix(1, 0)}
@@ -332,7 +332,7 @@ func TestOverviewOfRunThatFailedEarlyHasReason(t *testing.T) {
 	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	for state, says := range map[provdb.State]string{
+	for state, sentence := range map[provdb.State]string{
 		provdb.Failed:   "The analysis failed and stored nothing: a.bp and b.bp both hold rank 0",
 		provdb.Finished: "The run has ended without data: no call was read",
 	} {
@@ -341,13 +341,13 @@ func TestOverviewOfRunThatFailedEarlyHasReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-		if o := want[api.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); o.Verdict.Sentence != says {
+		if o := want[api.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); o.Verdict.Sentence != sentence {
 			t.Errorf("%s: %+v", state, o.Verdict)
 		}
 	}
 }
 
-// A store that does not answer is told in a notice, and what the pipeline knows is shown.
+// A failing store is a notice, and the data of the pipeline are shown.
 func TestFailingStoreIsANotice(t *testing.T) {
 	store := emptyStore(t)
 	if _, err := fill(t.Context(), store, "monday", 20); err != nil {

@@ -33,7 +33,7 @@ func servePackets(t *testing.T, receive bool, token string) (address string, p *
 	return s.URL, p
 }
 
-// samplePacket is a packet of internal/show/legacy, or one of the original.
+// samplePacket returns a packet of internal/show/legacy, or one of the original.
 func samplePacket(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "legacy", "testdata", name))
@@ -44,19 +44,19 @@ func samplePacket(t testing.TB, name string) string {
 }
 
 func TestBothPacketSchemasGiveSameViews(t *testing.T) {
-	var pictures [2]map[string]any
+	var views [2]map[string]any
 	for i, name := range []string{"packet-v1.json", "packet-v2.json"} {
 		at, _ := servePackets(t, true, "")
 		if a := do(t, at+"/api/anomalydata", samplePacket(t, name)); a.code != 201 || a.body != "{}" {
 			t.Fatalf("%s: %d %s", name, a.code, a.body)
 		}
-		pictures[i] = make(map[string]any)
+		views[i] = make(map[string]any)
 		for _, path := range []string{"/overview", "/heatmap?columns=10", "/functions", "/counters"} {
-			pictures[i][path] = want[object](t, do(t, at+packetsRun+path, ""), 200)
+			views[i][path] = want[object](t, do(t, at+packetsRun+path, ""), 200)
 		}
 	}
-	if !reflect.DeepEqual(pictures[0], pictures[1]) {
-		t.Errorf("schema 1 %v\nschema 2 %v", pictures[0], pictures[1])
+	if !reflect.DeepEqual(views[0], views[1]) {
+		t.Errorf("schema 1 %v\nschema 2 %v", views[0], views[1])
 	}
 }
 
@@ -183,7 +183,7 @@ func TestFunctionsOfPacketsHavePagesAndOrders(t *testing.T) {
 	}
 }
 
-// FuzzPackets has a server take any packet and then be asked for all that it shows.
+// FuzzPackets sends any packet to a server and requests all views.
 func FuzzPackets(f *testing.F) {
 	for _, name := range []string{"packet-v1.json", "packet-v2.json", "sample-packet-v2.json"} {
 		f.Add([]byte(samplePacket(f, name)))

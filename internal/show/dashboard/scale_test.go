@@ -25,15 +25,15 @@ import (
 // The run of BenchmarkInteractions.
 const (
 	scaleAnomalies = 1_000_000
-	scaleBase      = 20_000 // anomalies that it begins with
+	scaleBase      = 20_000 // anomalies before copying
 	scaleRanks     = 10_000
 	scaleTypical   = 4 // anomalies for each typical execution
 	scaleTarget    = 100 * time.Millisecond
 )
 
-// openScale opens the run that is asked about: that of the directory CHIMBUKO_BENCH_RUN,
-// or one of 10 000 ranks that has ended with a million anomalies, which is made.
-// CHIMBUKO_BENCH_STORE names a directory in which that is kept for the next time.
+// openScale opens the run in the directory CHIMBUKO_BENCH_RUN, or creates a finished one of 10,000
+// ranks with a million anomalies. CHIMBUKO_BENCH_STORE names a directory in which it is kept for
+// the next time.
 func openScale(b *testing.B) *scale {
 	b.Helper()
 	if dir := os.Getenv("CHIMBUKO_BENCH_RUN"); dir != "" {
@@ -48,7 +48,7 @@ func openScale(b *testing.B) *scale {
 		begin := time.Now()
 		if err := errors.Join(makeBase(b.Context(), file), multiply(b.Context(), file)); err != nil {
 			if keep {
-				_ = os.Remove(file) // half of it is of no use
+				_ = os.Remove(file) // incomplete
 			}
 			b.Fatal(err)
 		}
@@ -59,17 +59,17 @@ func openScale(b *testing.B) *scale {
 	return newScale(b, file, duckstore.Options{})
 }
 
-// scale is a run that is asked about.
+// scale is the run of the benchmark.
 type scale struct {
 	store  provdb.Store
 	name   string
-	before string  // a run to compare it with; itself if there is no other
+	before string  // a run to compare it with; or itself
 	length float64 // seconds
 	ranks  []query.Placed
 	hosts  []string
 }
 
-// newScale opens a store and looks at its last run.
+// newScale opens the last run of a store.
 func newScale(b *testing.B, file string, o duckstore.Options) *scale {
 	b.Helper()
 	ctx := context.WithoutCancel(b.Context())
@@ -109,7 +109,7 @@ func newScale(b *testing.B, file string, o duckstore.Options) *scale {
 	return s
 }
 
-// makeBase stores the begin of the run, as chimbuko does, and ends it.
+// makeBase stores the start of the run as chimbuko does, and ends it.
 func makeBase(ctx context.Context, file string) (err error) {
 	s, err := duckstore.Open(ctx, file, duckstore.Options{})
 	if err != nil {
@@ -138,9 +138,8 @@ func makeBase(ctx context.Context, file string) (err error) {
 	return finish(ctx, s, id, "scale")
 }
 
-// multiply lets the run go on by repeating what it begins with, later and on other ranks,
-// and adds a run "before" to compare it with. It is done within the database: to make a
-// million records and write them takes as long as all else.
+// multiply continues the run by copying its start to later times and other ranks, and adds a run
+// "before" to compare it with. It works in the database, since writing a million records is slow.
 func multiply(ctx context.Context, file string) (err error) {
 	db, err := sql.Open("duckdb", file)
 	if err != nil {
@@ -184,8 +183,8 @@ func multiply(ctx context.Context, file string) (err error) {
 	return err
 }
 
-// entangle has anomalies wait for others: in half of them one of twenty is the culprit of
-// the other nineteen, and there is one for which a quarter of all waited.
+// entangle links anomalies: in half of them one of twenty is the culprit of the other nineteen, and
+// a quarter of all waited for a single one.
 func entangle(do func(statement string, args ...any)) {
 	do(`CREATE TEMP TABLE chained AS SELECT pid, rid, event_id, CASE WHEN n < $1::INTEGER THEN 0 ELSE n // 20 END AS chain
 		FROM (SELECT pid, rid, event_id, row_number() OVER (ORDER BY rid, event_id) - 1 AS n FROM links) l`, int64(scaleBase/4))
@@ -198,14 +197,14 @@ func entangle(do func(statement string, args ...any)) {
 		FROM chained c JOIN chains h ON h.chain = c.chain WHERE c.pid = links.pid AND c.rid = links.rid AND c.event_id = links.event_id`)
 }
 
-// movedEvent is the id of an event in a copy.
+// movedEvent returns the id of an event in a copy.
 func movedEvent(column string) string {
 	part := func(n int) string { return fmt.Sprintf("split_part(%s, ':', %d)::INTEGER", column, n) }
 	return "((" + part(1) + " + 1237 * $1::INTEGER) % 10000) || ':' || (" + part(2) + " + 3 * $1::INTEGER) || ':' || " + part(3)
 }
 
-// scaleSurroundings is what is stored besides executions: of each rank where it ran, of
-// each function its calls and model, counters, and all calls by call path.
+// scaleSurroundings returns the data besides executions: hosts of ranks, calls and models of
+// functions, counters, and call paths.
 func scaleSurroundings() *provdb.Batch {
 	b := new(provdb.Batch)
 	for rank := range trace.Rank(scaleRanks) {

@@ -22,9 +22,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// scenes is a store with simulated programs that were analyzed as chimbuko analyze does
-// it: burst, whose waits have causes, as a run that has ended; and the same as burst-live,
-// of which nothing is known yet but its records.
+// scenes is a store with simulated programs analyzed as by chimbuko analyze: burst, whose waits have
+// causes, as a finished run, and the same as burst-live, with records only.
 var scenes struct {
 	sync.Once
 	store provdb.Store
@@ -51,8 +50,7 @@ func openScenes(t testing.TB) provdb.Store {
 	return scenes.store
 }
 
-// analyze has a built-in scenario analyzed into a run. It ends unless its name ends in
-// -live.
+// analyze analyzes a built-in scenario into a run, which is finished unless its name ends in -live.
 func analyze(ctx context.Context, store provdb.Store, scene, name string) error {
 	text, err := scenario.Builtin(scene)
 	if err != nil {
@@ -118,7 +116,7 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	return store.UpdateRun(ctx, run)
 }
 
-// scene serves the scenes; the run that is watched is burst-live.
+// scene serves the scenes; the watched run is burst-live.
 func scene(t testing.TB, change func(c *dashboard.Config, p *pipeline)) string {
 	t.Helper()
 	store := openScenes(t)
@@ -132,7 +130,7 @@ func scene(t testing.TB, change func(c *dashboard.Config, p *pipeline)) string {
 	return at + "/api/v1/runs/"
 }
 
-// count asks the store for one number.
+// count returns one number of the store.
 func count(t testing.TB, store provdb.Store, sql string, args ...any) int64 {
 	t.Helper()
 	rows, err := store.Query(t.Context(), sql, args...)

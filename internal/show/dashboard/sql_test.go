@@ -17,8 +17,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// asked is a question as JSON.
-func asked(t testing.TB, q api.SQLQuestion) string {
+// queryJSON returns a query as JSON.
+func queryJSON(t testing.TB, q api.SQLQuestion) string {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestSQLErrorsHavePositions(t *testing.T) {
 	for _, at := range []string{duck, postgres} {
 		f := func(sql string, line, column int) {
 			t.Helper()
-			got := want[api.SQLProblem](t, do(t, at+monday+"/sql", asked(t, api.SQLQuestion{SQL: sql})), 400)
+			got := want[api.SQLProblem](t, do(t, at+monday+"/sql", queryJSON(t, api.SQLQuestion{SQL: sql})), 400)
 			if got.Line != line || got.Column != column {
 				t.Errorf("%.60q: %d:%d, want %d:%d (%s)", sql, got.Line, got.Column, line, column, got.Message)
 			}
@@ -60,7 +60,7 @@ func TestExportIsAFileWithAllRows(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Parquet = duckstore.WriteParquet })
 	const sql = "SELECT event_id, func, rid, runtime_exclusive FROM anomalies WHERE run = 1 ORDER BY event_id"
-	a := do(t, at+monday+"/sql/export", asked(t, api.SQLQuestion{SQL: sql, Format: "csv"}))
+	a := do(t, at+monday+"/sql/export", queryJSON(t, api.SQLQuestion{SQL: sql, Format: "csv"}))
 	if a.code != 200 || a.header.Get("Content-Type") != "text/csv; charset=utf-8" || a.header.Get("Chimbuko-Cut") != "false" {
 		t.Fatalf("%d %v %.200s", a.code, a.header, a.body)
 	}
@@ -69,10 +69,10 @@ func TestExportIsAFileWithAllRows(t *testing.T) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	if got := a.header.Get("Chimbuko-Rows"); got != strconv.Itoa(numRecords) {
-		t.Errorf("it says %s rows", got)
+		t.Errorf("header has %s rows", got)
 	}
 	few := int64(7)
-	a = do(t, at+monday+"/sql/export", asked(t, api.SQLQuestion{
+	a = do(t, at+monday+"/sql/export", queryJSON(t, api.SQLQuestion{
 		SQL:  "SELECT event_id, rid FROM anomalies WHERE rid >= $1 ORDER BY event_id",
 		Args: []any{0}, Format: "parquet", Limit: &few,
 	}))
@@ -92,7 +92,7 @@ func TestInvalidExportsAreRejected(t *testing.T) {
 	at, _ := serve(t, nil)
 	f := func(q api.SQLQuestion, code int, part string) {
 		t.Helper()
-		fails(t, do(t, at+monday+"/sql/export", asked(t, q)), code, part)
+		fails(t, do(t, at+monday+"/sql/export", queryJSON(t, q)), code, part)
 	}
 	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "want csv or parquet")
 	f(api.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "cannot write parquet")
@@ -100,7 +100,7 @@ func TestInvalidExportsAreRejected(t *testing.T) {
 	f(api.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")
 	tooMany := int64(1_000_001)
 	f(api.SQLQuestion{SQL: "SELECT 1", Format: "csv", Limit: &tooMany}, 400, "0 to 1000000")
-	fails(t, do(t, at+monday+"/sql", asked(t, api.SQLQuestion{SQL: "SELECT 1", Format: "csv"})), 400, "sql/export writes")
+	fails(t, do(t, at+monday+"/sql", queryJSON(t, api.SQLQuestion{SQL: "SELECT 1", Format: "csv"})), 400, "sql/export writes")
 	fails(t, do(t, at+monday+"/sql/export", ""), 405, "use POST")
 }
 
@@ -114,17 +114,17 @@ func TestRateLimitHasRetryAfter(t *testing.T) {
 			q.Format = "csv"
 		}
 		for range n {
-			if a := do(t, at+monday+path, asked(t, q)); a.code != 200 {
+			if a := do(t, at+monday+path, queryJSON(t, q)); a.code != 200 {
 				t.Errorf("%s: %d %s", path, a.code, a.body)
 			}
 		}
-		a := do(t, at+monday+path, asked(t, q))
+		a := do(t, at+monday+path, queryJSON(t, q))
 		fails(t, a, 429, "at most 1 per minute); try again in ")
 		if wait, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 {
 			t.Errorf("%s: Retry-After is %q", path, a.header.Get("Retry-After"))
 		}
 	}
-	// Other questions do not count.
+	// Other requests do not count.
 	if a := do(t, at+monday+"/top", ""); a.code != 200 {
 		t.Errorf("%d %s", a.code, a.body)
 	}

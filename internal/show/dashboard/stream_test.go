@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// sse is a stream that is read.
+// sse reads a stream.
 type sse struct {
 	*bufio.Scanner
 	resp *http.Response
@@ -50,7 +50,7 @@ func openStream(t *testing.T, address string, headers ...string) *sse {
 	return s
 }
 
-// next is the next event that is no overview: these come when they are made.
+// next returns the next event except overviews, which come at any time.
 func (s *sse) next(t *testing.T) sseEvent {
 	t.Helper()
 	for {
@@ -60,7 +60,7 @@ func (s *sse) next(t *testing.T) sseEvent {
 	}
 }
 
-// any is the next event.
+// any returns the next event.
 func (s *sse) any(t *testing.T) (e sseEvent) {
 	t.Helper()
 	for s.Scan() {
@@ -160,11 +160,11 @@ func TestStreamsAreLimitedAndShareOneStatus(t *testing.T) {
 		last = max(last, s.next(t).id)
 	}
 	p.set(func(p *pipeline) {
-		if int64(p.asked) > last+15 { // overviews ask as well
-			t.Errorf("the source was asked %d times for %d ticks", p.asked, last)
+		if int64(p.calls) > last+15 { // overviews count, too
+			t.Errorf("%d calls of the source for %d ticks", p.calls, last)
 		}
 	})
-	// Who closes a stream makes room, as soon as the server has seen it.
+	// Closing a stream makes room as soon as the server notices.
 	_ = streams[0].resp.Body.Close()
 	for do(t, at+"/healthz", "").code == 200 {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+monday+"/stream", nil)
@@ -182,7 +182,7 @@ func TestStreamsAreLimitedAndShareOneStatus(t *testing.T) {
 	}
 }
 
-// Every stream has an overview at once, also one that comes back; then when it changed.
+// Every stream gets an overview at once, also after reconnecting, then after changes.
 func TestStreamSendsOverview(t *testing.T) {
 	labels := new(memory)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels })
@@ -209,7 +209,7 @@ func TestStreamSendsOverview(t *testing.T) {
 			o = overview(s)
 		}
 		if o.Issues[0].Key == muted.Key {
-			t.Error("what is expected is among the worst")
+			t.Error("an expected issue is among the worst")
 		}
 	}
 }

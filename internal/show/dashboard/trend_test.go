@@ -24,8 +24,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// nightlyStore holds runs of a program, one each night. From the third on its function
-// interpolate is slower, and loses time to anomalies; the last run goes on.
+// nightlyStore returns runs of a program, one per night. From the third on, its function
+// interpolate is slower, and loses time to anomalies; the last run is running.
 func nightlyStore(t testing.TB, runs int) provdb.Store {
 	t.Helper()
 	ctx := t.Context()
@@ -119,7 +119,7 @@ func TestTrendNamesFirstSlowRun(t *testing.T) {
 
 	everywhere := want[api.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
 	if len(everywhere.Runs) != 5 || len(want[api.Trend](t, do(t, at+"/api/v1/compare/trend?name=nobody", ""), 200).Runs) != 0 {
-		t.Errorf("%+v", everywhere.Runs) // those elsewhere go on
+		t.Errorf("%+v", everywhere.Runs) // including running ones
 	}
 	one := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly-01", ""), 200)
 	if len(one.Runs) != 1 || one.Verdict.Level != api.LevelUnknown || len(one.Time) != 1 {
@@ -133,7 +133,7 @@ func TestTrendNamesFirstSlowRun(t *testing.T) {
 	fails(t, do(t, at+"/api/v1/compare/trend", "x"), 405, "use GET")
 }
 
-// What is remembered of runs that have ended is not asked for again, and the newest only are.
+// Data of finished runs are cached; only new ones are queried.
 func TestTrendHasNewestRuns(t *testing.T) {
 	store := nightlyStore(t, comparison.MaxTrend+4)
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "nightly-05", store })

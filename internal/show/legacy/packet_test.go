@@ -14,14 +14,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; look at the difference before you commit it")
+var update = flag.Bool("update", false, "update the golden files; check the difference before committing")
 
 func TestGoldenPackets(t *testing.T) {
 	f := func(schema int, name string) {
 		t.Helper()
 		packet, news := encode(smallRun(), schema, 1_794_705_610_476)
 		if !news {
-			t.Errorf("schema %d: there is no news", schema)
+			t.Errorf("schema %d: no news", schema)
 		}
 		var got bytes.Buffer
 		if err := json.Indent(&got, packet, "", "  "); err != nil {

@@ -37,7 +37,7 @@ type receiver struct {
 
 // replier replies to the nth request, from 0, and reports whether it accepts the packet.
 // Requests may overlap: the server still handles one whose sender timed out when the
-// next arrives. A replier therefore decides by n and keeps no state of its own.
+// next arrives. A replier therefore decides by n and has no state.
 type replier func(w http.ResponseWriter, r *http.Request, n int) (accepted bool)
 
 // newReceiver starts a receiver; answer may be nil.

@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 )
 
-// long is a text that is worth compressing.
+// long is a text that is compressed.
 var long = strings.Repeat("console.log('chimbuko');\n", 200)
 
 // somePage has files of all sorts.
@@ -33,7 +33,7 @@ func somePage(t *testing.T) *Site {
 	return s
 }
 
-// get asks for a path with headers "Name: value".
+// get requests a path with headers "Name: value".
 func get(t *testing.T, s http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -105,7 +105,7 @@ func TestOtherFilesAreNotServed(t *testing.T) {
 			}
 		}
 		if r := get(t, s, "/nothing"); r.Code != 404 {
-			t.Errorf("what is not there: %d", r.Code)
+			t.Errorf("a missing file: %d", r.Code)
 		}
 	}
 }
