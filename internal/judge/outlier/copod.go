@@ -1,6 +1,7 @@
 package outlier
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
@@ -87,14 +88,5 @@ func (d *copod) tail(v int64, self float64) float64 {
 	if right > 0 {
 		r = rarity(share(right))
 	}
-	sign := func(x float64) float64 {
-		switch {
-		case x > 0:
-			return 1
-		case x < 0:
-			return -1
-		}
-		return 0
-	}
-	return max((l+r)/2, -sign(d.skew-1)*l+sign(d.skew+1)*r)
+	return max((l+r)/2, -float64(cmp.Compare(d.skew, 1))*l+float64(cmp.Compare(d.skew, -1))*r)
 }

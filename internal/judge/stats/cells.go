@@ -6,6 +6,29 @@ import (
 	"math/bits"
 )
 
+// binOf returns the bin of v: one for each number below 2<<sub, and 1<<sub of equal width
+// between each power of two and the next.
+func binOf(v int64, sub int) int {
+	if v < 2<<sub {
+		return int(max(v, 0))
+	}
+	e := bits.Len64(uint64(v)) - 1
+	return 2<<sub + (e-sub-1)<<sub + int(v>>(e-sub))&(1<<sub-1)
+}
+
+// binLow returns the lowest number of a bin.
+func binLow(bin, sub int) int64 {
+	if bin < 2<<sub {
+		return int64(max(bin, 0))
+	}
+	bin -= 2 << sub
+	e := bin>>sub + sub + 1
+	if e >= 63 {
+		return math.MaxInt64
+	}
+	return (1<<sub | int64(bin)&(1<<sub-1)) << (e - sub)
+}
+
 // Most bins follow each other, so the count of a bin is usually encoded as one number:
 // twice the count if the previous bin is adjacent, otherwise twice the distance plus
 // one, followed by the count. Empty bins are not encoded.
@@ -23,6 +46,36 @@ func appendCount(b []byte, gap int, n uint64) []byte {
 // low only for bins that are far apart. The size of a sum does not exceed the total size
 // of its parts.
 func countSize(n uint64) int { return 1 + (bits.Len64(n<<1|1)+6)/7 }
+
+// appendCounts appends the counts of all nonempty bins; base is the first bin.
+func appendCounts(b []byte, base int, counts []uint64) []byte {
+	used := 0
+	for _, n := range counts {
+		if n > 0 {
+			used++
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(used))
+	last := -1
+	for i, n := range counts {
+		if n > 0 {
+			b = appendCount(b, base+i-last, n)
+			last = base + i
+		}
+	}
+	return b
+}
+
+// countsSize estimates the number of bytes that appendCounts appends after the first
+// number.
+func countsSize(counts []uint64) (size int) {
+	for _, n := range counts {
+		if n > 0 {
+			size += countSize(n)
+		}
+	}
+	return size
+}
 
 // reader reads numbers. After a number that is too large or missing it returns 0.
 type reader struct {
@@ -52,4 +105,20 @@ func (r *reader) count(most uint64) (gap uint64, n uint64) {
 		r.bad = true
 	}
 	return gap, n
+}
+
+// counts reads counts that appendCounts wrote, of bins below bins, and calls add for
+// each. Their sum must be at most most; it returns the difference.
+func (r *reader) counts(bins, most uint64, add func(bin int, n uint64)) (left uint64) {
+	bin := ^uint64(0) // before the first
+	for used := r.uint(bins); used > 0; used-- {
+		gap, n := r.count(most)
+		if bin += gap; r.bad || gap > bins || bin >= bins {
+			r.bad = true
+			break
+		}
+		add(int(bin), n)
+		most -= n
+	}
+	return most
 }

@@ -1,12 +1,10 @@
 package stats
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"iter"
 	"math"
-	"math/bits"
 )
 
 // Histogram counts integers from 0 in bins that are the same for all histograms: one
@@ -29,27 +27,11 @@ const (
 )
 
 // BinOf returns the bin of v; negative numbers count as 0.
-func BinOf(v int64) int {
-	if v < unitBins {
-		return int(max(v, 0))
-	}
-	e := bits.Len64(uint64(v)) - 1
-	return unitBins + (e-unitBits)<<subBits + int(v>>(e-subBits))&(1<<subBits-1)
-}
+func BinOf(v int64) int { return binOf(v, subBits) }
 
 // BinLow returns the lowest number of a bin. That of the bin after the last is 2^63,
 // represented by the largest int64.
-func BinLow(bin int) int64 {
-	if bin < unitBins {
-		return int64(max(bin, 0))
-	}
-	bin -= unitBins
-	e := bin>>subBits + unitBits
-	if e >= 63 {
-		return math.MaxInt64
-	}
-	return (1<<subBits | int64(bin)&(1<<subBits-1)) << (e - subBits)
-}
+func BinLow(bin int) int64 { return binLow(bin, subBits) }
 
 // BinMiddle returns the mean of the numbers of a bin.
 func BinMiddle(bin int) float64 {
@@ -226,29 +208,11 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 }
 
 // AppendBinary appends a compact encoding of the histogram to b.
-func (h *Histogram) AppendBinary(b []byte) []byte {
-	used := 0
-	for range h.Bins() {
-		used++
-	}
-	b = binary.AppendUvarint(b, uint64(used))
-	last := -1
-	for bin, n := range h.Bins() {
-		b = appendCount(b, bin-last, n)
-		last = bin
-	}
-	return b
-}
+func (h *Histogram) AppendBinary(b []byte) []byte { return appendCounts(b, h.base, h.counts) }
 
 // Size estimates the number of bytes that AppendBinary appends, usually too high.
 // Merging never reduces it.
-func (h *Histogram) Size() int {
-	size := 2
-	for _, n := range h.Bins() {
-		size += countSize(n)
-	}
-	return size
-}
+func (h *Histogram) Size() int { return 2 + countsSize(h.counts) }
 
 // ErrEncoding marks bytes that do not encode statistics.
 var ErrEncoding = errors.New("malformed statistics")
@@ -258,19 +222,14 @@ var ErrEncoding = errors.New("malformed statistics")
 func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
 	r := reader{b: b}
-	bin := ^uint64(0) // before the first
-	for used := r.uint(NumBins); used > 0; used-- {
-		gap, count := r.count(math.MaxInt64 - h.total)
-		if bin += gap; r.bad || gap > NumBins || bin >= NumBins {
-			h.Reset()
-			return nil, ErrEncoding
-		}
+	r.counts(NumBins, math.MaxInt64, func(bin int, n uint64) {
 		if len(h.counts) == 0 {
-			h.base = int(bin)
+			h.base = bin
 		}
-		h.AddBin(int(bin), count)
-	}
+		h.AddBin(bin, n)
+	})
 	if r.bad {
+		h.Reset()
 		return nil, ErrEncoding
 	}
 	return r.b, nil

@@ -3,7 +3,6 @@ package stats
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 )
 
 // Timeline records how integers changed over time: it counts them in coarse bins for
@@ -33,26 +32,7 @@ const (
 )
 
 // CoarseBinOf returns the coarse bin of v.
-func CoarseBinOf(v int64) int {
-	if v < coarseUnits {
-		return int(max(v, 0))
-	}
-	e := bits.Len64(uint64(v)) - 1
-	return coarseUnits + (e-coarseBits-1)<<coarseBits + int(v>>(e-coarseBits))&(1<<coarseBits-1)
-}
-
-// coarseLow returns the lowest number of a coarse bin.
-func coarseLow(bin int) int64 {
-	if bin < coarseUnits {
-		return int64(bin)
-	}
-	bin -= coarseUnits
-	e := bin>>coarseBits + coarseBits + 1
-	if e >= 63 {
-		return math.MaxInt64
-	}
-	return (1<<coarseBits | int64(bin)&(1<<coarseBits-1)) << (e - coarseBits)
-}
+func CoarseBinOf(v int64) int { return binOf(v, coarseBits) }
 
 func (c *coarse) add(bin int, n uint64) {
 	if i := bin - c.base; uint(i) >= uint(len(c.counts)) {
@@ -244,7 +224,7 @@ func (s *Span) Quantile(q float64) float64 {
 	left := q * float64(s.Total)
 	for i, n := range s.c.counts {
 		if left <= float64(n) && n > 0 {
-			low, high := float64(coarseLow(s.c.base+i)), float64(coarseLow(s.c.base+i+1))
+			low, high := float64(binLow(s.c.base+i, coarseBits)), float64(binLow(s.c.base+i+1, coarseBits))
 			if high-low <= 1 {
 				return low
 			}
@@ -270,21 +250,7 @@ func (t *Timeline) AppendBinary(b []byte) []byte {
 	b = append(b, t.length)
 	b = binary.AppendUvarint(b, uint64(t.first))
 	for i := range t.spans {
-		c := &t.spans[i]
-		used := 0
-		for _, n := range c.counts {
-			if n > 0 {
-				used++
-			}
-		}
-		b = binary.AppendUvarint(b, uint64(used))
-		last := -1
-		for j, n := range c.counts {
-			if n > 0 {
-				b = appendCount(b, c.base+j-last, n)
-				last = c.base + j
-			}
-		}
+		b = appendCounts(b, t.spans[i].base, t.spans[i].counts)
 	}
 	return b
 }
@@ -294,12 +260,7 @@ func (t *Timeline) AppendBinary(b []byte) []byte {
 func (t *Timeline) size() int {
 	size := 8
 	for i := range t.spans {
-		size++
-		for _, n := range t.spans[i].counts {
-			if n > 0 {
-				size += countSize(n)
-			}
-		}
+		size += 1 + countsSize(t.spans[i].counts)
 	}
 	return size
 }
@@ -342,16 +303,7 @@ func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 	}
 	left := uint64(math.MaxInt64)
 	for i := range t.spans {
-		bin := ^uint64(0) // before the first
-		for used := r.uint(numCoarseBins); used > 0; used-- {
-			gap, n := r.count(left)
-			if bin += gap; r.bad || gap > numCoarseBins || bin >= numCoarseBins {
-				r.bad = true
-				break
-			}
-			t.spans[i].add(int(bin), n)
-			left -= n
-		}
+		left = r.counts(numCoarseBins, left, t.spans[i].add)
 	}
 	if n > 0 && (t.spans[0].total == 0 || t.spans[n-1].total == 0) {
 		r.bad = true

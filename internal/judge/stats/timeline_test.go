@@ -106,14 +106,14 @@ func TestSpansShowChange(t *testing.T) {
 }
 
 func TestCoarseBinsCoverAllNumbers(t *testing.T) {
-	if low := coarseLow(0); low != 0 || CoarseBinOf(-7) != 0 {
+	if low := binLow(0, coarseBits); low != 0 || CoarseBinOf(-7) != 0 {
 		t.Errorf("the first bin begins with %d; -7 is in bin %d", low, CoarseBinOf(-7))
 	}
 	if bin := CoarseBinOf(math.MaxInt64); bin != numCoarseBins-1 {
 		t.Errorf("the largest number is in bin %d of %d", bin, numCoarseBins)
 	}
 	for b := range numCoarseBins {
-		low, next := coarseLow(b), coarseLow(b+1)
+		low, next := binLow(b, coarseBits), binLow(b+1, coarseBits)
 		if low >= next || CoarseBinOf(low) != b || CoarseBinOf(next-1) != b {
 			t.Fatalf("bin %d from %d to before %d: these are in bins %d and %d", b, low, next, CoarseBinOf(low), CoarseBinOf(next-1))
 		}
@@ -293,7 +293,7 @@ func TestSpanQuantilesLieInTrueBin(t *testing.T) {
 	s := line.Spans()[0]
 	for i, want := range values {
 		got := s.Quantile((float64(i) + 0.5) / float64(len(values)))
-		low, next := float64(coarseLow(CoarseBinOf(want))), float64(coarseLow(CoarseBinOf(want)+1))
+		low, next := float64(binLow(CoarseBinOf(want), coarseBits)), float64(binLow(CoarseBinOf(want)+1, coarseBits))
 		if got < low || got > next {
 			t.Fatalf("quantile %d of %d is %v; %d is in the bin from %v to %v", i, len(values), got, want, low, next)
 		}

@@ -297,11 +297,11 @@ func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 	if fd.Sub == nil {
 		return bad()
 	}
-	v.dims, v.blocks = fd.Sub.Field("Dims"), fd.Sub.Field("BlockCount")
-	v.arrayShape, v.count = fd.Sub.Field("Shape"), fd.Sub.Field("Count")
-	v.offset, v.location = fd.Sub.Field("Offset"), fd.Sub.Field("DataBlockLocation")
-	for _, f := range []*ffs.Field{v.dims, v.blocks, v.arrayShape, v.count, v.offset, v.location} {
-		if f == nil {
+	for name, f := range map[string]**ffs.Field{
+		"Dims": &v.dims, "BlockCount": &v.blocks, "Shape": &v.arrayShape, "Count": &v.count, "Offset": &v.offset,
+		"DataBlockLocation": &v.location,
+	} {
+		if *f = fd.Sub.Field(name); *f == nil {
 			return bad()
 		}
 	}

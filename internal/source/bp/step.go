@@ -300,26 +300,19 @@ func product(counts []uint64, size int) (int64, bool) {
 }
 
 func uintOf(t Type, b []byte) (uint64, bool) {
-	if t == String || len(b) == 0 || len(b) < t.Size() {
+	signed, unsigned := t >= Int8 && t <= Int64 || t == Char, t >= Uint8 && t <= Uint64
+	if !signed && !unsigned || len(b) < t.Size() {
 		return 0, false
 	}
-	switch t {
-	case Int8, Char:
-		return uint64(int64(int8(b[0]))), true
-	case Uint8:
-		return uint64(b[0]), true
-	case Int16:
-		return uint64(int64(int16(binary.LittleEndian.Uint16(b)))), true
-	case Uint16:
-		return uint64(binary.LittleEndian.Uint16(b)), true
-	case Int32:
-		return uint64(int64(int32(binary.LittleEndian.Uint32(b)))), true
-	case Uint32:
-		return uint64(binary.LittleEndian.Uint32(b)), true
-	case Int64, Uint64:
-		return binary.LittleEndian.Uint64(b), true
+	v := uint64(0)
+	for i := range t.Size() {
+		v |= uint64(b[i]) << (8 * i)
 	}
-	return 0, false
+	if signed {
+		unused := 64 - 8*t.Size()
+		v = uint64(int64(v<<unused) >> unused)
+	}
+	return v, true
 }
 
 func textOf(t Type, b []byte) (string, bool) {

@@ -80,24 +80,24 @@ func (r Record) Uint(fd *Field) (uint64, error) {
 }
 
 func (r Record) number(fd *Field, b []byte) (uint64, error) {
-	signed := fd.Kind == Integer
-	switch {
-	case fd.Size == 8:
+	var v uint64
+	switch fd.Size {
+	case 8:
 		return binary.LittleEndian.Uint64(b), nil
-	case fd.Size == 4 && signed:
-		return uint64(int64(int32(binary.LittleEndian.Uint32(b)))), nil
-	case fd.Size == 4:
-		return uint64(binary.LittleEndian.Uint32(b)), nil
-	case fd.Size == 2 && signed:
-		return uint64(int64(int16(binary.LittleEndian.Uint16(b)))), nil
-	case fd.Size == 2:
-		return uint64(binary.LittleEndian.Uint16(b)), nil
-	case fd.Size == 1 && signed:
-		return uint64(int64(int8(b[0]))), nil
-	case fd.Size == 1:
-		return uint64(b[0]), nil
+	case 4:
+		v = uint64(binary.LittleEndian.Uint32(b))
+	case 2:
+		v = uint64(binary.LittleEndian.Uint16(b))
+	case 1:
+		v = uint64(b[0])
+	default:
+		return 0, r.fail(fd, "number of %d bytes", fd.Size)
 	}
-	return 0, r.fail(fd, "number of %d bytes", fd.Size)
+	if fd.Kind == Integer {
+		unused := 64 - 8*fd.Size
+		v = uint64(int64(v<<unused) >> unused)
+	}
+	return v, nil
 }
 
 // Raw returns the bytes of a single value that is stored in the structure.
