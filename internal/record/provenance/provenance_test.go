@@ -324,11 +324,11 @@ func TestDamagedCapturesAreRejected(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	whole := encode(t, randomCapture(rng))
-	for n := range whole {
-		f(fmt.Sprintf("%d of %d bytes", n, len(whole)), whole[:n])
+	encoded := encode(t, randomCapture(rng))
+	for n := range encoded {
+		f(fmt.Sprintf("%d of %d bytes", n, len(encoded)), encoded[:n])
 	}
-	f("one byte too many", append(slices.Clone(whole), 0))
+	f("one byte too many", append(slices.Clone(encoded), 0))
 	c := randomCapture(rng)
 	c.Stack = nil
 	f("a capture of no call", encode(t, c))
@@ -338,7 +338,7 @@ func TestDamagedCapturesAreRejected(t *testing.T) {
 	// Impossible lengths: 7 fields precede the first list.
 	for _, n := range []uint64{1 << 20, 1 << 40, 1 << 62, 1 << 63, math.MaxUint64} {
 		f(fmt.Sprintf("a list of %d", n), binary.AppendUvarint(make([]byte, 7), n))
-		f(fmt.Sprintf("a list of %d", n), append(binary.AppendUvarint(make([]byte, 7), n), whole...))
+		f(fmt.Sprintf("a list of %d", n), append(binary.AppendUvarint(make([]byte, 7), n), encoded...))
 	}
 	f("a list that breaks off", append(binary.AppendUvarint(make([]byte, 7), 1000), bytes.Repeat([]byte{0x80}, 1000)...))
 	f("a number of more than 64 bits", bytes.Repeat([]byte{0xff}, 100))

@@ -207,10 +207,10 @@ func TestIntegersMayHaveZeroFraction(t *testing.T) {
 }
 
 func TestLostTimeIsTimeAboveTypical(t *testing.T) {
-	f := func(params string, want trace.Micros, known bool) {
+	f := func(params string, want trace.Micros, hasTypical bool) {
 		t.Helper()
 		r, notes := with(t, `"algo_params":`+params)
-		if r.LostTime != want || len(notes) == 0 != known {
+		if r.LostTime != want || len(notes) == 0 != hasTypical {
 			t.Errorf("%s: got %d, notes %v, want %d", params, r.LostTime, notes, want)
 		}
 	}

@@ -41,12 +41,12 @@ func analyze(t testing.TB, name string) string {
 		inputs = append(inputs, analyzer.Input{Path: d})
 	}
 	res, err := analyzer.New(cfg, dir, nil).Run(t.Context(), inputs)
-	var known *provenance.Collections
+	var collections *provenance.Collections
 	if err == nil {
-		known, err = res.Collections()
+		collections, err = res.Collections()
 	}
 	if err == nil {
-		err = dir.WriteGlobal(known)
+		err = dir.WriteGlobal(collections)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -177,7 +177,7 @@ func inside(part string, err error) error {
 
 // setInteger sets an integer that must fit the field.
 func setInteger(_ *decoder, into reflect.Value, v value) error {
-	w, err := v.whole()
+	w, err := v.integer()
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ const unknownTime trace.Micros = -1
 var unknowableTimes = []string{"ts", "timestamp", "io_step_tend", "io_step_tstart", "max_timestamp", "min_timestamp"}
 
 func setTime(d *decoder, into reflect.Value, v value) error {
-	if w, err := v.whole(); err == nil && w == (whole{abs: math.MaxUint64}) {
+	if w, err := v.integer(); err == nil && w == (integer{abs: math.MaxUint64}) {
 		d.notes.Add(noteUnknownTime, 1)
 		into.SetInt(int64(unknownTime))
 		return nil
@@ -217,7 +217,7 @@ func setTime(d *decoder, into reflect.Value, v value) error {
 var unsignedFields = []string{"src", "tag", "tar"}
 
 func setSigned(d *decoder, into reflect.Value, v value) error {
-	w, err := v.whole()
+	w, err := v.integer()
 	if err == nil && !w.neg && (w.abs > math.MaxInt32 && w.abs <= math.MaxUint32 || w.abs >= 1<<64-1<<31) {
 		into.SetInt(int64(int32(uint32(w.abs))))
 		return nil
@@ -295,7 +295,7 @@ func setList(s *schema) setter {
 }
 
 // setSummary sets statistics. The original writes no sum where it did not need one, and
-// odd extremes where there is no value.
+// meaningless extremes where there is no value.
 func setSummary(s *schema) setter {
 	return func(d *decoder, into reflect.Value, v value) error {
 		var sum stats.Summary

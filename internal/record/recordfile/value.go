@@ -184,8 +184,8 @@ func hex4(text []byte) rune {
 	return rune(n)
 }
 
-// whole is an integer of up to 64 bits and a sign.
-type whole struct {
+// integer is an integer of up to 64 bits and a sign.
+type integer struct {
 	abs uint64
 	neg bool // false for 0
 }
@@ -193,9 +193,9 @@ type whole struct {
 // exactFloat is the limit up to which float64 represents all integers.
 const exactFloat = 1 << 53
 
-// whole reads an integer. It may have a fraction of zeros or, as far as float64 is exact, an
+// integer reads an integer. It may have a fraction of zeros or, as far as float64 is exact, an
 // exponent.
-func (v value) whole() (w whole, err error) {
+func (v value) integer() (w integer, err error) {
 	text := string(v.text)
 	if text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 		return w, v.wrong("%s is not a number", v.excerpt())

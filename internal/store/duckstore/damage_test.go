@@ -65,7 +65,7 @@ func readable(t *testing.T, path string, readOnly bool) (docs []string, err erro
 		return nil, err
 	}
 	defer func() { _ = s.Close() }() // fails for a damaged file
-	rows, err := ask(s, t, "SELECT doc::VARCHAR FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
+	rows, err := query(s, t, "SELECT doc::VARCHAR FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
 	for _, row := range rows {
 		docs = append(docs, row[0].(string))
 	}
@@ -160,7 +160,7 @@ func TestForeignFilesAreRejectedUnchanged(t *testing.T) {
 			t.Errorf("%s was changed", what)
 		}
 	}
-	f("a text", spoiled(t, []byte(strings.Repeat("This is no database.\n", 1000)), nil))
+	f("a text", spoiled(t, []byte(strings.Repeat("This is not a database.\n", 1000)), nil))
 	f("SQLite", spoiled(t, append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...), nil))
 	f("an empty file", spoiled(t, nil, nil))
 	f("a database with a table", raw(t, "CREATE TABLE mine (i INTEGER)"))

@@ -53,11 +53,11 @@ func TestContextErrorsAreNotExplained(t *testing.T) {
 	s := &Store{path: "some.duckdb"}
 	interrupted := &duckdb.Error{Type: duckdb.ErrorTypeInterrupt, Msg: "INTERRUPT Error: Interrupted!"}
 	for _, want := range []error{context.Canceled, context.DeadlineExceeded} {
-		if got := s.explain("ask", errors.Join(want, interrupted)); got.Error() != "some.duckdb: ask: "+want.Error() || !errors.Is(got, want) {
+		if got := s.explain("query", errors.Join(want, interrupted)); got.Error() != "some.duckdb: query: "+want.Error() || !errors.Is(got, want) {
 			t.Errorf("got %v", got)
 		}
 	}
-	if err := s.explain("ask", nil); err != nil {
+	if err := s.explain("query", nil); err != nil {
 		t.Errorf("nil became %v", err)
 	}
 }

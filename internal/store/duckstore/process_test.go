@@ -170,7 +170,7 @@ func fillDisk(ctx context.Context, path string) error {
 // must exist.
 func intact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
 	t.Helper()
-	rows, err := ask(s, t, "SELECT event_id FROM anomalies")
+	rows, err := query(s, t, "SELECT event_id FROM anomalies")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func intact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
 	for _, row := range rows {
 		there[row[0].(string)] = true
 	}
-	if rows, err = ask(s, t, "SELECT count(*) FROM metadata"); err != nil {
+	if rows, err = query(s, t, "SELECT count(*) FROM metadata"); err != nil {
 		t.Fatal(err)
 	}
 	for i, batch := range batches(0) {
@@ -271,7 +271,7 @@ func TestSeveralProcessesReadFile(t *testing.T) {
 		t.Fatal(lines.Text())
 	}
 	s := open(t, path, true)
-	if rows, err := ask(s, t, "SELECT count(*) FROM runs"); err != nil || fmt.Sprint(rows) != "[[0]]" {
+	if rows, err := query(s, t, "SELECT count(*) FROM runs"); err != nil || fmt.Sprint(rows) != "[[0]]" {
 		t.Errorf("got %v, error %v", rows, err)
 	}
 	if err := errors.Join(stdin.Close(), cmd.Wait()); err != nil {

@@ -47,7 +47,7 @@ func TestPythonReadsFile(t *testing.T) {
 	}
 	s = open(t, path, true)
 	for name, n := range got.Counts {
-		rows, err := ask(s, t, `SELECT count(*) FROM "`+name+`"`)
+		rows, err := query(s, t, `SELECT count(*) FROM "`+name+`"`)
 		if err != nil || rows[0][0] != n {
 			t.Errorf("%s: Python finds %d rows, the store %v, error %v", name, n, rows, err)
 		}

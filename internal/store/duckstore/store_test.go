@@ -56,7 +56,7 @@ func shut(t testing.TB, s *duckstore.Store) {
 	}
 }
 
-func ask(s *duckstore.Store, t testing.TB, sql string, args ...any) ([][]any, error) {
+func query(s *duckstore.Store, t testing.TB, sql string, args ...any) ([][]any, error) {
 	rows, err := s.Query(t.Context(), sql, args...)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func ask(s *duckstore.Store, t testing.TB, sql string, args ...any) ([][]any, er
 // documents returns the documents of all anomalies, in order.
 func documents(t testing.TB, s *duckstore.Store) (docs []string) {
 	t.Helper()
-	rows, err := ask(s, t, "SELECT doc FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
+	rows, err := query(s, t, "SELECT doc FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestReopenedFileIsComplete(t *testing.T) {
 	if len(want) != len(all) {
 		t.Errorf("got %d documents, want %d", len(want), len(all))
 	}
-	rows, err := ask(s, t, "SELECT (SELECT count(*) FROM functions) = (SELECT count(DISTINCT name) FROM functions), (SELECT max(model) "+
+	rows, err := query(s, t, "SELECT (SELECT count(*) FROM functions) = (SELECT count(DISTINCT name) FROM functions), (SELECT max(model) "+
 		"FROM models), (SELECT count(*) FROM samples)")
 	if err != nil || fmt.Sprint(rows) != "[[true 1 8]]" {
 		t.Errorf("functions, models or states were numbered again: %v %v", rows, err)
@@ -185,7 +185,7 @@ func TestQueriesReachOnlyTheStore(t *testing.T) {
 			name = dir
 		}
 		sql = strings.ReplaceAll(sql, "%s", name)
-		if rows, err := ask(s, t, sql); err == nil {
+		if rows, err := query(s, t, sql); err == nil {
 			t.Errorf("%s succeeded: %v", sql, rows)
 		} else if !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v does not name the store", sql, err)
@@ -211,11 +211,11 @@ func TestFunctionsWithSideEffectsMayBeNamed(t *testing.T) {
 		"SELECT func FROM anomalies WHERE func LIKE '%checkpoint%'", "SELECT func FROM anomalies WHERE func = 'checkpoint(query)'",
 		"SELECT func AS force_checkpoint FROM anomalies; -- no enable_logging() at all",
 	} {
-		if rows, err := ask(s, t, sql); err != nil || len(rows) != 1 || rows[0][0] != "checkpoint(query)" {
+		if rows, err := query(s, t, sql); err != nil || len(rows) != 1 || rows[0][0] != "checkpoint(query)" {
 			t.Errorf("%s: got %v, error %v", sql, rows, err)
 		}
 	}
-	if rows, err := ask(s, t, "SELECT func FROM anomalies WHERE func = $1 AND func LIKE '%checkpoint%'", r.Func); err != nil ||
+	if rows, err := query(s, t, "SELECT func FROM anomalies WHERE func = $1 AND func LIKE '%checkpoint%'", r.Func); err != nil ||
 		len(rows) != 1 {
 		t.Errorf("with a parameter: got %v, error %v", rows, err)
 	}

@@ -24,7 +24,7 @@ func open(tb testing.TB, url string, o Options) *Store {
 	return s
 }
 
-// fresh opens a store in a database of its own.
+// fresh opens a store in a new database.
 func fresh(tb testing.TB) *Store {
 	tb.Helper()
 	return open(tb, pgtest.Shared(tb).Database(tb), Options{})
@@ -46,8 +46,8 @@ func write(tb testing.TB, s *Store, id provdb.RunID, b *provdb.Batch) {
 	}
 }
 
-// ask returns all rows of an answer.
-func ask(tb testing.TB, s *Store, sql string, args ...any) [][]any {
+// query returns all rows of a query.
+func query(tb testing.TB, s *Store, sql string, args ...any) [][]any {
 	tb.Helper()
 	rows, err := s.Query(tb.Context(), sql, args...)
 	if err != nil {
@@ -63,7 +63,7 @@ func ask(tb testing.TB, s *Store, sql string, args ...any) [][]any {
 // expect compares an answer.
 func expect(tb testing.TB, s *Store, want [][]any, sql string, args ...any) {
 	tb.Helper()
-	if got := ask(tb, s, sql, args...); !reflect.DeepEqual(got, want) {
+	if got := query(tb, s, sql, args...); !reflect.DeepEqual(got, want) {
 		tb.Errorf("%s %v:\n got %v\nwant %v", sql, args, got, want)
 	}
 }

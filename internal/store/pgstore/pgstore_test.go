@@ -17,7 +17,7 @@ func documents(t *testing.T, records ...*provenance.Record) {
 	id := newRun(t, s, "run")
 	write(t, s, id, &provdb.Batch{Anomalies: records})
 	for _, r := range records {
-		rows := ask(t, s, "SELECT doc FROM anomalies_json WHERE run = $1 AND doc->>'event_id' = $2", int32(id), provenance.Text(r.EventID))
+		rows := query(t, s, "SELECT doc FROM anomalies_json WHERE run = $1 AND doc->>'event_id' = $2", int32(id), provenance.Text(r.EventID))
 		if len(rows) != 1 {
 			t.Errorf("event %q: got %d documents, want 1", r.EventID, len(rows))
 			continue

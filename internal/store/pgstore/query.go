@@ -182,9 +182,9 @@ func columnTypes(ctx context.Context, conn *pgx.Conn, fields []pgconn.FieldDescr
 	types := make([]provdb.Type, len(fields))
 	var unknown []uint32
 	for i, f := range fields {
-		t, known := conn.TypeMap().TypeForOID(f.DataTypeOID)
+		t, ok := conn.TypeMap().TypeForOID(f.DataTypeOID)
 		switch {
-		case !known:
+		case !ok:
 			unknown = append(unknown, f.DataTypeOID)
 		case isList(t):
 			types[i] = provdb.JSON

@@ -58,12 +58,12 @@ func (a *answer) settle() error {
 			break
 		}
 		row := a.result.Values()
-		kept := make([][]byte, len(row))
+		values := make([][]byte, len(row))
 		for i, text := range row {
 			if text == nil {
 				continue
 			}
-			kept[i] = append([]byte{}, text...)
+			values[i] = append([]byte{}, text...)
 			if a.columns[i].Type == "" {
 				a.columns[i].Type = provdb.Float
 				if isInteger(text) {
@@ -72,7 +72,7 @@ func (a *answer) settle() error {
 				undecided--
 			}
 		}
-		a.ahead = append(a.ahead, kept)
+		a.ahead = append(a.ahead, values)
 	}
 	for i := range a.columns {
 		if a.columns[i].Type == "" { // all null

@@ -20,7 +20,7 @@ import (
 )
 
 // Two stores share nothing, like two processes. Each record has a function, a path, a model
-// and a state of its own, and others that all records share.
+// and a state that no other has, and others that all records share.
 func TestSeveralProcessesNumberOneRun(t *testing.T) {
 	const batches, size = 6, 15
 	url := pgtest.Shared(t).Database(t)
@@ -68,7 +68,7 @@ func TestSeveralProcessesNumberOneRun(t *testing.T) {
 func sameRecords(t *testing.T, s *Store, id provdb.RunID, records []*provenance.Record) {
 	t.Helper()
 	stored := make(map[string]json.RawMessage)
-	for _, row := range ask(t, s, "SELECT doc->>'event_id', doc FROM anomalies_json WHERE run = $1", id) {
+	for _, row := range query(t, s, "SELECT doc->>'event_id', doc FROM anomalies_json WHERE run = $1", id) {
 		stored[row[0].(string)] = row[1].(json.RawMessage)
 	}
 	if len(stored) != len(records) {

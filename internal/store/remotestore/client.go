@@ -40,7 +40,7 @@ var _ provdb.Reader = (*Client)(nil)
 
 // Open connects to the owner that wrote the file announce, and makes sure that it
 // answers. The error is
-//   - provdb.ErrNotFound when there is no such file: nobody owns the store, or its
+//   - provdb.ErrNotFound when there is no such file: the store has no owner, or its
 //     owner does not answer queries;
 //   - ErrGone when the owner has ended without removing it, or is an earlier chimbuko;
 //   - provdb.ErrInUse when the owner is on another host;
@@ -79,7 +79,7 @@ func (c *Client) ping(ctx context.Context) error {
 	late := fmt.Errorf("%s: process %d does not answer: %w", c.announce, c.owner.PID, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTimeout, late)
 	defer cancel()
-	rows, err := c.ask(ctx, question{Ping: true})
+	rows, err := c.send(ctx, request{Ping: true})
 	if err == nil {
 		_, err = rows.Collect()
 	}
@@ -103,7 +103,7 @@ func (c *Client) Query(ctx context.Context, sql string, args ...any) (*provdb.Ro
 	if !utf8.ValidString(sql) {
 		return nil, errors.New("the query is not valid UTF-8")
 	}
-	q := question{SQL: sql}
+	q := request{SQL: sql}
 	for i, v := range args {
 		p, err := plainArg(v)
 		if err != nil {
@@ -111,17 +111,17 @@ func (c *Client) Query(ctx context.Context, sql string, args ...any) (*provdb.Ro
 		}
 		q.Args = append(q.Args, p)
 	}
-	return c.ask(ctx, q)
+	return c.send(ctx, q)
 }
 
-// ask sends a question and reads the columns of its answer.
-func (c *Client) ask(ctx context.Context, q question) (*provdb.Rows, error) {
+// send sends a query and reads the columns of its answer.
+func (c *Client) send(ctx context.Context, q request) (*provdb.Rows, error) {
 	var body bytes.Buffer
 	if err := gob.NewEncoder(&body).Encode(q); err != nil {
 		return nil, err
 	}
-	if body.Len() > maxQuestion {
-		return nil, fmt.Errorf("the query has %d bytes (limit %d)", body.Len(), maxQuestion)
+	if body.Len() > maxRequest {
+		return nil, fmt.Errorf("the query has %d bytes (limit %d)", body.Len(), maxRequest)
 	}
 	if c.ctx.Err() != nil {
 		return nil, provdb.ErrClosed
@@ -160,7 +160,7 @@ func (c *Client) ask(ctx context.Context, q question) (*provdb.Rows, error) {
 	return rows, nil
 }
 
-// post sends a question and returns the body of the answer.
+// post sends a query and returns the body of the answer.
 func (c *Client) post(ctx context.Context, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.owner.Address+queryPath, body)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// openDuck returns a store and a client that asks it through its owner. Each
-// question that was begun sends to ended when it is over.
+// openDuck returns a store and a client of its owner. Each query sends to ended at its end.
 func openDuck(t *testing.T) (store *duckstore.Store, c *Client, ended <-chan struct{}) {
 	t.Helper()
 	noLeaks(t)
@@ -132,7 +131,7 @@ func TestMillionRows(t *testing.T) {
 	if next != n {
 		t.Errorf("got %d rows", next)
 	}
-	wait(t, ended, "the question ends")
+	wait(t, ended, "the query ends")
 
 	rows, err = c.Query(t.Context(), "SELECT i, repeat('x', 50) FROM range($1) t(i)", n)
 	if err != nil {
@@ -141,7 +140,7 @@ func TestMillionRows(t *testing.T) {
 	for range rows.All {
 		break
 	}
-	wait(t, ended, "a question that was given up ends")
+	wait(t, ended, "an abandoned query ends")
 }
 
 func TestCancelEndsLongQuery(t *testing.T) {
@@ -155,7 +154,7 @@ func TestCancelEndsLongQuery(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
-	wait(t, ended, "the owner's question ends")
+	wait(t, ended, "the owner's query ends")
 }
 
 // TestOtherProcessQueriesWhileOwnerWrites shows the purpose of this package.

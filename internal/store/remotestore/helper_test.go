@@ -174,7 +174,7 @@ func writeFile(t *testing.T, text string) string {
 	return path
 }
 
-func ask(t *testing.T, r provdb.Reader, args ...any) ([][]any, error) {
+func query(t *testing.T, r provdb.Reader, args ...any) ([][]any, error) {
 	t.Helper()
 	rows, err := r.Query(t.Context(), "SELECT", args...)
 	if err != nil {

@@ -3,10 +3,10 @@
 // interface. It accepts no writes and never leaves the host.
 //
 // The owner calls Serve, which writes a small file beside the store, the announcement,
-// with its address and a token. Whoever can read that file may query. Other processes
+// with its address and a token. Processes that can read the file may query. They
 // call Open with the name of the announcement.
 //
-// A query is a POST to /query with the token as its bearer and a question in gob as its
+// A query is a POST to /query with the token as its bearer and a request in gob as its
 // body. The answer is a stream of frames in gob.
 package remotestore
 
@@ -37,7 +37,7 @@ const Protocol = 2
 const (
 	queryPath    = "/query"
 	contentType  = "application/x-gob"
-	maxQuestion  = 1 << 20 // bytes
+	maxRequest   = 1 << 20 // bytes
 	maxAnnounced = 64 << 10
 	tokenSize    = 32
 )

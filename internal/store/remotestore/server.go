@@ -18,14 +18,14 @@ import (
 
 // limits bound the load that other processes cause.
 type limits struct {
-	questions int           // answered at once; others wait
-	receive   time.Duration // for a question to arrive
-	stall     time.Duration // for a client to read
-	grace     time.Duration // for queries to end when the owner closes
-	abort     time.Duration // for queries to end when they are canceled
+	queries int           // answered at once; others wait
+	receive time.Duration // for a query to arrive
+	stall   time.Duration // for a client to read
+	grace   time.Duration // for queries to end when the owner closes
+	abort   time.Duration // for queries to end when they are canceled
 }
 
-var usual = limits{questions: 8, receive: 10 * time.Second, stall: 5 * time.Minute, grace: 2 * time.Second, abort: 5 * time.Second}
+var usual = limits{queries: 8, receive: 10 * time.Second, stall: 5 * time.Minute, grace: 2 * time.Second, abort: 5 * time.Second}
 
 // Buffered rows are flushed at this size, or this long after the last flush.
 const (
@@ -74,7 +74,7 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 	}
 	s := &Server{
 		reader: r, announce: announce, own: own, limits: l,
-		served: make(chan error, 1), slots: make(chan struct{}, l.questions), closing: make(chan struct{}),
+		served: make(chan error, 1), slots: make(chan struct{}, l.queries), closing: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.http = http.Server{
@@ -142,9 +142,9 @@ func (s *Server) quiet(ctx context.Context, d time.Duration) error {
 }
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	known := []byte("Bearer " + s.own.Token)
+	token := []byte("Bearer " + s.own.Token)
 	switch {
-	case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), known) != 1:
+	case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), token) != 1:
 		http.Error(w, "wrong token", http.StatusUnauthorized)
 		return
 	case r.URL.Path != queryPath:
@@ -155,7 +155,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "method not allowed (want POST)", http.StatusMethodNotAllowed)
 		return
 	}
-	q, err := readQuestion(http.MaxBytesReader(w, r.Body, maxQuestion))
+	q, err := readRequest(http.MaxBytesReader(w, r.Body, maxRequest))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		http.Error(w, fmt.Sprintf("query too large (limit %d bytes)", tooLarge.Limit), http.StatusRequestEntityTooLarge)
 		return
@@ -177,7 +177,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer writes an answer, except its last frame.
-func (s *Server) answer(ctx context.Context, q question, out *stream) error {
+func (s *Server) answer(ctx context.Context, q request, out *stream) error {
 	if q.Ping {
 		return out.send(frame{}, true)
 	}
@@ -217,7 +217,7 @@ func (s *Server) answer(ctx context.Context, q question, out *stream) error {
 	return nil
 }
 
-func readQuestion(body io.Reader) (q question, err error) {
+func readRequest(body io.Reader) (q request, err error) {
 	if err := gob.NewDecoder(body).Decode(&q); err != nil {
 		return q, err
 	}

@@ -69,20 +69,20 @@ func TestCloseKeepsAnnouncementOfLaterOwner(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := ask(t, c); !errors.Is(err, ErrGone) {
+	if _, err := query(t, c); !errors.Is(err, ErrGone) {
 		t.Errorf("the first owner: got %v, want ErrGone", err)
 	}
 	d, err := Open(t.Context(), announce)
 	if err != nil {
 		t.Fatal("the second owner:", err)
 	}
-	if got, err := ask(t, d, "x"); err != nil || got[0][0] != "x" {
+	if got, err := query(t, d, "x"); err != nil || got[0][0] != "x" {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if err := errors.Join(second.Close(), second.Close(), c.Close(), d.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := ask(t, d); !errors.Is(err, provdb.ErrClosed) {
+	if _, err := query(t, d); !errors.Is(err, provdb.ErrClosed) {
 		t.Errorf("a closed client: got %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestOpenExplainsFailures(t *testing.T) {
 	f(announced(func(a *announcement) { a.Address = unused(t) }), ErrGone)
 }
 
-// unused returns an address at which nobody listens.
+// unused returns an address without a listener.
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -149,7 +149,7 @@ func TestOpenRejectsOtherPrograms(t *testing.T) {
 		_, err := Open(t.Context(), announce)
 		wantText(t, err, words...)
 		if errors.Is(err, ErrGone) {
-			t.Errorf("%q: %v, but the process is there", says, err)
+			t.Errorf("%q: got %v, but the process exists", says, err)
 		}
 	}
 	f("", "EOF")
@@ -186,15 +186,15 @@ func TestServerRejectsInvalidRequests(t *testing.T) {
 		}
 	}
 	right := "Bearer " + s.own.Token
-	body := func(q question) string {
+	body := func(q request) string {
 		var b bytes.Buffer
 		if err := gob.NewEncoder(&b).Encode(q); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
 	}
-	f("POST", "/query", right, body(question{Args: []any{int64(1)}}), http.StatusOK)
-	f("POST", "/query", right, body(question{Ping: true}), http.StatusOK)
+	f("POST", "/query", right, body(request{Args: []any{int64(1)}}), http.StatusOK)
+	f("POST", "/query", right, body(request{Ping: true}), http.StatusOK)
 	f("POST", "/query", "", `{}`, http.StatusUnauthorized)
 	f("POST", "/query", "Bearer ", `{}`, http.StatusUnauthorized)
 	f("POST", "/query", right+"0", `{}`, http.StatusUnauthorized)
@@ -206,8 +206,8 @@ func TestServerRejectsInvalidRequests(t *testing.T) {
 	f("POST", "/query/", right, `{}`, http.StatusNotFound)
 	f("POST", "/query", right, "", http.StatusBadRequest)
 	f("POST", "/query", right, `{"sql":1}`, http.StatusBadRequest)
-	f("POST", "/query", right, body(question{Args: []any{[]byte("x")}}), http.StatusBadRequest)
-	f("POST", "/query", right, body(question{SQL: strings.Repeat("x", maxQuestion)}), http.StatusRequestEntityTooLarge)
+	f("POST", "/query", right, body(request{Args: []any{[]byte("x")}}), http.StatusBadRequest)
+	f("POST", "/query", right, body(request{SQL: strings.Repeat("x", maxRequest)}), http.StatusRequestEntityTooLarge)
 }
 
 func TestQueryMayOutliveReceiveTimeout(t *testing.T) {
@@ -221,7 +221,7 @@ func TestQueryMayOutliveReceiveTimeout(t *testing.T) {
 			return echo(ctx, sql, args)
 		}
 	}), l)
-	if got, err := ask(t, c, "x"); err != nil || got[0][0] != "x" {
+	if got, err := query(t, c, "x"); err != nil || got[0][0] != "x" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -258,21 +258,21 @@ func TestCloseWaitsForAnswers(t *testing.T) {
 	}), l)
 	answered, closed := make(chan error), make(chan error)
 	go func() {
-		_, err := ask(t, c)
+		_, err := query(t, c)
 		answered <- err
 	}()
-	wait(t, begun, "the question runs")
+	wait(t, begun, "the query runs")
 	go func() { closed <- s.Close() }()
 	wait(t, s.closing, "the server closes")
 	close(proceed)
-	if err := errors.Join(wait(t, answered, "it is answered"), wait(t, closed, "the server is closed")); err != nil {
+	if err := errors.Join(wait(t, answered, "the query ends"), wait(t, closed, "the server is closed")); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCloseCancelsQueries(t *testing.T) {
 	l := usual
-	l.questions, l.grace = 1, time.Millisecond
+	l.queries, l.grace = 1, time.Millisecond
 	begun := make(chan struct{})
 	s, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		begun <- struct{}{}
@@ -281,21 +281,21 @@ func TestCloseCancelsQueries(t *testing.T) {
 	answered := make(chan error)
 	for range 2 { // the other waits for the one
 		go func() {
-			_, err := ask(t, c)
+			_, err := query(t, c)
 			answered <- err
 		}()
 	}
-	wait(t, begun, "a question runs")
+	wait(t, begun, "a query runs")
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	for range 2 {
 		// The one that waits may not have been accepted yet.
-		if err := wait(t, answered, "questions end"); !errors.Is(err, provdb.ErrClosed) && !errors.Is(err, ErrGone) {
+		if err := wait(t, answered, "queries end"); !errors.Is(err, provdb.ErrClosed) && !errors.Is(err, ErrGone) {
 			t.Errorf("got %v, want provdb.ErrClosed or ErrGone", err)
 		}
 	}
-	if _, err := ask(t, c); !errors.Is(err, ErrGone) {
+	if _, err := query(t, c); !errors.Is(err, ErrGone) {
 		t.Errorf("afterwards: got %v, want ErrGone", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestCloseDoesNotWaitForIdleClients(t *testing.T) {
 	l.grace = time.Millisecond
 	ended := make(chan struct{})
 	s, c := open(t, counting(1<<40, ended), l)
-	rows, err := c.Query(t.Context(), "SELECT") // and nobody reads
+	rows, err := c.Query(t.Context(), "SELECT") // unread
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestCloseDoesNotWaitForIdleClients(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	wait(t, ended, "the owner's question ends")
+	wait(t, ended, "the owner's query ends")
 	if err := errors.Join(rows.Close(), idle.Close()); err != nil {
 		t.Error(err)
 	}
@@ -341,13 +341,13 @@ func TestCloseReportsHangingStore(t *testing.T) {
 	}
 	answered := make(chan error)
 	go func() {
-		_, err := ask(t, c)
+		_, err := query(t, c)
 		answered <- err
 	}()
-	wait(t, begun, "the question runs")
+	wait(t, begun, "the query runs")
 	wantText(t, s.Close(), "1 queries of other processes do not end")
-	if err := wait(t, answered, "the client is told"); err == nil {
-		t.Error("the question was answered")
+	if err := wait(t, answered, "the client gets the error"); err == nil {
+		t.Error("the query succeeded")
 	}
 	close(proceed)
 }
@@ -369,15 +369,15 @@ func TestQueriesEndWithServerContext(t *testing.T) {
 	}
 	answered := make(chan error)
 	go func() {
-		_, err := ask(t, c)
+		_, err := query(t, c)
 		answered <- err
 	}()
-	wait(t, begun, "the question runs")
+	wait(t, begun, "the query runs")
 	cancel()
-	if err := wait(t, answered, "the question ends"); !errors.Is(err, provdb.ErrClosed) {
+	if err := wait(t, answered, "the query ends"); !errors.Is(err, provdb.ErrClosed) {
 		t.Errorf("got %v, want provdb.ErrClosed", err)
 	}
-	if _, err := ask(t, c); !errors.Is(err, provdb.ErrClosed) {
+	if _, err := query(t, c); !errors.Is(err, provdb.ErrClosed) {
 		t.Errorf("afterwards: got %v, want provdb.ErrClosed", err)
 	}
 	if err := errors.Join(c.Close(), s.Close()); err != nil {

@@ -18,8 +18,8 @@ func init() {
 	}
 }
 
-// question is the body of a request.
-type question struct {
+// request is the body of a POST.
+type request struct {
 	Ping bool // only ask whether the owner answers
 	SQL  string
 	Args []any

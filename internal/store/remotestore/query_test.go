@@ -23,7 +23,7 @@ import (
 func TestValuesSurviveRoundTrip(t *testing.T) {
 	_, c := open(t, readerFunc(echo), usual)
 	want := manyValues()
-	got, err := ask(t, c, want...)
+	got, err := query(t, c, want...)
 	if err != nil || len(got) != 1 || len(got[0]) != len(want) {
 		t.Fatalf("got %v, %v", got, err)
 	}
@@ -38,7 +38,7 @@ func TestArgumentsAreConverted(t *testing.T) {
 	_, c := open(t, readerFunc(echo), usual)
 	f := func(arg, want any) {
 		t.Helper()
-		got, err := ask(t, c, arg)
+		got, err := query(t, c, arg)
 		if err != nil || !same(got[0][0], want) {
 			t.Errorf("%T %v: got %#v, %v, want %#v", arg, arg, got, err, want)
 		}
@@ -51,15 +51,15 @@ func TestArgumentsAreConverted(t *testing.T) {
 	f((*int)(nil), nil)
 	f(time.Date(2024, 5, 6, 7, 8, 9, 10, time.FixedZone("", 3600)), time.Date(2024, 5, 6, 6, 8, 9, 10, time.UTC))
 
-	_, err := ask(t, c, 1, []string{"a"})
+	_, err := query(t, c, 1, []string{"a"})
 	wantText(t, err, "argument 2", "[]string")
 }
 
 func TestQueriesAndColumnsArriveUnchanged(t *testing.T) {
 	columns := []provdb.Column{{Name: "a \"b\" <ü>", Type: provdb.Int}, {Name: "", Type: provdb.JSON}}
-	asked := make(chan string, 1)
+	received := make(chan string, 1)
 	_, c := open(t, readerFunc(func(_ context.Context, sql string, _ []any) (*provdb.Rows, error) {
-		asked <- sql
+		received <- sql
 		return rowsOf(columns, func(func([]any, error) bool) {}), nil
 	}), usual)
 	for _, sql := range []string{"", "SELECT '<ü>\n\t\u2028'"} {
@@ -67,7 +67,7 @@ func TestQueriesAndColumnsArriveUnchanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := <-asked; got != sql {
+		if got := <-received; got != sql {
 			t.Errorf("%q arrived as %q", sql, got)
 		}
 		if !slices.Equal(rows.Columns, columns) {
@@ -79,7 +79,7 @@ func TestQueriesAndColumnsArriveUnchanged(t *testing.T) {
 	}
 	_, err := c.Query(t.Context(), "SELECT '\xff'")
 	wantText(t, err, "UTF-8")
-	_, err = c.Query(t.Context(), strings.Repeat("x", maxQuestion))
+	_, err = c.Query(t.Context(), strings.Repeat("x", maxRequest))
 	wantText(t, err, "the query has", "limit 1048576")
 }
 
@@ -103,7 +103,7 @@ func TestStoreErrorsKeepTextAndKind(t *testing.T) {
 		err := fmt.Errorf("file.duckdb: ask: %w; do \"this\"", s)
 		fail.Store(&err)
 		for _, when := range []string{"at once", "later"} {
-			_, got := ask(t, c, when)
+			_, got := query(t, c, when)
 			if got == nil || got.Error() != err.Error() {
 				t.Errorf("%s: got %v, want %v", when, got, err)
 			}
@@ -120,7 +120,7 @@ func TestUnsupportedValueIsAnError(t *testing.T) {
 	_, c := open(t, readerFunc(func(context.Context, string, []any) (*provdb.Rows, error) {
 		return rowsOf(make([]provdb.Column, 2), func(yield func([]any, error) bool) { yield([]any{nil, []byte("x")}, nil) }), nil
 	}), usual)
-	_, err := ask(t, c)
+	_, err := query(t, c)
 	wantText(t, err, "column 2", "[]uint8")
 }
 
@@ -160,7 +160,7 @@ func TestBreakCancelsQueryAtOwner(t *testing.T) {
 					t.Errorf("got %v, want %v", err, want)
 				}
 			}
-			wait(t, ended, "the owner's question ends")
+			wait(t, ended, "the owner's query ends")
 			if err := errors.Join(rows.Close(), rows.Close()); err != nil {
 				t.Error(err)
 			}
@@ -176,7 +176,7 @@ func TestBreakCancelsQueryAtOwner(t *testing.T) {
 func TestCancelEndsUnansweredQuery(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error)
 	l := usual
-	l.questions = 1
+	l.queries = 1
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		begun <- struct{}{}
 		rows, err := hang(ctx, sql, args)
@@ -194,17 +194,17 @@ func TestCancelEndsUnansweredQuery(t *testing.T) {
 		return cancel
 	}
 	first := begin()
-	wait(t, begun, "the first question runs")
+	wait(t, begun, "the first query runs")
 	second := begin() // waits for the first
 	second(why)
-	if err := wait(t, answered, "the second question ends"); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+	if err := wait(t, answered, "the second query ends"); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
 		t.Errorf("while waiting: got %v, want context.Canceled and the cause", err)
 	}
 	first(nil)
-	if err := wait(t, answered, "the first question ends"); !errors.Is(err, context.Canceled) {
+	if err := wait(t, answered, "the first query ends"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	if err := wait(t, ended, "the owner's question ends"); !errors.Is(err, context.Canceled) {
+	if err := wait(t, ended, "the owner's query ends"); !errors.Is(err, context.Canceled) {
 		t.Errorf("at the owner: got %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestConcurrentQueriesAreLimited(t *testing.T) {
 	var running, peak atomic.Int32
 	full, open3 := make(chan struct{}), make(chan struct{})
 	l := usual
-	l.questions = most
+	l.queries = most
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		n := running.Add(1)
 		defer running.Add(-1)
@@ -232,17 +232,17 @@ func TestConcurrentQueriesAreLimited(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() {
-			got, err := ask(t, c, i)
+			got, err := query(t, c, i)
 			if err != nil || got[0][0] != int64(i) {
-				t.Errorf("question %d: got %v, %v", i, got, err)
+				t.Errorf("query %d: got %v, %v", i, got, err)
 			}
 		})
 	}
-	wait(t, full, "enough questions run")
+	wait(t, full, "enough queries run")
 	close(open3)
 	wg.Wait()
 	if peak.Load() != most {
-		t.Errorf("%d questions ran at once, want %d", peak.Load(), most)
+		t.Errorf("%d queries ran at once, want %d", peak.Load(), most)
 	}
 }
 
@@ -259,13 +259,13 @@ func TestManyConcurrentClients(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
-			got, err := ask(t, c, i)
+			got, err := query(t, c, i)
 			if err != nil || len(got) != 1000 {
-				t.Errorf("question %d: got %d rows, %v", i, len(got), err)
+				t.Errorf("query %d: got %d rows, %v", i, len(got), err)
 			}
 			for _, row := range got {
 				if row[0] != int64(i) {
-					t.Fatalf("question %d got %v", i, row)
+					t.Fatalf("query %d got %v", i, row)
 				}
 			}
 		})
@@ -301,7 +301,7 @@ func TestTruncatedAnswerIsAnError(t *testing.T) {
 	c.http.Transport = &http.Transport{DisableKeepAlives: true}
 	for n := range len(answer) + 1 {
 		cut.Store(int64(n))
-		got, err := ask(t, c)
+		got, err := query(t, c)
 		switch {
 		case n == len(answer) && (err != nil || fmt.Sprint(got) != fmt.Sprint(want)):
 			t.Errorf("the whole answer: got %v, %v", got, err)
@@ -325,7 +325,7 @@ func rawAnswer(t *testing.T, s *Server, announce string) string {
 		t.Fatal(err)
 	}
 	var body bytes.Buffer
-	if err := gob.NewEncoder(&body).Encode(question{}); err != nil {
+	if err := gob.NewEncoder(&body).Encode(request{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = fmt.Fprintf(conn, "POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", s.own.Token,
@@ -347,7 +347,7 @@ func TestPanickingOwnerIsAnError(t *testing.T) {
 			panic(http.ErrAbortHandler) // which net/http does not log
 		}), nil
 	}), usual)
-	got, err := ask(t, c)
+	got, err := query(t, c)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v, %v, want io.ErrUnexpectedEOF", got, err)
 	}
