@@ -35,6 +35,9 @@ const (
 	writeDeadline    = 10 * time.Second // for a client to receive
 )
 
+// errLocked means that another process holds a lock.
+var errLocked = errors.New("locked")
+
 // ServerOptions describe a server in this process.
 type ServerOptions struct {
 	Dir    string // for the files of streams; created if missing

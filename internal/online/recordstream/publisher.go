@@ -162,36 +162,28 @@ func (p *Publisher) Flush(ctx context.Context) error {
 func (p *Publisher) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, p.changed.Broadcast)
 	defer stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for number := 0; ; number++ {
-		it := p.next(ctx)
-		if it == nil {
-			return
+		for len(p.queue) == 0 {
+			if ctx.Err() != nil {
+				return
+			}
+			p.changed.Wait()
 		}
-		if !p.send(ctx, it, number) {
-			return
-		}
+		it := p.queue[0]
+		p.queue[0] = nil
+		p.queue = p.queue[1:]
+		p.mu.Unlock()
+		sent := p.send(ctx, it, number)
 		p.mu.Lock()
+		if !sent {
+			return
+		}
 		p.stats.Messages--
 		p.stats.Bytes -= it.size
 		p.changed.Broadcast()
-		p.mu.Unlock()
 	}
-}
-
-// next returns the next item to send, or nil when ctx ends.
-func (p *Publisher) next(ctx context.Context) *item {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.queue) == 0 {
-		if ctx.Err() != nil {
-			return nil
-		}
-		p.changed.Wait()
-	}
-	it := p.queue[0]
-	p.queue[0] = nil
-	p.queue = p.queue[1:]
-	return it
 }
 
 // send sends an item, with retries. It returns false if ctx ends first.
