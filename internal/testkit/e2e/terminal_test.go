@@ -92,7 +92,7 @@ func TestTerminalOverviewMatchesPage(t *testing.T) {
 	view.interrupt()
 	v := openTerminal(t, nil, "top", dir, "--live")
 	words := strings.Fields(page.Verdict.Sentence)
-	screen := v.shows("chimbuko done  FINISHED", words[0]+" "+words[1], ">   1 ", "Ranks, time lost", "Pipeline", "j/k move", "q quit")
+	screen := v.shows("chimbuko done  FINISHED", words[0]+" "+words[1], ">   1 ", "Ranks: own slowness", "Pipeline", "j/k move", "q quit")
 	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 	if len(lines) > 24 {
 		t.Errorf("%d lines", len(lines))
@@ -112,7 +112,7 @@ func TestTerminalOverviewMatchesPage(t *testing.T) {
 	v.press("j")
 	v.shows(">   2 ")
 	v.press("?")
-	v.shows("Keys", "Words")
+	v.shows("Keys", "Terms")
 	v.press("q")
 	v.ends()
 }
@@ -132,7 +132,7 @@ func TestTerminalOverviewWithoutColors(t *testing.T) {
 	dumb.shows("Pipeline")
 	dumb.ends()
 	plain := must(t, "top", dir, "--live")
-	contains(t, plain, "chimbuko done  FINISHED", "Issues", "Ranks, time lost", "Pipeline")
+	contains(t, plain, "chimbuko done  FINISHED", "Issues", "Ranks: own slowness", "Pipeline")
 	if strings.Contains(plain, "\x1b") {
 		t.Errorf("%q", plain)
 	}
@@ -155,7 +155,7 @@ func TestTerminalAndReportFollowRunToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, string(text), "what is known so far")
+	contains(t, string(text), "results so far")
 	v.press("p")
 	v.shows("PAUSED")
 	v.press("p")
