@@ -93,11 +93,11 @@ type Program struct {
 
 // Slowest is a function with the longest single calls.
 type Slowest struct {
-	Program  int64   `json:"program"`
-	Function string  `json:"function"`
-	Longest  float64 `json:"longest_us"`
-	Mean     float64 `json:"mean_us"`
-	Calls    int64   `json:"calls"`
+	Program  int64   `json:"program" sql:"pid"`
+	Function string  `json:"function" sql:"fname"`
+	Longest  float64 `json:"longest_us" sql:"exclusive_maximum"`
+	Mean     float64 `json:"mean_us" sql:"exclusive_mean"`
+	Calls    int64   `json:"calls" sql:"calls"`
 }
 
 // ReviewEnd is the result of the review at the end of the run.

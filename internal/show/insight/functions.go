@@ -90,13 +90,7 @@ func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.Functi
 	})
 	g.Go(func() error {
 		losses, err := q.RankLosses(ctx, f, of.Limit)
-		d.Ranks = make([]api.FunctionRank, 0, len(losses))
-		for _, l := range losses {
-			d.Ranks = append(d.Ranks, api.FunctionRank{
-				Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest,
-				First: l.First, Last: l.Last,
-			})
-		}
+		d.Ranks = append([]api.FunctionRank{}, losses...)
 		return err
 	})
 	g.Go(func() error {

@@ -97,12 +97,7 @@ func (v *view) overview(run string, worst int) *api.Overview {
 			}
 		}
 		if d.kept.Anomalies == 0 {
-			for _, f := range d.slowest {
-				o.Slowest = append(o.Slowest, api.Slowest{
-					Program: int64(f.Program), Function: f.Name, Longest: f.Longest, Mean: f.Mean,
-					Calls: f.Calls,
-				})
-			}
+			o.Slowest = append(o.Slowest, d.slowest...)
 		}
 	}
 	o.Figures = v.figures(o)

@@ -30,7 +30,7 @@ type runData struct {
 	kept      query.Kept
 	ranks     []query.Placed // ordered by program, host and rank
 	names     map[trace.Program]string
-	slowest   []query.Slow
+	slowest   []api.Slowest
 	strip     api.Strip // in UsualColumns columns
 	functions map[trace.FuncKey]string
 	withdrawn hostShare   // of the withdrawn anomalies

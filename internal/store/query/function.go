@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -61,19 +62,8 @@ func (a *Asker) OverRanks(ctx context.Context, f *Function, limit int) (*provdb.
 	return a.Query(ctx, text("func_ranks"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(limit))
 }
 
-// RankLoss is a rank by what a function lost there.
-type RankLoss struct {
-	Rank      trace.Rank
-	Host      string
-	Anomalies int64
-	Lost      int64
-	Longest   int64
-	First     float64 // seconds since the run's begin
-	Last      float64
-}
-
 // RankLosses returns the ranks on which the function lost most.
-func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []RankLoss, err error) {
+func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []api.FunctionRank, err error) {
 	x := a.columns()
 	groups, err := a.sum(ctx, allOf(x.ofFunction(f.Program, f.Number), x.flagged()),
 		grouping{"rid, hostname", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row]), int64(x.host[row])} }})
@@ -81,8 +71,8 @@ func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Host, y.Host))
 	})
 	for _, g := range groups[:min(limit, len(groups))] {
-		list = append(list, RankLoss{
-			Rank: g.Rank, Host: g.Host, Anomalies: g.Anomalies, Lost: int64(g.Lost), Longest: int64(g.Longest),
+		list = append(list, api.FunctionRank{
+			Rank: int64(g.Rank), Host: g.Host, Anomalies: g.Anomalies, Lost: int64(g.Lost), Longest: int64(g.Longest),
 			First: float64(g.First-a.Begin) / 1e6, Last: float64(g.Last-a.Begin) / 1e6,
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Kept is what a store holds of a run, in numbers.
@@ -65,17 +66,8 @@ func (a *Asker) Executables(ctx context.Context) (map[trace.Program]string, erro
 	return names, err
 }
 
-// Slow is a function by its longest call.
-type Slow struct {
-	Program trace.Program `sql:"pid"`
-	Name    string        `sql:"fname"`
-	Longest float64       `sql:"exclusive_maximum"` // exclusive, in microseconds
-	Mean    float64       `sql:"exclusive_mean"`
-	Calls   int64         `sql:"calls"`
-}
-
 // Slowest returns the functions with the longest single calls, whether or not they are
 // anomalies. It is known when the run has ended.
-func (a *Asker) Slowest(ctx context.Context, limit int) ([]Slow, error) {
-	return readAll[Slow](ctx, a, text("slowest"), int64(limit))
+func (a *Asker) Slowest(ctx context.Context, limit int) ([]api.Slowest, error) {
+	return readAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
 }
