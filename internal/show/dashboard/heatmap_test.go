@@ -177,7 +177,7 @@ func TestHeatmapGroupsNeighboringRanks(t *testing.T) {
 	}
 	for query, part := range map[string]string{
 		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=color": "want anomalies, lost", "from=3&to=3": "must be after from",
-		"from=NaN": "too large", "to=1e300": "too large",
+		"from=NaN": "out of range", "to=1e300": "out of range",
 	} {
 		fails(t, do(t, at+monday+"/heatmap?"+query, ""), 400, part)
 	}

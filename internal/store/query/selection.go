@@ -62,7 +62,7 @@ func ParseTime(text string, unit time.Duration) (trace.Micros, error) {
 	const most = 1 << 53 // microseconds: beyond, a float64 is not exact
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if n = math.Round(n * float64(unit) / float64(time.Microsecond)); !(math.Abs(n) <= most) { // also NaN
-			return 0, fmt.Errorf("%.40q is too large", text)
+			return 0, fmt.Errorf("%.40q is not a time: out of range", text)
 		}
 		return trace.Micros(n), nil
 	}
