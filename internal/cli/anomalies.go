@@ -12,29 +12,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// timeFlag is a flag with a time: a duration, or a number of units.
-type timeFlag struct {
-	text string
-	unit time.Duration
-	set  func(trace.Micros)
-}
-
-func (t *timeFlag) String() string { return t.text }
-func (t *timeFlag) Type() string   { return "time" }
-
-// Set parses the value.
-func (t *timeFlag) Set(text string) error {
-	v, err := query.ParseTime(text, t.unit)
-	if err == nil {
-		t.text = text
-		t.set(v)
-	}
-	return err
-}
-
-// registerTime adds a flag with a time.
+// registerTime adds a flag with a time: a duration, or a number of units.
 func registerTime(f *pflag.FlagSet, name string, unit time.Duration, usage string, set func(trace.Micros)) {
-	f.Var(&timeFlag{unit: unit, set: set}, name, usage)
+	f.Func(name, usage, func(text string) error {
+		t, err := query.ParseTime(text, unit)
+		if err == nil {
+			set(t)
+		}
+		return err
+	})
 }
 
 // registerFilter adds the flags that choose executions in all commands. since and until are

@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -100,8 +99,8 @@ them with their context, and discards the rest.`,
 	root.SetErr(env.Stderr)
 	holdable(root, env)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		// The errors of our own types of flags quote the value.
-		if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok && slices.Contains([]string{"func", "time"}, e.GetFlag().Value.Type()) {
+		// The errors of our own functions quote the value.
+		if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok && e.GetFlag().Value.Type() == "func" {
 			return usagef("--%s: %w", e.GetFlag().Name, e.Unwrap())
 		}
 		return usageError{err}
