@@ -58,7 +58,7 @@ func newDemoCmd(env *Env) *cobra.Command {
 	var flags demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "analyze a simulated program, in one minute",
+		Short: "Analyze a simulated program in one minute",
 		Long: `Show Chimbuko at work without a program, MPI or TAU. A simulated program writes the
 traces of all its ranks in real time. As with chimbuko run, services and analyzers run
 beside it, here one analyzer for each simulated host.

@@ -14,7 +14,7 @@ func newEvalCmd(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval RUN TRUTH...",
-		Short: "compare the anomalies of a run with planted ones",
+		Short: "Compare the anomalies of a run with planted ones",
 		Long: `Compare the anomalies of an analyzed run with those that were planted in the program:
 how many were found, and how many other calls were flagged. RUN is a run directory or a
 store. A TRUTH is a file, a directory (all files named truth.* in it) or a pattern. A

@@ -21,7 +21,7 @@ func newFinishCmd(env *Env) *cobra.Command {
 	var flags finishFlags
 	cmd := &cobra.Command{
 		Use:   "finish RUN [TRACE...]",
-		Short: "complete a run that was stopped early",
+		Short: "Complete a run that was stopped early",
 		Long: `Complete a run whose services or analyzers were stopped before its end: by a crash, a
 batch system, a full disk or a second Ctrl-C. The analyzers of the run read the traces
 that are left, from where they stopped and with the same settings; then all records are

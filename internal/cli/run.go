@@ -83,7 +83,7 @@ func newRunCmd(env *Env) *cobra.Command {
 	flags := runFlags{keeperFlags: keeperFlags{records: "db"}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
-		Short: "run a program and analyze it while it runs",
+		Short: "Run a program and analyze it while it runs",
 		Long: `Run a program that is instrumented with TAU on this machine, and analyze it while it
 runs. The command starts services and an analyzer beside the program and sets the
 environment (TAU_ADIOS2_*) that makes TAU write traces to the run directory. When the

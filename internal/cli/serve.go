@@ -119,7 +119,7 @@ func newServeCmd(env *Env) *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "run the services of a run",
+		Short: "Run the services of a run",
 		Long: `Run the services that analyzers (chimbuko ad) share: a NATS message bus, the
 parameter server that merges their models, the provenance database, and HTTP with the
 page of the run, a JSON API, /healthz and /metrics. One process runs all of them;

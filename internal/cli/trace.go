@@ -23,7 +23,7 @@ import (
 func newTraceCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
-		Short: "inspect and replay traces that TAU wrote with ADIOS2",
+		Short: "Inspect and replay traces that TAU wrote with ADIOS2",
 		Long: `Inspect traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or still being
 written, or that it streams live (SST). ADIOS2 itself is not needed.`,
 		Args: cobra.ArbitraryArgs,
@@ -58,7 +58,7 @@ func newTraceInfoCmd(env *Env) *cobra.Command {
 	var connect time.Duration
 	cmd := &cobra.Command{
 		Use:   "info PATH...",
-		Short: "summarize traces: steps, events, threads, functions, hosts, time",
+		Short: "Summarize traces",
 		Long: `Summarize traces. A PATH is a dataset, a directory (all .bp in it are read) or a
 pattern. A trace that is still being written is read up to its last step. A damaged
 trace is read up to the damage; the error then names the file and the byte, and the
@@ -109,7 +109,7 @@ func newTraceDumpCmd(env *Env) *cobra.Command {
 	cfg := inspect.DumpConfig{Format: "text", Poll: bp.Default().Poll, Sleep: wait.Sleep}
 	cmd := &cobra.Command{
 		Use:   "dump PATH",
-		Short: "print the events of a trace as text, JSON lines or CSV",
+		Short: "Print the events of a trace as text, JSON lines or CSV",
 		Long: `Print the events of a trace: entries and exits of functions, messages and counters,
 by step, rank and thread, and in order of time on each thread. Numbers in filters may
 be ranges such as 3-7.
@@ -178,7 +178,7 @@ func newTraceMetadataCmd(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "metadata PATH...",
-		Short: "print the attributes of traces: hosts, settings, names of functions and counters",
+		Short: "Print the attributes of traces",
 		Long: `Print the attributes of traces: TAU's metadata for each rank and thread, such as host,
 command line and settings, then all other attributes, among them the names of programs,
 event types, functions ("timer") and counters. Each is printed once, with the step in

@@ -22,7 +22,7 @@ func newTraceReplayCmd(env *Env) *cobra.Command {
 	speed := strconv.FormatFloat(cfg.Speed, 'g', -1, 64)
 	cmd := &cobra.Command{
 		Use:   "replay SRC DST",
-		Short: "write recorded traces again, as if their programs were running",
+		Short: "Write recorded traces again as a live program would",
 		Long: `Write recorded traces again, into the directory DST, as if their programs were running:
 the files grow as ADIOS2 grows them, each step at the time at which it was recorded, so
 that you can try commands that follow running programs on recordings. SRC is a dataset,

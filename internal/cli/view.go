@@ -39,7 +39,7 @@ func newViewCmd(env *Env) *cobra.Command {
 	var flags viewFlags
 	cmd := &cobra.Command{
 		Use:   "view {RUN | --replay DIR | --receive}",
-		Short: "show a run in the browser",
+		Short: "Show a run in the browser",
 		Long: `Show a run in the browser: which rank, host and function misbehaves, since when, and
 why. RUN is a run directory, a database file or postgres://… with --run. The page is
 served on this machine only, unless --http is given. The printed address contains a
