@@ -192,8 +192,8 @@ func expectedIDs(t *testing.T, name string) map[string]bool {
 func TestOnePassWithReviewEqualsTwoPasses(t *testing.T) {
 	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD} {
 		t.Run(string(algorithm), func(t *testing.T) {
-			if testing.Short() && algorithm != outlier.SSTD {
-				t.Skip("SKIP: one detector suffices")
+			if testing.Short() {
+				t.Skip("SKIP: TestReviewUsesConfiguredStatistic compares passes of a small trace")
 			}
 			datasets := tracetest.Large(t, "heat2d-BP5")
 			find := func(passes int) map[string]bool {
