@@ -2,7 +2,7 @@ package contrast
 
 import "math"
 
-// binomialTail is the probability of k or more of n, each with probability p.
+// binomialTail returns the probability of k or more of n, each with probability p.
 func binomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
@@ -17,8 +17,8 @@ func binomialTail(k, n int, p float64) float64 {
 	return min(1, sum)
 }
 
-// fisherTail is the probability that of the k+y that have a value among n+m, k or more
-// are among the n, if nothing but chance divides them.
+// fisherTail returns the probability that k or more of the k+y executions with a value, among n+m,
+// are among the n by chance.
 func fisherTail(k, n, y, m int) float64 {
 	with := k + y
 	sum := 0.0

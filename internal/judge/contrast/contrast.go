@@ -12,75 +12,75 @@ import (
 	"slices"
 )
 
-// Shape is what the values of a field are.
+// Shape is the type of the values of a field.
 type Shape int
 
 // The shapes.
 const (
-	// Labels have no order: hosts, call paths. A few of them can tell samples apart.
+	// Labels have no order: hosts, call paths. A few of them can separate samples.
 	Labels Shape = iota
-	// Numbers are labels with an order: ranks, steps. A few, or all of a range.
+	// Numbers are labels with an order: ranks, steps. A few of them, or a range, can.
 	Numbers
-	// Amounts are measured: bytes, memory. All up to one, or all from one on.
+	// Amounts are measured: bytes, memory. A lower or upper bound can.
 	Amounts
-	// Spans are numbers of which only a range makes sense: times.
+	// Spans are numbers of which only a range can: times.
 	Spans
 )
 
-// Role is what a field can be for a selection.
+// Role is the role of a field in an explanation.
 type Role int
 
-// The roles, in the order in which fields of them are told.
+// The roles, in the order of presentation.
 const (
-	Cause  Role = iota // where it was, what it did, in which state
-	When               // all that happens has its time: it is told after what may be a cause
-	Chosen             // the selection was made by it, so that it differs tells nothing
+	Cause  Role = iota // place, activity or state
+	When               // time, which comes after possible causes
+	Chosen             // the selection was made by it, so a difference means nothing
 )
 
 // Cell is a value of one execution. Cells of the same Unit count as one observation for
-// chance: what happens on a rank within a step has mostly one reason.
+// chance: events on a rank within a step mostly have one reason.
 type Cell struct {
 	Label  string  // of Labels
 	Number float64 // of Numbers and Amounts; neither NaN nor infinite
 	Unit   uint64
 }
 
-// Share is how much of all there is has a value.
+// Share is the known share of a value in the rest.
 type Share struct {
 	Label  string
 	Number float64
 	Weight float64 // not negative; shares of a field are divided by their sum
 }
 
-// Moments is what is known of all readings of an amount.
+// Moments are those of all readings of an amount.
 type Moments struct{ Mean, Deviation, Count float64 }
 
-// Column is a field of the selection and of what it is held against.
+// Column is a field of the selection and of its baseline.
 type Column struct {
 	Name  string
 	Shape Shape
 	Role  Role
-	// Selection are the values of selected executions, of which there are Of; those
-	// without a value have no cell, and count as having another.
+	// Selection has the values of the Of selected executions. Executions without a value have
+	// no cell and count as having another value.
 	Selection []Cell
 	Of        int
 	// Baseline is a sample of the rest. Shares is used instead where they are known.
 	Baseline []Cell
 	Shares   []Share
-	// Stale says that values are read now and then, so that those of some executions are
-	// of before: the measure is a little low then.
+	// Stale marks values that are read periodically, so that some are older than the execution,
+	// which lowers the measure a little.
 	Stale bool
-	// Moments bounds, for Amounts, how many of all can be as far out as the selection.
+	// Moments bounds, for Amounts, the share of all readings as extreme as the selection.
 	Moments *Moments
 }
 
-// Finding is how a field differs.
+// Finding is the difference in a field.
 type Finding struct {
 	Column int // index of the columns
 	Name   string
 	Role   Role
-	// The values that tell the selection from the rest. Range and Least or Most say how
-	// From and To are meant; otherwise Labels or Numbers are listed.
+	// The values that separate the selection from the rest: Labels, Numbers, or From and To
+	// with one of Range, Least and Most.
 	Labels   []string
 	Numbers  []float64
 	Range    bool // from From to To, both included
@@ -92,46 +92,44 @@ type Finding struct {
 	With, Of                 int
 	BaselineWith, BaselineOf int
 	Share, BaselineShare     float64
-	// Bounded says that the share of the rest is at most this, by mean and deviation.
+	// Bounded marks a BaselineShare that is an upper bound, by mean and deviation.
 	Bounded bool
-	// Units and BaselineUnits are the observations that count for chance; 0: all is known.
+	// Units and BaselineUnits are the observations that count for chance; 0 if shares are known.
 	Units, BaselineUnits int
 	// Bits is the measure, from 0 to 1; see Gain.
 	Bits float64
-	// Chance is how likely it is to find such a difference in one of all fields if
-	// there is none; at most 1.
+	// Chance is the probability of such a difference in any of the fields by chance.
 	Chance float64
 	// Own is the same for this field alone.
 	Own float64
-	// Notable says that the difference is neither small nor likely to be chance.
+	// Notable marks differences that are neither small nor likely to be chance.
 	Notable bool
 
-	rest  float64 // share of the rest as it is measured
+	rest  float64 // smoothed share of the rest
 	order float64 // bits by which it is ordered
 }
 
-// Config are the rules. The zero value is not useful: see Default.
+// Config has the rules. The zero value is not useful: see Default.
 type Config struct {
-	// Measure tells how far two shares are apart: how many of the selection and of
-	// the rest have a value.
+	// Measure returns the distance of the shares of the selection and the rest with a value.
 	Measure func(selection, rest float64) float64
-	// A field is notable with so many bits, and a chance of at most MaxChance.
+	// A field is notable with at least LeastBits and a chance of at most MaxChance.
 	LeastBits, MaxChance float64
-	// MaxOwn is the chance by itself up to which a cause with as many bits comes before
-	// a notable time, though it is not notable.
+	// MaxOwn is the largest Own of a cause that precedes notable times with as many bits,
+	// without being notable.
 	MaxOwn float64
-	// Tie is how many bits two fields may differ by and still be told as equal, if the
-	// rest has no more than TieShare times as much of one as of the other: then fewer
-	// values come first, and then the field that the caller named first.
+	// Tie is the difference in bits up to which two fields count as equal, if their shares of
+	// the rest differ by at most a factor of TieShare. Fewer values then come first, then the
+	// first column.
 	Tie, TieShare float64
-	// Stale is how many bits more a stale field is taken to have in the order.
+	// Stale is added to the bits of stale fields in the order.
 	Stale float64
-	// Step is what one more value must add, MaxValues how many there are at most.
+	// Step is the least gain of another value, MaxValues the largest number of values.
 	Step      float64
 	MaxValues int
 }
 
-// Default are the rules that are used everywhere; docs/adr/0021-rank-explanations-by-information.md says why.
+// Default returns the usual rules; docs/adr/0021-rank-explanations-by-information.md has the reasons.
 func Default() Config {
 	return Config{
 		Measure: Gain, LeastBits: 0.1, MaxChance: 0.01, MaxOwn: 0.05, Tie: 0.03, TieShare: 1.5, Stale: 0.03, Step: 0.02,
@@ -139,10 +137,9 @@ func Default() Config {
 	}
 }
 
-// Gain is the information in bits that one look at an execution gives about whether it
-// is one of the selection, if before both were as likely: how many of each have the
-// value. 0: as many here as there; 1: all here, and none there. It is the
-// Jensen-Shannon divergence of the two shares.
+// Gain returns the information in bits that the value of an execution gives about whether it is
+// in the selection, if both were equally likely before: 0 for equal shares, 1 for all and none. It
+// is the Jensen-Shannon divergence of the two shares.
 func Gain(selection, rest float64) float64 {
 	return max(0, entropy((selection+rest)/2)-(entropy(selection)+entropy(rest))/2)
 }
@@ -154,10 +151,9 @@ func entropy(p float64) float64 {
 	return -p*math.Log2(p) - (1-p)*math.Log2(1-p)
 }
 
-// Compare returns a finding for each column in which the selection can differ, the
-// fields that explain most first: causes, then times, then all that is small or may be
-// chance, and what it was chosen by last. Of two that explain as much the simpler comes
-// first.
+// Compare returns a finding for each column in which the selection can differ: notable causes,
+// notable times, small differences and those that may be chance, and the fields that the selection
+// was made by, each in order of bits. Of two with equal bits the simpler comes first.
 func (cfg Config) Compare(columns []Column) []Finding {
 	var found []Finding
 	for i := range columns {
@@ -169,15 +165,15 @@ func (cfg Config) Compare(columns []Column) []Finding {
 			found = append(found, f)
 		}
 	}
-	looked := 0
+	tests := 0
 	for i := range found {
 		if found[i].Role != Chosen {
-			looked++
+			tests++
 		}
 	}
 	for i := range found {
 		f := &found[i]
-		f.Chance = min(1, f.Own*float64(max(1, looked)))
+		f.Chance = min(1, f.Own*float64(max(1, tests)))
 		f.Notable = f.Role != Chosen && f.Bits >= cfg.LeastBits && f.Chance <= cfg.MaxChance
 	}
 	return cfg.order(found)
@@ -199,7 +195,7 @@ func (cfg Config) order(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(group(&a), group(&b)), cmp.Compare(b.order, a.order), cmp.Compare(a.Column, b.Column))
 	})
-	// What is as good as the best of those that are left comes before it if it is simpler.
+	// A simpler finding precedes the best of the rest if it is as good.
 	for first := range found {
 		best, top := first, &found[first]
 		for i := first + 1; i < len(found) && group(&found[i]) == group(top) && found[i].order >= top.order-cfg.Tie-1e-9; i++ {
@@ -215,7 +211,7 @@ func (cfg Config) order(found []Finding) []Finding {
 	return found
 }
 
-// values is how many values have to be named.
+// values returns the number of values to name.
 func (f *Finding) values() int {
 	if f.Range || f.Least || f.Most {
 		return 1

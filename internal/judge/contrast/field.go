@@ -16,17 +16,17 @@ type bin struct {
 	from, off float64 // shares of selection and rest
 }
 
-// sides is what is known of a field, value by value.
+// sides has the counts of a field by value.
 type sides struct {
 	bins []bin
-	// Executions and observations of both; those of the rest are 0 if shares are known.
+	// Executions and observations of both sides; 0 for the rest if shares are known.
 	n, units, m, restUnits int
 	known                  bool // shares
 	moments                *Moments
 }
 
-// field finds the values that tell the selection from the rest best; !ok: both have but
-// one value, or nothing is known of one of them.
+// field finds the values that best separate the selection from the rest; !ok if there is only one
+// value, or no data of one side.
 func (cfg Config) field(c *Column) (f Finding, ok bool) {
 	s := newSides(c)
 	if s.units == 0 || s.restUnits == 0 && !s.known && s.moments == nil || len(s.bins) < 2 && s.moments == nil {
@@ -98,7 +98,7 @@ func newSides(c *Column) *sides {
 	return s
 }
 
-// amount is what a choice of bins comes to.
+// amount is the sum of some bins.
 type amount struct {
 	selected, rested int
 	off              float64
@@ -110,8 +110,8 @@ func (a *amount) add(b *bin) {
 	a.off += b.off
 }
 
-// take makes a finding of some bins, but for its chance. bound is the most that the
-// share of the rest can be, if that is known.
+// take returns the finding of some bins, without its chance. bound, if not nil, is an upper bound
+// of the share of the rest.
 func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 	f := Finding{
 		With: a.selected, Of: s.n, BaselineWith: a.rested, BaselineOf: s.m, Units: s.units, BaselineUnits: s.restUnits,
@@ -134,8 +134,7 @@ func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 	return f
 }
 
-// judge tells how likely a finding is by chance. looks is among how many ways to choose
-// values it is the best.
+// judge computes the chance of a finding that is the best of looks choices of values.
 func (s *sides) judge(f *Finding, looks float64) {
 	k := int(math.Round(f.Share * float64(s.units)))
 	if s.known || f.Bounded {
@@ -146,12 +145,11 @@ func (s *sides) judge(f *Finding, looks float64) {
 	f.Own = min(1, f.Own*max(1, looks))
 }
 
-// smooth draws a share of few observations to the middle, as if half an observation more
-// had the value and half did not.
+// smooth moves a share of few observations toward one half, as if one more observation had half
+// the value.
 func smooth(share float64, n int) float64 { return (share*float64(n) + 0.5) / (float64(n) + 1) }
 
-// set takes the values that the selection has more of than the rest, the clearest
-// first, while each adds something.
+// set takes the values with the largest excess in the selection while each adds enough bits.
 func (cfg Config) set(s *sides, numbers bool) (best Finding) {
 	sorted := slices.Clone(s.bins)
 	slices.SortStableFunc(sorted, func(a, b bin) int { return cmp.Compare(b.from-b.off, a.from-a.off) })
@@ -177,8 +175,7 @@ func (cfg Config) set(s *sides, numbers bool) (best Finding) {
 	return best
 }
 
-// span takes the range of values in which there is more of the selection than of the
-// rest, by the greatest difference.
+// span takes the range of values with the largest excess in the selection.
 func (cfg Config) span(s *sides) Finding {
 	first, last, most := 0, 0, math.Inf(-1)
 	for begin, i, sum := 0, 0, 0.0; i < len(s.bins); i++ {
@@ -200,11 +197,11 @@ func (cfg Config) span(s *sides) Finding {
 	return f
 }
 
-// cut takes all values from one on, or up to one.
+// cut takes all values above or below a bound.
 func (cfg Config) cut(s *sides) (best Finding) {
 	try := func(i int, sum amount, large bool) {
 		if s.bins[i].selected == 0 {
-			return // no value of the selection is where it is cut
+			return // a bound is a value of the selection
 		}
 		value := s.bins[i].number
 		f := cfg.take(s, sum, s.beyond(value, large))
@@ -231,8 +228,8 @@ func (cfg Config) cut(s *sides) (best Finding) {
 	return best
 }
 
-// beyond is the most that the share of all readings can be that are as large, or as
-// small, as a value that is not on the other side of the mean: Cantelli's inequality.
+// beyond returns an upper bound of the share of all readings that are as large, or as small, as a
+// value: Cantelli's inequality. It is nil if the value is on the other side of the mean.
 func (s *sides) beyond(value float64, large bool) *float64 {
 	if s.moments == nil {
 		return nil

@@ -10,29 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// FieldKey names a field of executions: its kind, and for counters and states of nodes
-// which of them. Its text is KIND or KIND:NAME.
+// FieldKey identifies a field of executions by its kind and, for counters and node states, its
+// name. Its text is KIND or KIND:NAME.
 type FieldKey struct {
 	Kind FieldKind
 	Name string
 }
 
-// Term is a condition on a field. Its text is FIELD=VALUE: a name as it is, or a number
-// or a range as 5, 4..7, 400.. or ..400, both ends included. Of a time it is in
-// seconds since the begin of the run, and the end is not included. A link is 5:6.
+// Term is a condition on a field. Its text is FIELD=VALUE with a name, a number or a range such as
+// 5, 4..7, 400.. or ..400, both ends included. Times are in seconds since the beginning of the run
+// and exclude the end. A link is 5:6.
 type Term struct {
 	Field    FieldKey
 	Label    string  // of a field with names
 	From, To float64 // of others; infinite where a side is open
 }
 
-// fieldForm is how the values of a field are told.
+// fieldForm describes a field.
 type fieldForm struct {
 	name    string // in words; those of counters and states are their own
 	names   bool   // values are names
 	whole   bool   // values are whole numbers that are not negative
 	named   bool   // the field needs a name
-	closely bool   // executions have to be looked at closely to know the value
+	closely bool   // values are in messages, counters or node states
 }
 
 var fieldForms = map[FieldKind]fieldForm{
@@ -53,26 +53,25 @@ var fieldForms = map[FieldKind]fieldForm{
 	FieldStep:    {name: "step", whole: true},
 }
 
-// Bounds of what is asked for in texts.
+// Bounds of texts.
 const (
 	maxTermText = 16 << 10
 	maxSeconds  = 1e10
-	// MaxTerms is how many terms a selection may have of each sort.
+	// MaxTerms is the largest number of terms of each sort in a selection.
 	MaxTerms = 50
-	// MaxVertices is how many corners a lasso may have.
+	// MaxVertices is the largest number of corners of a lasso.
 	MaxVertices = 50
 )
 
-// TermError says what is wrong with a term, a field or a lasso.
+// TermError reports an invalid term, field or lasso.
 type TermError struct{ Text, Reason string }
 
-// Error says it.
 func (e *TermError) Error() string { return fmt.Sprintf("%.80q: %s", e.Text, e.Reason) }
 
-// Words returns the name of the field for people.
+// Words returns the name of the field in words.
 func (k FieldKey) Words() string { return cmp.Or(k.Name, fieldForms[k.Kind].name) }
 
-// String is the text that ParseField reads.
+// String returns the text that ParseField reads.
 func (k FieldKey) String() string {
 	if k.Name == "" {
 		return string(k.Kind)
@@ -95,13 +94,13 @@ func ParseField(text string) (FieldKey, error) {
 			kinds = append(kinds, string(kind))
 		}
 		slices.Sort(kinds)
-		return k, &TermError{text, "it is no field; there are " + strings.Join(kinds, ", ")}
+		return k, &TermError{text, "unknown field (want " + strings.Join(kinds, ", ") + ")"}
 	case form.named && name == "":
-		return k, &TermError{text, "which one? write " + kind + ":NAME"}
+		return k, &TermError{text, "missing name (write " + kind + ":NAME)"}
 	case named && !form.named:
-		return k, &TermError{text, "the field " + kind + " has no further name"}
+		return k, &TermError{text, "field " + kind + " takes no name"}
 	case len(text) > maxTermText || !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return k, &TermError{text, "that is no name"}
+		return k, &TermError{text, "invalid name"}
 	}
 	return k, nil
 }
@@ -123,7 +122,7 @@ func ParseTerm(text string) (t Term, err error) {
 	form := fieldForms[t.Field.Kind]
 	switch {
 	case value == "" || len(text) > maxTermText || !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-		return t, &TermError{text, "that is no value"}
+		return t, &TermError{text, "invalid value"}
 	case t.Field.Kind == FieldLink:
 		first, second, ok := strings.Cut(value, ":")
 		a, errA := strconv.ParseInt(first, 10, 32)
@@ -160,15 +159,15 @@ func (t *Term) readRange(text, value string) error {
 		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
 			return &TermError{text, "want a number or a range such as 4..7, 400.. or ..400"}
 		case form.whole && (v < 0 || v > math.MaxInt32 || v != math.Trunc(v)):
-			return &TermError{text, "a " + form.name + " is a whole number from 0 on"}
+			return &TermError{text, "a " + form.name + " must be an integer ≥ 0"}
 		case t.Field.Kind == FieldTime && math.Abs(v) > maxSeconds:
-			return &TermError{text, "that is no time of a run, in seconds"}
+			return &TermError{text, "time out of range"}
 		}
 		*end.to = v + 0 // no negative zero
 	}
 	switch {
 	case math.IsInf(t.From, 0) && math.IsInf(t.To, 0):
-		return &TermError{text, "a range has at least one end"}
+		return &TermError{text, "a range needs at least one end"}
 	case t.From > t.To:
 		return &TermError{text, "the range ends before it begins"}
 	case t.Field.Kind == FieldTime && !isRange:
@@ -177,7 +176,7 @@ func (t *Term) readRange(text, value string) error {
 	return nil
 }
 
-// String is the text that ParseTerm reads.
+// String returns the text that ParseTerm reads.
 func (t Term) String() string {
 	number := func(v float64) string {
 		if math.IsInf(v, 0) {
@@ -198,7 +197,7 @@ func (t Term) String() string {
 	return t.Field.String() + "=" + value
 }
 
-// Has reports whether a value is one that the term means.
+// Has reports whether a value satisfies the term.
 func (t *Term) Has(c Cell) bool {
 	if fieldForms[t.Field.Kind].names {
 		return c.Label == t.Label
@@ -211,12 +210,12 @@ const linkDash = " – "
 // LinkLabel names the link between two ranks.
 func LinkLabel(a, b int64) string { return fmt.Sprintf("%d%s%d", min(a, b), linkDash, max(a, b)) }
 
-// Vertex is a corner of a lasso: a time since the begin of the run, and an exclusive time.
+// Vertex is a corner of a lasso: a time since the beginning of the run, and an exclusive time.
 type Vertex struct{ Seconds, Micros float64 }
 
 // ParseLasso reads the corners of a polygon around executions, as 9.03:1200,9.5:1300,…:
-// seconds since the begin of the run and microseconds of exclusive time. Between corners
-// it goes straight where time is drawn as it is and durations by their logarithm.
+// seconds since the beginning of the run and microseconds of exclusive time. Its edges are straight
+// in a plot with logarithmic durations.
 func ParseLasso(text string) (lasso []Vertex, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		at, took, _ := strings.Cut(part, ":")
@@ -235,7 +234,7 @@ func ParseLasso(text string) (lasso []Vertex, err error) {
 	return lasso, nil
 }
 
-// LassoText is the text that ParseLasso reads; empty for none.
+// LassoText returns the text that ParseLasso reads.
 func LassoText(lasso []Vertex) string {
 	var parts []string
 	for _, v := range lasso {
@@ -244,12 +243,11 @@ func LassoText(lasso []Vertex) string {
 	return strings.Join(parts, ",")
 }
 
-// FieldKind is what a field is about.
+// FieldKind is the kind of a field.
 type FieldKind string
 
-// The kinds of fields. Those of counters and states of nodes have a name besides. A
-// selection is held against the same functions, so they explain nothing, but it can be
-// narrowed and grouped by them.
+// The kinds of fields. Counters and node states also have a name. Functions do not explain a
+// selection, whose baseline has the same functions, but it can be narrowed and grouped by them.
 const (
 	FieldFunction FieldKind = "function"
 
@@ -275,5 +273,5 @@ func (k FieldKind) Closely() bool { return fieldForms[k].closely }
 // Named reports whether values of the field are names rather than numbers.
 func (k FieldKind) Named() bool { return fieldForms[k].names }
 
-// Whole reports whether values of the field are whole numbers from 0 on.
+// Whole reports whether values of the field are integers ≥ 0.
 func (k FieldKind) Whole() bool { return fieldForms[k].whole }

@@ -7,66 +7,64 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// maxBars is how many values a picture shows; timeBins is how many parts of equal length the time
-// of a run has.
+// maxBars is the number of values in a chart, timeBins the number of equal parts of a run.
 const (
 	maxBars  = 8
 	timeBins = 200
 )
 
-// Explanation is what is different about a selection.
+// Explanation lists the differences between a selection and its baseline.
 type Explanation struct {
 	Sentence  string
 	Selected  int64 // executions of the selection
 	Lost      trace.Micros
-	Reckoned  bool // both are reckoned from a part, as there are very many
-	Looked    int  // of them that were looked at
-	Typical   int  // executions that it is held against: kept as typical of the same functions,
-	Others    int  // and other anomalies of them
+	Reckoned  bool // both are estimated from a sample
+	Looked    int  // executions of the selection that were examined
+	Typical   int  // typical executions of the same functions in the baseline
+	Others    int  // other anomalies of these functions in the baseline
 	Functions []Count
 	Fields    []Difference
 }
 
-// Count is how many executions are of a function.
+// Count is the number of executions of a function.
 type Count struct {
 	Program    trace.Program
 	Name       string
 	Executions int
 }
 
-// Difference is how the selection differs in a field. From and To of a time are seconds
-// since the begin of the run.
+// Difference describes how the selection differs in a field. From and To of a time are seconds
+// since the beginning of the run.
 type Difference struct {
 	Finding
 	Kind   FieldKind
-	Values string // that tell it from the rest, in words
-	Rest   string // what it is held against, in words
+	Values string // that separate it from the rest, in words
+	Rest   string // the share of the baseline, in words
 	Bars   []Bar  // shares by value, or by parts of a range
-	Clause string // in a sentence, after how many they are
+	Clause string // predicate of a sentence about the executions
 	Key    FieldKey
-	Terms  []Term // that choose the values; empty: nothing can be chosen by them
+	Terms  []Term // that select the values; empty if none can
 }
 
-// Bar is how many have a value or lie in a part of a range.
+// Bar is the share of executions with a value or in a part of a range.
 type Bar struct {
 	Label         string
 	Share         float64 // of the selection
 	BaselineShare float64
-	Telling       bool // it is one of the values that tell them apart
+	Telling       bool // one of the values that separate the selection
 }
 
-// Field is a column with what it is about.
+// Field is a column of a field of executions.
 type Field struct {
 	Column
 	Key  FieldKey
-	Rest string // what shares are of: ranks, calls …
+	Rest string // unit of the shares: ranks, calls …
 }
 
 // Bins divides the time of a run into parts of equal length.
@@ -78,10 +76,10 @@ func (b Bins) Width() trace.Micros { return max(1, (b.Extent+timeBins-1)/timeBin
 // Last returns the number of the last part.
 func (b Bins) Last() float64 { return float64(max(0, (b.Extent-1)/b.Width())) }
 
-// Most returns a bound of the number of parts.
+// Most returns an upper bound of the number of parts.
 func (b Bins) Most() float64 { return 2 * timeBins }
 
-// Text returns a value of a field for people; of a time it is the number of a part.
+// Text formats a value of a field. A time is given as the number of a part.
 func (b Bins) Text(key FieldKey, v float64) string {
 	switch key.Kind {
 	case FieldTime:
@@ -104,7 +102,7 @@ func (e *Explanation) Explain(fields []Field, b Bins) {
 	e.Sentence = e.sentence()
 }
 
-// amountText is a number in short.
+// amountText abbreviates a number.
 func amountText(v float64) string {
 	for _, unit := range []struct {
 		least, size float64
@@ -122,33 +120,10 @@ func amountText(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// percent is a share.
-func percent(share float64) string {
-	switch v := 100 * share; {
-	case v == 0:
-		return "0 %"
-	case v < 0.1:
-		return "< 0.1 %"
-	case v < 10:
-		return strconv.FormatFloat(v, 'f', 1, 64) + " %"
-	default:
-		return strconv.FormatFloat(v, 'f', 0, 64) + " %"
-	}
-}
+// Plain returns a name in one line.
+func Plain(name string) string { return text.SingleSpaced(name) }
 
-// Plain is a name in one line.
-func Plain(name string) string {
-	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-}
-
-func several(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return text.Number(float64(n)) + " " + what + "s"
-}
-
-// difference puts a finding into words and bars.
+// difference describes a finding in words and bars.
 func (b Bins) difference(f *Field, found Finding) Difference {
 	c := Difference{Finding: found, Kind: f.Key.Kind, Key: f.Key, Terms: b.terms(f.Key, found)}
 	switch {
@@ -176,7 +151,7 @@ func (b Bins) difference(f *Field, found Finding) Difference {
 	return c
 }
 
-// terms choose the values of a finding.
+// terms returns the conditions that select the values of a finding.
 func (b Bins) terms(key FieldKey, found Finding) (terms []Term) {
 	for _, l := range found.Labels {
 		terms = append(terms, Term{Field: key, Label: l})
@@ -200,10 +175,10 @@ func (b Bins) terms(key FieldKey, found Finding) (terms []Term) {
 	return terms
 }
 
-// TimeTerm chooses parts of the run, from the first to the last.
+// TimeTerm selects parts of the run, from the first to the last.
 func (b Bins) TimeTerm(first, last float64) Term {
 	t := Term{Field: FieldKey{Kind: FieldTime}, From: b.seconds(first), To: b.seconds(last + 1)}
-	switch { // what is before the begin is in the first, what is after the end in the last
+	switch { // the first and the last part include earlier and later times
 	case last >= b.Last():
 		t.To = math.Inf(1)
 	case first <= 0:
@@ -212,7 +187,7 @@ func (b Bins) TimeTerm(first, last float64) Term {
 	return t
 }
 
-// seconds is when a part of the run begins.
+// seconds returns the time at which a part of the run begins.
 func (b Bins) seconds(bin float64) float64 { return bin * float64(b.Width()) / 1e6 }
 
 func joined[T any](list []T, text func(T) string) string {
@@ -226,7 +201,7 @@ func joined[T any](list []T, text func(T) string) string {
 	return strings.Join(parts, "")
 }
 
-// clause tells the values of a field in a sentence.
+// clause returns the predicate of a sentence about the values of a field.
 func (f *Field) clause(values string, found Finding) string {
 	many := len(found.Labels) > 1 || len(found.Numbers) > 1 || found.Range && found.From != found.To
 	noun := func(one, more string) string {
@@ -262,45 +237,57 @@ func (f *Field) clause(values string, found Finding) string {
 	return "ran while " + Plain(f.Name) + " was " + values
 }
 
-// restText tells how many of the rest have the values.
+// restText returns the share of the rest that has the values, in words.
 func (f *Field) restText(found Finding) string {
 	switch {
 	case found.Bounded:
-		return "at most " + percent(found.BaselineShare) + " of all readings"
+		return "at most " + text.Percent(100*found.BaselineShare) + " of all readings"
 	case len(f.Shares) == 0:
-		return fmt.Sprintf("%s of %s", text.Number(float64(found.BaselineWith)),
-			several(int64(found.BaselineOf), strings.TrimSuffix(f.Rest, "s")))
+		return fmt.Sprintf("%s of %s", text.Int(found.BaselineWith),
+			text.Count(found.BaselineOf, strings.TrimSuffix(f.Rest, "s")))
 	case f.Key.Kind == FieldTime || f.Rest == "calls":
-		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
+		return text.Percent(100*found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
 	}
 	total := 0.0
 	for _, share := range f.Shares {
 		total += share.Weight
 	}
 	return fmt.Sprintf("%s of %s", text.Number(math.Round(found.BaselineShare*total)),
-		several(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
+		text.Count(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
 }
 
-// chanceText is how likely chance is.
-func chanceText(p float64) string {
-	if p < 1e-12 {
+// ChanceText returns the probability of chance.
+func (c *Difference) ChanceText() string {
+	if c.Chance < 1e-12 {
 		return "< 1e-12"
 	}
-	return strconv.FormatFloat(p, 'g', 2, 64)
+	return strconv.FormatFloat(c.Chance, 'g', 2, 64)
 }
 
-// ChanceText is the chance in words.
-func (c *Difference) ChanceText() string { return chanceText(c.Chance) }
+// Strength returns how well the values separate the selection from the rest, and whether that may
+// be chance, in words.
+func (f *Finding) Strength() string {
+	words := "weak"
+	switch {
+	case f.Bits >= 0.3:
+		words = "strong"
+	case f.Bits >= Default().LeastBits:
+		words = "moderate"
+	}
+	if f.Chance <= Default().MaxChance {
+		return words + "; not chance"
+	}
+	return words + "; possibly chance"
+}
 
-// Support tells, in words, how far a difference goes and on how much it rests.
+// Support returns the counts behind a difference and its strength.
 func (c *Difference) Support() string {
-	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", text.Number(float64(c.With)),
-		text.Number(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
+	return fmt.Sprintf("%s of %s here, %s; %s", text.Int(c.With), text.Int(c.Of), c.Rest, c.Strength())
 }
 
-// sentence tells what explains most.
+// sentence describes the first difference.
 func (e *Explanation) sentence() string {
-	what := several(e.Selected, "execution")
+	what := text.Count(e.Selected, "execution")
 	if e.Reckoned {
 		what = "about " + what
 	}
@@ -308,16 +295,16 @@ func (e *Explanation) sentence() string {
 		what += " of " + Plain(e.Functions[0].Name)
 	}
 	if e.Selected > int64(e.Looked) {
-		what = fmt.Sprintf("%s (%s looked at)", what, text.Number(float64(e.Looked)))
+		what = fmt.Sprintf("%s (%s examined)", what, text.Int(e.Looked))
 	}
 	if len(e.Fields) == 0 {
-		return "Nothing is known by which " + what + " could differ from others"
+		return "No field is stored by which " + what + " could differ from others"
 	}
 	first := &e.Fields[0]
-	count := fmt.Sprintf("%s of %s", text.Number(float64(first.With)), what)
-	if first.Of < e.Looked { // messages, counters and states are those of a part
-		count = fmt.Sprintf("%s of %s looked at closely, of %s,", text.Number(float64(first.With)),
-			text.Number(float64(first.Of)), what)
+	count := fmt.Sprintf("%s of %s", text.Int(first.With), what)
+	if first.Of < e.Looked { // messages, counters and states are read of a part
+		count = fmt.Sprintf("%s of %s examined closely, of %s,", text.Int(first.With),
+			text.Int(first.Of), what)
 	}
 	if first.With == first.Of && first.Of >= e.Looked {
 		count = "All " + strings.TrimPrefix(what, "about ")
@@ -325,20 +312,17 @@ func (e *Explanation) sentence() string {
 			count = "The only execution"
 		}
 	}
-	told := fmt.Sprintf("%s %s%s (%.2f bits of 1, chance %s)", count, first.Clause, first.beside(), first.Bits, chanceText(first.Chance))
+	sentence := fmt.Sprintf("%s %s%s (%s)", count, first.Clause, first.beside(), first.Strength())
 	switch {
-	case first.Notable:
-		if first.Role == Cause {
-			told += e.alsoWhen()
-		}
-		return told
-	case first.Role != Chosen && first.Bits >= Default().LeastBits && first.Share >= 0.5:
-		return told + "; that may be chance, as they are few"
+	case first.Notable && first.Role == Cause:
+		return sentence + e.alsoWhen()
+	case first.Notable, first.Role != Chosen && first.Bits >= Default().LeastBits && first.Share >= 0.5:
+		return sentence
 	}
-	return "Nothing that is known sets " + what + " apart: they are spread as chance would have it"
+	return "No stored field sets " + what + " apart: the differences may be chance"
 }
 
-// beside tells, in a sentence, how much of the rest has the values.
+// beside returns the part of a sentence about the share of the rest.
 func (c *Difference) beside() string {
 	switch c.Kind {
 	case FieldHost:
@@ -351,20 +335,20 @@ func (c *Difference) beside() string {
 	return ", as did " + c.Rest
 }
 
-// alsoWhen tells the time where that is short.
+// alsoWhen returns the part of a sentence about the time, if it is notable.
 func (e *Explanation) alsoWhen() string {
 	for i := range e.Fields {
 		if f := &e.Fields[i]; f.Kind == FieldTime && f.Notable {
 			if f.With == f.Of {
 				return "; all of them " + f.Clause
 			}
-			return fmt.Sprintf("; %s of them %s", text.Number(float64(f.With)), f.Clause)
+			return fmt.Sprintf("; %s of them %s", text.Int(f.With), f.Clause)
 		}
 	}
 	return ""
 }
 
-// bars are shares of both sides, for a picture.
+// bars returns the shares of both sides by value.
 func (f *Field) bars(b Bins, found Finding) []Bar {
 	if f.Shape == Amounts || f.Shape == Spans {
 		return f.parts(b, found)
@@ -416,7 +400,7 @@ func (f *Field) bars(b Bins, found Finding) []Bar {
 	return bars
 }
 
-// parts are shares of both sides by parts of the range of values.
+// parts returns the shares of both sides by parts of the range of values.
 func (f *Field) parts(b Bins, found Finding) []Bar {
 	low, high := math.Inf(1), math.Inf(-1)
 	see := func(v float64) { low, high = min(low, v), max(high, v) }
@@ -467,8 +451,8 @@ func (f *Field) parts(b Bins, found Finding) []Bar {
 	return bars
 }
 
-// ExplainChange explains a lasting change of a function, which is no set of anomalies:
-// all calls from a time on are what changed.
+// ExplainChange explains a lasting change of a function: all calls since a time changed, so there
+// is no set of anomalies to compare.
 func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
 	at := float64(max(0, x.First-begin)) / 1e6
 	c := Difference{
@@ -478,15 +462,15 @@ func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
 			Share: 1, Units: int(x.Anomalies), Bits: 1, Notable: true,
 		},
 	}
-	c.Clause = "came at " + c.Values
+	c.Clause = "began at " + c.Values
 	return &Explanation{
 		Selected: x.Anomalies, Lost: x.LostTime, Looked: 0, Functions: []Count{{
 			Program: x.PID, Name: x.Func,
 			Executions: int(min(x.Anomalies, math.MaxInt32)),
 		}},
-		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: it changed on the whole, single executions of it are "+
-			"no anomalies",
-			several(x.Anomalies, "call"), Plain(x.Func), at, text.Duration(x.After), text.Duration(x.Before)),
+		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: the function as a whole changed, "+
+			"single executions are not anomalies",
+			text.Count(x.Anomalies, "call"), Plain(x.Func), at, text.Duration(x.After), text.Duration(x.Before)),
 		Fields: []Difference{c},
 	}
 }

@@ -31,7 +31,7 @@ function field(f: Partial<ExplainField>): ExplainField {
     of: 98,
     baseline_share: 0.25,
     rest: '4 of 16 ranks',
-    support: '98 of 98 here, 4 of 16 ranks; 0.51 bits of 1, chance < 1e-12',
+    support: '98 of 98 here, 4 of 16 ranks; strong; not chance',
     bits: 0.51,
     chance: 1e-20,
     notable: true,
