@@ -140,12 +140,12 @@ func (c *Client) Add(step *analyzer.Contribution) {
 // step, the models received include it and the caller has added it again: so Merged
 // yields them again.
 func (c *Client) share(step *analyzer.Contribution) {
-	known := false
+	duplicate := false
 	for _, l := range c.links {
-		known = l.share(step) || known
+		duplicate = l.share(step) || duplicate
 	}
 	for i := range step.Functions {
-		if known {
+		if duplicate {
 			c.touch(step.Functions[i].FuncKey)
 		}
 	}

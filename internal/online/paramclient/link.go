@@ -55,7 +55,7 @@ func newLink(shard, shards, maxSent int) *link {
 // share adds the contribution of a claimed rank, unless the shard has the step from
 // an earlier session, and reports whether it has. The end of a rank may be reported
 // after its last step.
-func (l *link) share(step *analyzer.Contribution) (known bool) {
+func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
 	next := l.next[step.RankKey]
 	switch {
 	case uint32(step.Step) >= next:

@@ -118,12 +118,12 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 		s.noteStatus(n, req.GetStatus(), now)
 		reply.Last, reply.Included, reply.Durable = n.Last, n.included, n.durable
 	}
-	known := req.GetKnown()
+	version := req.GetKnown()
 	if req.GetEpoch() != s.epoch {
-		known = 0
+		version = 0
 	}
 	reply.Version = s.version
-	return reply, s.since(known)
+	return reply, s.since(version)
 }
 
 // knownSteps returns the number of merged steps of an analyzer's ranks when the run

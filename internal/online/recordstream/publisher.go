@@ -89,8 +89,8 @@ func NewPublisher(cfg PublisherConfig, stream Stream) *Publisher {
 }
 
 // Metadata queues the metadata that appeared in a step.
-func (p *Publisher) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
-	p.push(&item{key: key, metadata: found, size: 100 * int64(len(found))})
+func (p *Publisher) Metadata(_ context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
+	p.push(&item{key: key, metadata: facts, size: 100 * int64(len(facts))})
 	return nil
 }
 

@@ -98,18 +98,18 @@ func (l *Live) Add(d *Delta) {
 // AddFunction adds calls of a function, without its anomalies: AddStep adds those.
 // The first call for an id sets its program and name.
 func (l *Live) AddFunction(f *FunctionStats) {
-	known := l.functions.get(f.ID)
-	if known == nil {
+	stored := l.functions.get(f.ID)
+	if stored == nil {
 		key := trace.FuncKey{Program: f.Program, Name: strings.Clone(f.Name)}
-		known = l.functions.add(&FunctionStats{ID: f.ID, FuncKey: key})
+		stored = l.functions.add(&FunctionStats{ID: f.ID, FuncKey: key})
 		l.news = true
 	}
 	if f.Exclusive.Count() > 0 || f.Inclusive.Count() > 0 || f.PerStep.Count() > 0 {
 		l.news = true
 	}
-	known.Exclusive.Merge(&f.Exclusive)
-	known.Inclusive.Merge(&f.Inclusive)
-	known.PerStep.Merge(&f.PerStep)
+	stored.Exclusive.Merge(&f.Exclusive)
+	stored.Inclusive.Merge(&f.Inclusive)
+	stored.PerStep.Merge(&f.PerStep)
 }
 
 // AddRank adds the number of anomalies of each step of a rank, zeros included.
@@ -153,20 +153,20 @@ func (l *Live) AddStep(r *StepReport) {
 }
 
 func (l *Live) addMetrics(k metricsKey, r *StepReport, m *Metrics) {
-	known := l.metrics.get(k)
-	if known == nil {
-		known = l.metrics.add(&liveMetrics{metricsKey: k, index: uint64(len(l.metrics.list))})
+	stored := l.metrics.get(k)
+	if stored == nil {
+		stored = l.metrics.add(&liveMetrics{metricsKey: k, index: uint64(len(l.metrics.list))})
 	}
-	if known.fresh == nil {
+	if stored.fresh == nil {
 		if n := len(l.spare); n > 0 {
-			known.fresh, l.spare = l.spare[n-1], l.spare[:n-1]
+			stored.fresh, l.spare = l.spare[n-1], l.spare[:n-1]
 		} else {
-			known.fresh = new(Metrics)
+			stored.fresh = new(Metrics)
 		}
-		l.fresh = append(l.fresh, known)
+		l.fresh = append(l.fresh, stored)
 	}
-	known.all.addStep(r, m)
-	known.fresh.addStep(r, m)
+	stored.all.addStep(r, m)
+	stored.fresh.addStep(r, m)
 }
 
 // addStep adds anomalies o of a step. The times are those of the first and of the
@@ -193,16 +193,16 @@ func (m *Metrics) addStep(r *StepReport, o *Metrics) {
 
 // AddCounter adds values of a counter.
 func (l *Live) AddCounter(c *Counter) {
-	known := l.counters.get(c.FuncKey)
-	if known == nil {
+	stored := l.counters.get(c.FuncKey)
+	if stored == nil {
 		key := trace.FuncKey{Program: c.Program, Name: strings.Clone(c.Name)}
-		known = l.counters.add(&Counter{FuncKey: key})
+		stored = l.counters.add(&Counter{FuncKey: key})
 		l.news = true
 	}
 	if c.Values.Count() > 0 {
 		l.news = true
 	}
-	known.Values.Merge(&c.Values)
+	stored.Values.Merge(&c.Values)
 }
 
 func (l *Live) addPaths(p *PathDelta) {
