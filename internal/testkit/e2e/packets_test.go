@@ -84,7 +84,7 @@ func TestReplayReportsAndSkipsInvalidPackets(t *testing.T) {
 	}
 	view := start(t, "view", "--replay", dir, "--speed", "1000")
 	page := browse(t, view.address())
-	view.awaitLog("pserver_output_stats_3.json: no packet of statistics")
+	view.awaitLog("pserver_output_stats_3.json: read packet: ")
 	var o api.Overview
 	eventually(t, "the replay ends", func() error {
 		o = fetch[api.Overview](page, "api/v1/runs/"+filepath.Base(dir)+"/overview")

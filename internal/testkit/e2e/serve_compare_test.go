@@ -39,5 +39,5 @@ func TestIncomparableRunEndsServicesAtOnce(t *testing.T) {
 	if code := p.wait(); code == 0 {
 		t.Errorf("it ended well")
 	}
-	contains(t, p.stderr.String(), "--compare", "give a run directory, a database file")
+	contains(t, p.stderr.String(), "--compare", "want a run directory, a database file")
 }
