@@ -81,7 +81,9 @@ func (r *Reader) detectDirectory() error {
 		r.engine, err = newBP5(r.path, x, r.opt)
 		return err
 	}
-	return &UnsupportedError{Path: r.path, What: fmt.Sprintf("BP version %d", x.header[headerVersion]), Advice: "write the trace as BP3, BP4 or BP5"}
+	return &UnsupportedError{
+		Path: r.path, What: fmt.Sprintf("BP version %d", x.header[headerVersion]), Advice: "write the trace as BP3, BP4 or BP5",
+	}
 }
 
 // notStarted handles an index without a header. A reader that does not wait gets a
