@@ -168,7 +168,8 @@ func (p *params) words(name string) []string {
 func (p *params) filter() query.Filter {
 	f := query.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
-		Ranks: p.ranks("rank"), Steps: parse(p, "step", query.ParseSteps), Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
+		Ranks: p.ranks("rank"), Steps: parse(p, "step", query.ParseSteps),
+		Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
 		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),
 	}
 	if t := p.duration("min_severity", time.Microsecond); t != nil {

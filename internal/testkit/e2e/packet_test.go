@@ -20,7 +20,7 @@ var references = map[string]string{"1": "packet-v1.json", "2": "sample-packet-v2
 // and none of its parts is missing in all of them.
 func sameStructure(t testing.TB, schema string, packets [][]byte) {
 	t.Helper()
-	text, err := os.ReadFile(tracetest.Root("internal", "online", "summary", "testdata", references[schema]))
+	text, err := os.ReadFile(tracetest.Root("internal", "show", "legacy", "testdata", references[schema]))
 	if err != nil {
 		t.Fatal(err)
 	}
