@@ -52,8 +52,8 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&a.Spool, "spool", "", "directory for records until the review; a new temporary one by default")
 	f.DurationVar(&a.GiveUp, "give-up", 0, "time to wait for the services after all traces have ended, before failing without a review; "+
 		"0 for ever")
-	f.BoolVar(&a.UntilTold, "until-told", false, "traces may appear until the parent process reports the end of the program")
-	_ = f.MarkHidden("until-told") // only for processes that this program starts
+	f.BoolVar(&a.UntilNotified, "until-notified", false, "traces may appear until the parent process reports the end of the program")
+	_ = f.MarkHidden("until-notified") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
 	f.StringVar(&a.Engine, "engine", service.EngineAuto, "transport of the traces: bp (datasets), sst (live streams), or auto (by the "+
 		"names, .bp or .sst)")

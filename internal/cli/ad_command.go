@@ -15,7 +15,7 @@ import (
 
 // notRepeated lists the flags of an analyzer that are set again when it is restarted.
 var notRepeated = []string{
-	supervise.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-told",
+	supervise.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-notified",
 	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; look at the difference before you commit it")
+var update = flag.Bool("update", false, "rewrite the golden files; check the difference before you commit it")
 
 // result is what a command did.
 type result struct {

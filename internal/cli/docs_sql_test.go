@@ -74,7 +74,7 @@ var noRows = map[string][]string{
 // exampleAnswers are those of DuckDB that are known already, by run and question.
 var exampleAnswers = map[[2]string]string{}
 
-// exampleAnswer asks an example of a run, as csv.
+// exampleAnswer runs an example query and returns CSV.
 func exampleAnswer(t *testing.T, run string, e example) string {
 	t.Helper()
 	key := [2]string{run, e.question}

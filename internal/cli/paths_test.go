@@ -29,7 +29,7 @@ func TestCallPathsAreInFilesAndDatabase(t *testing.T) {
 		}
 		same(t, name, got, want)
 		if len(rows) < 10 {
-			t.Errorf("%s has %d call paths, which tells little", name, len(rows))
+			t.Errorf("%s has %d call paths, too few for a test", name, len(rows))
 		}
 		again := filepath.Join(t.TempDir(), "imported")
 		must(t, "import", dir, "--out", again)

@@ -194,7 +194,7 @@ func TestShownSQLGivesSameAnswer(t *testing.T) {
 			again = append(again, "--param", value)
 		}
 		if got := must(t, again...); got != first.stdout || strings.Count(got, "\n") < 2 {
-			t.Errorf("%q: asked again with %q:\n got %s\nwant %s", args, again, got, first.stdout)
+			t.Errorf("%q: queried again with %q:\n got %s\nwant %s", args, again, got, first.stdout)
 		}
 	}
 	for _, by := range []string{"function", "rank", "host", "path"} {

@@ -44,8 +44,8 @@ var (
 	}
 )
 
-// analyzed returns the directory of a run with these settings. Nobody may change
-// what is in it.
+// analyzed returns the directory of a run with these settings. Tests must not change
+// it.
 func analyzed(t *testing.T, name string, settings []string) string {
 	t.Helper()
 	dir := filepath.Join(sharedDir, name)
@@ -202,7 +202,7 @@ func beginOf(t *testing.T, dir string) int64 {
 	}
 	readJSON(t, filepath.Join(dir, "run.json"), &info)
 	if info.Totals.Begin == 0 {
-		t.Fatal("run.json does not tell when the run began")
+		t.Fatal("run.json has no start time")
 	}
 	return info.Totals.Begin
 }

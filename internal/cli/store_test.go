@@ -168,7 +168,7 @@ var questions = [][]string{
 	{"counters"},
 }
 
-// sameAnswers asks two stores all questions.
+// sameAnswers compares the answers of two stores to all queries.
 func sameAnswers(t *testing.T, a, b string) {
 	t.Helper()
 	for _, q := range questions {

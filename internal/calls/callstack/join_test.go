@@ -17,8 +17,8 @@ func TestKernelIsJoinedWithLaunch(t *testing.T) {
 		got, counted := build(t, config(), events, joined, nil)
 		compare(t, events, got, want)
 		compare(t, events, counted, "")
-		told, _ := build(t, config(), events, nil, waiting)
-		compare(t, events, told[strings.LastIndex(told, "|")+1:], left)
+		output, _ := build(t, config(), events, nil, waiting)
+		compare(t, events, output[strings.LastIndex(output, "|")+1:], left)
 	}
 	f("@0 enter main 1; enter launch 2; id 42 3; exit launch 4; @1 enter k 5; id 42 5; exit k 6", "@0 main/launch = @1 k", "0")
 	// The kernel's thread comes before the launch's: the original aborts.

@@ -105,7 +105,7 @@ func TestEndedCallsAreCountedByPath(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.MaxPaths = most
-		tell := func(s *script, b *callstack.Builder) string {
+		describe := func(s *script, b *callstack.Builder) string {
 			all := pathsOf(b, func(fn uint32) string { return s.names[fn] })
 			var texts []string
 			for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -113,7 +113,7 @@ func TestEndedCallsAreCountedByPath(t *testing.T) {
 			}
 			return strings.Join(texts, " ")
 		}
-		got, _ := build(t, cfg, events, tell, nil)
+		got, _ := build(t, cfg, events, describe, nil)
 		compare(t, events, got, want)
 	}
 	const twice = "enter m 1; enter a 2; exit a 4; enter b 5; enter a 6; exit a 9; exit b 10; enter a 11; exit a 12; exit m 20"
@@ -192,6 +192,6 @@ func checkRecorded(t *testing.T, run, path string) {
 	}
 	comparePaths(t, run, pathsOf(b, number), want)
 	if len(want) < 5 {
-		t.Errorf("%s has %d call paths, which tells little", run, len(want))
+		t.Errorf("%s has %d call paths, too few for a test", run, len(want))
 	}
 }

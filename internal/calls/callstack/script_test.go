@@ -174,9 +174,9 @@ func (s *script) call(t *callstack.Thread, call int32) string {
 	return fmt.Sprintf("%s[%d,%d]=%d", s.path(t, call), c.Entry, c.Exit, c.Exclusive())
 }
 
-// build builds the calls of a script and returns the results of tell for each step,
+// build builds the calls of a script and returns the results of describe for each step,
 // before or after it is trimmed, and all counts.
-func build(tb testing.TB, cfg callstack.Config, text string, tell, after func(*script, *callstack.Builder) string) (told string,
+func build(tb testing.TB, cfg callstack.Config, text string, describe, after func(*script, *callstack.Builder) string) (output string,
 	counted string,
 ) {
 	tb.Helper()
@@ -189,8 +189,8 @@ func build(tb testing.TB, cfg callstack.Config, text string, tell, after func(*s
 		for _, batch := range step {
 			b.Add(batch.Thread, batch.Events)
 		}
-		if tell != nil {
-			steps = append(steps, tell(s, b))
+		if describe != nil {
+			steps = append(steps, describe(s, b))
 		}
 		b.Trim()
 		if after != nil {
@@ -210,10 +210,10 @@ func totals(counts *tally.Tally) string {
 }
 
 // eachThread joins the texts of threads; thread 0 has no mark.
-func eachThread(b *callstack.Builder, tell func(*callstack.Thread) []string) string {
+func eachThread(b *callstack.Builder, describe func(*callstack.Thread) []string) string {
 	var threads []string
 	for _, t := range b.Threads() {
-		words := tell(t)
+		words := describe(t)
 		if len(words) == 0 {
 			continue
 		}
@@ -273,7 +273,7 @@ func apart(s *script, b *callstack.Builder) string {
 // joined returns the joined calls: @0 main/launch = @1 k. Each pair appears once, and
 // both ends must have the link.
 func joined(s *script, b *callstack.Builder) string {
-	var told []string
+	var output []string
 	pairs := make(map[string]int)
 	for _, t := range b.Threads() {
 		for call := range t.Calls {
@@ -288,10 +288,10 @@ func joined(s *script, b *callstack.Builder) string {
 		if n%2 != 0 {
 			pair += " ONE WAY"
 		}
-		told = append(told, pair)
+		output = append(output, pair)
 	}
-	slices.Sort(told)
-	return strings.Join(told, ", ")
+	slices.Sort(output)
+	return strings.Join(output, ", ")
 }
 
 func waiting(_ *script, b *callstack.Builder) string { return strconv.Itoa(b.Waiting()) }

@@ -225,7 +225,7 @@ func TestCulpritsAreFound(t *testing.T) {
 		slow 1 - 100..200 90
 		fast 0 ranks 190..195 0 <1/0@194`,
 		"fast slow")
-	f("a wait that tells of no message", `
+	f("a wait without messages", `
 		slow 1 - 100..200 90
 		a 0 ranks 110..205 90`,
 		"a>slow/1 slow!")

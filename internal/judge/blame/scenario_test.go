@@ -37,14 +37,14 @@ func TestCulpritsOfScenarios(t *testing.T) {
 	var all, found score
 	for _, name := range measured {
 		s := load(t, name)
-		told := measure(plant(t, s))
+		exact := measure(plant(t, s))
 		judged := measure(analyze(t, s))
-		fmt.Fprintf(&table, "%-16s %-10s %s\n%-16s %-10s %s\n", name, "all", told, "", "by default", judged)
-		if told.points < 0.9*told.reachable || told.right < 0.9*told.reachable || told.named < 0.9*told.causes || told.reachable == 0 ||
-			told.causes == 0 {
-			t.Errorf("%s: less than nine of ten: %s", name, told)
+		fmt.Fprintf(&table, "%-16s %-10s %s\n%-16s %-10s %s\n", name, "all", exact, "", "by default", judged)
+		if exact.points < 0.9*exact.reachable || exact.right < 0.9*exact.reachable || exact.named < 0.9*exact.causes || exact.reachable == 0 ||
+			exact.causes == 0 {
+			t.Errorf("%s: less than nine of ten: %s", name, exact)
 		}
-		all.add(told)
+		all.add(exact)
 		found.add(judged)
 	}
 	fmt.Fprintf(&table, "%-16s %-10s %s\n%-16s %-10s %s\n", "together", "all", &all, "", "by default", &found)

@@ -228,7 +228,7 @@ func (s *series) change(from, to int) string {
 	return kind(in, [2]float64{*s.Values[from], *s.Values[to]})
 }
 
-// since returns the begin of the lasting change, compared with the run in which the function
+// since returns the start of the lasting change, compared with the run in which the function
 // was lowest, or else highest. It is nil if the newest run is like those before, or unknown.
 // Having become worse counts more than having been even worse before.
 func (s *series) since(low, high int) *api.TrendSince {

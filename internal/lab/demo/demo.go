@@ -183,7 +183,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	}
 	for _, host := range hosts {
 		traces := filepath.Join(rundir.EscapeGlob(filepath.Join(d.crew.Traces(), host)), "*.bp")
-		d.crew.StartAnalyzer("ad-"+host, host, append(programs, "--until-told", traces)...)
+		d.crew.StartAnalyzer("ad-"+host, host, append(programs, "--until-notified", traces)...)
 	}
 	return nil
 }

@@ -311,7 +311,7 @@ func TestEndMayBeCalledConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	if got := streams[0].End(); got != end || streams[1].End() <= end-100_000 {
-		t.Errorf("the step ends at %d, and after another rank has gone on at %d", end, got)
+		t.Errorf("the step ends at %d, and after another rank has continued at %d", end, got)
 	}
 }
 

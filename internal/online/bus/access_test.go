@@ -207,13 +207,13 @@ func TestLimitedAccessCannotUseServicesAsProxy(t *testing.T) {
 	stream := openStream(t, all, StreamOptions{})
 	publishSome(t, stream, 3)
 	var mu sync.Mutex
-	stopped, asked := 0, make(chan struct{}, 10)
+	stopped, requested := 0, make(chan struct{}, 10)
 	serve := func(subject string, h Handler) {
 		if _, err := all.Serve(subject, "", 1, h); err != nil {
 			t.Fatal(err)
 		}
 	}
-	serve("svc.ask", func(_ context.Context, data []byte) ([]byte, error) { asked <- struct{}{}; return data, nil })
+	serve("svc.ask", func(_ context.Context, data []byte) ([]byte, error) { requested <- struct{}{}; return data, nil })
 	serve("svc.stop", func(context.Context, []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -237,7 +237,7 @@ func TestLimitedAccessCannotUseServicesAsProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-asked:
+	case <-requested:
 	case <-time.After(patience):
 		t.Fatal("the service got no request")
 	}

@@ -91,9 +91,9 @@ func isAway(err error) bool {
 
 // rest serves the rest of a message to the receiver of its beginning.
 type rest struct {
-	sub    *nats.Subscription
-	asked  chan struct{} // receives with each request
-	served chan struct{} // closed when the end was sent
+	sub       *nats.Subscription
+	requested chan struct{} // receives with each request
+	served    chan struct{} // closed when the end was sent
 }
 
 // fill puts data into m: all of it, or the beginning and the subject that serves the
@@ -107,7 +107,7 @@ func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 		m.Data = data
 		return nil, nil
 	}
-	r := &rest{asked: make(chan struct{}, 1), served: make(chan struct{})}
+	r := &rest{requested: make(chan struct{}, 1), served: make(chan struct{})}
 	served := sync.OnceFunc(func() { close(r.served) })
 	inbox := c.restInbox()
 	r.sub, err = c.nc.Subscribe(inbox, func(req *nats.Msg) {
@@ -118,7 +118,7 @@ func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 		end := min(int(offset)+size, len(data))
 		_ = req.Respond(data[offset:end]) // without a connection the other side fails, too
 		select {
-		case r.asked <- struct{}{}:
+		case r.requested <- struct{}{}:
 		default:
 		}
 		if end == len(data) {
@@ -152,7 +152,7 @@ func (r *rest) wait(ctx context.Context, crowded func() bool) {
 	defer tick.Stop()
 	for idle := time.Duration(0); idle < holdReply && (idle < holdLeast || !crowded()); {
 		select {
-		case <-r.asked:
+		case <-r.requested:
 			idle = 0
 		case <-r.served:
 			return

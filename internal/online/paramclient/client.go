@@ -238,7 +238,7 @@ func (c *Client) Numbered() <-chan struct{} {
 	return c.numbered
 }
 
-// End tells the client that all contributions were added.
+// End marks the end: all contributions were added.
 func (c *Client) End() {
 	c.mu.Lock()
 	c.ended = true

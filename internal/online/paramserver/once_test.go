@@ -39,7 +39,7 @@ func TestLateExchangeOfEarlierSessionIsRefused(t *testing.T) {
 	mustRegister(t, s, "a", 1, 0)
 	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 3), Delta: modelOf(id, 10)})
 	if next := mustRegister(t, s, "a", 2, 0).GetNext()[0]; next != 3 {
-		t.Errorf("the next session is to go on with step %d, want 3", next)
+		t.Errorf("the next session continues with step %d, want 3", next)
 	}
 	before := contentOf(t, s)
 	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 3, 4), Delta: modelOf(id, 11)})

@@ -91,13 +91,13 @@ func TestReviewIsAnnouncedWhenDurable(t *testing.T) {
 	say(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
 	if got := say(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != running {
-		t.Errorf("before the snapshot analyzers are told %v, want %v", got, running)
+		t.Errorf("before the snapshot analyzers receive %v, want %v", got, running)
 	}
 	if _, err := s.saveWith(func([]byte) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := say(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != reviewing {
-		t.Errorf("after the snapshot analyzers are told %v, want %v", got, reviewing)
+		t.Errorf("after the snapshot analyzers receive %v, want %v", got, reviewing)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestStopEndsRunWithoutAnalyzers(t *testing.T) {
 	s.Stop(start)
 	wantPhase(t, s, start, reviewing)
 	if !s.Reviewed(start) {
-		t.Error("there is nobody to wait for")
+		t.Error("there is no analyzer to wait for")
 	}
 }
 
@@ -154,7 +154,7 @@ func TestStopReachesAnalyzersAndIgnoresSilentOnes(t *testing.T) {
 	mustRegister(t, s, "silent", 1, 1)
 	s.Stop(start)
 	if !say(t, s, "a", 1, 1, 0, reading, start).GetStop() {
-		t.Error("the analyzer is not told to stop")
+		t.Error("the analyzer does not receive the stop")
 	}
 	later := start.Add(silence + time.Second)
 	say(t, s, "a", 1, 0, 0, reading, later)
@@ -265,18 +265,18 @@ func TestRestartedAnalyzerWithStoredResultsIsDone(t *testing.T) {
 	say(t, s, "a", 1, 1, 0, protocol.Status_STATE_ENDED, start)
 	wantPhase(t, s, start, reviewing)
 	if got := mustRegister(t, s, "a", 2, 0); got.GetPhase() == protocol.Phase_PHASE_FINISHED {
-		t.Error("one that had told nothing has to review")
+		t.Error("an analyzer that reported nothing has to review")
 	}
 	if refused := outcome(t, s, "a", 2, 0); refused != "" {
 		t.Fatal(refused)
 	}
 	for _, ranks := range [][]uint32{nil, {0}} {
 		if got := mustRegister(t, s, "a", 3, ranks...); got.GetPhase() != protocol.Phase_PHASE_FINISHED || len(got.GetNext()) != len(ranks) {
-			t.Errorf("one that had told all is answered with %v", got)
+			t.Errorf("an analyzer that reported everything receives %v", got)
 		}
 	}
 	if !s.Reviewed(start) || s.nodes["a"].Session != 2 {
-		t.Error("what it told is forgotten")
+		t.Error("its reports are lost")
 	}
 	if _, err := register(s, "a", 3, 7); err == nil {
 		t.Error("a rank that comes too late was taken")
@@ -296,7 +296,7 @@ func TestRestartedAnalyzerWithStoredResultsIsDone(t *testing.T) {
 		t.Error("the analyzer continues")
 	}
 	if _, ok := c.Number(0, "solve"); ok {
-		t.Error("it got numbers for records that nobody would store")
+		t.Error("it got numbers for records that will not be stored")
 	}
 }
 

@@ -46,14 +46,14 @@ func TestReopenedRunWaitsForAnalyzersWithoutResultsExceptLostOnes(t *testing.T) 
 	later := start.Add(time.Hour)
 	wantPhase(t, again, later, running) // b is to come
 	if reply := mustRegister(t, again, "b", 2, 1); reply.GetNext()[0] != 1 || reply.GetPhase() != running {
-		t.Errorf("b is told %v", reply)
+		t.Errorf("b receives %v", reply)
 	}
 	reply := exchangeAt(t, again, &protocol.ExchangeRequest{
 		Sender: sender("b", 2), Number: 1, Steps: []*protocol.Steps{{Rank: 1, From: 1, To: 3, Ended: true}},
 		Status: &protocol.Status{State: hasEnded},
 	}, later)
 	if reply.GetRefused() != "" || reply.GetStop() {
-		t.Errorf("b, which read more than before, is told %v", reply)
+		t.Errorf("b, which read more than before, receives %v", reply)
 	}
 	wantPhase(t, again, later, reviewing)
 	if again.Reviewed(later) {

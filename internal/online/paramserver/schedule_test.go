@@ -14,8 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// schedule is a run in which all goes wrong that can, at moments that a seed
-// tells.
+// schedule is a run with every kind of failure, at times chosen by a seed.
 type schedule struct {
 	*world
 	rng       *rand.Rand

@@ -122,10 +122,10 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		bad := []byte(strings.Clone(string(good)))
 		bad[i] ^= 0x40
 		if _, err := successor(s, bad); err == nil {
-			t.Fatalf("byte %d of %d is damaged and nobody sees it", i, len(good))
+			t.Fatalf("byte %d of %d is damaged without an error", i, len(good))
 		}
 		if _, err := successor(s, good[:i]); err == nil {
-			t.Fatalf("the snapshot was cut off after %d of %d bytes and nobody sees it", i, len(good))
+			t.Fatalf("the snapshot was cut off after %d of %d bytes without an error", i, len(good))
 		}
 	}
 	path := filepath.Join(t.TempDir(), "state")

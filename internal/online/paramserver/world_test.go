@@ -25,12 +25,12 @@ type world struct {
 
 // shardProcess is a shard of the server, or the place of one that is down.
 type shardProcess struct {
-	mu      sync.Mutex
-	server  *Server // nil: down
-	disk    []byte  // the last snapshot
-	faults  *rand.Rand
-	delayed []delayedRequest
-	asked   map[string]int // requests by what they were
+	mu       sync.Mutex
+	server   *Server // nil: down
+	disk     []byte  // the last snapshot
+	faults   *rand.Rand
+	delayed  []delayedRequest
+	requests map[string]int // requests by what they were
 }
 
 type delayedRequest struct {
@@ -44,7 +44,7 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	cfg.Shards = max(cfg.Shards, 1)
 	w := &world{tb: tb, cfg: cfg}
 	for range cfg.Shards {
-		w.shards = append(w.shards, &shardProcess{asked: make(map[string]int)})
+		w.shards = append(w.shards, &shardProcess{requests: make(map[string]int)})
 	}
 	for i := range w.shards {
 		w.start(i)
@@ -122,7 +122,7 @@ func (p *shardProcess) handle(ctx context.Context, what string, data []byte) ([]
 	if p.server == nil {
 		return nil, bus.ErrNoService
 	}
-	p.asked[what]++
+	p.requests[what]++
 	handlers := map[string]bus.Handler{
 		"register": p.server.register, "exchange": p.server.exchange, "outcome": p.server.outcome, "stop": p.server.stop,
 	}

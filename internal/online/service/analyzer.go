@@ -33,16 +33,16 @@ type AnalyzerConfig struct {
 	Run  string // its name
 	Node string // name of the analyzer
 
-	Patterns     []string // of traces, as Traces takes them
-	Engine       string
-	Rank         int                                            // skip traces of other ranks; -1 takes all
-	OverrideRank int                                            // take all traces as of this rank; -1 does not
-	Inputs       func(paths []string) ([]analyzer.Input, error) // adds the programs of traces
-	Traces       int                                            // their number; 0 if unknown
-	Linger       time.Duration                                  // to wait for more traces after all have ended
-	Idle         time.Duration                                  // after which a trace counts as ended; 0 is never
-	Poll         time.Duration                                  // between checks for new steps
-	UntilTold    bool                                           // traces may appear until the program has ended
+	Patterns      []string // of traces, as Traces takes them
+	Engine        string
+	Rank          int                                            // skip traces of other ranks; -1 takes all
+	OverrideRank  int                                            // take all traces as of this rank; -1 does not
+	Inputs        func(paths []string) ([]analyzer.Input, error) // adds the programs of traces
+	Traces        int                                            // their number; 0 if unknown
+	Linger        time.Duration                                  // to wait for more traces after all have ended
+	Idle          time.Duration                                  // after which a trace counts as ended; 0 is never
+	Poll          time.Duration                                  // between checks for new steps
+	UntilNotified bool                                           // traces may appear until the program has ended
 
 	ConnectTimeout time.Duration // of a live stream; 0 is unlimited
 	StreamQueue    int64         // megabytes of each live stream that are read ahead

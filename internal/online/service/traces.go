@@ -73,7 +73,7 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 		return inputs, true, nil
 	case t.cfg.Traces > 0:
 		return inputs, len(inputs) >= t.cfg.Traces, nil
-	case t.cfg.UntilTold:
+	case t.cfg.UntilNotified:
 		return inputs, false, nil
 	case !open:
 		return inputs, true, nil

@@ -95,9 +95,9 @@ func FuzzReadLive(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(summary.NewLive().AppendBinary(nil))
 	f.Add(smallRun().AppendBinary(nil))
-	told := smallRun()
-	told.Discard()
-	f.Add(told.AppendBinary(nil))
+	discarded := smallRun()
+	discarded.Discard()
+	f.Add(discarded.AppendBinary(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := summary.ReadLive(b)
 		if err != nil {

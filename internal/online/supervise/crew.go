@@ -163,7 +163,7 @@ func (m *Member) start(c *Crew) error {
 	defer m.mu.Unlock()
 	m.child = child
 	for _, w := range m.words {
-		_ = child.tell(w) // if it has ended, the next one gets the words
+		_ = child.send(w) // if it has ended, the next one gets the words
 	}
 	return nil
 }
@@ -215,12 +215,12 @@ func (m *Member) current() *child {
 	return m.child
 }
 
-// tell sends a line to the process of the member and to those that replace it.
-func (m *Member) tell(word string) {
+// send sends a line to the process of the member and to those that replace it.
+func (m *Member) send(word string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.words = append(m.words, word)
-	_ = m.child.tell(word) // if it has ended, the next one gets the word
+	_ = m.child.send(word) // if it has ended, the next one gets the word
 }
 
 // StartServices starts the services, reports where their page is, and returns how to reach
@@ -305,11 +305,11 @@ func (c *Crew) Conclude() {
 func (c *Crew) conclude(signals *signalCatcher, end *provdb.Program) {
 	if end != nil {
 		if text, err := json.Marshal(end); err == nil {
-			c.services.tell(string(text))
+			c.services.send(string(text))
 		}
 	}
 	for _, m := range c.analyzers {
-		m.tell(ProgramEnded)
+		m.send(ProgramEnded)
 	}
 	all := make(chan struct{})
 	go func() {

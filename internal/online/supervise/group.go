@@ -123,8 +123,8 @@ func (g *group) stop() {
 // letGo closes the leash, which ends the process.
 func (c *child) letGo() { _ = c.leash.Close() } // fails if it has ended
 
-// tell sends a line to the process.
-func (c *child) tell(line string) error {
+// send sends a line to the process.
+func (c *child) send(line string) error {
 	_, err := io.WriteString(c.leash, strings.ReplaceAll(line, "\n", " ")+"\n")
 	return err
 }

@@ -96,7 +96,7 @@ func TestChildIgnoresSignalsAndEndsWhenLetGo(t *testing.T) {
 
 func TestChildReceivesLines(t *testing.T) {
 	c := startChild(t, testGroup(t), "listen")
-	if err := c.tell("something\nin one line"); err != nil {
+	if err := c.send("something\nin one line"); err != nil {
 		t.Fatal(err)
 	}
 	awaitLog(t, c.log, "heard something in one line\n")

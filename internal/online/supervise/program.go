@@ -20,7 +20,7 @@ import (
 const sameDelivery = time.Second
 
 // signalCatcher receives the signals that ask this process to end, in place of ending it.
-// Whoever receives from c asks repeats before reacting.
+// Receivers from c call repeats before they react.
 type signalCatcher struct {
 	c       chan os.Signal
 	handled os.Signal // the latest; nil stands for all

@@ -78,7 +78,7 @@ func Run(ctx context.Context, cfg Config, p *Program) (err error) {
 	}
 	flags := append(slices.Clone(p.AnalyzeFlags), "--engine="+engine)
 	if path != "" {
-		flags = append(flags, "--until-told")
+		flags = append(flags, "--until-notified")
 	}
 	c.StartAnalyzer("ad", "", append(flags, filepath.Join(rundir.EscapeGlob(c.Traces()), pattern))...)
 	variables := c.tauVariables(p)

@@ -156,7 +156,7 @@ type TrendSeries struct {
 	Since    *TrendSince `json:"since,omitempty"`
 }
 
-// TrendSince is the begin of a lasting change: the newest run and all runs from Run on differ
+// TrendSince is the start of a lasting change: the newest run and all runs from Run on differ
 // from Before. A function that became worse is compared with its best run, others with their
 // worst.
 type TrendSince struct {

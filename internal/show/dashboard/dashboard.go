@@ -47,9 +47,9 @@ type Config struct {
 	Tick    time.Duration // between two ticks of a stream (1 s)
 	Streams int           // open at once (256)
 
-	// Asks and Exports limit the SQL queries (120 per minute, 60 at once) and exports (12 per
+	// Queries and Exports limit the SQL queries (120 per minute, 60 at once) and exports (12 per
 	// minute, 6 at once) of a client.
-	Asks, Exports Rate
+	Queries, Exports Rate
 	// Parquet writes an answer to a file; nil: there are no exports in that format.
 	Parquet func(ctx context.Context, path string, rows *provdb.Rows) error
 }
@@ -94,8 +94,8 @@ type server struct {
 	overviews *feed[[]byte]
 	seq       atomic.Int64 // of the last tick
 
-	asks, exports *limiter
-	writing       chan struct{} // one element for each export being written
+	queries, exports *limiter
+	writing          chan struct{} // one element for each export being written
 
 	insight  *insight.Insight
 	views    views
@@ -112,7 +112,7 @@ func New(cfg Config) http.Handler {
 	cfg.Streams = cmp.Or(cfg.Streams, 256)
 	s := &server{
 		Config: cfg, process: prometheus.NewRegistry(), guard: newGuard(cfg), insight: insight.New(cfg.Config), answers: newAnswerCache(),
-		asks:    newLimiter("SQL queries", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60})),
+		queries: newLimiter("SQL queries", cmp.Or(cfg.Queries, Rate{PerMinute: 120, AtOnce: 60})),
 		exports: newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6})),
 		writing: make(chan struct{}, maxWriting),
 	}
@@ -207,7 +207,7 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	mux.Handle(run+"/labels/{key}", only(http.MethodPut, answer(s.setLabel)))
 	get(run+"/counters", s.cached(ofRun(s, s.insight.Counters, (*params).counters)))
 	get(run+"/metadata", s.cached(ofRun(s, s.insight.Metadata, (*params).metadata)))
-	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(answer(s.sql))))
+	mux.Handle(run+"/sql", only(http.MethodPost, s.queries.limit(answer(s.sql))))
 	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(answer(s.export))))
 	get("/events/query_executions_pdb", s.executionsPDB)
 }

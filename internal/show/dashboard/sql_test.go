@@ -106,7 +106,7 @@ func TestInvalidExportsAreRejected(t *testing.T) {
 
 func TestRateLimitHasRetryAfter(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) {
-		c.Asks, c.Exports = dashboard.Rate{PerMinute: 1, AtOnce: 3}, dashboard.Rate{PerMinute: 1, AtOnce: 2}
+		c.Queries, c.Exports = dashboard.Rate{PerMinute: 1, AtOnce: 3}, dashboard.Rate{PerMinute: 1, AtOnce: 2}
 	})
 	for path, n := range map[string]int{"/sql": 3, "/sql/export": 2} {
 		q := api.SQLQuestion{SQL: "SELECT 1"}

@@ -164,7 +164,7 @@ func TestStepsInAnyOrder(t *testing.T) {
 	}
 	p := next(t, l).Stats
 	if m := p.Metrics[0].All; m.First != 3 || m.Last != 9 || m.Earliest != 2100 || m.Latest != 9000 {
-		t.Errorf("got %+v, want steps 3 to 9, times from the begin of 3 to the end of 9", m)
+		t.Errorf("got %+v, want steps 3 to 9, times from the start of 3 to the end of 9", m)
 	}
 	last := 0
 	for _, d := range p.Anomaly[0].Data {

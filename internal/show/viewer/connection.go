@@ -79,7 +79,7 @@ func connectPage(ctx context.Context, client *http.Client, address, token, run s
 	return &Connection{Answers: c, Run: cmp.Or(run, st.Run.Name), Close: func() error { client.CloseIdleConnections(); return nil }}, nil
 }
 
-// StatusAt asks the services of a run for their status: of a run directory, or at the
+// StatusAt requests the status of the services of a run: of a run directory, or at the
 // address of a page.
 func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -24,7 +24,7 @@ func BenchmarkStream(b *testing.B) {
 			tracetest.Python(b, "adios2", "numpy")
 			var ours, theirs []float64
 			for b.Loop() {
-				// Whoever comes first meets a busier or a calmer machine: take turns.
+				// Alternate, because the load of the machine changes.
 				for _, own := range [][]bool{{true, false}, {false, true}}[len(theirs)%2] {
 					w := startWriter(b, "same", fmt.Sprintf("steps=%d", steps), fmt.Sprintf("rows=%d", rows))
 					if own {

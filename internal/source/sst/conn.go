@@ -18,12 +18,12 @@ import (
 // send.
 type conn struct {
 	net.Conn
-	writer  int // number of the rank
-	frames  frames
-	formats map[ffs.ID]*ffs.Format // announced by the peer
-	held    [][]byte               // records that wait for their format
-	asked   map[ffs.ID]uint32      // conditions of requested formats
-	asking  atomic.Int64           // bytes of requested data that have not arrived
+	writer    int // number of the rank
+	frames    frames
+	formats   map[ffs.ID]*ffs.Format // announced by the peer
+	held      [][]byte               // records that wait for their format
+	requested map[ffs.ID]uint32      // conditions of requested formats
+	asking    atomic.Int64           // bytes of requested data that have not arrived
 
 	sending   sync.Mutex
 	announced map[*outgoing]bool
@@ -58,7 +58,7 @@ func dial(ctx context.Context, a address, own *address, buffers *pool) (*conn, e
 		return nil, err
 	}
 	c := &conn{
-		Conn: socket, formats: make(map[ffs.ID]*ffs.Format), asked: make(map[ffs.ID]uint32), announced: make(map[*outgoing]bool),
+		Conn: socket, formats: make(map[ffs.ID]*ffs.Format), requested: make(map[ffs.ID]uint32), announced: make(map[*outgoing]bool),
 	}
 	c.frames = frames{r: bufio.NewReaderSize(socket, readBuffer), pool: buffers, expected: c.expected}
 	if err := c.within(ctx, func() error { return c.greet(a, own) }); err != nil {
@@ -175,14 +175,14 @@ func (c *conn) receive() (ffs.Record, []byte, error) {
 func (c *conn) hold(record []byte) error {
 	c.held = append(c.held, record)
 	id := ffs.ID(record[:len(ffs.ID{})])
-	if _, asked := c.asked[id]; c.formats[id] != nil || asked {
+	if _, requested := c.requested[id]; c.formats[id] != nil || requested {
 		return nil
 	}
 	if len(c.held) > maxHeld {
 		return protocolError("%d messages in formats without a description", len(c.held))
 	}
-	c.asked[id] = uint32(len(c.asked) + 1)
-	return c.exchange(exchange{kind: askFormat, condition: c.asked[id], first: id[:]})
+	c.requested[id] = uint32(len(c.requested) + 1)
+	return c.exchange(exchange{kind: askFormat, condition: c.requested[id], first: id[:]})
 }
 
 // unheld returns the first queued record if its format is known.
@@ -212,7 +212,7 @@ func (c *conn) exchanged(e *exchange) error {
 		}
 		return c.learn(ffs.ID(e.first), e.second)
 	case answerFormat:
-		for id, condition := range c.asked {
+		for id, condition := range c.requested {
 			if condition == e.condition {
 				return c.learn(id, e.first)
 			}

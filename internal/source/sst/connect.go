@@ -19,7 +19,7 @@ import (
 // ioName is the name of TAU's IO in the XML file of ADIOS2.
 const ioName = "TAU trace data"
 
-// advice tells users to set a parameter of SST.
+// advice returns the hint to set a parameter of SST.
 func advice(parameter, value string) string {
 	return fmt.Sprintf("set the parameter %s=%s of the engine SST for the IO %q in adios2.xml (docs/sst.md shows the file)", parameter,
 		value, ioName)

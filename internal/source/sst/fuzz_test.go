@@ -158,7 +158,7 @@ func (testConn) LocalAddr() net.Addr                { return &net.TCPAddr{} }
 
 func newTestConn(b []byte) *conn {
 	c := &conn{
-		Conn: testConn{Reader: bytes.NewReader(b)}, formats: make(map[ffs.ID]*ffs.Format), asked: make(map[ffs.ID]uint32),
+		Conn: testConn{Reader: bytes.NewReader(b)}, formats: make(map[ffs.ID]*ffs.Format), requested: make(map[ffs.ID]uint32),
 		announced: make(map[*outgoing]bool),
 	}
 	c.frames = frames{r: bufio.NewReader(c.Conn), pool: &pool{}, expected: c.expected}

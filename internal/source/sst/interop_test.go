@@ -259,7 +259,7 @@ func TestReadsAllThatADIOS2Streams(t *testing.T) {
 				t.Errorf("the stream ended with %v, want io.EOF", err)
 			}
 			if r.Active() {
-				t.Error("the stream is said to be active after its end")
+				t.Error("the stream is reported as active after its end")
 			}
 			if err := w.finish(); err != nil {
 				t.Errorf("the writer: %v", err)

@@ -74,22 +74,22 @@ type Reader struct {
 	work sync.WaitGroup
 	pool pool
 
-	mu     sync.Mutex
-	wake   chan struct{} // has one element if something changed
-	room   sync.Cond     // the queue became shorter
-	conns  []*conn
-	resp   writerResponse
-	stream *bp.Stream
-	queue  []*pending // oldest first
-	early  []stepData // data that arrived before their metadata
-	held   int64      // bytes of all these
-	next   int        // index in queue of the first step whose data are not requested
-	ahead  int64      // bytes of the steps before it
-	broken int        // number of incomplete steps in the queue
-	asked  int        // number of unanswered requests
-	final  bool       // the writer closed the stream
-	err    error      // that ended the stream; the queue may still have steps
-	bytes  int64      // bytes of data received
+	mu        sync.Mutex
+	wake      chan struct{} // has one element if something changed
+	room      sync.Cond     // the queue became shorter
+	conns     []*conn
+	resp      writerResponse
+	stream    *bp.Stream
+	queue     []*pending // oldest first
+	early     []stepData // data that arrived before their metadata
+	held      int64      // bytes of all these
+	next      int        // index in queue of the first step whose data are not requested
+	ahead     int64      // bytes of the steps before it
+	broken    int        // number of incomplete steps in the queue
+	requested int        // number of unanswered requests
+	final     bool       // the writer closed the stream
+	err       error      // that ended the stream; the queue may still have steps
+	bytes     int64      // bytes of data received
 
 	last    int64      // number of the last returned step
 	current [][]byte   // buffers of the last returned step
@@ -101,7 +101,7 @@ type pending struct {
 	step      int64
 	discarded bool
 	unasked   bool // the data come without a request
-	asked     bool
+	requested bool
 	parts     []bp.Part
 	wants     []uint64 // bytes of missing data by writer
 	missing   int      // number of writers whose data are missing

@@ -22,7 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; look at the difference before you commit it")
+var update = flag.Bool("update", false, "rewrite the golden files; check the difference before you commit it")
 
 var captures = []string{"writer1-reader1", "tau-1rank", "reorganize-1writer"}
 

@@ -15,9 +15,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// maxAsked is the number of requests for data that may be unanswered. More would only
+// maxRequested is the number of requests for data that may be unanswered. More would only
 // fill the sockets.
-const maxAsked = 64
+const maxRequested = 64
 
 // attach connects, registers and receives until the stream ends.
 func (r *Reader) attach(ctx context.Context) error {
@@ -208,8 +208,8 @@ func (r *Reader) arrive(d stepData) error {
 	at, found := slices.BinarySearchFunc(r.queue, d.step, func(p *pending, step uint64) int { return cmp.Compare(uint64(p.step), step) })
 	if found {
 		p := r.queue[at]
-		if p.asked {
-			r.asked--
+		if p.requested {
+			r.requested--
 		}
 		if !p.take(d) {
 			return unasked()
@@ -228,7 +228,7 @@ func (r *Reader) arrive(d stepData) error {
 	return nil
 }
 
-// release tells the writer that a step has arrived completely.
+// release reports to the writer that a step has arrived completely.
 func (r *Reader) release(p *pending) error {
 	r.broken--
 	r.notify()
@@ -247,7 +247,7 @@ func (r *Reader) advance() {
 	for ; r.next < len(r.queue); r.next++ {
 		p := r.queue[r.next]
 		if p.missing > 0 && !p.unasked {
-			if r.ahead > 0 && r.ahead+p.size > r.opt.Queue || r.asked >= maxAsked {
+			if r.ahead > 0 && r.ahead+p.size > r.opt.Queue || r.requested >= maxRequested {
 				return
 			}
 			if err := r.ask(p); err != nil {
@@ -264,12 +264,12 @@ func (r *Reader) advance() {
 
 // ask requests the data of a step.
 func (r *Reader) ask(p *pending) error {
-	p.asked = true
+	p.requested = true
 	for w, n := range p.wants {
 		if n == 0 {
 			continue
 		}
-		r.asked++
+		r.requested++
 		r.conns[w].asking.Add(int64(n))
 		if err := r.conns[w].send(readRequest, ffs.Values{
 			"Timestep": uint64(p.step), "Offset": uint64(0), "Length": n, "WS_Stream": r.resp.writers[w].data,

@@ -86,7 +86,7 @@ func (w *standIn) accept(manager uint32) {
 		w.t.Fatal(err)
 	}
 	w.conn = &conn{
-		Conn: socket, formats: make(map[ffs.ID]*ffs.Format), asked: make(map[ffs.ID]uint32), announced: make(map[*outgoing]bool),
+		Conn: socket, formats: make(map[ffs.ID]*ffs.Format), requested: make(map[ffs.ID]uint32), announced: make(map[*outgoing]bool),
 		frames: frames{r: bufio.NewReader(socket), pool: &pool{}, expected: func() int64 { return 0 }},
 	}
 	if _, err := io.ReadFull(w.frames.r, w.hello[:]); err != nil {
@@ -313,7 +313,7 @@ func TestAllRanksAreRead(t *testing.T) {
 	for _, i := range []int{2, 0} {
 		q := ranks[i].expect("EvpathReadRequest")
 		if q.uint("WS_Stream") != uint64(200+i) || q.uint("Length") != 8*sizes[i] || q.uint("Timestep") != 0 || q.uint("Offset") != 0 {
-			t.Errorf("rank %d is asked for stream %d, %d bytes", i, q.uint("WS_Stream"), q.uint("Length"))
+			t.Errorf("rank %d receives a request for stream %d, %d bytes", i, q.uint("WS_Stream"), q.uint("Length"))
 		}
 		ranks[i].say(readReply, ffs.Values{
 			"Timestep": uint64(0), "DataLength": 8 * sizes[i], "Data": numbers(sizes[i], uint64(10*i)), "NotifyCondition": q.uint("NotifyCondition"),
@@ -502,12 +502,12 @@ func TestQueueIsBounded(t *testing.T) {
 		w.say(readReply, ffs.Values{"Timestep": q.uint("Timestep"), "DataLength": uint64(8 * n), "Data": numbers(n, q.uint("Timestep"))})
 	}
 	// Two steps with their metadata find room; the third has to wait.
-	var asked []uint64
+	var requested []uint64
 	for range 2 {
 		q := w.expect("EvpathReadRequest")
-		asked = append(asked, q.uint("Timestep"))
+		requested = append(requested, q.uint("Timestep"))
 	}
-	for _, ts := range asked {
+	for _, ts := range requested {
 		w.say(readReply, ffs.Values{"Timestep": ts, "DataLength": uint64(8 * n), "Data": numbers(n, ts)})
 		if rel := w.expect("ReleaseTimestep"); rel.uint("Timestep") != ts {
 			t.Errorf("released is step %d, want %d", rel.uint("Timestep"), ts)
@@ -554,7 +554,7 @@ func TestAddressRoundTrip(t *testing.T) {
 		t.Errorf("got %v of manager %d and the error %v", a, a.manager, err)
 	}
 	if a.encode() != recorded {
-		t.Errorf("written once more it is %s", a.encode())
+		t.Errorf("encoding it again gives %s", a.encode())
 	}
 	f("???", address{}, "base64")
 	f("AAA=", address{}, "2 bytes")

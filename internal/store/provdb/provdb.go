@@ -1,6 +1,5 @@
-// Package provdb is the contract of the provenance database: what is written,
-// how it is asked for, and the errors that callers distinguish. It holds no
-// implementation; the tests of internal/store/storetest are the suite that each one passes.
+// Package provdb is the contract of the provenance database: writing, queries,
+// and the errors that callers distinguish. It has no implementation; the tests of internal/store/storetest are the suite that each one passes.
 //
 // A store holds any number of runs. All that belongs to a run is named by the
 // run, the program and an id that the trace gives, so storing a thing twice is

@@ -49,7 +49,7 @@ const (
 )
 
 // newSchedule makes a schedule of a seed: the services in one process, perhaps with
-// shards, or each in its own, and two to five deaths at any moment from the begin to the
+// shards, or each in its own, and two to five deaths at any moment from the start to the
 // end, some of them two at once. A quarter of all schedules has all of them at the end.
 func newSchedule(seed uint64, nodes []string) *schedule {
 	rng := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // it has to be the same again
