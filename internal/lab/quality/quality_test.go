@@ -44,6 +44,7 @@ func exists(path string) bool {
 // All data sets run once, those of very many ranks with fewer. With the race detector
 // it would take minutes, so a separate program runs them.
 func TestResultsStayAboveFloors(t *testing.T) {
+	tracetest.SkipShort(t, "builds and starts a program")
 	args := append([]string{"run", "./internal/lab/quality/table", "-check"}, recorded(t)...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = tracetest.Root()

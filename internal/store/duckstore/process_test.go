@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // Environment of the processes that tests start, which run the test binary.
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 // process starts a process with a role.
 func process(t *testing.T, role, path string, first int) (cmd *exec.Cmd, stdin io.WriteCloser, lines *bufio.Scanner) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts processes")
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), roleVar+"="+role, fileVar+"="+path, fmt.Sprintf("%s=%d", firstVar, first))
 	cmd.Stderr = os.Stderr

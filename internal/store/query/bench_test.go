@@ -80,7 +80,7 @@ func (l *largeStore) fill(ctx context.Context, open func() (provdb.Store, error)
 
 var (
 	largeDuck, largePostgres largeStore
-	dir                      string // for files that outlive a benchmark
+	dir                      string // for files that outlive a test or benchmark
 )
 
 func TestMain(m *testing.M) {

@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestCopyAnswersLikeStore(t *testing.T) {
@@ -46,7 +47,10 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const records = 9000 // more than two blocks
+	records, timelines := 9000, 60 // more than two blocks
+	if testing.Short() {
+		records, timelines = 3000, 10
+	}
 	all := storetest.Records(records, 3)
 	for i, r := range all {
 		switch i % 50 {
@@ -85,7 +89,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	t.Run("functions", func(t *testing.T) { compareFunctions(t, store, &memory, found) })
 	t.Run("explanations", func(t *testing.T) { compareExplanations(t, store, &memory, found) })
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 60 {
+	for range timelines {
 		q := query.Timeline{From: trace.Micros(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
 		q.To = q.From + 1 + trace.Micros(rng.Int64N([]int64{10, 1e5, 15e6}[rng.IntN(3)]))
 		if rng.IntN(3) > 0 {
@@ -157,14 +161,18 @@ func compareExecutions(t *testing.T, store, memory *query.Asker, found *blame.Fi
 	for i := range found.Links {
 		issue[found.Links[i].EventID] = found.Links[i].Issue
 	}
-	for i := 0; i < len(all); i += 487 {
+	step := 487
+	if testing.Short() {
+		step = 997
+	}
+	for i := 0; i < len(all); i += step {
 		r := all[i]
-		for _, step := range []int{0, 5} { // the odd one as well
-			if step > 0 {
+		for _, offset := range []int{0, 5} { // the odd one as well
+			if offset > 0 {
 				if i > 0 {
 					break
 				}
-				r = all[step]
+				r = all[offset]
 			}
 			place, err := store.Place(ctx, r)
 			if err != nil || place == nil {
@@ -206,8 +214,12 @@ func compareLists(t *testing.T, store, memory *query.Asker) {
 		{Normal: true},
 		{Score: 3},
 	} {
-		for _, f.Order = range []string{"severity", "lost", "score", "time"} {
-			for _, page := range [][2]int{{0, 1}, {0, 50}, {77, 3}, {700, 900}, {0, 100_000}} {
+		for j, order := range []string{"severity", "lost", "score", "time"} {
+			if testing.Short() && (i+j)%4 > 0 {
+				continue
+			}
+			f.Order = order
+			for _, page := range tracetest.Sample([][2]int{{0, 50}, {0, 1}, {77, 3}, {700, 900}, {0, 100_000}}, 2) {
 				f.Offset, f.Limit = page[0], page[1]
 				list := func(a *query.Asker) func() ([][]any, error) {
 					return func() ([][]any, error) {
@@ -230,8 +242,12 @@ func compareFunctions(t *testing.T, store, memory *query.Asker, found *blame.Fin
 	if err != nil {
 		t.Fatal(err)
 	}
+	every := 7
+	if testing.Short() {
+		every = 21
+	}
 	for i := range functions {
-		if i%7 > 0 {
+		if i%every > 0 {
 			continue
 		}
 		f := &functions[i]
@@ -279,7 +295,7 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 	if err != nil || len(functions.Rows) < 2 {
 		t.Fatal(functions, err)
 	}
-	for i, q := range []query.Selection{
+	for i, q := range tracetest.Sample([]query.Selection{
 		{},
 		{Filter: query.Filter{Ranks: []query.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
 		{Filter: query.Filter{Function: "*relax_2*", Kinds: []string{"slow", "gpu"}}},
@@ -299,12 +315,12 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: query.Filter{Until: at(4)}},
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: query.Filter{Since: at(1)}},
-	} {
+	}, 5) {
 		if q.Issue == nil || !q.Issue.IsChange() {
-			for _, by := range []contrast.FieldKind{
+			for _, by := range tracetest.Sample([]contrast.FieldKind{
 				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,
 				contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream,
-			} {
+			}, 4) {
 				group := func(a *query.Asker) func() (*query.Groups, error) {
 					return func() (*query.Groups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
 				}

@@ -17,18 +17,10 @@ import (
 // What is looked at closely in a run of many executions is a part of them. Here it is the
 // twentieth part of runs that have few, which is worse.
 func TestPlantedCausesComeFirstWhenFewAreLookedAtClosely(t *testing.T) {
-	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sharedStore(t)
 	seen, askers := make(map[string]bool), make(map[string]*query.Asker)
 	right, total := 0, 0
-	for i := range plantedCauses {
-		c := &plantedCauses[i]
-		if !c.quick {
-			continue
-		}
+	for _, c := range quickCauses() {
 		if !seen[c.scenario] {
 			seen[c.scenario] = true
 			askers[c.scenario] = withDetails(t, explainable(t, store, c, 0), 20)
@@ -129,14 +121,10 @@ func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
 	}
 }
 
-// explainedRun is a simulated run of a store of its own.
+// explainedRun returns an Asker for a simulated run.
 func explainedRun(t *testing.T, name string) *query.Asker {
 	t.Helper()
-	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sharedStore(t)
 	for i := range plantedCauses {
 		if c := &plantedCauses[i]; c.scenario == name {
 			return explainable(t, store, c, 0)

@@ -1,11 +1,13 @@
 package query_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // plantedCause is what a trouble of a scenario is, as its definition says, and what a user
@@ -35,6 +38,16 @@ type plantedCause struct {
 	value             string  // how its values begin; empty: they are not looked at
 	steps, ranks      int     // instead of those of the scenario
 	quick             bool    // there is always the time for it
+}
+
+// quickCauses returns the causes to test without -explain-seeds.
+func quickCauses() (causes []*plantedCause) {
+	for i := range plantedCauses {
+		if plantedCauses[i].quick {
+			causes = append(causes, &plantedCauses[i])
+		}
+	}
+	return tracetest.Sample(causes, 2)
 }
 
 var plantedCauses = []plantedCause{
@@ -121,16 +134,8 @@ var explainSeeds = flag.Int("explain-seeds", 0, "seeds of each scenario that is 
 // TestExplainNamesWhatWasPlanted prints the table of docs/adr/0021-rank-explanations-by-information.md:
 // go test -v -run Planted ./internal/store/query -explain-seeds 5.
 func TestExplainNamesWhatWasPlanted(t *testing.T) {
-	seeds := max(1, *explainSeeds)
-	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	seeds, quick := max(1, *explainSeeds), quickCauses()
+	store := sharedStore(t)
 	type outcome struct {
 		right int
 		first string
@@ -141,7 +146,7 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 	var order []string
 	for i := range plantedCauses {
 		c := &plantedCauses[i]
-		if *explainSeeds == 0 && !c.quick {
+		if *explainSeeds == 0 && !slices.Contains(quick, c) {
 			continue
 		}
 		key := fmt.Sprintf("%s %d %d", c.scenario, c.steps, c.ranks)
@@ -175,7 +180,7 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 	var named, quiet, total, chance int
 	for i := range plantedCauses {
 		c, o := &plantedCauses[i], &outcomes[i]
-		if *explainSeeds == 0 && !c.quick {
+		if *explainSeeds == 0 && !slices.Contains(quick, c) {
 			continue
 		}
 		t.Logf("%-16s %-32s %-30s %d of %d %v\n        %s", c.scenario, c.trouble, c.field+" "+c.value, o.right, seeds, o.wrong, o.first)
@@ -193,11 +198,7 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 
 // Who a rank talks to follows from the rank, so that is nothing new where ranks were chosen.
 func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
-	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sharedStore(t)
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
 	since, until := trace.Micros(4_900_000), trace.Micros(5_300_000)
 	e, err := a.Explain(t.Context(), query.Selection{Filter: query.Filter{
@@ -214,8 +215,49 @@ func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
 	}
 }
 
-// explainable analyses the scenario of a planted cause into a store, as analyze does.
+// simulated is a DuckDB store for the tests that only read it, and the runs of explainable.
+var simulated struct {
+	store *duckstore.Store
+	runs  map[simulatedRun]*query.Asker
+}
+
+type simulatedRun struct {
+	store provdb.Store
+	name  string
+}
+
+// sharedStore returns the store that all tests share.
+func sharedStore(t *testing.T) *duckstore.Store {
+	t.Helper()
+	if simulated.store != nil {
+		return simulated.store
+	}
+	var err error
+	path := filepath.Join(dir, "simulated.duckdb")
+	if simulated.store, err = duckstore.Open(context.WithoutCancel(t.Context()), path, duckstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return simulated.store
+}
+
+// explainable returns an Asker for the run of the scenario of a planted cause. The first
+// call analyzes it into the store, as analyze does.
 func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64) *query.Asker {
+	t.Helper()
+	key := simulatedRun{store, fmt.Sprintf("%s %d %d", c.scenario, seed, c.steps)}
+	a := simulated.runs[key]
+	if a == nil {
+		if simulated.runs == nil {
+			simulated.runs = make(map[simulatedRun]*query.Asker)
+		}
+		a = analyzed(t, store, c, seed, key.name)
+		simulated.runs[key] = a
+	}
+	asker := *a
+	return &asker
+}
+
+func analyzed(t *testing.T, store provdb.Store, c *plantedCause, seed uint64, name string) *query.Asker {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "explain", c.scenario+".toml"))
 	if err != nil {
@@ -244,7 +286,7 @@ func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64)
 			Steps: func() (analyzer.Steps, error) { return stream, nil },
 		})
 	}
-	run := provdb.Run{Name: fmt.Sprintf("%s %d %d", c.scenario, seed, c.steps), State: provdb.Running, Started: time.Unix(1, 0)}
+	run := provdb.Run{Name: name, State: provdb.Running, Started: time.Unix(1, 0)}
 	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
@@ -19,12 +18,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
-	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
-	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // gatherer keeps what is needed of anomalies.
@@ -109,18 +106,9 @@ func sorted(links []provenance.Link) []provenance.Link {
 // TestFindingsAreTheSameFromTheStore finds out what is wrong with runs from what
 // stores have of them: it is the same as from the records.
 func TestFindingsAreTheSameFromTheStore(t *testing.T) {
-	duck, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "runs.duckdb"), duckstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	postgres, err := pgstore.Open(t.Context(), pgtest.Shared(t).Database(t), pgstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, store := range map[string]provdb.Store{"DuckDB": duck, "PostgreSQL": postgres} {
-		t.Cleanup(func() { _ = store.Close() })
-		for scene, detector := range map[string]outlier.Algorithm{"slow-link": outlier.SSTD, "workflow": outlier.SSTD} {
-			a, want := stored(t, store, scene, detector)
+	inEachStore(t, func(t *testing.T, store provdb.Store) {
+		for _, scene := range tracetest.Sample([]string{"slow-link", "workflow"}, 2) {
+			a, want := stored(t, store, scene, outlier.SSTD)
 			got, err := a.Findings(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
@@ -135,11 +123,11 @@ func TestFindingsAreTheSameFromTheStore(t *testing.T) {
 				t.Errorf("%s: only %d victims and %d issues", scene, victims, len(want.Issues))
 			}
 			if !reflect.DeepEqual(got.Issues, want.Issues) || !reflect.DeepEqual(sorted(got.Links), sorted(want.Links)) {
-				t.Errorf("%s, %s: it is not the same", name, scene)
+				t.Errorf("%s: it is not the same", scene)
 			}
 			answersFindings(t, store, a, want)
 		}
-	}
+	})
 }
 
 // answersFindings compares answers about a run whose findings are not stored yet,

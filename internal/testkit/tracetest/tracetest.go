@@ -34,6 +34,26 @@ func root() string {
 // Root returns the path of a file in the repository.
 func Root(name ...string) string { return filepath.Join(append([]string{root()}, name...)...) }
 
+// SkipShort skips the test with -short, for example because it "starts processes".
+func SkipShort(tb testing.TB, reason string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: " + reason)
+	}
+}
+
+// Sample returns all cases, or with -short only every nth, beginning with the first.
+func Sample[T any](cases []T, n int) []T {
+	if !testing.Short() {
+		return cases
+	}
+	var some []T
+	for i := 0; i < len(cases); i += n {
+		some = append(some, cases[i])
+	}
+	return some
+}
+
 // Recorded returns the datasets of a run in testdata/traces.
 func Recorded(tb testing.TB, run string) []string {
 	tb.Helper()
