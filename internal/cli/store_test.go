@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // exportedTables are the files of an export.
@@ -74,6 +75,7 @@ func TestExportWritesAllTables(t *testing.T) {
 		}
 		return counts
 	})
+	tracetest.Python(t, "pyarrow")
 	f("parquet", func(paths []string) (counts map[string]int) {
 		counts = make(map[string]int)
 		for i, rows := range readParquet(t, paths...) {
@@ -171,7 +173,7 @@ var questions = [][]string{
 // sameAnswers compares the answers of two stores to all queries.
 func sameAnswers(t *testing.T, a, b string) {
 	t.Helper()
-	for _, q := range questions {
+	for _, q := range tracetest.Sample(questions, 3) {
 		var answers [2]any
 		for i, dir := range []string{a, b} {
 			args := append([]string{q[0], dir}, append(slices.Clone(q[1:]), "--format", "json")...)
@@ -270,7 +272,7 @@ func TestPlacesWithoutDatabaseAreExplained(t *testing.T) {
 	}
 	f := func(where string, want ...string) {
 		t.Helper()
-		for _, command := range commands {
+		for _, command := range tracetest.Sample(commands, 4) {
 			args := slices.Clone(command)
 			for i := range args {
 				args[i] = strings.ReplaceAll(args[i], "RUN", where)
