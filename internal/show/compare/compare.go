@@ -60,16 +60,13 @@ const (
 
 // Comparables lists the runs that can be compared.
 func (rs *Runs) Comparables(ctx context.Context) (*api.Comparables, error) {
-	ctx, done, err := rs.in.Slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	all, list, err := rs.candidates(ctx)
-	for i := range all {
-		list.Rows = append(list.Rows, all[i].Comparable)
-	}
-	return &list, err
+	return insight.InSlot(ctx, rs.in, func(ctx context.Context) (*api.Comparables, error) {
+		all, list, err := rs.candidates(ctx)
+		for i := range all {
+			list.Rows = append(list.Rows, all[i].Comparable)
+		}
+		return &list, err
+	})
 }
 
 // candidate is a run that can be compared: one of a store, or a baseline.
@@ -191,7 +188,7 @@ func (rs *Runs) find(ctx context.Context, id string, two *pair, at int) error {
 	if reader == nil || name == "" {
 		return errNotComparable(id)
 	}
-	a, err := rs.open(ctx, reader, name)
+	a, err := insight.InSlot(ctx, rs.in, func(ctx context.Context) (*query.Asker, error) { return query.New(ctx, reader, name) })
 	if err != nil {
 		return err
 	}
@@ -199,12 +196,7 @@ func (rs *Runs) find(ctx context.Context, id string, two *pair, at int) error {
 	two.lasting = two.lasting && !a.Run.State.Open()
 	two.keys[at] = compareKey(id, &a.Run)
 	two.runs[at], err = rs.runs.Get(ctx, two.keys[at], func(ctx context.Context) (*comparison.Run, bool, error) {
-		ctx, done, err := rs.in.Slot(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		defer done()
-		r, err := a.Comparable(ctx)
+		r, err := insight.InSlot(ctx, rs.in, a.Comparable)
 		return r, !a.Run.State.Open(), err
 	})
 	return err
@@ -212,16 +204,6 @@ func (rs *Runs) find(ctx context.Context, id string, two *pair, at int) error {
 
 func errNotComparable(id string) error {
 	return insight.Problemf(api.NotFound, "comparable lists the runs; chimbuko view --compare adds others", "no comparable run %.80q", id)
-}
-
-// open finds a run of a store.
-func (rs *Runs) open(ctx context.Context, r provdb.Reader, run string) (*query.Asker, error) {
-	ctx, done, err := rs.in.Slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return query.New(ctx, r, run)
 }
 
 // Params names two runs and limits each list of the answer.

@@ -7,6 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -20,7 +21,10 @@ type TrendParams struct {
 
 // Trend compares all runs whose names match.
 func (rs *Runs) Trend(ctx context.Context, of TrendParams) (*api.Trend, error) {
-	all, err := rs.allCandidates(ctx)
+	all, err := insight.InSlot(ctx, rs.in, func(ctx context.Context) ([]candidate, error) {
+		all, _, err := rs.candidates(ctx)
+		return all, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +54,6 @@ func (rs *Runs) Trend(ctx context.Context, of TrendParams) (*api.Trend, error) {
 	return t, nil
 }
 
-func (rs *Runs) allCandidates(ctx context.Context) ([]candidate, error) {
-	ctx, done, err := rs.in.Slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	all, _, err := rs.candidates(ctx)
-	return all, err
-}
-
 // sumsOf returns the sums of runs. It queries each store once and caches the answer, because
 // the runs of a trend have ended.
 func (rs *Runs) sumsOf(ctx context.Context, members []*candidate) ([]*comparison.Sums, error) {
@@ -81,12 +75,9 @@ func (rs *Runs) sumsOf(ctx context.Context, members []*candidate) ([]*comparison
 		}
 		first := members[places[0]]
 		ofStore, err := rs.sums.Get(ctx, key.String(), func(ctx context.Context) ([]*comparison.Sums, bool, error) {
-			ctx, done, err := rs.in.Slot(ctx)
-			if err != nil {
-				return nil, false, err
-			}
-			defer done()
-			ofStore, err := query.Sums(ctx, first.reader, runs, nil)
+			ofStore, err := insight.InSlot(ctx, rs.in, func(ctx context.Context) ([]*comparison.Sums, error) {
+				return query.Sums(ctx, first.reader, runs, nil)
+			})
 			for _, one := range ofStore {
 				one.Where = first.Where
 			}

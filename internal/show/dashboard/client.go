@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // maxFetched bounds an answer in bytes; the status of 100,000 ranks is smaller.
@@ -46,9 +48,10 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return fetch[api.Status](ctx, c, nil, "status")
 }
 
-// Overview returns the overview of a run with the given number of its worst issues.
-func (c *Client) Overview(ctx context.Context, run string, issues int) (*api.Overview, error) {
-	return fetch[api.Overview](ctx, c, url.Values{"issues": {strconv.Itoa(issues)}}, "runs", run, "overview")
+// Overview returns the overview of a run.
+func (c *Client) Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error) {
+	values := url.Values{"columns": {strconv.Itoa(of.Columns)}, "issues": {strconv.Itoa(of.Issues)}}
+	return fetch[api.Overview](ctx, c, values, "runs", run, "overview")
 }
 
 // Issues returns all issues of a run.
@@ -56,20 +59,24 @@ func (c *Client) Issues(ctx context.Context, run string) (*api.IssueList, error)
 	return fetch[api.IssueList](ctx, c, nil, "runs", run, "issues")
 }
 
-// Heatmap returns ranks over time of a complete run. The metric is lost, own or anomalies.
-func (c *Client) Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error) {
-	return fetch[api.Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}},
-		"runs", run, "heatmap")
+// Heatmap returns ranks over time of a complete run. It ignores the times and the filter.
+func (c *Client) Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error) {
+	values := url.Values{"metric": {of.Metric}, "columns": {strconv.Itoa(of.Columns)}, "rows": {strconv.Itoa(of.Rows)}}
+	return fetch[api.Heatmap](ctx, c, values, "runs", run, "heatmap")
 }
 
-// Functions returns the functions of a run with the most lost time.
-func (c *Client) Functions(ctx context.Context, run string, limit int) (*api.FunctionTable, error) {
-	return fetch[api.FunctionTable](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "runs", run, "functions")
+// Functions returns the functions of a run with the most lost time. It uses only the limit.
+func (c *Client) Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error) {
+	return fetch[api.FunctionTable](ctx, c, url.Values{"limit": {strconv.Itoa(of.Limit)}}, "runs", run, "functions")
 }
 
 // Evidence returns the evidence of one execution.
-func (c *Client) Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error) {
-	return fetch[api.Evidence](ctx, c, url.Values{"program": {strconv.FormatInt(program, 10)}}, "runs", run, "events", event, "evidence")
+func (c *Client) Evidence(ctx context.Context, run string, of insight.EventParams) (*api.Evidence, error) {
+	values := make(url.Values)
+	if of.Program != nil {
+		values.Set("program", strconv.Itoa(int(*of.Program)))
+	}
+	return fetch[api.Evidence](ctx, c, values, "runs", run, "events", of.ID, "evidence")
 }
 
 // fetch returns the answer at a path below api/v1, whose parts it escapes.

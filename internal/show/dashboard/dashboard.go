@@ -22,6 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Config configures a dashboard. Zero limits mean the defaults in parentheses.
@@ -81,7 +82,7 @@ func (c Config) Validate() error {
 type views interface {
 	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
 	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
-	Functions(ctx context.Context, run string, of insight.FunctionsParams) (*api.FunctionTable, error)
+	Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error)
 	Counters(ctx context.Context, run string, of insight.CountersParams) (*api.List, error)
 	Search(ctx context.Context, run string, of insight.SearchParams) (*api.FoundList, error)
 }

@@ -46,8 +46,8 @@ func (p *params) snapshot() insight.SnapshotParams {
 	}
 }
 
-func (p *params) top() insight.TopParams {
-	return insight.TopParams{
+func (p *params) top() query.Top {
+	return query.Top{
 		By: p.word("by", "function"), Order: p.word("order", "lost"), Program: p.program(), Limit: p.limit(10, insight.MaxRows),
 	}
 }
@@ -73,8 +73,8 @@ func (s *server) document(ctx context.Context, run string, of insight.EventParam
 	return e.Document, nil
 }
 
-func (p *params) functions() insight.FunctionsParams {
-	return insight.FunctionsParams{
+func (p *params) functions() query.FunctionTable {
+	return query.FunctionTable{
 		Name: p.text("name"), Program: p.program(), Order: p.text("order"), Limit: p.limit(100, insight.MaxRows),
 		Offset: int(p.integer("cursor", 0, 0, math.MaxInt32)),
 	}

@@ -7,7 +7,6 @@ import (
 	"sort"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -106,28 +105,12 @@ func (q *runQuery) locate(ctx context.Context, f query.Filter, after *cursor) (i
 }
 
 // fetch reads events of the list.
-func (q *runQuery) fetch(ctx context.Context, f query.Filter, offset, limit int) (all []listRow, err error) {
+func (q *runQuery) fetch(ctx context.Context, f query.Filter, offset, limit int) ([]listRow, error) {
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	size := 0
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
-		}
-		text, err := provdb.MarshalRow(rows.Columns, row)
-		if size += len(text); err == nil && size > maxAnswer {
-			err = errTooLarge
-		}
-		if err != nil {
-			_ = rows.Close() // err matters more
-			return nil, err
-		}
-		all = append(all, listRow{placeOf(rows.Columns, row, f.Order, q.Begin), text})
-	}
-	return all, nil
+	return encoded(rows, err, func(row []any, object json.RawMessage) listRow {
+		return listRow{placeOf(rows.Columns, row, f.Order, q.Begin), object}
+	})
 }
 
 // ExecutionsPDB returns records for the dashboard of the original Chimbuko.

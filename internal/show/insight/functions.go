@@ -14,30 +14,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// FunctionsParams select a page of the functions of a run.
-type FunctionsParams struct {
-	Name          string // pattern; empty: all
-	Program       *trace.Program
-	Order         string // empty: lost
-	Limit, Offset int
-}
-
 // Functions returns the functions of a run, with and without anomalies. Its cursor is an
-// offset, because the list changes slowly.
-func (in *Insight) Functions(ctx context.Context, run string, of FunctionsParams) (*api.FunctionTable, error) {
+// offset, because the list changes slowly. The default order is lost.
+func (in *Insight) Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error) {
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FunctionTable, error) {
-		rows, total, err := q.FunctionTable(ctx, query.FunctionTable{
-			Name: of.Name, Program: of.Program, Order: cmp.Or(of.Order, "lost"), Limit: of.Limit + 1, Offset: of.Offset,
-		})
+		of.Order = cmp.Or(of.Order, "lost")
+		limit := of.Limit
+		of.Limit++
+		rows, total, err := q.FunctionTable(ctx, of)
 		if err != nil {
 			return nil, err
 		}
 		table := &api.FunctionTable{Rows: []api.FunctionRow{}, Total: total}
-		for i := range rows[:min(of.Limit, len(rows))] {
+		for i := range rows[:min(limit, len(rows))] {
 			table.Rows = append(table.Rows, functionRow(&rows[i]))
 		}
-		if len(rows) > of.Limit {
-			table.Next = strconv.Itoa(of.Offset + of.Limit)
+		if len(rows) > limit {
+			table.Next = strconv.Itoa(of.Offset + limit)
 		}
 		return table, nil
 	})

@@ -18,7 +18,7 @@ const MaxHeatCells = 100_000
 // The metrics of a heatmap.
 const (
 	MetricLost      = "lost"
-	metricOwn       = "own" // lost, without waits for other ranks
+	MetricOwn       = "own" // lost, without waits for other ranks
 	MetricAnomalies = "anomalies"
 )
 
@@ -34,7 +34,7 @@ type HeatmapParams struct {
 func (h *HeatmapParams) Check() error {
 	switch h.Metric {
 	case MetricLost, MetricAnomalies:
-	case metricOwn:
+	case MetricOwn:
 		for _, k := range provenance.AnomalyKinds() {
 			if k != provenance.CommWait {
 				h.Filter.Kinds = append(h.Filter.Kinds, string(k))

@@ -69,6 +69,9 @@ func New(cfg Config) *Insight {
 	}
 }
 
+// Status returns the present state of the pipeline.
+func (in *Insight) Status(ctx context.Context) (*api.Status, error) { return in.Source.Status(ctx) }
+
 // AsProblem returns err as a Problem. Errors of the store keep their text.
 func AsProblem(err error) *api.Problem {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
@@ -113,7 +116,7 @@ type runQuery struct {
 
 // ask calls f with a run in a slot.
 func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (none T, err error) {
-	limited, done, err := in.Slot(ctx)
+	limited, done, err := in.slot(ctx, in.Timeout)
 	if err != nil {
 		return none, err
 	}
@@ -155,14 +158,19 @@ func askWith[T any](ctx context.Context, in *Insight, run string, get getCopy,
 	})
 }
 
-// Slot waits for a slot for a query. The returned context bounds the query, and done frees
-// the slot.
-func (in *Insight) Slot(ctx context.Context) (_ context.Context, done func(), err error) {
-	return in.slotFor(ctx, in.Timeout)
+// InSlot calls f when a query may run. The context of f bounds the query.
+func InSlot[T any](ctx context.Context, in *Insight, f func(ctx context.Context) (T, error)) (none T, err error) {
+	ctx, done, err := in.slot(ctx, in.Timeout)
+	if err != nil {
+		return none, err
+	}
+	defer done()
+	return f(ctx)
 }
 
-// slotFor is Slot with another timeout.
-func (in *Insight) slotFor(ctx context.Context, timeout time.Duration) (_ context.Context, done func(), err error) {
+// slot waits for a slot for a query. The returned context bounds the query, and done frees
+// the slot.
+func (in *Insight) slot(ctx context.Context, timeout time.Duration) (_ context.Context, done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	select {
 	case in.slots <- struct{}{}:

@@ -31,15 +31,8 @@ const (
 	maxTops = 16
 )
 
-// TopParams select the list of Top.
-type TopParams struct {
-	By, Order string
-	Program   *trace.Program
-	Limit     int
-}
-
 // Top lists the functions, ranks or hosts that lost most to anomalies.
-func (in *Insight) Top(ctx context.Context, run string, of TopParams) (*api.List, error) {
+func (in *Insight) Top(ctx context.Context, run string, of query.Top) (*api.List, error) {
 	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		program := int64(-1)
 		if of.Program != nil {
@@ -50,7 +43,9 @@ func (in *Insight) Top(ctx context.Context, run string, of TopParams) (*api.List
 			ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 			defer cancel()
 			// Summing takes as long with any limit.
-			rows, err := objects(a.Top(ctx, query.Top{By: of.By, Order: of.Order, Program: of.Program, Limit: MaxRows}))
+			all := of
+			all.Limit = MaxRows
+			rows, err := objects(a.Top(ctx, all))
 			return rows, !a.Run.State.Open(), err
 		})
 		return &api.List{Rows: rows[:min(len(rows), of.Limit)]}, err

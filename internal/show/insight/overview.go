@@ -59,7 +59,11 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 			note("store", v.data.err)
 		}
 		if p.Columns != UsualColumns {
-			if o.Strip, err = in.strip(ctx, run, p.Columns, v.data); err != nil {
+			o.Strip, err = ask(ctx, in, run, func(ctx context.Context, q *runQuery) (api.Strip, error) {
+				q.Begin, q.Memory = v.data.begin, v.data.memory
+				return stripOf(ctx, q.Asker, query.Timeline{To: v.data.extent, Columns: p.Columns})
+			})
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -304,21 +308,6 @@ func (d *runData) review(state api.State) *api.ReviewEnd {
 	}
 	r.Flagged = r.Confirmed + r.Withdrawn
 	return r
-}
-
-// strip returns the lost time over the whole run by kind, in that many columns.
-func (in *Insight) strip(ctx context.Context, run string, columns int, d *runData) (api.Strip, error) {
-	ctx, done, err := in.Slot(ctx)
-	if err != nil {
-		return api.Strip{}, err
-	}
-	defer done()
-	a, err := in.asker(ctx, run)
-	if err != nil {
-		return api.Strip{}, err
-	}
-	a.Begin, a.Memory = d.begin, d.memory
-	return stripOf(ctx, a, query.Timeline{To: d.extent, Columns: columns})
 }
 
 // stripOf queries the lost time by kind, in the order of kinds.

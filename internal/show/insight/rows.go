@@ -14,11 +14,16 @@ const maxAnswer = 32 << 20
 var errTooLarge = Problemf(api.TooLarge, "request fewer rows with limit", "the answer has more than %d bytes", maxAnswer)
 
 // objects encodes rows as JSON objects with keys in the order of columns, like --format json.
-func objects(rows *provdb.Rows, err error) (list []json.RawMessage, _ error) {
+func objects(rows *provdb.Rows, err error) ([]json.RawMessage, error) {
+	return encoded(rows, err, func(_ []any, object json.RawMessage) json.RawMessage { return object })
+}
+
+// encoded returns what item makes of each row and its JSON object.
+func encoded[T any](rows *provdb.Rows, err error, item func(row []any, object json.RawMessage) T) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, size := []json.RawMessage{}, 0 // never null
+	list, size := []T{}, 0 // never null
 	for row, err := range rows.All {
 		if err != nil {
 			return nil, err
@@ -30,7 +35,7 @@ func objects(rows *provdb.Rows, err error) (list []json.RawMessage, _ error) {
 		if size += len(o); size > maxAnswer {
 			return nil, errors.Join(errTooLarge, rows.Close())
 		}
-		list = append(list, o)
+		list = append(list, item(row, o))
 	}
 	return list, nil
 }

@@ -115,7 +115,7 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 // inSlot returns find with a slot for a slow query.
 func inSlot[T any](in *Insight, find func(ctx context.Context) (T, bool, error)) func(ctx context.Context) (T, bool, error) {
 	return func(ctx context.Context) (none T, lasting bool, err error) {
-		ctx, done, err := in.slotFor(ctx, slowFactor*in.Timeout)
+		ctx, done, err := in.slot(ctx, slowFactor*in.Timeout)
 		if err != nil {
 			return none, false, err
 		}
@@ -157,12 +157,7 @@ func (in *Insight) traceTime(ctx context.Context, a *query.Asker) trace.Micros {
 
 // find finds a run in a slot of its own.
 func (in *Insight) find(ctx context.Context, run string) (*query.Asker, error) {
-	ctx, done, err := in.Slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return in.asker(ctx, run)
+	return InSlot(ctx, in, func(ctx context.Context) (*query.Asker, error) { return in.asker(ctx, run) })
 }
 
 // readRunData reads all but the findings. now is the trace time of a live run, or 0.

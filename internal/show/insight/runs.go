@@ -19,13 +19,10 @@ func (in *Insight) Runs(ctx context.Context) (*api.RunList, error) {
 	if reader == nil {
 		return answer, nil
 	}
-	ctx, done, err := in.Slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	answer.Rows, err = objects(reader.Query(ctx, statement("runs"), nil))
-	return answer, err
+	return InSlot(ctx, in, func(ctx context.Context) (_ *api.RunList, err error) {
+		answer.Rows, err = objects(reader.Query(ctx, statement("runs"), nil))
+		return answer, err
+	})
 }
 
 // OneRun returns a run with its settings and totals, as JSON.
@@ -57,37 +54,21 @@ func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) 
 			return nil, err
 		}
 	}
-	err = in.fill(ctx, run, answer, of)
-	if err != nil && answer.Status == nil {
+	rows, err := ask(ctx, in, run, func(ctx context.Context, q *runQuery) (rows [2][]json.RawMessage, err error) {
+		if rows[0], err = objects(q.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top})); err == nil {
+			rows[1], err = newestOf(ctx, q.Asker, of.Newest)
+		}
+		return rows, err
+	})
+	switch {
+	case err == nil:
+		answer.Top, answer.Newest = rows[0], rows[1]
+	case answer.Status == nil:
 		return nil, err
-	}
-	if err != nil {
+	default:
 		answer.Problem = AsProblem(err)
 	}
 	return answer, nil
-}
-
-// fill adds the data of the store.
-func (in *Insight) fill(ctx context.Context, run string, answer *api.SnapshotOfRun, of SnapshotParams) error {
-	ctx, done, err := in.Slot(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	a, err := in.asker(ctx, run)
-	if err != nil {
-		return err
-	}
-	top, err := objects(a.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top}))
-	if err != nil {
-		return err
-	}
-	newest, err := newestOf(ctx, a, of.Newest)
-	if err != nil {
-		return err
-	}
-	answer.Top, answer.Newest = top, newest
-	return nil
 }
 
 // newestOf returns the anomalies that were entered last, the newest first.

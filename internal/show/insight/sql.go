@@ -66,7 +66,7 @@ func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience 
 	f func(ctx context.Context, rows *provdb.Rows) error,
 ) error {
 	timeout := time.Duration(patience) * in.Timeout
-	limited, done, err := in.slotFor(ctx, timeout)
+	limited, done, err := in.slot(ctx, timeout)
 	if err != nil {
 		return err
 	}

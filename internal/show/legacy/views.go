@@ -201,7 +201,7 @@ func ofProgram(filter *trace.Program, program int64) bool {
 }
 
 // Functions returns the functions in the given order.
-func (p *Packets) Functions(_ context.Context, _ string, of insight.FunctionsParams) (*api.FunctionTable, error) {
+func (p *Packets) Functions(_ context.Context, _ string, of query.FunctionTable) (*api.FunctionTable, error) {
 	order := cmp.Or(of.Order, "lost")
 	key, ok := functionOrders[order]
 	if !ok {

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of a report.
@@ -26,11 +29,11 @@ const (
 
 // Source returns the answers that a report shows.
 type Source interface {
-	Overview(ctx context.Context, run string, issues int) (*api.Overview, error)
+	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
 	Issues(ctx context.Context, run string) (*api.IssueList, error)
-	Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error)
-	Functions(ctx context.Context, run string, limit int) (*api.FunctionTable, error)
-	Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error)
+	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
+	Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error)
+	Evidence(ctx context.Context, run string, of insight.EventParams) (*api.Evidence, error)
 }
 
 // Report is the data of a report.
@@ -51,7 +54,7 @@ type Report struct {
 func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 	var err error
 	r := &Report{Issues: new(api.IssueList), Funcs: new(api.FunctionTable)}
-	if r.Overview, err = from.Overview(ctx, run, worst); err != nil {
+	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: worst}); err != nil {
 		return nil, err
 	}
 	ask := func(what string, f func() error) {
@@ -60,18 +63,20 @@ func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 		}
 	}
 	ask("The issues", func() error { return keep(&r.Issues)(from.Issues(ctx, run)) })
-	ask("The heatmap", func() error { return keep(&r.Own)(from.Heatmap(ctx, run, "own", heatColumns, heatRows)) })
+	heat := insight.HeatmapParams{Metric: insight.MetricOwn, Columns: heatColumns, Rows: heatRows}
+	ask("The heatmap", func() error { return keep(&r.Own)(from.Heatmap(ctx, run, heat)) })
 	if r.Overview.Figures.Victims > 0 {
-		ask("The heatmap with waits", func() error { return keep(&r.Lost)(from.Heatmap(ctx, run, "lost", heatColumns, heatRows)) })
+		heat.Metric = insight.MetricLost
+		ask("The heatmap with waits", func() error { return keep(&r.Lost)(from.Heatmap(ctx, run, heat)) })
 	}
-	ask("The functions", func() error { return keep(&r.Funcs)(from.Functions(ctx, run, maxFuncs)) })
+	ask("The functions", func() error { return keep(&r.Funcs)(from.Functions(ctx, run, query.FunctionTable{Limit: maxFuncs})) })
 	for i := range r.Overview.Issues {
 		issue := &r.Overview.Issues[i]
 		if issue.Example == "" {
 			continue
 		}
 		ask(fmt.Sprintf("The evidence of issue %d", issue.Number), func() error {
-			e, err := from.Evidence(ctx, run, issue.Program, issue.Example)
+			e, err := from.Evidence(ctx, run, insight.EventParams{ID: issue.Example, Program: new(trace.Program(issue.Program))})
 			if err == nil {
 				e.Issue = issue.Number
 				r.Evidence = append(r.Evidence, e)

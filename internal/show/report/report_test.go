@@ -14,8 +14,9 @@ import (
 	"unicode"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/report"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // hostile are names that try to break a page.
@@ -35,7 +36,7 @@ type fakeSource struct {
 	fail     error // of all but the overview
 }
 
-func (a *fakeSource) Overview(context.Context, string, int) (*api.Overview, error) {
+func (a *fakeSource) Overview(context.Context, string, insight.OverviewParams) (*api.Overview, error) {
 	return &a.overview, nil
 }
 
@@ -43,15 +44,15 @@ func (a *fakeSource) Issues(context.Context, string) (*api.IssueList, error) {
 	return &a.issues, a.fail
 }
 
-func (a *fakeSource) Heatmap(context.Context, string, string, int, int) (*api.Heatmap, error) {
+func (a *fakeSource) Heatmap(context.Context, string, insight.HeatmapParams) (*api.Heatmap, error) {
 	return &a.heat, a.fail
 }
 
-func (a *fakeSource) Functions(context.Context, string, int) (*api.FunctionTable, error) {
+func (a *fakeSource) Functions(context.Context, string, query.FunctionTable) (*api.FunctionTable, error) {
 	return &a.funcs, a.fail
 }
 
-func (a *fakeSource) Evidence(context.Context, string, int64, string) (*api.Evidence, error) {
+func (a *fakeSource) Evidence(context.Context, string, insight.EventParams) (*api.Evidence, error) {
 	e := a.evidence
 	return &e, a.fail
 }

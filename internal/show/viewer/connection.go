@@ -11,12 +11,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/report"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
+
+// Answers returns the data of the page of a run: an insight.Insight computes it, a
+// dashboard.Client requests it from another process.
+type Answers interface {
+	report.Source
+	Status(ctx context.Context) (*api.Status, error)
+}
 
 // Connection answers queries about a run as its page does.
 type Connection struct {
@@ -51,7 +60,7 @@ func Connect(ctx context.Context, where, run, version string) (*Connection, erro
 	if dir != "" {
 		cfg.Labels = rundir.NewLabels(dir)
 	}
-	return &Connection{Answers: NewLocal(cfg), Run: v.Name, Close: v.Close}, nil
+	return &Connection{Answers: insight.New(cfg), Run: v.Name, Close: v.Close}, nil
 }
 
 func isAddress(where string) bool {
@@ -157,11 +166,12 @@ func (l *Live) ask(ctx context.Context, f func(ctx context.Context, page *Connec
 func (l *Live) Look(ctx context.Context, columns, rows int) (*terminal.Picture, error) {
 	p := new(terminal.Picture)
 	return p, l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
-		if p.Overview, err = page.Overview(ctx, page.Run, terminal.Issues); err != nil {
+		if p.Overview, err = page.Overview(ctx, page.Run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: terminal.Issues}); err != nil {
 			return err
 		}
 		// The view can do without these.
-		if p.Heatmap, err = page.Heatmap(ctx, page.Run, "own", columns, rows); err != nil {
+		heat := insight.HeatmapParams{Metric: insight.MetricOwn, Columns: columns, Rows: rows}
+		if p.Heatmap, err = page.Heatmap(ctx, page.Run, heat); err != nil {
 			p.Heatmap = nil
 		}
 		if p.Status, err = page.Status(ctx); err != nil || p.Status.Run.Name != page.Run {
@@ -174,7 +184,7 @@ func (l *Live) Look(ctx context.Context, columns, rows int) (*terminal.Picture, 
 // Evidence returns the details of an execution.
 func (l *Live) Evidence(ctx context.Context, program int64, event string) (e *api.Evidence, err error) {
 	err = l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
-		e, err = page.Evidence(ctx, page.Run, program, event)
+		e, err = page.Evidence(ctx, page.Run, insight.EventParams{ID: event, Program: new(trace.Program(program))})
 		return err
 	})
 	return e, err
