@@ -170,6 +170,8 @@ func unsettled(err error) bool {
 		switch api.ErrorCode {
 		case 10004, 10005, 10008, 10009, 10023, 10049, jetstream.JSErrCodeJetStreamNotEnabled: // no leader or too few servers yet
 			return true
+		case jetstream.JSErrCodeJetStreamNotEnabledForAccount: // the leader has not loaded the account yet
+			return true
 		case jetstream.JSErrCodeStreamNameInUse: // another process created the stream at the same moment
 			return true
 		}
