@@ -64,20 +64,15 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 
 // check returns all mistakes in the flags as one error, and sets defaults.
 func (a *adFlags) check(patterns []string) error {
-	var errs []error
-	wrong := func(isWrong bool, format string, args ...any) {
-		if isWrong {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	wrong(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
-	wrong(a.Poll <= 0, "--poll %v is not positive", a.Poll)
-	wrong(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
-	wrong(a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1,
+	var bad mistakes
+	bad.addIf(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
+	bad.addIf(a.Poll <= 0, "--poll %v is not positive", a.Poll)
+	bad.addIf(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
+	bad.addIf(a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1,
 		"--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive")
 	engines := []string{service.EngineAuto, service.EngineBP, service.EngineSST}
-	wrong(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
-	wrong(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
+	bad.addIf(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
+	bad.addIf(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
 	services, err := rundir.ReadServices(a.Dir)
 	if err != nil || a.Bus.URL != "" {
 		services = &rundir.Services{Run: (&rundir.Config{Dir: a.Dir}).RunName()}
@@ -86,7 +81,7 @@ func (a *adFlags) check(patterns []string) error {
 	if a.Node == "" {
 		a.Node = a.defaultNode(patterns)
 	}
-	return errors.Join(errs...)
+	return bad.usage()
 }
 
 // defaultNode returns a name made of the host and the traces, the same after a restart.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime/debug"
 
@@ -47,6 +48,30 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// mistakes collects all mistakes in the flags of a command.
+type mistakes []error
+
+// addIf adds a mistake if isWrong.
+func (m *mistakes) addIf(isWrong bool, format string, args ...any) {
+	if isWrong {
+		*m = append(*m, fmt.Errorf(format, args...))
+	}
+}
+
+// checkAddress adds a mistake if an address does not have a host and a port.
+func (m *mistakes) checkAddress(flag, address string) {
+	_, _, err := net.SplitHostPort(address)
+	m.addIf(err != nil, "--%s %q is not of the form host:port", flag, address)
+}
+
+// usage returns all mistakes as one usage error.
+func (m *mistakes) usage() error {
+	if err := errors.Join(*m...); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
 // Run executes the command line args and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRootCmd(env) //nolint:contextcheck // commands get their context when they run
@@ -84,13 +109,8 @@ them with their context, and discards the rest.`,
 		Version:       env.Version + " (" + env.Commit + ")",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
-			}
-			return cmd.Help()
-		},
-		Args: cobra.ArbitraryArgs,
+		RunE:          helpOnly,
+		Args:          cobra.ArbitraryArgs,
 		PersistentPreRun: func(cmd *cobra.Command, args []string) {
 			warnOfSecrets(env, cmd, args) // before settings of files and variables are applied
 		},
@@ -112,6 +132,14 @@ them with their context, and discards the rest.`,
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
 		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
 	return root
+}
+
+// helpOnly prints the help of a command that only has subcommands.
+func helpOnly(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	return cmd.Help()
 }
 
 // args returns check with its errors as usage errors.

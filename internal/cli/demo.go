@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,17 +22,11 @@ type demoFlags struct {
 
 func (f *demoFlags) check() error {
 	const shortest = 3 * time.Second
-	var errs []error
-	if f.Duration < shortest {
-		errs = append(errs, fmt.Errorf("--duration %v is too short (want at least %v)", f.Duration, shortest))
-	}
-	if f.ranks < 0 {
-		errs = append(errs, fmt.Errorf("--ranks %d is negative", f.ranks))
-	}
-	if _, _, err := net.SplitHostPort(f.Web); err != nil {
-		errs = append(errs, fmt.Errorf("--http %q is not of the form host:port", f.Web))
-	}
-	return errors.Join(errs...)
+	var bad mistakes
+	bad.addIf(f.Duration < shortest, "--duration %v is too short (want at least %v)", f.Duration, shortest)
+	bad.addIf(f.ranks < 0, "--ranks %d is negative", f.ranks)
+	bad.checkAddress("http", f.Web)
+	return bad.usage()
 }
 
 // load loads the scenario with the given size.
@@ -79,7 +70,7 @@ given. Ctrl-C ends the demo and all its processes at any time.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
-				return usageError{err}
+				return err
 			}
 			if flags.keep && flags.Out == "" {
 				flags.Out = "chimbuko-demo"

@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -54,29 +51,18 @@ var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", service.EngineSST: "
 
 // check reports all errors in the flags.
 func (r *runFlags) check(command []string) error {
-	var errs []error
+	var bad mistakes
 	engine, ok := engines[strings.ToLower(r.engine)]
-	if !ok {
-		errs = append(errs, fmt.Errorf("unknown engine %q (want BP5, BP4 or SST)", r.engine))
-	}
+	bad.addIf(!ok, "unknown engine %q (want BP5, BP4 or SST)", r.engine)
 	r.engine = engine
-	if r.period < time.Millisecond {
-		errs = append(errs, fmt.Errorf("--period %v is shorter than a millisecond", r.period))
-	}
-	if r.grace < 0 {
-		errs = append(errs, fmt.Errorf("--grace %v is negative", r.grace))
-	}
-	if _, _, err := net.SplitHostPort(r.web); err != nil {
-		errs = append(errs, fmt.Errorf("--http %q is not of the form host:port", r.web))
-	}
-	switch {
-	case r.attach && len(command) > 0:
-		errs = append(errs, errors.New("--attach takes no command: you start the program yourself"))
-	case !r.attach && len(command) == 0:
-		errs = append(errs, errors.New("no command is given (usage: chimbuko run [flags] -- COMMAND)"))
-	}
+	bad.addIf(r.period < time.Millisecond, "--period %v is shorter than a millisecond", r.period)
+	bad.addIf(r.grace < 0, "--grace %v is negative", r.grace)
+	bad.checkAddress("http", r.web)
+	bad.addIf(r.attach && len(command) > 0, "--attach takes no command: you start the program yourself")
+	bad.addIf(!r.attach && len(command) == 0, "no command is given (usage: chimbuko run [flags] -- COMMAND)")
 	_, err := r.configure(1, r.modelFlags)
-	return errors.Join(append(errs, err)...)
+	bad = append(bad, err)
+	return bad.usage()
 }
 
 func newRunCmd(env *Env) *cobra.Command {
@@ -117,7 +103,7 @@ stop.`,
 				return usageError{err}
 			}
 			if err := flags.check(command); err != nil {
-				return usageError{err}
+				return err
 			}
 			return runRun(cmd.Context(), env, cmd, &flags, command)
 		},
@@ -145,7 +131,8 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 // superviseConfig returns the configuration to supervise the run in a directory.
 func superviseConfig(env *Env, dir string, quiet bool) supervise.Config {
 	return supervise.Config{
-		Dir: dir, Quiet: quiet, Environ: env.Environ, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr, Terminal: output.IsTerminal(env.Stderr),
+		Dir: dir, Quiet: quiet, Environ: env.Environ, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr,
+		Terminal:  output.IsTerminal(env.Stderr),
 		Summarize: func(info *provdb.Info) { output.Summary(env.Stderr, info, dir) },
 	}
 }

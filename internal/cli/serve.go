@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -65,55 +64,30 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 
 // check reports all errors in the flags.
 func (s *serveFlags) check() error {
-	var errs []error
+	var bad mistakes
 	for _, r := range s.Roles {
-		if !slices.Contains(service.AllRoles, r) {
-			errs = append(errs, fmt.Errorf("unknown role %q (want %s)", r, strings.Join(service.AllRoles, ", ")))
-		}
+		bad.addIf(!slices.Contains(service.AllRoles, r), "unknown role %q (want %s)", r, strings.Join(service.AllRoles, ", "))
 	}
-	if len(s.Roles) == 0 {
-		errs = append(errs, errors.New("--roles is empty"))
+	bad.addIf(len(s.Roles) == 0, "--roles is empty")
+	bad.addIf(s.StatsSchema != 1 && s.StatsSchema != 2, "--stats-schema %d: want 1 or 2", s.StatsSchema)
+	bad.addIf(s.Shards < 1 || s.Shard < 0 || s.Shard >= s.Shards, "invalid shard %d of %d", s.Shard, s.Shards)
+	bad.addIf(s.StatsPeriod <= 0, "--stats-period %v must be positive", s.StatsPeriod)
+	bad.addIf(s.Snapshot <= 0, "--snapshot %v must be positive", s.Snapshot)
+	bad.addIf(s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1,
+		"--ranks, --linger and --stats-flush must not be negative, --stream-size and --stream-replicas must be positive")
+	bad.addIf((s.Page.Cert == "") != (s.Page.Key == ""), "--tls-cert and --tls-key need each other")
+	bad.addIf(s.frozen && s.loadFrom == "", "--freeze-model needs --load-model")
+	if s.Bus.URL != "" && slices.Equal(s.Roles, service.AllRoles) {
+		s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(r string) bool { return r == service.RoleBus })
 	}
-	if s.StatsSchema != 1 && s.StatsSchema != 2 {
-		errs = append(errs, fmt.Errorf("--stats-schema %d: want 1 or 2", s.StatsSchema))
-	}
-	if s.Shards < 1 || s.Shard < 0 || s.Shard >= s.Shards {
-		errs = append(errs, fmt.Errorf("invalid shard %d of %d", s.Shard, s.Shards))
-	}
-	for name, d := range map[string]time.Duration{"stats-period": s.StatsPeriod, "snapshot": s.Snapshot} {
-		if d <= 0 {
-			errs = append(errs, fmt.Errorf("--%s %v must be positive", name, d))
-		}
-	}
-	if s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1 {
-		errs = append(errs, errors.New("--ranks, --linger and --stats-flush must not be negative, --stream-size and --stream-replicas must be positive"))
-	}
-	if (s.Page.Cert == "") != (s.Page.Key == "") {
-		errs = append(errs, errors.New("--tls-cert and --tls-key need each other"))
-	}
-	if s.frozen && s.loadFrom == "" {
-		errs = append(errs, errors.New("--freeze-model needs --load-model"))
-	}
-	if s.Bus.URL != "" && slices.Contains(s.Roles, service.RoleBus) {
-		if !s.rolesGiven() {
-			s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(r string) bool { return r == service.RoleBus })
-		} else {
-			errs = append(errs, errors.New("--nats replaces the role nats (remove it from --roles)"))
-		}
-	}
-	if u, err := url.Parse(s.StatsURL); s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("--stats-url %q is not of the form http://host:port/path", s.StatsURL))
-	}
-	for name, addr := range map[string]string{"nats-listen": s.Listen, "http": s.Page.Listen} {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			errs = append(errs, fmt.Errorf("--%s %q is not of the form host:port", name, addr))
-		}
-	}
-	return errors.Join(errs...)
+	bad.addIf(s.Bus.URL != "" && slices.Contains(s.Roles, service.RoleBus), "--nats replaces the role nats (remove it from --roles)")
+	u, err := url.Parse(s.StatsURL)
+	bad.addIf(s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""),
+		"--stats-url %q is not of the form http://host:port/path", s.StatsURL)
+	bad.checkAddress("nats-listen", s.Listen)
+	bad.checkAddress("http", s.Page.Listen)
+	return bad.usage()
 }
-
-// rolesGiven reports whether --roles differs from the default.
-func (s *serveFlags) rolesGiven() bool { return !slices.Equal(s.Roles, service.AllRoles) }
 
 func newServeCmd(env *Env) *cobra.Command {
 	var flags serveFlags
@@ -141,11 +115,11 @@ By default everything listens on this machine only. Clients need a token.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			origin, err := applySettings(cmd.Flags(), flags.config, env.Environ)
-			if err == nil {
-				err = flags.check()
-			}
 			if err != nil {
 				return usageError{err}
+			}
+			if err := flags.check(); err != nil {
+				return err
 			}
 			return runServe(cmd.Context(), env, &flags, settingsOf(cmd.Flags(), origin))
 		},

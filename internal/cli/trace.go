@@ -27,12 +27,7 @@ func newTraceCmd(env *Env) *cobra.Command {
 		Long: `Inspect traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or still being
 written, or that it streams live (SST). ADIOS2 itself is not needed.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
+		RunE: helpOnly,
 	}
 	cmd.AddCommand(newTraceInfoCmd(env), newTraceDumpCmd(env), newTraceMetadataCmd(env), newTraceReplayCmd(env))
 	return cmd

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,8 +68,10 @@ Ctrl-C ends the page.`,
   chimbuko view --receive --http 127.0.0.1:5002  # pserver … -ws_addr http://127.0.0.1:5002/api/anomalydata`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if _, _, err := net.SplitHostPort(flags.page.Listen); err != nil {
-				return usagef("--http %q is not of the form host:port", flags.page.Listen)
+			var bad mistakes
+			bad.checkAddress("http", flags.page.Listen)
+			if err := bad.usage(); err != nil {
+				return err
 			}
 			if flags.replay != "" || flags.receive {
 				if err := flags.packetsOnly(cmd, given); err != nil {
@@ -88,8 +89,9 @@ Ctrl-C ends the page.`,
 	}
 	f := cmd.Flags()
 	registerPage(f, &flags.page)
-	f.StringVar(&flags.run, "run", "", "name of the run if the store has several; by default the latest")
-	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0", "address of the page; other machines reach it over ssh, or unencrypted with 0.0.0.0:PORT")
+	registerRun(f, &flags.run)
+	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0",
+		"address of the page; other machines reach it over ssh, or unencrypted with 0.0.0.0:PORT")
 	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "more host names of the page, such as those of a proxy")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to replay")
