@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 )
 
 // IsZero reports whether no shape is given.
@@ -22,28 +23,34 @@ var pairs = []struct {
 	ok    func(a, b float64) bool
 	// typical is about the middle of the distribution.
 	typical func(a, b float64) float64
+	draw    func(r *rand.Rand, a, b float64) float64
 }{
 	{
 		"normal", func(d *Distribution) []float64 { return d.Normal },
 		"mean, standard deviation ≥ 0", func(_, b float64) bool { return b >= 0 }, first,
+		func(r *rand.Rand, a, b float64) float64 { return a + b*r.NormFloat64() },
 	},
 	{
 		"lognormal", func(d *Distribution) []float64 { return d.Lognormal },
 		"median above 0, standard deviation of the logarithm from 0 to 5",
 		func(a, b float64) bool { return a > 0 && b >= 0 && b <= 5 }, first,
+		func(r *rand.Rand, a, b float64) float64 { return a * math.Exp(b*r.NormFloat64()) },
 	},
 	{
 		"uniform", func(d *Distribution) []float64 { return d.Uniform },
 		"lowest, highest", func(a, b float64) bool { return a <= b }, middle,
+		func(r *rand.Rand, a, b float64) float64 { return a + (b-a)*r.Float64() },
 	},
 	{
 		"integers", func(d *Distribution) []float64 { return d.Integers },
 		"lowest, highest, both integers", func(a, b float64) bool { return a <= b && a == math.Trunc(a) && b == math.Trunc(b) }, middle,
+		func(r *rand.Rand, a, b float64) float64 { return a + float64(r.Int64N(int64(b-a)+1)) },
 	},
 	{
 		"pareto", func(d *Distribution) []float64 { return d.Pareto },
 		"lowest above 0, exponent ≥ 0.5", func(a, b float64) bool { return a > 0 && b >= 0.5 },
 		func(a, b float64) float64 { return a * math.Pow(2, 1/b) },
+		func(r *rand.Rand, a, b float64) float64 { return a * math.Pow(1-r.Float64(), -1/b) },
 	},
 }
 

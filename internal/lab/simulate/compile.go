@@ -15,8 +15,8 @@ type op struct {
 	fn       trace.FuncID
 	thread   int32 // stream of a launch
 	parts    int64 // number of parts of the function's own time
-	time     sampler
-	message  *sampler
+	time     scenario.Sampler
+	message  *scenario.Sampler
 	counters []reading
 	troubles []int32 // those that affect the function
 	every    int     // runs in one of this many iterations; 0: in all
@@ -44,6 +44,7 @@ const (
 	opCollective               // wait for the group
 	opThreads                  // run operations on threads
 	opLaunch                   // start a kernel
+	opKernel                   // run it on the GPU
 	opDeviceSync               // wait for kernels
 	opPublish
 	opAwait
@@ -52,7 +53,7 @@ const (
 // reading is a counter and its values.
 type reading struct {
 	id    trace.CounterID
-	value sampler
+	value scenario.Sampler
 }
 
 // wait describes a wait for other ranks.
@@ -141,7 +142,7 @@ func compile(s *scenario.Scenario, index int, all []string, troubles []*trouble)
 	for i := range src.Counters {
 		c := &src.Counters[i]
 		of := stateCounter{every: max(1, int64(c.Seconds*1e6))}
-		of.id, of.value = p.counter(statePrefix+c.Name), newSampler(&c.Value)
+		of.id, of.value = p.counter(statePrefix+c.Name), c.Value.Sampler()
 		for _, t := range p.levels {
 			if troubles[t].Counter == c.Name {
 				of.troubles = append(of.troubles, t)
@@ -195,10 +196,7 @@ func (p *program) call(ops []op, key string, depth int) []op {
 	case scenario.Exchange:
 		ops = p.exchange(ops, o, &f)
 	case scenario.Collective:
-		o.code, o.wait = opCollective, &wait{group: f.Group}
-		if o.wait.group == 0 || o.wait.group > p.Ranks {
-			o.wait.group = p.Ranks
-		}
+		o.code, o.wait = opCollective, &wait{group: min(cmp.Or(f.Group, p.Ranks), p.Ranks)}
 		ops = append(ops, o)
 	case scenario.Parallel:
 		p.threads = max(p.threads, f.Threads)
@@ -211,7 +209,7 @@ func (p *program) call(ops []op, key string, depth int) []op {
 		kernel := p.Functions[f.Kernel]
 		k := p.base(f.Kernel, &kernel)
 		o.code, o.thread, o.kernel = opLaunch, int32(f.Stream), &k
-		o.least, k.least = 1, 1 // leaves room for correlation ids: see inside
+		k.code, o.least, k.least = opKernel, 1, 1 // leaves room for correlation ids: see inside
 		ops = append(ops, o)
 	case scenario.DeviceSync:
 		o.code = opDeviceSync
@@ -236,14 +234,14 @@ func (p *program) base(key string, f *scenario.Function) op {
 	if o, ok := p.bases[key]; ok {
 		return o
 	}
-	o := op{fn: p.function(key, cmp.Or(f.Name, key)), time: newSampler(&f.Time), usual: &f.Time}
+	o := op{fn: p.function(key, cmp.Or(f.Name, key)), time: f.Time.Sampler(), usual: &f.Time}
 	if f.Message != nil {
-		m := newSampler(f.Message)
+		m := f.Message.Sampler()
 		o.message = &m
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Counters)) {
 		d := f.Counters[name]
-		o.counters = append(o.counters, reading{p.counter(name), newSampler(&d)})
+		o.counters = append(o.counters, reading{p.counter(name), d.Sampler()})
 	}
 	for i, t := range p.troubles {
 		if t != nil && t.concerns(key, f) {
@@ -279,8 +277,8 @@ func (p *program) compute(ops []op, o op, f *scenario.Function, depth int) []op 
 // wait.
 func (p *program) exchange(ops []op, o op, f *scenario.Function) []op {
 	short := &scenario.Distribution{Lognormal: []float64{messageCallTime, messageCallSigma}}
-	irecv := op{code: opLeaf, fn: p.function(recvFunction, recvFunction), time: newSampler(short), usual: short}
-	isend := op{code: opSend, fn: p.function(sendFunction, sendFunction), time: newSampler(short), usual: short}
+	irecv := op{code: opLeaf, fn: p.function(recvFunction, recvFunction), time: short.Sampler(), usual: short}
+	isend := op{code: opSend, fn: p.function(sendFunction, sendFunction), time: short.Sampler(), usual: short, least: 1}
 	w := &wait{}
 	for _, distance := range f.Neighbors {
 		if distance%p.Ranks != 0 { // not the rank itself

@@ -139,7 +139,7 @@ func (e *engine) arrives(m *message) int64 {
 }
 
 func (e *engine) travels(m *message) int64 {
-	return e.p.latency + int64(min(float64(m.bytes)/e.p.Bandwidth, longest))
+	return e.p.latency + int64(min(float64(m.bytes)/e.p.Bandwidth, scenario.Longest))
 }
 
 // resolve computes the outcome of a wait that all ranks have reached.
@@ -181,7 +181,7 @@ func (e *engine) delay(w *wait, number int) {
 				}
 				m := e.message(number, len(w.neighbors), slot, from)
 				if t.strength(m.at) > 0 {
-					m.extra += t.extra.draw(e.links, m.bytes)
+					m.extra += t.extra.Draw(e.links, m.bytes)
 					m.link = i
 				}
 			}

@@ -1,7 +1,5 @@
 package simulate
 
-import "github.com/chimbuko/chimbuko/internal/base/trace"
-
 // stream is the state of a GPU stream: when it will be free, with and without troubles,
 // and the trouble and rank that delayed it.
 type stream struct{ free, clean, late *int64 }
@@ -18,17 +16,8 @@ func (s *stream) blame(trouble, culprit int32) { *s.late = int64(culprit)<<32 | 
 func (s *stream) blamed() (trouble, culprit int32) { return int32(*s.late) - 1, int32(*s.late >> 32) }
 
 func (w *walker) launch(o *op) {
-	own, clean, blame := w.drawn(o, &w.hits)
-	w.late(blame)
-	entry := w.st.clock
-	row := w.enter(o, own)
 	w.st.correlation++
-	if w.out != nil {
-		w.lane.count(w.e.p.correlation, w.st.correlation, w.inside(own))
-	}
-	w.pass(own, clean, &w.hits)
-	w.event(trace.Exit, o.fn)
-	w.record(o, row, entry, w.st.bytes, w.hits)
+	w.leaf(o)
 	w.kernel(o)
 }
 
@@ -42,18 +31,8 @@ func (w *walker) kernel(o *op) {
 		w.st.blame, w.st.culprit = s.blamed()
 	}
 	w.st.clean = max(host.clean+launchLag, *s.clean)
-	own, clean, blame := w.drawn(o.kernel, &w.hits)
-	w.late(blame)
 	w.onThread(w.e.p.streamThread(int(o.thread)))
-	entry := w.st.clock
-	row := w.enter(o.kernel, own)
-	if w.out != nil {
-		w.lane.count(w.e.p.correlation, w.st.correlation, w.inside(own))
-	}
-	w.st.clock += own
-	w.st.clean += clean
-	w.event(trace.Exit, o.kernel.fn)
-	w.record(o.kernel, row, entry, w.st.bytes, w.hits)
+	w.leaf(o.kernel)
 	*s.free, *s.clean = w.st.clock, w.st.clean
 	s.blame(w.st.blame, w.st.culprit)
 	w.st.clock, w.st.clean, w.st.blame, w.st.culprit = host.clock, host.clean, host.blame, host.culprit

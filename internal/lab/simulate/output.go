@@ -56,11 +56,7 @@ func (l *lane) function(kind trace.Kind, fn trace.FuncID, at int64) uint32 {
 	for kind == trace.Enter && n > 0 && l.events[n-1].Time == e.Time && l.events[n-1].Kind > trace.Exit {
 		n--
 	}
-	if n == len(l.events) {
-		l.events = append(l.events, e)
-	} else {
-		l.events = slices.Insert(l.events, n, e)
-	}
+	l.events = slices.Insert(l.events, n, e)
 	return row
 }
 
@@ -85,11 +81,7 @@ func (l *lane) side(e trace.Event) {
 			at = i
 		}
 	}
-	if at == len(l.events) {
-		l.events = append(l.events, e)
-	} else {
-		l.events = slices.Insert(l.events, at, e)
-	}
+	l.events = slices.Insert(l.events, at, e)
 }
 
 // received emits the arrivals.
@@ -148,27 +140,11 @@ func (o *output) numberCounters() {
 	}
 }
 
-// planted adds a cause of a trouble; a notable one must be found.
-func (o *output) planted(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, notable bool) {
-	c := o.call(w, fn, row, entry, h)
-	c.Role, c.Minor = truth.Cause, !notable
-}
-
-// suffered adds a call that waited because of a trouble elsewhere.
-func (o *output) suffered(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, by int32) {
-	c := o.call(w, fn, row, entry, h)
-	c.Role = truth.Victim
-	if w.e.p.troubles[h.trouble] != nil { // the culprit is a rank of the same program
-		culprit := trace.Rank(by)
-		c.Culprit = &culprit
-	}
-}
-
-// call adds a call. number sets its event.
-func (o *output) call(w *walker, fn trace.FuncID, row uint32, entry int64, h hit) *truth.Call {
+// call adds a call that a trouble affected. number sets its event.
+func (o *output) call(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, role truth.Role) *truth.Call {
 	o.rows = append(o.rows, row)
 	o.calls = append(o.calls, truth.Call{
-		Trouble: w.e.scenario.Troubles[h.trouble].Name, Program: trace.Program(w.e.p.index),
+		Role: role, Trouble: w.e.scenario.Troubles[h.trouble].Name, Program: trace.Program(w.e.p.index),
 		Rank: trace.Rank(w.rank), Thread: trace.Thread(w.thread), Function: w.e.p.funcs[fn],
 		Entry: trace.Micros(entry), Exit: trace.Micros(w.st.clock), Injected: trace.Micros(h.added),
 	})

@@ -1,6 +1,11 @@
 package simulate
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+)
 
 // note is the data of an open call for the truth.
 type note struct {
@@ -50,7 +55,7 @@ func (w *walker) record(o *op, row uint32, entry, bytes int64, hits []hit) {
 		notable := t.Value != nil ||
 			float64(h.added) >= s.NotableMicros && float64(h.added) >= s.NotableShare*usual
 		if notable || t.Each() { // the line of the trouble covers the others
-			w.out.planted(w, o.fn, row, entry, h, notable)
+			w.out.call(w, o.fn, row, entry, h, truth.Cause).Minor = !notable
 		}
 	}
 }
@@ -66,5 +71,8 @@ func (w *walker) waited(o *op, row uint32, entry, excess int64, r outcome, hits 
 		w.struck(hits, h.trouble, h.added)
 		return
 	}
-	w.out.suffered(w, o.fn, row, entry, h, r.culprit)
+	c := w.out.call(w, o.fn, row, entry, h, truth.Victim)
+	if w.e.p.troubles[h.trouble] != nil { // the culprit is a rank of the same program
+		c.Culprit = new(trace.Rank(r.culprit))
+	}
 }

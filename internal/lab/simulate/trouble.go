@@ -16,8 +16,8 @@ type trouble struct {
 	*scenario.Trouble
 	from, to int64 // to may be never
 	ranks    []bool
-	extra    sampler
-	value    sampler
+	extra    scenario.Sampler
+	value    scenario.Sampler
 	period   int64
 }
 
@@ -28,18 +28,13 @@ func newTrouble(s *scenario.Scenario, t *scenario.Trouble, start int64) *trouble
 	out := &trouble{
 		Trouble: t, from: start + int64(t.FromSeconds*1e6), to: never,
 		ranks: make([]bool, p.Ranks), period: int64(t.PeriodSeconds * 1e6),
+		extra: t.Extra.Sampler(), value: t.Value.Sampler(),
 	}
 	if t.ToSeconds > 0 {
 		out.to = start + int64(t.ToSeconds*1e6)
 	}
 	for _, r := range p.Concerns(t) {
 		out.ranks[r] = true
-	}
-	if t.Extra != nil {
-		out.extra = newSampler(t.Extra)
-	}
-	if t.Value != nil {
-		out.value = newSampler(t.Value)
 	}
 	return out
 }
@@ -101,11 +96,11 @@ func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int
 	*used++
 	switch {
 	case t.Value != nil:
-		return t.value.draw(r, bytes), true
+		return t.value.Draw(r, bytes), true
 	case t.Extra != nil:
-		return own + t.extra.draw(r, bytes), true
+		return own + t.extra.Draw(r, bytes), true
 	}
-	return bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
+	return scenario.Bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
 }
 
 // lasting reports whether the trouble becomes the normal state, so that no call is

@@ -73,7 +73,7 @@ func (w *walker) run(ops []op, pc int) int {
 			w.event(trace.Enter, o.fn)
 		case opClose:
 			w.event(trace.Exit, o.fn)
-		case opLeaf:
+		case opLeaf, opSend:
 			w.leaf(o)
 		case opEnter:
 			w.begin(o)
@@ -81,8 +81,6 @@ func (w *walker) run(ops []op, pc int) int {
 			w.part()
 		case opExit:
 			w.end()
-		case opSend:
-			w.send(o)
 		case opExchange, opCollective:
 			if w.out == nil && !w.resume {
 				return pc
@@ -122,7 +120,7 @@ func (w *walker) enter(o *op, own int64) uint32 {
 	row := w.event(trace.Enter, o.fn)
 	for i := range o.counters {
 		c := &o.counters[i]
-		if v := c.value.draw(w.rng, w.st.bytes); w.out != nil {
+		if v := c.value.Draw(w.rng, w.st.bytes); w.out != nil {
 			w.lane.count(c.id, uint64(v), w.inside(own))
 		}
 	}
@@ -133,9 +131,9 @@ func (w *walker) enter(o *op, own int64) uint32 {
 // to blame for a longer time. It sets hits to the effects of troubles.
 func (w *walker) drawn(o *op, hits *[]hit) (own, clean int64, blame int32) {
 	if o.message != nil {
-		w.st.bytes = o.message.draw(w.rng, 0)
+		w.st.bytes = o.message.Draw(w.rng, 0)
 	}
-	clean = max(o.least, o.time.draw(w.rng, w.st.bytes))
+	clean = max(o.least, o.time.Draw(w.rng, w.st.bytes))
 	own, blame = clean, -1
 	*hits = (*hits)[:0]
 	for _, i := range o.troubles {
@@ -174,7 +172,7 @@ func (w *walker) pass(own, clean int64, hits *[]hit) {
 			tick += (now - tick + t.period - 1) / t.period * t.period
 		}
 		for ; tick < now+own && tick < t.to; tick += t.period {
-			injected := t.extra.draw(w.trng, 0)
+			injected := t.extra.Draw(w.trng, 0)
 			w.st.clock += injected
 			w.struck(hits, i, injected)
 			w.late(i)
@@ -182,12 +180,26 @@ func (w *walker) pass(own, clean int64, hits *[]hit) {
 	}
 }
 
+// leaf runs a call without calls.
 func (w *walker) leaf(o *op) {
 	own, clean, blame := w.drawn(o, &w.hits)
 	w.late(blame)
 	entry := w.st.clock
 	row := w.enter(o, own)
-	w.pass(own, clean, &w.hits)
+	switch o.code {
+	case opSend:
+		w.send(o, w.inside(own))
+	case opLaunch, opKernel:
+		if w.out != nil {
+			w.lane.count(w.e.p.correlation, w.st.correlation, w.inside(own))
+		}
+	}
+	if o.code == opKernel { // the GPU has no OS noise
+		w.st.clock += own
+		w.st.clean += clean
+	} else {
+		w.pass(own, clean, &w.hits)
+	}
 	w.event(trace.Exit, o.fn)
 	w.record(o, row, entry, w.st.bytes, w.hits)
 }
@@ -245,21 +257,15 @@ func (e *engine) neighbor(rank, distance int) int {
 	return n
 }
 
-func (w *walker) send(o *op) {
-	to := w.e.neighbor(w.rank, o.wait.neighbors[o.slot])
-	own := max(1, o.time.draw(w.rng, 0))
-	entry, row := w.st.clock, w.event(trace.Enter, o.fn)
+// send sends the current message to a neighbor.
+func (w *walker) send(o *op, at int64) {
 	if w.out == nil {
 		*w.e.message(int(w.st.waits), len(o.wait.neighbors), o.slot, w.rank) = message{
-			at: w.inside(own), clean: w.st.clean + 1, bytes: w.st.bytes, blame: w.st.blame, culprit: w.st.culprit,
+			at: at, clean: w.st.clean + 1, bytes: w.st.bytes, blame: w.st.blame, culprit: w.st.culprit,
 		}
-	} else {
-		w.lane.message(trace.Send, to, o.slot, uint64(w.st.bytes), w.inside(own))
+		return
 	}
-	w.hits = w.hits[:0]
-	w.pass(own, own, &w.hits)
-	w.event(trace.Exit, o.fn)
-	w.record(o, row, entry, 0, w.hits)
+	w.lane.message(trace.Send, w.e.neighbor(w.rank, o.wait.neighbors[o.slot]), o.slot, uint64(w.st.bytes), at)
 }
 
 // await waits for other ranks, by the outcome computed before.
@@ -382,7 +388,7 @@ func (w *walker) sample() {
 			continue
 		}
 		next[i] = w.st.clock + c.every
-		v := float64(c.value.draw(w.nrng, 0))
+		v := float64(c.value.Draw(w.nrng, 0))
 		for _, t := range c.troubles {
 			if t := p.troubles[t]; t.ranks[w.rank] {
 				v += (t.Reading - v) * t.strength(w.st.clock)
