@@ -8,7 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -73,30 +76,43 @@ type sampleKey struct {
 }
 
 type modelKey struct {
-	program trace.Program
-	fn      int32
-	hash    [sha256.Size]byte
+	series
+	hash [sha256.Size]byte
 }
 
-type version struct {
+// Kind is a kind of entries.
+type Kind int
+
+// The kinds.
+const (
+	Functions Kind = iota
+	Paths
+	Models
+	Samples
+)
+
+// series identifies entries that are numbered together: those of a kind in a program, or
+// the models of a function.
+type series struct {
+	kind    Kind
 	program trace.Program
 	fn      int32
 }
 
 // Catalog knows the entries of a run.
 type Catalog struct {
-	funcs      map[funcKey]int32
-	paths      map[pathKey]int32
-	models     map[modelKey]int32
-	numFuncs   map[trace.Program]int32
-	numPaths   map[trace.Program]int32
-	versions   map[version]int32
-	samples    [2]map[sampleKey]int32 // the newer half of those that are known, and the older
-	numSamples map[trace.Program]int32
-	fresh      Entries
+	funcs   map[funcKey]int32
+	paths   map[pathKey]int32
+	models  map[modelKey]int32
+	samples [2]map[sampleKey]int32 // the newer half of the recent ones, and the older
+	highest map[series]int32
+	fresh   Entries
+
+	asking  bool // Knows runs: entries without a number get none
+	missing bool // one has none
 
 	key  []byte
-	last map[version]lastModel
+	last map[series]lastModel
 
 	recent [256]recentFunc // by number and program
 }
@@ -113,36 +129,70 @@ type lastModel struct {
 	n      int32
 }
 
-// New returns a catalog of these entries.
-func New(known Entries) *Catalog {
-	c := &Catalog{
+// New returns an empty catalog.
+func New() *Catalog {
+	return &Catalog{
 		funcs: make(map[funcKey]int32), paths: make(map[pathKey]int32), models: make(map[modelKey]int32),
-		numFuncs: make(map[trace.Program]int32), numPaths: make(map[trace.Program]int32), versions: make(map[version]int32),
-		samples: [2]map[sampleKey]int32{{}, {}}, numSamples: make(map[trace.Program]int32), last: make(map[version]lastModel),
+		samples: [2]map[sampleKey]int32{{}, {}}, highest: make(map[series]int32), last: make(map[series]lastModel),
 	}
-	c.Load(known)
-	return c
 }
 
 // Load adds entries that were numbered elsewhere. They are not Fresh.
 func (c *Catalog) Load(known Entries) {
+	raise := func(s series, n int32) { c.highest[s] = max(c.highest[s], n) }
 	for _, f := range known.Functions {
 		c.funcs[funcKey{trace.FuncKey{Program: f.Program, Name: f.Name}, f.FID}] = f.N
-		c.numFuncs[f.Program] = max(c.numFuncs[f.Program], f.N)
+		raise(series{Functions, f.Program, 0}, f.N)
 	}
 	for _, p := range known.Paths {
 		c.paths[pathKey{p.Program, string(c.pathBytes(p.Funcs))}] = p.N
-		c.numPaths[p.Program] = max(c.numPaths[p.Program], p.N)
+		raise(series{Paths, p.Program, 0}, p.N)
 	}
 	for _, m := range known.Models {
-		v := version{m.Program, m.Func}
-		c.models[modelKey{m.Program, m.Func, hash(m.Params)}] = m.N
-		c.versions[v] = max(c.versions[v], m.N)
+		of := series{Models, m.Program, m.Func}
+		c.models[modelKey{of, hash(m.Params)}] = m.N
+		raise(of, m.N)
 	}
 	for _, x := range known.Samples {
 		c.keepSample(c.sampleKey(x.Program, &x.State), x.N)
-		c.numSamples[x.Program] = max(c.numSamples[x.Program], x.N)
+		raise(series{Samples, x.Program, 0}, x.N)
 	}
+}
+
+// next returns the next number of a series, 0 while Knows runs.
+func (c *Catalog) next(s series) int32 {
+	if c.asking {
+		c.missing = true
+		return 0
+	}
+	c.highest[s]++
+	return c.highest[s]
+}
+
+// Knows reports whether all that the batch refers to has a number. It numbers nothing.
+func (c *Catalog) Knows(b *provdb.Batch) bool {
+	c.asking, c.missing = true, false
+	c.Add(b)
+	c.asking = false
+	return !c.missing
+}
+
+// Mark is the highest number of a series.
+type Mark struct {
+	Program trace.Program
+	Func    int32 // of models
+	N       int32
+}
+
+// Marks returns the highest numbers of a kind, in no order. Entries that others added have
+// higher ones.
+func (c *Catalog) Marks(k Kind) (marks []Mark) {
+	for s, n := range c.highest {
+		if s.kind == k {
+			marks = append(marks, Mark{s.program, s.fn, n})
+		}
+	}
+	return marks
 }
 
 // Fresh returns the entries that were numbered since New or the last call.
@@ -161,8 +211,9 @@ func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
 	}
 	n, ok := c.funcs[key]
 	if !ok {
-		c.numFuncs[program]++
-		n = c.numFuncs[program]
+		if n = c.next(series{Functions, program, 0}); n == 0 {
+			return 0
+		}
 		c.funcs[key] = n
 		c.fresh.Functions = append(c.fresh.Functions, Function{program, n, fid, name})
 	}
@@ -185,8 +236,10 @@ func (c *Catalog) path(program trace.Program) int32 {
 	if n, ok := c.paths[pathKey{program, string(c.key)}]; ok {
 		return n
 	}
-	c.numPaths[program]++
-	n := c.numPaths[program]
+	n := c.next(series{Paths, program, 0})
+	if n == 0 {
+		return 0
+	}
 	c.paths[pathKey{program, string(c.key)}] = n
 	p := Path{Program: program, N: n}
 	for b := c.key; len(b) > 0; b = b[4:] {
@@ -216,19 +269,20 @@ func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage)
 	if len(params) == 0 || bytes.Equal(params, []byte("null")) {
 		return 0
 	}
-	v := version{program, fn}
-	if l := c.last[v]; bytes.Equal(l.params, params) {
+	of := series{Models, program, fn}
+	if l := c.last[of]; bytes.Equal(l.params, params) {
 		return l.n
 	}
-	key := modelKey{program, fn, hash(params)}
+	key := modelKey{of, hash(params)}
 	n, ok := c.models[key]
 	if !ok {
-		c.versions[v]++
-		n = c.versions[v]
+		if n = c.next(of); n == 0 {
+			return 0
+		}
 		c.models[key] = n
 		c.fresh.Models = append(c.fresh.Models, Model{program, fn, n, params})
 	}
-	c.last[v] = lastModel{bytes.Clone(params), n} // the caller may write over his own
+	c.last[of] = lastModel{bytes.Clone(params), n} // the caller may overwrite params
 	return n
 }
 
@@ -243,8 +297,10 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 			return n
 		}
 	}
-	c.numSamples[program]++
-	n := c.numSamples[program]
+	n := c.next(series{Samples, program, 0})
+	if n == 0 {
+		return 0
+	}
 	c.keepSample(key, n)
 	c.fresh.Samples = append(c.fresh.Samples, Sample{program, n, *state})
 	return n
@@ -323,4 +379,24 @@ func hash(params json.RawMessage) [sha256.Size]byte {
 		return sha256.Sum256(params)
 	}
 	return sha256.Sum256(b.Bytes())
+}
+
+// ParseID parses an id of an event of a rank as trace.EventID formats it.
+func ParseID(id string, rank trace.Rank) (step int32, row int64, ok bool) {
+	first, rest, _ := strings.Cut(id, ":")
+	second, third, _ := strings.Cut(rest, ":")
+	r, okRank := number(first)
+	s, okStep := number(second)
+	row, ok = number(third)
+	ok = ok && okRank && okStep && r == int64(rank) && s >= 0 && s <= math.MaxInt32 && row >= 0 && row <= math.MaxUint32
+	return int32(s), row, ok
+}
+
+// number parses an integer as strconv.FormatInt formats it.
+func number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text[0] == '+' {
+		return 0, false
+	}
+	return n, text == "0" || strings.TrimPrefix(text, "-")[0] != '0'
 }

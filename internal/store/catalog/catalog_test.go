@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func empty() *catalog.Catalog { return catalog.New(catalog.Entries{}) }
+func empty() *catalog.Catalog { return catalog.New() }
 
 func TestFunctionsAreNumberedFromOneInEachProgram(t *testing.T) {
 	c := empty()
@@ -161,7 +161,8 @@ func TestACatalogGoesOnWhereAnotherEnded(t *testing.T) {
 	first := empty()
 	first.Add(batch())
 	known := first.Fresh()
-	second := catalog.New(known)
+	second := empty()
+	second.Load(known)
 	second.Add(batch())
 	if again := second.Fresh(); again.Len() != 0 {
 		t.Errorf("known entries are fresh: %+v", again)
@@ -181,7 +182,7 @@ func TestACatalogGoesOnWhereAnotherEnded(t *testing.T) {
 }
 
 func TestStatesOfLongAgoAreForgotten(t *testing.T) {
-	c := catalog.New(catalog.Entries{})
+	c := catalog.New()
 	state := func(i int) *provenance.NodeState { return &provenance.NodeState{Timestamp: trace.Micros(i)} }
 	for i := 1; i <= 2*catalog.MaxSamples; i++ {
 		if got := c.Sample(0, state(i)); got != int32(i) {

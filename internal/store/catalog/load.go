@@ -7,10 +7,10 @@ import (
 
 // Loader reads the entries of one kind from any store.
 type Loader struct {
+	Kind   Kind
 	SQL    string // selects all entries of the run $1 from a table x
 	Number string // column with the number of an entry
 	Func   string // column with the number of the function of a model, else 0
-	Marks  func(Marks) []Mark
 	// Read adds a row to the catalog.
 	Read func(c *Catalog, scan func(...any) error) error
 }
@@ -18,8 +18,8 @@ type Loader struct {
 // Loaders read all entries of a run.
 var Loaders = []Loader{
 	{
-		SQL:    "SELECT x.pid, x.fn, x.fid, x.name FROM functions x WHERE x.run = $1",
-		Number: "fn", Func: "0", Marks: func(m Marks) []Mark { return m.Functions },
+		SQL:  "SELECT x.pid, x.fn, x.fid, x.name FROM functions x WHERE x.run = $1",
+		Kind: Functions, Number: "fn", Func: "0",
 		Read: func(c *Catalog, scan func(...any) error) error {
 			var x Function
 			err := scan(&x.Program, &x.N, &x.FID, &x.Name)
@@ -28,8 +28,8 @@ var Loaders = []Loader{
 		},
 	},
 	{
-		SQL:    "SELECT x.pid, x.path, to_json(x.fns)::VARCHAR FROM paths x WHERE x.run = $1",
-		Number: "path", Func: "0", Marks: func(m Marks) []Mark { return m.Paths },
+		SQL:  "SELECT x.pid, x.path, to_json(x.fns)::VARCHAR FROM paths x WHERE x.run = $1",
+		Kind: Paths, Number: "path", Func: "0",
 		Read: func(c *Catalog, scan func(...any) error) error {
 			var x Path
 			err := scanJSON(scan, &x.Funcs, &x.Program, &x.N)
@@ -38,8 +38,8 @@ var Loaders = []Loader{
 		},
 	},
 	{
-		SQL:    "SELECT x.pid, x.fn, x.model, x.params::VARCHAR FROM models x WHERE x.run = $1",
-		Number: "model", Func: "x.fn", Marks: func(m Marks) []Mark { return m.Models },
+		SQL:  "SELECT x.pid, x.fn, x.model, x.params::VARCHAR FROM models x WHERE x.run = $1",
+		Kind: Models, Number: "model", Func: "x.fn",
 		Read: func(c *Catalog, scan func(...any) error) error {
 			var x Model
 			err := scanJSON(scan, &x.Params, &x.Program, &x.Func, &x.N)
@@ -50,7 +50,7 @@ var Loaders = []Loader{
 	{
 		SQL: fmt.Sprintf(`SELECT x.pid, x.sample, x."timestamp", to_json(x.state)::VARCHAR FROM samples x
 			WHERE x.run = $1 AND x.sample > (SELECT max(m.sample) - %d FROM samples m WHERE m.run = x.run AND m.pid = x.pid)`, MaxSamples),
-		Number: "sample", Func: "0", Marks: func(m Marks) []Mark { return m.Samples },
+		Kind: Samples, Number: "sample", Func: "0",
 		Read: func(c *Catalog, scan func(...any) error) error {
 			var x Sample
 			err := scanJSON(scan, &x.State.Data, &x.Program, &x.N, &x.State.Timestamp)

@@ -71,7 +71,7 @@ func writeAll(b *testing.B, records []*provenance.Record) time.Duration {
 // encoded returns the rows of records, which share no memory.
 func encoded(b *testing.B, records []*provenance.Record) [][]driver.Value {
 	b.Helper()
-	e := encoder{cat: catalog.New(catalog.Entries{}), run: 1}
+	e := encoder{cat: catalog.New(), run: 1}
 	rows := make([][]driver.Value, len(records))
 	for i, r := range records {
 		row, err := e.record(r, true)

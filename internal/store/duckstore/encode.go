@@ -18,10 +18,11 @@ type encoder struct {
 	cat *catalog.Catalog
 	run provdb.RunID
 
-	r         *provenance.Record
-	step, row int64  // of the record's id
-	prefix    string // of the record's id, without the row
-	exact     bool   // the columns represent the record completely
+	r      *provenance.Record
+	step   int32 // of the record's id
+	row    int64
+	prefix string // of the record's id, without the row
+	exact  bool   // the columns represent the record completely
 
 	args                                   []driver.Value
 	stack, window, comms, counters, parent list
@@ -74,7 +75,7 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 		doc = json.RawMessage(e.text.Bytes())
 	}
 	e.args = append(e.args[:0],
-		int32(e.run), int32(r.PID), int32(r.RID), int32(e.step), e.row, evText, anomalous, refs.Func, refs.Path,
+		int32(e.run), int32(r.PID), int32(r.RID), e.step, e.row, evText, anomalous, refs.Func, refs.Path,
 		catalog.OrNull(refs.Model), int64(r.TID), r.Hostname, int64(r.Entry), int64(r.Exit),
 		int64(r.RuntimeExclusive), int64(r.RuntimeTotal), int64(r.LostTime), r.IOStep, int64(r.IOStepStart), int64(r.IOStepEnd),
 		r.OutlierScore, r.OutlierSeverity, catalog.OrNull(string(r.Status)), r.IsGPUEvent, int32(r.Version),
@@ -85,24 +86,18 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 
 // parseID parses an id of the record's rank. Most differ from the record's own id only in
 // the row.
-func (e *encoder) parseID(id string) (step, row int64, ok bool) {
+func (e *encoder) parseID(id string) (step int32, row int64, ok bool) {
 	digits, same := strings.CutPrefix(id, e.prefix)
 	if !same || e.prefix == "" || digits == "" || len(digits) > 9 || digits[0] == '0' && digits != "0" {
-		return parseID(id, e.r.RID)
+		return catalog.ParseID(id, e.r.RID)
 	}
 	for i := range len(digits) {
 		if digits[i] < '0' || digits[i] > '9' {
-			return parseID(id, e.r.RID)
+			return catalog.ParseID(id, e.r.RID)
 		}
 		row = 10*row + int64(digits[i]-'0')
 	}
 	return e.step, row, true
-}
-
-// parseID parses an id of a rank in the form of trace.EventID: rank:step:row.
-func parseID(id string, rank trace.Rank) (step, row int64, ok bool) {
-	s, r, ok := catalog.ParseID(id, rank)
-	return int64(s), int64(r), ok
 }
 
 // place sets step and row of an id, relative to those of the record.
@@ -113,7 +108,7 @@ func (e *encoder) place(m map[string]any, step, row, id string) {
 		m[step], m[row] = nil, nil
 		return
 	}
-	m[step], m[row] = boxed(s-e.step), boxed(r-e.row)
+	m[step], m[row] = boxed(int64(s)-int64(e.step)), boxed(r-e.row)
 }
 
 // span sets the times of a call, relative to the entry of the record.

@@ -87,7 +87,7 @@ func (s *Store) catalog(ctx context.Context, conn *sql.Conn, id provdb.RunID) (*
 	if err := hasRun(ctx, conn, id); err != nil {
 		return nil, err
 	}
-	c := catalog.New(catalog.Entries{})
+	c := catalog.New()
 	for _, l := range catalog.Loaders {
 		if err := load(ctx, conn, id, c, &l); err != nil {
 			return nil, err

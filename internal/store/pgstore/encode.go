@@ -28,11 +28,10 @@ type encoder struct {
 
 // row returns the row of a record, valid until the next call.
 func (e *encoder) row(r *provenance.Record, anomalous bool, n catalog.Refs) ([]any, error) {
-	step, row, evText := int32(-1), int64(-1), ""
-	if s, w, ok := catalog.ParseID(r.EventID, r.RID); ok {
-		step, row = s, int64(w)
-	} else {
-		evText = storedID(r)
+	step, row, ok := catalog.ParseID(r.EventID, r.RID)
+	evText := ""
+	if !ok {
+		step, row, evText = -1, -1, storedID(r)
 	}
 	e.detail.Reset()
 	enc := json.NewEncoder(&e.detail)

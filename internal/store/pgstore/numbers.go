@@ -75,7 +75,7 @@ func (s *Store) extend(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 			return err
 		}
 		if n.cat == nil {
-			n.cat, n.changes = catalog.New(catalog.Entries{}), 0
+			n.cat, n.changes = catalog.New(), 0
 		}
 		if changes != n.changes+1 { // others have numbered
 			if err := load(ctx, tx, id, n.cat); err != nil {
@@ -113,10 +113,9 @@ func appendRows(ctx context.Context, tx pgx.Tx, table string, columns []string, 
 
 // load reads the entries that a catalog does not have yet.
 func load(ctx context.Context, tx pgx.Tx, id provdb.RunID, cat *catalog.Catalog) error {
-	marks := cat.Marks()
 	for _, l := range catalog.Loaders {
 		var pids, fns, ns []int32
-		for _, m := range l.Marks(marks) {
+		for _, m := range cat.Marks(l.Kind) {
 			pids, fns, ns = append(pids, int32(m.Program)), append(fns, m.Func), append(ns, m.N)
 		}
 		sql := fmt.Sprintf(`%s AND NOT EXISTS (SELECT FROM unnest($2::integer[], $3::integer[], $4::integer[]) AS mark(pid, fn, n)
