@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -16,12 +15,6 @@ type cachedStatement struct {
 	wrapped string // the statement to run
 	columns []provdb.Column
 	types   []string // DuckDB types of the columns of wrapped
-}
-
-// statementCache has the statements that ran. The zero value is ready.
-type statementCache struct {
-	mu  sync.Mutex
-	all map[string]*cachedStatement
 }
 
 // Limits of the cache.
@@ -44,21 +37,6 @@ func cacheKey(query string, args []any) string {
 		fmt.Fprintf(&b, "%T,", a)
 	}
 	return b.String() + query
-}
-
-func (c *statementCache) get(key string) *cachedStatement {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[key]
-}
-
-func (c *statementCache) put(key string, s *cachedStatement) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= maxCached {
-		c.all = make(map[string]*cachedStatement)
-	}
-	c.all[key] = s
 }
 
 // fits reports whether rows have the expected columns.

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -55,8 +56,10 @@ type Store struct {
 	readOnly bool
 	claim    string // in inUse
 	db       *sql.DB
-	queries  openQueries
-	cache    statementCache
+	cache    *lru.Cache[string, *cachedStatement]
+
+	queriesMu sync.Mutex
+	queries   map[*openQuery]bool // that have not ended; nil after Close
 
 	mu       sync.Mutex // one writer at a time
 	conn     *sql.Conn  // of the writer; nil after Close
@@ -73,7 +76,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	create := err != nil
-	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), catalogs: make(map[provdb.RunID]*catalog.Catalog)}
+	s := &Store{
+		path: path, readOnly: o.ReadOnly, claim: resolved(path),
+		queries: make(map[*openQuery]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
+	}
+	s.cache, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
 		return nil, s.explain("open", fmt.Errorf("%w: this process has already opened it", provdb.ErrInUse))
 	}
@@ -203,7 +210,16 @@ func (s *Store) Close() error {
 	if s.conn == nil {
 		return nil
 	}
-	return errors.Join(s.queries.end(), s.release())
+	s.queriesMu.Lock()
+	open := s.queries
+	s.queries = nil
+	s.queriesMu.Unlock()
+	var errs []error
+	for q := range open {
+		q.cancel(provdb.ErrClosed)
+		errs = append(errs, q.end())
+	}
+	return errors.Join(append(errs, s.release())...)
 }
 
 // release releases the file. DuckDB does so when the last connection is closed.

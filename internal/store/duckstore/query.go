@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,95 +30,36 @@ type openQuery struct {
 
 // Query answers one statement that only reads.
 func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.Rows, error) {
-	q, err := s.connect(ctx)
-	if err != nil {
-		return nil, s.explain("query", err)
-	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	q := &openQuery{s: s, ctx: ctx, cancel: cancel}
 	rows, err := q.start(query, args)
 	if err != nil {
+		err = q.cause(err)
 		_ = q.end() // err says more
 		return nil, s.explain("query", err)
 	}
 	return rows, nil
 }
 
-// connect opens the connection of a query. Store.Close ends the query if end was not called.
-func (s *Store) connect(ctx context.Context) (*openQuery, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	q := &openQuery{s: s, ctx: ctx, cancel: cancel}
+// start opens the connection and runs the statement. Store.Close ends the query if end was
+// not called.
+func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !s.queries.add(q) {
-		cancel(nil)
+	q.s.queriesMu.Lock()
+	closed := q.s.queries == nil
+	if !closed {
+		q.s.queries[q] = true
+	}
+	q.s.queriesMu.Unlock()
+	if closed {
 		return nil, provdb.ErrClosed
 	}
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		s.queries.remove(q)
-		err = q.cause(err)
-		cancel(nil)
+	if q.conn, err = q.s.db.Conn(q.ctx); err != nil {
 		return nil, err
 	}
-	q.conn = conn
-	return q, nil
-}
-
-// openQueries are the queries that have not ended.
-type openQueries struct {
-	mu   sync.Mutex
-	open map[*openQuery]bool
-	shut bool
-}
-
-// add returns false after end.
-func (o *openQueries) add(q *openQuery) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.shut {
-		return false
-	}
-	if o.open == nil {
-		o.open = make(map[*openQuery]bool)
-	}
-	o.open[q] = true
-	return true
-}
-
-func (o *openQueries) remove(q *openQuery) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.open, q)
-}
-
-func (o *openQueries) closed() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.shut
-}
-
-// end ends all queries, and prevents others.
-func (o *openQueries) end() error {
-	o.mu.Lock()
-	o.shut = true
-	open := slices.Collect(maps.Keys(o.open))
-	o.mu.Unlock()
-	var errs []error
-	for _, q := range open {
-		q.cancel(provdb.ErrClosed)
-		errs = append(errs, q.end())
-	}
-	return errors.Join(errs...)
-}
-
-// start runs the statement.
-func (q *openQuery) start(query string, args []any) (*provdb.Rows, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ended {
-		return nil, provdb.ErrClosed
-	}
 	if _, err := q.conn.ExecContext(q.ctx, "USE prov; BEGIN TRANSACTION READ ONLY"); err != nil {
-		return nil, q.cause(err)
+		return nil, err
 	}
 	key := cacheKey(query, args)
 	if rows, err := q.runCached(key, args); rows != nil || err != nil {
@@ -127,15 +67,15 @@ func (q *openQuery) start(query string, args []any) (*provdb.Rows, error) {
 	}
 	statement, err := q.inspect(query)
 	if err != nil {
-		return nil, q.cause(err)
+		return nil, err
 	}
 	if err := q.reject(statement.kind, query, args); err != nil {
-		return nil, q.cause(err)
+		return nil, err
 	}
 	wrapped, columns := query, []provdb.Column(nil)
 	if statement.kind == duckdb.STATEMENT_TYPE_SELECT {
 		if wrapped, columns, err = q.wrap(query, args); err != nil {
-			return nil, q.cause(err)
+			return nil, err
 		}
 	}
 	if len(statement.columns) == len(columns) { // DuckDB renames the second of two equal names when wrapped
@@ -144,26 +84,26 @@ func (q *openQuery) start(query string, args []any) (*provdb.Rows, error) {
 		}
 	}
 	if q.rows, err = q.conn.QueryContext(q.ctx, wrapped, args...); err != nil { //nolint:rowserrcheck // all checks
-		return nil, q.cause(err)
+		return nil, err
 	}
 	if columns == nil {
 		if columns, _, err = columnsOf(q.rows); err != nil {
 			return nil, err
 		}
 	} else if _, types, err := columnsOf(q.rows); err == nil && key != "" {
-		q.s.cache.put(key, &cachedStatement{wrapped, columns, types})
+		q.s.cache.Add(key, &cachedStatement{wrapped, columns, types})
 	}
 	return &provdb.Rows{Columns: slices.Clone(columns), All: q.all(columns), Close: q.end}, nil
 }
 
 // runCached runs a statement from the cache. It returns nil if the cache has none that fits.
 func (q *openQuery) runCached(key string, args []any) (_ *provdb.Rows, err error) {
-	cached := q.s.cache.get(key)
-	if cached == nil {
+	cached, ok := q.s.cache.Get(key)
+	if !ok {
 		return nil, nil //nolint:nilnil // not in the cache
 	}
 	if q.rows, err = q.conn.QueryContext(q.ctx, cached.wrapped, args...); err != nil { //nolint:rowserrcheck // all checks
-		return nil, q.cause(err)
+		return nil, err
 	}
 	if !cached.fits(q.rows) {
 		err := q.rows.Close()
@@ -194,10 +134,7 @@ func (q *openQuery) all(columns []provdb.Column) func(yield func([]any, error) b
 			}
 		}
 		err := q.rows.Err()
-		if q.s.queries.closed() {
-			err = provdb.ErrClosed
-		}
-		if err != nil {
+		if err != nil || errors.Is(context.Cause(q.ctx), provdb.ErrClosed) {
 			yield(nil, q.s.explain("query", q.cause(err)))
 		}
 	}
@@ -219,7 +156,11 @@ func (q *openQuery) end() error {
 		return nil
 	}
 	q.ended = true
-	defer q.s.queries.remove(q)
+	defer func() { // after the connection: Close waits for open queries
+		q.s.queriesMu.Lock()
+		delete(q.s.queries, q)
+		q.s.queriesMu.Unlock()
+	}()
 	defer q.cancel(nil)
 	if q.conn == nil {
 		return nil

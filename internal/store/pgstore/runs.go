@@ -12,67 +12,54 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// begin starts a write, which Close waits for until end is called.
-func (s *Store) begin() (end func(), err error) {
+// update runs a write, which Close waits for.
+func (s *Store) update(ctx context.Context, doing string, f func() error) error {
 	s.life.RLock()
+	defer s.life.RUnlock()
 	switch {
 	case s.closed:
-		err = provdb.ErrClosed
+		return provdb.ErrClosed
 	case s.readOnly:
-		err = fmt.Errorf("%s: opened for reading: %w", s.name, provdb.ErrReadOnly)
+		return fmt.Errorf("%s: opened for reading: %w", s.name, provdb.ErrReadOnly)
 	}
-	if err != nil {
-		s.life.RUnlock()
-		return nil, err
-	}
-	return s.life.RUnlock, nil
+	return s.explain(ctx, doing, f())
 }
 
 // CreateRun creates a run. It does not try again after a lost connection, because the run
 // may have been created.
 func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID, err error) {
-	end, err := s.begin()
-	if err != nil {
-		return 0, err
-	}
-	defer end()
 	name := provenance.Text(run.Name)
-	err = s.transaction(ctx, func(tx pgx.Tx) error {
+	create := func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, "INSERT INTO runs (state, started, finished, info, name) VALUES ($1, $2, $3, $4, $5) RETURNING run",
 			append(run.Values(), name)...).Scan(&id)
+		if state(err) == uniqueViolation {
+			return fmt.Errorf("%q: %w", run.Name, provdb.ErrRunExists)
+		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO numbering VALUES ($1, 0)", int32(id))
 		}
 		return err
-	})
-	if state(err) == uniqueViolation {
-		err = fmt.Errorf("%s: %q: %w", s.name, run.Name, provdb.ErrRunExists)
-		return 0, err
 	}
-	return id, s.explain(ctx, "create a run", err)
+	err = s.update(ctx, "create a run", func() error { return s.transaction(ctx, create) })
+	return id, err
 }
 
 // UpdateRun replaces state, times and info of a run.
 func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
-	end, err := s.begin()
-	if err != nil {
+	replace := func(tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, "UPDATE runs SET state = $1, started = $2, finished = $3, info = $4 WHERE run = $5",
+			append(run.Values(), int32(run.ID))...)
+		if err == nil && done.RowsAffected() == 0 {
+			err = run.ID.NotFound()
+		}
+		if err == nil {
+			err = rollUp(ctx, tx, &run)
+		}
 		return err
 	}
-	defer end()
-	err = s.retry(ctx, func() error {
-		return s.transaction(ctx, func(tx pgx.Tx) error {
-			done, err := tx.Exec(ctx, "UPDATE runs SET state = $1, started = $2, finished = $3, info = $4 WHERE run = $5",
-				append(run.Values(), int32(run.ID))...)
-			if err == nil && done.RowsAffected() == 0 {
-				err = run.ID.NotFound()
-			}
-			if err == nil {
-				err = rollUp(ctx, tx, &run)
-			}
-			return err
-		})
+	return s.update(ctx, "update a run", func() error {
+		return s.retry(ctx, func() error { return s.transaction(ctx, replace) })
 	})
-	return s.explain(ctx, "update a run", err)
 }
 
 // rollUp computes the sums of a run that has ended. It waits for batches that are being
@@ -114,12 +101,7 @@ var runTables = append([]string{"runs", "numbering"}, catalog.RunTables...)
 
 // DeleteRun removes a run.
 func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
-	end, err := s.begin()
-	if err != nil {
-		return err
-	}
-	defer end()
-	err = s.transaction(ctx, func(tx pgx.Tx) error {
+	remove := func(tx pgx.Tx) error {
 		for i, table := range runTables {
 			done, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE run = $1", int32(id))
 			if err != nil {
@@ -130,9 +112,12 @@ func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
 			}
 		}
 		return nil
+	}
+	return s.update(ctx, "delete a run", func() error {
+		err := s.transaction(ctx, remove)
+		s.mu.Lock()
+		delete(s.runs, id)
+		s.mu.Unlock()
+		return err
 	})
-	s.mu.Lock()
-	delete(s.runs, id)
-	s.mu.Unlock()
-	return s.explain(ctx, "delete a run", err)
 }

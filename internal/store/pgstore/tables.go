@@ -2,7 +2,7 @@ package pgstore
 
 import (
 	"context"
-	"embed"
+	_ "embed" // schema, views and privileges
 	"errors"
 	"fmt"
 
@@ -12,8 +12,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-//go:embed sql/*.sql
-var files embed.FS
+//go:embed sql/schema.sql
+var schema string
+
+//go:embed sql/views.sql
+var views string
+
+//go:embed sql/reader.sql
+var privileges string
 
 const (
 	oldestServer = 140000     // as PostgreSQL numbers versions
@@ -58,36 +64,29 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version returns the schema version of the tables, 0 if there are none.
-func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
-	var relations, versions int
-	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
+// hasTables reports whether the tables exist, and checks their version.
+func (s *Store) hasTables(ctx context.Context, q querier) (bool, error) {
+	var relations, versions, version int
+	err := q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
 		FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace('chimbuko')
 			AND relkind IN ('r', 'p', 'v', 'm', 'f')`).Scan(&relations, &versions)
 	switch {
-	case err != nil || relations == 0:
-		return 0, err
+	case err != nil:
+		return false, err
+	case relations == 0 && s.readOnly:
+		return false, fmt.Errorf("it has no tables of chimbuko: %w (check the name of the database)", provdb.ErrForeign)
+	case relations == 0:
+		return false, nil
 	case versions == 0:
-		return 0, fmt.Errorf("its schema chimbuko has other tables: %w (choose another database, or rename that schema)", provdb.ErrForeign)
+		return false, fmt.Errorf("its schema chimbuko has other tables: %w (choose another database, or rename that schema)", provdb.ErrForeign)
 	}
 	err = q.QueryRow(ctx, "SELECT version FROM schema_version").Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) || state(err) == undefinedColumn {
 		err = fmt.Errorf("its schema chimbuko has another schema_version: %w (choose another database, or rename that schema)",
 			provdb.ErrForeign)
 	}
-	return version, err
-}
-
-// hasTables reports whether the tables exist, and checks their version.
-func (s *Store) hasTables(ctx context.Context, q querier) (bool, error) {
-	version, err := s.version(ctx, q)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, err
-	case version == 0 && s.readOnly:
-		return false, fmt.Errorf("it has no tables of chimbuko: %w (check the name of the database)", provdb.ErrForeign)
-	case version == 0:
-		return false, nil
 	}
 	return true, provdb.CheckSchema(s.name, version)
 }
@@ -109,12 +108,8 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	for _, name := range []string{"sql/schema.sql", "sql/views.sql"} {
-		if err := run(ctx, tx, name); err != nil {
-			return err
-		}
-	}
 	for _, statement := range []string{
+		schema, views,
 		"CREATE TABLE schema_version (version INTEGER NOT NULL)",
 		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
 	} {
@@ -126,42 +121,15 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// run runs the statements of a file.
-func run(ctx context.Context, tx pgx.Tx, name string) error {
-	text, err := files.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, string(text)); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
 // createReader creates the role of queries, as far as the user is allowed to: roles belong
 // to the server, not to the database. canRead checks the result.
 func createReader(ctx context.Context, tx pgx.Tx) {
-	steps := []struct {
-		needed string
-		do     func(tx pgx.Tx) error
-	}{
-		{"SELECT to_regrole('" + readerRole + "') IS NULL", func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "CREATE ROLE "+readerRole+" NOLOGIN")
-			return err
-		}},
-		{"SELECT true", func(tx pgx.Tx) error { return run(ctx, tx, "sql/reader.sql") }},
-		{"SELECT NOT pg_has_role('" + readerRole + "', 'MEMBER')", func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "GRANT "+readerRole+" TO CURRENT_USER")
-			return err
-		}},
-	}
-	for _, step := range steps {
+	const createRole = "DO $$ BEGIN IF to_regrole('" + readerRole + "') IS NULL THEN CREATE ROLE " + readerRole + " NOLOGIN; END IF; END $$"
+	const join = "DO $$ BEGIN IF NOT pg_has_role('" + readerRole + "', 'MEMBER') THEN GRANT " + readerRole + " TO CURRENT_USER; END IF; END $$"
+	for _, statements := range []string{createRole, privileges, join} {
 		_ = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
-			var needed bool
-			if err := tx.QueryRow(ctx, step.needed).Scan(&needed); err != nil || !needed {
-				return err
-			}
-			return step.do(tx)
+			_, err := tx.Exec(ctx, statements)
+			return err
 		})
 	}
 }

@@ -13,31 +13,27 @@ import (
 // Write stores a batch. After a lost connection it writes the batch again, which replaces
 // what was stored.
 func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch) error {
-	end, err := s.begin()
-	if err != nil {
-		return err
-	}
-	defer end()
-	if err := batch.Validate(); err != nil {
-		return fmt.Errorf("%s: write a batch: %w", s.name, err)
-	}
-	b := batch.Clean()
-	n := s.numbersOf(id)
-	err = s.retry(ctx, func() error {
-		d, err := s.number(ctx, id, n, b)
-		if err != nil {
+	return s.update(ctx, "write a batch", func() error {
+		if err := batch.Validate(); err != nil {
 			return err
 		}
-		err = s.transaction(ctx, func(tx pgx.Tx) error {
-			w := &writer{tx: tx, run: id, n: n}
-			return w.write(ctx, d)
+		b := batch.Clean()
+		n := s.numbersOf(id)
+		return s.retry(ctx, func() error {
+			d, err := s.number(ctx, id, n, b)
+			if err != nil {
+				return err
+			}
+			err = s.transaction(ctx, func(tx pgx.Tx) error {
+				w := &writer{tx: tx, run: id, n: n}
+				return w.write(ctx, d)
+			})
+			if state(err) == uniqueViolation {
+				n.replaces.Store(true)
+			}
+			return err
 		})
-		if state(err) == uniqueViolation {
-			n.replaces.Store(true)
-		}
-		return err
 	})
-	return s.explain(ctx, "write a batch", err)
 }
 
 // writer writes one batch within a transaction.
