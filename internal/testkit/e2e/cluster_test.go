@@ -8,25 +8,23 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chimbuko/chimbuko/internal/testkit/natstest"
 )
 
 // documented are the rights that docs/cluster.md gives to users of an account, for a
 // run, by the name of the user.
-func documented(t testing.TB, run string) map[string]natstest.May {
+func documented(t testing.TB, run string) map[string]natsRights {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]natstest.May{}
+	found := map[string]natsRights{}
 	for _, m := range regexp.MustCompile(`(?m)^ *nsc add user (\w+) \\\n +--allow-pub '([^']+)' \\\n +--allow-sub '([^']+)'$`).FindAllStringSubmatch(string(text), -1) {
 		list := func(text string) []string {
 			text = strings.ReplaceAll(text, "RUN", run)
 			return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \\\n", r) })
 		}
-		found[m[1]] = natstest.May{Publish: list(m[2]), Subscribe: list(m[3])}
+		found[m[1]] = natsRights{Publish: list(m[2]), Subscribe: list(m[3])}
 	}
 	if len(found) != 2 || len(found["serve"].Publish) == 0 || len(found["ad"].Publish) == 0 {
 		t.Fatalf("docs/cluster.md gives rights to %v", found)
@@ -40,7 +38,7 @@ func TestDocumentedNATSPermissionsSuffice(t *testing.T) {
 			t.Parallel()
 			r := threeRanks(t)
 			s := newScene(t)
-			nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials, TLS: true})
+			nats := startNATS(t, natsOptions{Auth: natsCredentials, TLS: true})
 			may := documented(t, "run")
 			server := []string{"--nats", nats.URL(), "--nats-ca", nats.CA, "--nats-creds"}
 			ad := append(server, nats.Credentials(t, "ad", may["ad"]))
@@ -81,7 +79,7 @@ func TestAddressWithUserAndPassword(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
-	nats := natstest.Start(t, natstest.Options{Auth: natstest.Password})
+	nats := startNATS(t, natsOptions{Auth: natsPassword})
 	settings := s.write("settings.toml", "nats = \""+nats.URL()+"\"\n") // not on a command line
 	serve := s.serve("--ranks", "2", "--config", settings, "--shards", "2")
 	s.services()
@@ -109,7 +107,7 @@ func TestAddressWithUserAndPassword(t *testing.T) {
 
 func TestTooSmallNATSStorageIsAnErrorAtStart(t *testing.T) {
 	t.Parallel()
-	nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials})
+	nats := startNATS(t, natsOptions{Auth: natsCredentials})
 	f := func(want string, args ...string) {
 		t.Helper()
 		s := newScene(t)
@@ -130,7 +128,7 @@ func TestNATSClusterSurvivesLossOfOneServer(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			r := threeRanks(t)
 			s := newScene(t)
-			nats := natstest.Start(t, natstest.Options{Servers: 3, Auth: natstest.Credentials, TLS: true})
+			nats := startNATS(t, natsOptions{Servers: 3, Auth: natsCredentials, TLS: true})
 			may := documented(t, "run")
 			server := []string{"--nats", nats.URL(), "--nats-ca", nats.CA, "--nats-creds"}
 			serve := s.serve(append(server, nats.Credentials(t, "serve", may["serve"]),

@@ -15,7 +15,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
-	"github.com/chimbuko/chimbuko/internal/testkit/natstest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -159,7 +158,7 @@ func TestAnalyzersOnOtherHostsSurviveLinkFailure(t *testing.T) {
 	n := newNetwork(t, 4)
 	r := threeRanks(t)
 	s := newScene(t)
-	_, cert, key := natstest.Certificate(t, n.address(0))
+	cert, key := signedCertificate(t, n.address(0))
 	serve := n.start(0, "serve", "--out", s.run, "--ranks", "3", "--save-model", s.path("model"), "--snapshot", "200ms", "--store-delay",
 		"100ms",
 		"--nats-listen", n.address(0)+":0", "--tls-cert", cert, "--tls-key", key)
@@ -186,7 +185,7 @@ func TestAnalyzersWithoutSharedDirectorySurviveLinkFailure(t *testing.T) {
 	s := newScene(t)
 	postgres := pgtest.Start(t, pgtest.Options{NoSync: true})
 	database := postgres.Database(t)
-	nats := natstest.Start(t, natstest.Options{Auth: natstest.Token, TLS: true, Host: n.address(0), Prefix: n.command(0)})
+	nats := startNATS(t, natsOptions{Auth: natsToken, TLS: true, Host: n.address(0), Prefix: n.command(0)})
 	token := s.write("token", nats.Token+"\n")
 	bus := []string{"--nats", nats.URL(), "--nats-ca", nats.CA, "--nats-token-file", token, "--name", "job 42"}
 	serve := n.start(0, append(bus, "serve", "--out", s.run, "--ranks", "3", "--save-model", s.path("model"), "--snapshot", "200ms",

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/chimbuko/chimbuko/internal/testkit/natstest"
 )
 
 // scheduler starts the script of docs/jobs for one, with programs of
@@ -111,7 +109,7 @@ func TestJobUsesExistingNATS(t *testing.T) {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials, TLS: true})
+			nats := startNATS(t, natsOptions{Auth: natsCredentials, TLS: true})
 			job := s.job(sched, []string{
 				"CHIMBUKO_NATS=" + nats.URL(), "CHIMBUKO_NATS_CA=" + nats.CA, "CHIMBUKO_NATS_CREDS=" +
 					nats.Credentials(t, "job", documented(t, "run")["serve"]),

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/testkit/natstest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -44,7 +43,6 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer natstest.Remove()
 	return pgtest.Main(m)
 }
 

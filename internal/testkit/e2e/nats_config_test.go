@@ -1,4 +1,4 @@
-package natstest
+package e2e
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // config returns the configuration file of a server.
-func (c *Cluster) config(s *server) string {
+func (c *natsCluster) config(s *natsServer) string {
 	var b strings.Builder
 	at := func(port int) string { return net.JoinHostPort(c.opt.Host, strconv.Itoa(port)) }
 	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nhttp: %q\n", s.name, at(s.client), at(s.monitor))
@@ -21,12 +21,12 @@ func (c *Cluster) config(s *server) string {
 		fmt.Fprintf(&b, "%s, timeout: 5 }\n", tls)
 	}
 	switch c.opt.Auth {
-	case Open:
-	case Token:
+	case natsOpen:
+	case natsToken:
 		fmt.Fprintf(&b, "authorization { token: %q }\n", c.Token)
-	case Password:
+	case natsPassword:
 		fmt.Fprintf(&b, "authorization { user: %q, password: %q }\n", c.User, c.Password)
-	case Credentials:
+	case natsCredentials:
 		fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload {\n  %s: %s\n  %s: %s\n}\n",
 			c.signer.operator, c.signer.systemName, c.signer.systemName, c.signer.system, c.signer.accountName, c.signer.account)
 	}

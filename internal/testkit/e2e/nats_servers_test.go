@@ -1,4 +1,4 @@
-package natstest
+package e2e
 
 import (
 	"net"
@@ -7,15 +7,9 @@ import (
 	"testing"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	Remove()
-	os.Exit(code)
-}
-
 func TestServerStopsListeningWhenKilled(t *testing.T) {
 	t.Parallel()
-	c := Start(t, Options{Auth: Token})
+	c := startNATS(t, natsOptions{Auth: natsToken})
 	at := strings.TrimPrefix(c.URL(), "nats://")
 	dial := func() error {
 		conn, err := net.Dial("tcp", at)
@@ -39,11 +33,11 @@ func TestServerStopsListeningWhenKilled(t *testing.T) {
 
 func TestThreeServersWithTLSAndAnOperatorAgree(t *testing.T) {
 	t.Parallel()
-	c := Start(t, Options{Servers: 3, Auth: Credentials, TLS: true})
+	c := startNATS(t, natsOptions{Servers: 3, Auth: natsCredentials, TLS: true})
 	if n := strings.Count(c.URL(), "tls://127.0.0.1:"); n != 3 {
 		t.Errorf("the servers are at %s", c.URL())
 	}
-	text, err := os.ReadFile(c.Credentials(t, "someone", May{Publish: []string{"a"}}))
+	text, err := os.ReadFile(c.Credentials(t, "someone", natsRights{Publish: []string{"a"}}))
 	if err != nil || !strings.Contains(string(text), "BEGIN NATS USER JWT") {
 		t.Errorf("the credentials are %q, %v", text, err)
 	}

@@ -1,7 +1,4 @@
-// Package natstest runs nats-server processes for tests, one or a cluster, with JetStream,
-// TLS and authentication. It builds the program from the module in go.mod, and queries
-// servers over HTTP.
-package natstest
+package e2e
 
 import (
 	"context"
@@ -18,28 +15,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// Auth is the authentication that servers require.
-type Auth int
+// natsAuth is the authentication that servers require.
+type natsAuth int
 
 // Servers may require nothing, a token, a user and a password, or credentials signed by
 // an operator.
 const (
-	Open Auth = iota
-	Token
-	Password
-	Credentials
+	natsOpen natsAuth = iota
+	natsToken
+	natsPassword
+	natsCredentials
 )
 
-// Options configure the servers.
-type Options struct {
+// natsOptions configure the servers.
+type natsOptions struct {
 	Servers int // 0 means 1; more are a cluster
-	Auth    Auth
+	Auth    natsAuth
 	TLS     bool // for clients and between the servers
 
 	// Host is the address to listen on, by default 127.0.0.1. Prefix is a command that
@@ -48,20 +44,20 @@ type Options struct {
 	Prefix []string
 }
 
-// A Cluster is a set of running servers. It must not be used concurrently.
-type Cluster struct {
+// natsCluster is a set of running servers. It must not be used concurrently.
+type natsCluster struct {
 	CA       string // file with the certificate of the authority
-	Token    string // with the Auth Token
-	User     string // with the Auth Password
+	Token    string // with natsToken
+	User     string // with natsPassword
 	Password string
 
-	opt     Options
+	opt     natsOptions
 	dir     string
-	servers []*server
-	signer  *signer // with the Auth Credentials
+	servers []*natsServer
+	signer  *natsSigner // with natsCredentials
 }
 
-type server struct {
+type natsServer struct {
 	name                   string
 	dir                    string
 	client, route, monitor int // ports
@@ -70,48 +66,28 @@ type server struct {
 	starts                 int
 }
 
-// patience bounds the time for servers to become ready.
-const patience = 60 * time.Second
-
 var errPortTaken = errors.New("a port is taken")
 
-// build builds the program, once for a test binary.
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "chimbuko-nats-")
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "nats-server")
-	out, err := exec.Command("go", "build", "-o", program, "github.com/nats-io/nats-server/v2").CombinedOutput()
+// natsProgram builds nats-server beside chimbuko, once.
+var natsProgram = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(program), "nats-server")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	built.Store(&dir)
-	return program, nil
+	return path, nil
 })
 
-var built atomic.Pointer[string] // the directory of the program
-
-// Remove removes the program. Call it at the end of TestMain.
-func Remove() {
-	if dir := built.Load(); dir != nil {
-		_ = os.RemoveAll(*dir) // temporary files
-	}
-}
-
-// Start starts servers, waits until they are ready, and ends them with the test.
-func Start(tb testing.TB, opt Options) *Cluster {
+// startNATS starts servers, waits until they are ready, and ends them with the test.
+func startNATS(tb testing.TB, opt natsOptions) *natsCluster {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("-short: needs NATS servers")
-	}
 	opt.Servers = max(opt.Servers, 1)
 	if opt.Host == "" {
 		opt.Host = "127.0.0.1"
 	}
-	c := &Cluster{opt: opt, dir: tb.TempDir()}
+	c := &natsCluster{opt: opt, dir: tb.TempDir()}
 	if err := c.prepare(); err != nil {
-		tb.Fatalf("natstest: %v", err)
+		tb.Fatalf("NATS servers: %v", err)
 	}
 	tb.Cleanup(func() {
 		for i, s := range c.servers {
@@ -131,7 +107,7 @@ func Start(tb testing.TB, opt Options) *Cluster {
 			s.end()
 		}
 		if !errors.Is(err, errPortTaken) || try == 10 {
-			tb.Fatalf("natstest: %v", err)
+			tb.Fatalf("NATS servers: %v", err)
 		}
 		for _, s := range c.servers {
 			_ = os.Remove(s.logFile()) // the next attempt has its own
@@ -141,7 +117,7 @@ func Start(tb testing.TB, opt Options) *Cluster {
 }
 
 // prepare creates certificates, secrets and directories.
-func (c *Cluster) prepare() error {
+func (c *natsCluster) prepare() error {
 	if c.opt.TLS {
 		if err := writeCertificates(c.dir, c.opt.Host); err != nil {
 			return err
@@ -149,19 +125,19 @@ func (c *Cluster) prepare() error {
 		c.CA = filepath.Join(c.dir, "ca.pem")
 	}
 	switch c.opt.Auth {
-	case Open:
-	case Token:
+	case natsOpen:
+	case natsToken:
 		c.Token = "token-of-the-test"
-	case Password:
+	case natsPassword:
 		c.User, c.Password = "job", "password-of-the-test"
-	case Credentials:
+	case natsCredentials:
 		var err error
-		if c.signer, err = newSigner(); err != nil {
+		if c.signer, err = newNATSSigner(); err != nil {
 			return err
 		}
 	}
 	for i := range c.opt.Servers {
-		s := &server{name: fmt.Sprint("server", i)}
+		s := &natsServer{name: fmt.Sprint("server", i)}
 		s.dir = filepath.Join(c.dir, s.name)
 		if err := os.Mkdir(s.dir, 0o700); err != nil {
 			return err
@@ -173,14 +149,14 @@ func (c *Cluster) prepare() error {
 
 // choosePorts chooses ports below those of outgoing connections, so that they stay free
 // while a server is down.
-func (c *Cluster) choosePorts() {
+func (c *natsCluster) choosePorts() {
 	for _, s := range c.servers {
 		first := 20000 + rand.IntN(12000-2)
 		s.client, s.route, s.monitor = first, first+1, first+2
 	}
 }
 
-func (c *Cluster) startAll() error {
+func (c *natsCluster) startAll() error {
 	for _, s := range c.servers {
 		if err := os.WriteFile(filepath.Join(s.dir, "nats.conf"), []byte(c.config(s)), 0o600); err != nil {
 			return err
@@ -197,11 +173,11 @@ func (c *Cluster) startAll() error {
 	return nil
 }
 
-func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
+func (s *natsServer) logFile() string { return filepath.Join(s.dir, "log") }
 
 // start starts a server.
-func (c *Cluster) start(s *server) error {
-	program, err := build()
+func (c *natsCluster) start(s *natsServer) error {
+	program, err := natsProgram()
 	if err != nil {
 		return err
 	}
@@ -228,7 +204,7 @@ func (c *Cluster) start(s *server) error {
 }
 
 // ready waits until clients can use a server, and until a cluster has a leader.
-func (c *Cluster) ready(s *server) error {
+func (c *natsCluster) ready(s *natsServer) error {
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if err = c.healthy(s); err == nil {
@@ -251,7 +227,7 @@ func (c *Cluster) ready(s *server) error {
 }
 
 // withoutPort returns a server that ended because a port was taken, or nil.
-func (c *Cluster) withoutPort() *server {
+func (c *natsCluster) withoutPort() *natsServer {
 	for _, s := range c.servers {
 		if s.ended == nil {
 			continue
@@ -269,7 +245,7 @@ func (c *Cluster) withoutPort() *server {
 
 // healthy returns an error unless a server is ready. It reads the log of a server in
 // another network namespace.
-func (c *Cluster) healthy(s *server) error {
+func (c *natsCluster) healthy(s *natsServer) error {
 	if len(c.opt.Prefix) == 0 {
 		return c.get(s, "/healthz", nil)
 	}
@@ -280,7 +256,7 @@ func (c *Cluster) healthy(s *server) error {
 }
 
 // get decodes the JSON of a server's HTTP endpoint, unless answer is nil.
-func (c *Cluster) get(s *server, path string, answer any) error {
+func (c *natsCluster) get(s *natsServer, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	url := "http://" + net.JoinHostPort(c.opt.Host, strconv.Itoa(s.monitor)) + path
@@ -303,7 +279,7 @@ func (c *Cluster) get(s *server, path string, answer any) error {
 }
 
 // URL returns the URLs of the servers, separated by commas.
-func (c *Cluster) URL() string {
+func (c *natsCluster) URL() string {
 	scheme := "nats"
 	if c.opt.TLS {
 		scheme = "tls"
@@ -320,23 +296,23 @@ func (c *Cluster) URL() string {
 }
 
 // Leader waits until a stream has a leader, and returns the index of its server.
-func (c *Cluster) Leader(tb testing.TB, name string) int {
+func (c *natsCluster) Leader(tb testing.TB, name string) int {
 	tb.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		for _, stream := range c.streams() {
-			leads := func(s *server) bool { return s.name == stream.Cluster.Leader }
+			leads := func(s *natsServer) bool { return s.name == stream.Cluster.Leader }
 			if i := slices.IndexFunc(c.servers, leads); stream.Name == name && i >= 0 {
 				return i
 			}
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	tb.Fatalf("natstest: no server leads the stream %s", name)
+	tb.Fatalf("NATS servers: no server leads the stream %s", name)
 	return -1
 }
 
 // Streams returns the sorted names of the streams of all running servers.
-func (c *Cluster) Streams() (names []string) {
+func (c *natsCluster) Streams() (names []string) {
 	for _, stream := range c.streams() {
 		names = append(names, stream.Name)
 	}
@@ -344,7 +320,7 @@ func (c *Cluster) Streams() (names []string) {
 	return slices.Compact(names)
 }
 
-type stream struct {
+type natsStream struct {
 	Name    string `json:"name"`
 	Cluster struct {
 		Leader string `json:"leader"`
@@ -352,11 +328,11 @@ type stream struct {
 }
 
 // streams returns the streams of all running servers.
-func (c *Cluster) streams() (all []stream) {
+func (c *natsCluster) streams() (all []natsStream) {
 	for _, s := range c.servers {
 		var answer struct {
 			Accounts []struct {
-				Streams []stream `json:"stream_detail"`
+				Streams []natsStream `json:"stream_detail"`
 			} `json:"account_details"`
 		}
 		if s.cmd != nil && c.get(s, "/jsz?accounts=true&streams=true", &answer) == nil {
@@ -369,13 +345,13 @@ func (c *Cluster) streams() (all []stream) {
 }
 
 // Kill ends a server as kill -9 does, and keeps its files.
-func (c *Cluster) Kill(tb testing.TB, i int) {
+func (c *natsCluster) Kill(tb testing.TB, i int) {
 	tb.Helper()
 	c.servers[i].end()
 }
 
 // Restart starts a server again with its files, and waits until it is ready.
-func (c *Cluster) Restart(tb testing.TB, i int) {
+func (c *natsCluster) Restart(tb testing.TB, i int) {
 	tb.Helper()
 	s := c.servers[i]
 	s.end()
@@ -384,14 +360,14 @@ func (c *Cluster) Restart(tb testing.TB, i int) {
 		err = c.ready(s)
 	}
 	if err != nil {
-		tb.Fatalf("natstest: %v", err)
+		tb.Fatalf("NATS servers: %v", err)
 	}
 }
 
 // Log returns the log of a server.
-func (c *Cluster) Log(i int) string { return c.servers[i].log() }
+func (c *natsCluster) Log(i int) string { return c.servers[i].log() }
 
-func (s *server) log() string {
+func (s *natsServer) log() string {
 	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
 		return err.Error()
@@ -400,20 +376,11 @@ func (s *server) log() string {
 }
 
 // end kills a running server, and waits for its end.
-func (s *server) end() {
+func (s *natsServer) end() {
 	if s.cmd == nil {
 		return
 	}
 	_ = s.cmd.Process.Kill() // it may have ended
 	<-s.ended
 	s.cmd = nil
-}
-
-// tail returns the end of a text.
-func tail(text string) string {
-	const most = 3000
-	if len(text) > most {
-		return "…" + text[len(text)-most:]
-	}
-	return text
 }

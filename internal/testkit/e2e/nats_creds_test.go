@@ -1,4 +1,4 @@
-package natstest
+package e2e
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// signer is an operator with an account that may use JetStream, and a system account,
+// natsSigner is an operator with an account that may use JetStream, and a system account,
 // which clusters need.
-type signer struct {
+type natsSigner struct {
 	accountKey              nkeys.KeyPair
 	operator                string // JWT
 	system, systemName      string
@@ -21,8 +21,8 @@ type signer struct {
 	operatorKey, systemKeys nkeys.KeyPair
 }
 
-func newSigner() (*signer, error) {
-	s := new(signer)
+func newNATSSigner() (*natsSigner, error) {
+	s := new(natsSigner)
 	var errs [3]error
 	s.operatorKey, errs[0] = nkeys.CreateOperator()
 	s.systemKeys, errs[1] = nkeys.CreateAccount()
@@ -50,19 +50,19 @@ func newSigner() (*signer, error) {
 	return s, errors.Join(err1, err2, err3)
 }
 
-// May has the permissions of a user.
-type May struct {
+// natsRights are the permissions of a user.
+type natsRights struct {
 	Publish   []string
 	Subscribe []string
 	Until     time.Time // expiry; never if zero
 }
 
 // Credentials creates a user of the account and returns the path of its .creds file.
-func (c *Cluster) Credentials(tb testing.TB, name string, may May) string {
+func (c *natsCluster) Credentials(tb testing.TB, name string, may natsRights) string {
 	tb.Helper()
 	key, err1 := nkeys.CreateUser()
 	if err1 != nil {
-		tb.Fatalf("natstest: %v", err1)
+		tb.Fatalf("NATS servers: %v", err1)
 	}
 	public, err1 := key.PublicKey()
 	seed, err2 := key.Seed()
@@ -75,15 +75,15 @@ func (c *Cluster) Credentials(tb testing.TB, name string, may May) string {
 	}
 	signed, err3 := user.Encode(c.signer.accountKey)
 	if err := errors.Join(err1, err2, err3); err != nil {
-		tb.Fatalf("natstest: %v", err)
+		tb.Fatalf("NATS servers: %v", err)
 	}
 	file, err := jwt.FormatUserConfig(signed, seed)
 	if err != nil {
-		tb.Fatalf("natstest: %v", err)
+		tb.Fatalf("NATS servers: %v", err)
 	}
 	path := filepath.Join(c.dir, name+".creds")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
-		tb.Fatalf("natstest: %v", err)
+		tb.Fatalf("NATS servers: %v", err)
 	}
 	return path
 }

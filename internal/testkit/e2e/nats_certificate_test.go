@@ -1,4 +1,4 @@
-package natstest
+package e2e
 
 import (
 	"crypto/ecdsa"
@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Certificate creates a certificate for an address and 127.0.0.1, and returns the files of
-// its authority, of the certificate and of its key.
-func Certificate(tb testing.TB, host string) (ca, cert, key string) {
+// signedCertificate creates a certificate for an address and 127.0.0.1, and returns its file
+// and that of its key.
+func signedCertificate(tb testing.TB, host string) (cert, key string) {
 	tb.Helper()
 	dir := tb.TempDir()
 	if err := writeCertificates(dir, host); err != nil {
-		tb.Fatalf("natstest: %v", err)
+		tb.Fatalf("NATS servers: %v", err)
 	}
-	return filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	return filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 }
 
 // writeCertificates writes ca.pem, and cert.pem and key.pem for host, signed by it.
