@@ -90,8 +90,10 @@ func newDoorkeeper(token string, access []Access, log *serverLog) (*doorkeeper, 
 
 // Check implements server.Authentication: it decides whether a client may connect.
 func (d *doorkeeper) Check(c server.ClientAuthentication) bool {
-	from, opts := c.RemoteAddress(), c.GetOpts()
-	host := hostOf(from)
+	from, opts := "unknown", c.GetOpts()
+	if a := c.RemoteAddress(); a != nil {
+		from = a.String()
+	}
 	if d.token.is(opts.Token) {
 		return true
 	}
@@ -104,7 +106,7 @@ func (d *doorkeeper) Check(c server.ClientAuthentication) bool {
 			d.log.refuse(from, "credentials besides the token", "as", a.Name)
 			return false
 		}
-		if d.isBanned(host, time.Now()) {
+		if d.isBanned(hostOf(from), time.Now()) {
 			d.log.refuse(from, "its address is banned for sending too much", "as", a.Name)
 			return false
 		}
@@ -143,12 +145,9 @@ func (d *doorkeeper) limited(name string) bool {
 }
 
 // hostOf returns an address without its port, which differs for each connection.
-func hostOf(from net.Addr) string {
-	if from == nil {
-		return "unknown"
-	}
-	if host, _, err := net.SplitHostPort(from.String()); err == nil {
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
 	}
-	return from.String()
+	return address
 }

@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	defaultListen = "127.0.0.1:0"
-	startTimeout  = 30 * time.Second // with many files to read
-	syncEvery     = 10 * time.Second // from the page cache to the disk
-	unlimited     = 1 << 50          // bytes; streams have limits of their own
+	startTimeout = 30 * time.Second // with many files to read
+	syncEvery    = 10 * time.Second // from the page cache to the disk
+	unlimited    = 1 << 50          // bytes; streams have limits of their own
 )
 
 // Limits of a client; the server disconnects one that exceeds them.
@@ -81,6 +80,7 @@ type Server struct {
 // address or the directory is in use. The server runs until Close; ctx only bounds the
 // start.
 func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
+	opt.Listen = cmp.Or(opt.Listen, "127.0.0.1:0")
 	conf, err := opt.natsOptions()
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	}
 	if err != nil {
 		unlock()
-		return nil, fmt.Errorf("message server on %s: %w", opt.listen(), err)
+		return nil, fmt.Errorf("message server on %s: %w", opt.Listen, err)
 	}
 	scheme := "nats"
 	if conf.TLS {
@@ -154,29 +154,22 @@ func (s *Server) watch(ctx context.Context, floods *floodWatch) {
 	}
 }
 
-func (o ServerOptions) listen() string {
-	if o.Listen == "" {
-		return defaultListen
-	}
-	return o.Listen
-}
-
 // natsOptions validates the options, reads the TLS files, and returns the options of
 // the server.
 func (o ServerOptions) natsOptions() (*server.Options, error) {
 	if o.Dir == "" {
 		return nil, errors.New("the message server needs a directory")
 	}
-	host, portText, err := net.SplitHostPort(o.listen())
+	host, portText, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen address %q: want host:port", o.listen())
+		return nil, fmt.Errorf("listen address %q: want host:port", o.Listen)
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("listen address %q: invalid port %q", o.listen(), portText)
+		return nil, fmt.Errorf("listen address %q: invalid port %q", o.Listen, portText)
 	}
 	if o.Token == "" && !loopback(host) {
-		return nil, fmt.Errorf("listen address %q can be reached from other machines: set a token", o.listen())
+		return nil, fmt.Errorf("listen address %q can be reached from other machines: set a token", o.Listen)
 	}
 	conf := &server.Options{
 		Host: host, Port: int(port),
@@ -262,9 +255,12 @@ func start(ctx context.Context, conf *server.Options, log *serverLog, fatal <-ch
 func (s *Server) Port() int { return s.port }
 
 // URL returns the address for clients on this machine, without the token. If the server
-// listens on all addresses, others use the machine's name and Port.
-func (s *Server) URL() string {
-	return s.scheme + "://" + net.JoinHostPort(s.host, strconv.Itoa(s.Port()))
+// listens on all addresses, others use URLOf with the machine's name.
+func (s *Server) URL() string { return s.URLOf(s.host) }
+
+// URLOf returns the address with another name or address of this machine.
+func (s *Server) URLOf(host string) string {
+	return s.scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.port))
 }
 
 // Close stops the server and unlocks its directory. More calls do nothing. The error is

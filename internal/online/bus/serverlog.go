@@ -1,9 +1,9 @@
 package bus
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"regexp"
 	"strings"
 	"time"
@@ -60,24 +60,16 @@ func (l *serverLog) take(level slog.Level, format string, v ...any) {
 	if strings.Contains(format, "authentication error") {
 		return // Check has logged the reason
 	}
-	host := about[1]
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
 	kind, _, _ := strings.Cut(text, " (")
-	l.write(level, host+" "+chosen.ReplaceAllString(kind, ""), "message server client: "+text, "address", about[1])
+	l.write(level, hostOf(about[1])+" "+chosen.ReplaceAllString(kind, ""), "message server client: "+text, "address", about[1])
 }
 
 // chosen matches what a client can vary in a line: names and numbers.
 var chosen = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\d+`)
 
 // refuse logs that a client may not connect.
-func (l *serverLog) refuse(from net.Addr, reason string, more ...any) {
-	address := "unknown"
-	if from != nil {
-		address = from.String()
-	}
-	l.warn(hostOf(from)+" "+reason, "message server rejects a client: "+reason, append([]any{"address", address}, more...)...)
+func (l *serverLog) refuse(from, reason string, more ...any) {
+	l.warn(hostOf(from)+" "+reason, "message server rejects a client: "+reason, append([]any{"address", from}, more...)...)
 }
 
 func (l *serverLog) warn(key, text string, more ...any) { l.write(slog.LevelWarn, key, text, more...) }
@@ -90,11 +82,7 @@ func (l *serverLog) write(level slog.Level, key, text string, more ...any) {
 	if left > 0 {
 		more = append(more, "left_out", left)
 	}
-	if level < slog.LevelError {
-		l.log.Warn(text, more...)
-		return
-	}
-	l.log.Error(text, more...)
+	l.log.Log(context.Background(), level, text, more...)
 }
 
 // writeRepeats logs how often lines were repeated.
