@@ -1,9 +1,9 @@
 package rundir
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
@@ -14,8 +14,7 @@ func ReadBaseline(where string) (r *comparison.Run, err error) {
 	if IsServer(where) {
 		return nil, nil //nolint:nilnil // not a baseline
 	}
-	info, err := os.Stat(where)
-	if err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(where); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilnil,nilerr // not a baseline, or does not exist
 	}
 	f, err := os.Open(where)
@@ -23,14 +22,11 @@ func ReadBaseline(where string) (r *comparison.Run, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	first := make([]byte, 2)
-	if n, err := io.ReadFull(f, first); err != nil || !comparison.IsBaseline(first[:n]) {
+	in := bufio.NewReader(f)
+	if first, err := in.Peek(2); err != nil || !comparison.IsBaseline(first) {
 		return nil, nil //nolint:nilnil,nilerr // not a baseline
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	if r, err = comparison.Decode(f); err != nil {
+	if r, err = comparison.Decode(in); err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	return r, nil

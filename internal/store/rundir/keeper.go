@@ -92,7 +92,7 @@ func New(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 
 // Reopen opens the store of an existing run directory.
 func Reopen(ctx context.Context, cfg *Config) (*Keeper, error) {
-	dir, err := Open(cfg.Dir)
+	dir, err := Join(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -152,20 +152,18 @@ func resume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error
 	if old.State == provdb.Incomplete {
 		info.Settings = old.Settings
 	}
-	dir, err := Join(cfg.Dir)
+	k, err := Reopen(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{Dir: dir}
-	if err := k.openStore(ctx, cfg); err != nil {
-		return nil, errors.Join(err, k.Close())
-	}
-	err = k.findRun(ctx, cfg)
+	a, err := query.New(ctx, k.Store, cfg.RunName())
 	switch {
 	case errors.Is(err, provdb.ErrNotFound): // it ended before it was created in the store
 		err = k.createRun(ctx, cfg, info)
-	case err == nil && old.State != provdb.Running:
-		err = k.End(ctx, info)
+	case err == nil:
+		if k.Run, k.Run.State = a.Run, provdb.Running; old.State != provdb.Running {
+			err = k.End(ctx, info)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.Close())
@@ -191,16 +189,6 @@ func (k *Keeper) openStore(ctx context.Context, cfg *Config) (err error) {
 		}
 		k.server = server
 	}
-	return nil
-}
-
-// findRun finds the run in the store, to resume it.
-func (k *Keeper) findRun(ctx context.Context, cfg *Config) error {
-	a, err := query.New(ctx, k.Store, cfg.RunName())
-	if err != nil {
-		return err
-	}
-	k.Run = provdb.Run{ID: a.Run.ID, Name: a.Run.Name, State: provdb.Running, Started: a.Run.Started, Info: a.Run.Info}
 	return nil
 }
 

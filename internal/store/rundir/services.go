@@ -66,14 +66,6 @@ func ReadServices(path string) (*Services, error) {
 	return s, nil
 }
 
-// Open returns the existing run directory at path, to continue its run.
-func Open(path string) (*Dir, error) {
-	if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
-		return nil, err
-	}
-	return Join(path)
-}
-
 // Join returns the run directory at path, where services may have started before the run
 // was created.
 func Join(path string) (*Dir, error) {
