@@ -189,10 +189,10 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 
 // programEnded returns a function that reports whether the parent process has reported the
 // end of the program.
-func programEnded(leash *supervise.Leash) func() bool {
+func programEnded(leash <-chan string) func() bool {
 	ended := new(atomic.Bool)
 	go func() {
-		for line := range leash.Lines() {
+		for line := range leash {
 			if line == supervise.ProgramEnded {
 				ended.Store(true)
 			}

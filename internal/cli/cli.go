@@ -30,7 +30,7 @@ type Env struct {
 	Commit  string
 	Environ []string // of the process, as os.Environ returns it
 
-	leash *supervise.Leash // of a process that another one controls; else nil
+	leash <-chan string // lines for a process that another one controls; else nil
 }
 
 // Exit codes of the program.

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 }
 
 func runChild(what string) int {
-	ctx, leash := Held(context.Background(), os.Stdin)
+	ctx, lines := Held(context.Background(), os.Stdin)
 	fmt.Println("here")
 	switch what {
 	case "fail":
 		return 3
 	case "listen":
-		for line := range leash.Lines() {
+		for line := range lines {
 			fmt.Println("heard", line)
 		}
 	}

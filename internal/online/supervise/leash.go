@@ -14,33 +14,27 @@ import (
 // ErrLetGo is the cause of the end of a process whose leash was closed.
 var ErrLetGo = errors.New("the supervising process closed the leash or has ended")
 
-// Leash is the end of a leash in the process that it holds.
-type Leash struct{ lines chan string }
-
-// Held makes this process ignore the signals that ask it to end, and returns a context that
-// ends with the cause ErrLetGo when in, the leash, is closed. If the process has not ended
-// some time after that, Held ends it.
-func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
+// Held makes this process ignore the signals that ask it to end. It returns a context that
+// ends with the cause ErrLetGo when in, the leash, is closed, and the lines sent to this
+// process until then. If the process has not ended some time after that, Held ends it.
+func Held(ctx context.Context, in io.Reader) (context.Context, <-chan string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	l := &Leash{lines: make(chan string, 16)}
+	lines := make(chan string, 16)
 	go func() {
-		defer close(l.lines)
+		defer close(lines)
 		for s := bufio.NewScanner(in); s.Scan(); {
 			select {
-			case l.lines <- s.Text():
+			case lines <- s.Text():
 			default: // unread
 			}
 		}
 		cancel(ErrLetGo)
 		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // the parent has ended
 	}()
-	return ctx, l
+	return ctx, lines
 }
 
 // ProgramEnded is the line for analyzers whose program has ended: no trace appears or grows
 // after it.
 const ProgramEnded = "over"
-
-// Lines returns the lines sent to this process. It is closed with the leash.
-func (l *Leash) Lines() <-chan string { return l.lines }
