@@ -136,12 +136,10 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	}
 	cfg := &flags.Config
 	cfg.Store, cfg.Settings = *store, settings
-	cfg.LoadModel, cfg.SaveModel, cfg.FreezeModel = flags.loadFrom, flags.saveTo, flags.frozen
+	cfg.LoadModel, cfg.SaveModel, cfg.Frozen = flags.loadFrom, flags.saveTo, flags.frozen
 	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, newLog(env.Stderr)
 	cfg.ShowToken, cfg.ShardArgs = output.IsTerminal(env.Stderr), []string{"--" + supervise.Flag}
-	if env.leash != nil {
-		cfg.Orders = env.leash.Lines()
-	}
+	cfg.Orders = env.leash
 	cfg.Print = func(info *provdb.Info) error {
 		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.target.Dir) })
 	}
@@ -156,7 +154,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 func registerBus(f *pflag.FlagSet, b *service.Bus) {
 	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas) instead of the one in the run directory")
 	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token for --nats")
-	f.StringVar(&b.Creds, "nats-creds", "", "file with the credentials (.creds) for --nats")
+	f.StringVar(&b.Credentials, "nats-creds", "", "file with the credentials (.creds) for --nats")
 	f.StringVar(&b.CA, "nats-ca", "", "file with the certificate authority of --nats")
 	f.StringVar(&b.Cert, "nats-cert", "", "file with the client certificate for --nats")
 	f.StringVar(&b.Key, "nats-key", "", "file with the key of the client certificate")

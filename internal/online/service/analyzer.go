@@ -85,7 +85,6 @@ type AnalyzerResult struct {
 // node is an analyzer at work.
 type node struct {
 	cfg       *AnalyzerConfig
-	log       *slog.Logger
 	start     time.Time
 	conn      *connector
 	client    *paramclient.Client
@@ -113,19 +112,18 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 	} else if err := os.MkdirAll(cfg.Spool, 0o755); err != nil {
 		return nil, err
 	}
-	r := &node{cfg: cfg, log: cfg.Log, start: time.Now()}
-	r.streams.cfg, r.streams.log = cfg, r.log
+	r := &node{cfg: cfg, start: time.Now(), streams: streams{cfg: cfg}}
 	r.report.Store(&analyzer.Report{})
 	r.traces.Store(new([]string))
-	r.conn = &connector{bus: &cfg.Bus, dir: cfg.Dir, name: "analyzer " + cfg.Node, log: r.log, run: cfg.Run}
+	r.conn = &connector{bus: &cfg.Bus, dir: cfg.Dir, name: "analyzer " + cfg.Node, log: cfg.Log, run: cfg.Run}
 	session := uint64(r.start.UnixNano())
 	r.client = paramclient.New(paramclient.Config{
 		Run: cfg.Run, Node: cfg.Node, Session: session, Shards: 1, Period: cfg.Exchange,
-		Timeout: 10 * time.Second, Settings: string(settings), Command: cfg.Command, Status: r.status, Log: r.log,
+		Timeout: 10 * time.Second, Settings: string(settings), Command: cfg.Command, Status: r.status, Log: cfg.Log,
 	}, r.conn)
 	r.publisher = recordstream.NewPublisher(recordstream.PublisherConfig{
 		Run: cfg.Run, Subject: recordSubject(cfg.Run), Sender: cfg.Node + "-" + strconv.FormatUint(session, 36),
-		Numbers: r.client, Reviewing: r.reviewing.Load, MaxBytes: cfg.Outbox << 20, Log: r.log,
+		Numbers: r.client, Reviewing: r.reviewing.Load, MaxBytes: cfg.Outbox << 20, Log: cfg.Log,
 	}, r.conn)
 
 	background, stop := context.WithCancel(ctx)
@@ -184,7 +182,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 			return err
 		}
 		if rundir.HasFinished(r.cfg.Dir) {
-			r.log.Info("the run has ended in the meantime")
+			r.cfg.Log.Info("the run has ended in the meantime")
 			return nil
 		}
 		if waitErr := wait.Sleep(ctx, time.Second); waitErr != nil {
@@ -204,7 +202,7 @@ func (s nodeSync) Finish(ctx context.Context) error {
 	r := s.node
 	r.reading = time.Since(r.start)
 	r.cfg.Progress.Clear()
-	r.log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.reading.Seconds())
+	r.cfg.Log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.reading.Seconds())
 	bounded, cancel := orForever(ctx, r.cfg.GiveUp)
 	defer cancel()
 	bounded, over := context.WithCancelCause(bounded)

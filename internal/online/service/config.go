@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -41,15 +42,12 @@ type Config struct {
 	MaxStream int64  // megabytes of records that may wait for the store
 	Replicas  int    // servers of a cluster that keep those records
 
-	Shards, Shard int           // of the parameter server; the first starts the others
-	Ranks         int           // of the run; 0 if unknown
-	Linger        time.Duration // to wait for more analyzers after all ranks have ended
-	Snapshot      time.Duration // between snapshots of the parameter server
-	LoadModel     string        // file
-	SaveModel     string        // file
-	FreezeModel   bool          // keep the loaded models
-	Reopen        bool          // resume a run that was interrupted
-	Lost          []string      // analyzers that will not return
+	paramserver.Config               // without Run, Learned and Refresh; the first shard starts the others
+	Snapshot           time.Duration // between snapshots of the parameter server
+	LoadModel          string        // file
+	SaveModel          string        // file
+	Reopen             bool          // resume a run that was interrupted
+	Lost               []string      // analyzers that will not return
 
 	StatsURL    string
 	StatsDir    string

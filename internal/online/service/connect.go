@@ -18,17 +18,16 @@ import (
 )
 
 // Bus configures the connection to a message bus that the run directory does not name.
+// Without a URL, the run directory has it and the token.
 type Bus struct {
-	URL       string // "" takes it from the run directory
+	bus.Options
 	TokenFile string
-	Creds     string // file
-	CA        string // file
-	Cert, Key string // files, of the client
 }
 
-// Options returns the options of a client. The services may be nil.
-func (b *Bus) Options(s *rundir.Services, name string, log *slog.Logger) (bus.Options, error) {
-	opt := bus.Options{Name: name, Log: log, URL: b.URL, Credentials: b.Creds, CA: b.CA, Cert: b.Cert, Key: b.Key}
+// client returns the options of a client. The services may be nil.
+func (b *Bus) client(s *rundir.Services, name string, log *slog.Logger) (bus.Options, error) {
+	opt := b.Options
+	opt.Name, opt.Log = name, log
 	if s != nil && b.URL == "" {
 		opt.URL, opt.Token = s.Bus, s.Token
 		opt.CA = cmp.Or(opt.CA, s.CA)
@@ -45,7 +44,7 @@ func (b *Bus) Options(s *rundir.Services, name string, log *slog.Logger) (bus.Op
 
 // Stop makes the services of a run end it with the current results.
 func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
-	opt, err := b.Options(s, "chimbuko stop", nil)
+	opt, err := b.client(s, "chimbuko stop", nil)
 	if err != nil {
 		return err
 	}
@@ -118,7 +117,7 @@ func (c *connector) reconnect() error {
 				c.dir, s.Run, c.run, s.Run)
 		}
 	}
-	opt, err := c.bus.Options(s, c.name, c.log)
+	opt, err := c.bus.client(s, c.name, c.log)
 	if err != nil {
 		return err
 	}

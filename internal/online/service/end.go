@@ -254,10 +254,10 @@ func (s *server) runShard(ctx context.Context, shard int) error {
 		"--snapshot", s.cfg.Snapshot.String(),
 	}
 	if s.cfg.LoadModel != "" {
-		args = append(args, "--load-model", s.cfg.LoadModel, fmt.Sprintf("--freeze-model=%t", s.cfg.FreezeModel))
+		args = append(args, "--load-model", s.cfg.LoadModel, fmt.Sprintf("--freeze-model=%t", s.cfg.Frozen))
 	}
 	if s.cfg.Bus.URL != "" { // it may contain a password, and command lines are public: the run directory has it
-		args = append(args, "--nats-token-file", s.cfg.Bus.TokenFile, "--nats-creds", s.cfg.Bus.Creds, "--nats-ca", s.cfg.Bus.CA,
+		args = append(args, "--nats-token-file", s.cfg.Bus.TokenFile, "--nats-creds", s.cfg.Bus.Credentials, "--nats-ca", s.cfg.Bus.CA,
 			"--nats-cert", s.cfg.Bus.Cert, "--nats-key", s.cfg.Bus.Key)
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, s.cfg.ShardArgs...)...) //nolint:gosec // this program

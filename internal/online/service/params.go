@@ -20,16 +20,14 @@ func (s *server) openParams() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	cfg := paramserver.Config{
-		Run: s.run, Shard: s.cfg.Shard, Shards: s.cfg.Shards, Frozen: s.cfg.FreezeModel, Ranks: s.cfg.Ranks,
-		Linger: s.cfg.Linger, Refresh: 100 * time.Millisecond,
-	}
+	cfg := s.cfg.Config
+	cfg.Run, cfg.Refresh = s.run, 100*time.Millisecond
 	if s.cfg.LoadModel != "" {
 		models, err := rundir.LoadModels(s.cfg.LoadModel, outlier.NewRules(outlier.Default()))
 		if err != nil {
 			return err
 		}
-		if !s.cfg.FreezeModel {
+		if !cfg.Frozen {
 			models.Restart()
 		}
 		for _, f := range models.Functions() {

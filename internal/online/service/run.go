@@ -169,7 +169,7 @@ func (s *server) openBus(ctx context.Context) error {
 	default:
 		s.services.Token, s.services.Analyzer = "", "" // users of this server have their own
 	}
-	opt, err := s.cfg.Bus.Options(s.services, "chimbuko serve of "+s.run, s.log)
+	opt, err := s.cfg.Bus.client(s.services, "chimbuko serve of "+s.run, s.log)
 	if err != nil {
 		return err
 	}
@@ -205,11 +205,7 @@ func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
 	s.later(server.Close)
 	s.services.Bus = server.URL()
 	if ip := net.ParseIP(listen); listen == "" || ip != nil && ip.IsUnspecified() { // for other machines
-		scheme := "nats"
-		if opt.Cert != "" {
-			scheme = "tls"
-		}
-		s.services.Bus = fmt.Sprintf("%s://%s", scheme, net.JoinHostPort(s.services.Host, fmt.Sprint(server.Port())))
+		s.services.Bus = server.URLOf(s.services.Host)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 // streams are the live streams of an analyzer.
 type streams struct {
 	cfg  *AnalyzerConfig
-	log  *slog.Logger
 	mu   sync.Mutex
 	open []*sst.Reader
 }
@@ -27,7 +26,7 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 		opt := sst.Default()
 		opt.ConnectTimeout, opt.Idle, opt.Queue, opt.Tally = s.cfg.ConnectTimeout, bp.NoWait, s.cfg.StreamQueue<<20, t
 		opt.Connected = func(address string) {
-			s.log.Info("connected to the program of a stream", "stream", path, "address", address)
+			s.cfg.Log.Info("connected to the program of a stream", "stream", path, "address", address)
 		}
 		r, err := sst.Open(path, opt)
 		if err != nil {
@@ -36,7 +35,7 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.open = append(s.open, r)
-		return &loggedStream{r, s.log}, nil
+		return &loggedStream{r, s.cfg.Log}, nil
 	}
 }
 
