@@ -83,6 +83,9 @@ func Count[T integer](n T, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
+	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+		return Int(n) + " " + stem + "ies"
+	}
 	return Int(n) + " " + thing + "s"
 }
 

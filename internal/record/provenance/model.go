@@ -115,6 +115,39 @@ func (m *Model) Typical() (value, count float64, ok bool) {
 	return 0, 0, false
 }
 
+// Bin returns the index of the bin with v, -1 below all bins, and their number above all. A
+// bin includes its lower edge; the last bin includes both edges.
+func (m *Model) Bin(v float64) int {
+	last := len(m.Counts) - 1
+	width := m.Edges[last+1] - m.Edges[last]
+	if v >= m.Edges[last] && v-m.Edges[last+1] <= 1e-6*width { // edges may be rounded
+		return last
+	}
+	above, _ := slices.BinarySearchFunc(m.Edges, v, func(edge, v float64) int {
+		if edge <= v {
+			return -1
+		}
+		return 1
+	})
+	return above - 1
+}
+
+// Sides counts the calls in the bins below, at and above a time.
+func (m *Model) Sides(v float64) (below, at, above float64) {
+	bin := m.Bin(v)
+	for i, n := range m.Counts {
+		switch {
+		case i < bin:
+			below += n
+		case i > bin:
+			above += n
+		default:
+			at += n
+		}
+	}
+	return below, at, above
+}
+
 // within limits a time to the range of the histogram.
 func (m *Model) within(v float64) float64 {
 	if m.least != nil {

@@ -319,12 +319,18 @@ func (rs *Runs) CompareHistograms(ctx context.Context, of HistogramParams) (*api
 	return h, nil
 }
 
+// FlameParams name two runs and select their call paths.
+type FlameParams struct {
+	IDs [2]string
+	insight.FlameParams
+}
+
 // CompareFlame returns the call paths of two runs in one tree, by time or by lost time.
-func (rs *Runs) CompareFlame(ctx context.Context, ids [2]string, of insight.FlameParams) (*api.FlamePair, error) {
+func (rs *Runs) CompareFlame(ctx context.Context, of FlameParams) (*api.FlamePair, error) {
 	if err := of.Check(); err != nil {
 		return nil, err
 	}
-	two, err := rs.pair(ctx, ids)
+	two, err := rs.pair(ctx, of.IDs)
 	if err != nil {
 		return nil, err
 	}

@@ -184,7 +184,7 @@ func (s *server) takePacket(w http.ResponseWriter, r *http.Request) {
 func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handler)) {
 	get(base+"comparable", general(noParams(s.compared.Comparables), none))
 	get(base+"compare", general(s.compared.Compare, (*params).compare))
-	get(base+"compare/flame", general(s.compareFlame, (*params).compareFlame))
+	get(base+"compare/flame", general(s.compared.CompareFlame, (*params).compareFlame))
 	get(base+"compare/histograms", general(s.compared.CompareHistograms, (*params).compareHistograms))
 	get(base+"compare/trend", general(s.compared.Trend, (*params).trend))
 	get(run, s.cached(ofRun(s, runOnly(s.insight.OneRun), none)))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
-	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
@@ -199,15 +198,8 @@ func (p *params) compare() compare.Params {
 	return compare.Params{IDs: p.pair(), Program: p.program(), Limit: p.limit(1000, maxChanges)}
 }
 
-type flamePair struct {
-	ids [2]string
-	insight.FlameParams
-}
-
-func (p *params) compareFlame() flamePair { return flamePair{p.pair(), p.flame()} }
-
-func (s *server) compareFlame(ctx context.Context, of flamePair) (*api.FlamePair, error) {
-	return s.compared.CompareFlame(ctx, of.ids, of.FlameParams)
+func (p *params) compareFlame() compare.FlameParams {
+	return compare.FlameParams{IDs: p.pair(), FlameParams: p.flame()}
 }
 
 func (p *params) compareHistograms() compare.HistogramParams {

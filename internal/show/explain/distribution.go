@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 // row is neighboring bins of a histogram, drawn as one bar.
@@ -23,19 +24,11 @@ func (p *page) distribution() {
 		p.momentsText()
 		return
 	}
-	if !p.model.exists() {
+	if len(p.model.Counts) == 0 {
 		p.none = append(p.none, "model of the function")
 		return
 	}
-	at, below, above := p.model.binOf(own), 0.0, 0.0
-	for i, n := range p.model.Counts {
-		switch {
-		case i < at:
-			below += n
-		case i > at:
-			above += n
-		}
-	}
+	below, _, above := p.model.Sides(own)
 	p.heading("Own time of %s of the function: %s shorter, %s longer than this one", text.Count(int64(p.model.Total), "call"),
 		text.Number(below), text.Number(above))
 	p.bars(own, " ◄ this one")
@@ -50,7 +43,7 @@ func (p *page) momentsText() {
 
 // bars draws the histogram with a mark at the row of own.
 func (p *page) bars(own float64, mark string) {
-	rows := p.model.rows(own)
+	rows := rowsOf(&p.model, own)
 	most, froms, tos, counts := 0.0, 0, 0, 5
 	for _, r := range rows {
 		most = max(most, r.count)
@@ -72,9 +65,9 @@ func (p *page) bars(own float64, mark string) {
 	}
 }
 
-// rows merges the bins into at most maxRows rows: of equal width if the times are of one
+// rowsOf merges the bins into at most maxRows rows: of equal width if the times are of one
 // magnitude, else on a logarithmic scale. It leaves out empty rows except that of own.
-func (m *model) rows(own float64) []row {
+func rowsOf(m *provenance.Model, own float64) []row {
 	low, high := math.Inf(1), own
 	for i, n := range m.Counts {
 		if n > 0 {
@@ -82,14 +75,14 @@ func (m *model) rows(own float64) []row {
 		}
 	}
 	low = min(low, own)
-	rows := m.group(own, func(v float64) float64 { return v })
+	rows := group(m, own, func(v float64) float64 { return v })
 	for level := 0; len(rows) > maxRows; level++ {
 		// Both scales become coarse enough for any numbers.
 		scale := logScale(level)
 		if high <= 10*low {
 			scale = evenScale((high-low)/maxRows, level)
 		}
-		rows = m.group(own, scale)
+		rows = group(m, own, scale)
 	}
 	return rows
 }
@@ -117,9 +110,9 @@ func logScale(level int) func(float64) float64 {
 }
 
 // group merges neighboring bins whose lower edges have the same number in a scale.
-func (m *model) group(own float64, scale func(float64) float64) []row {
+func group(m *provenance.Model, own float64, scale func(float64) float64) []row {
 	var rows []row
-	last, bin := 0.0, m.binOf(own)
+	last, bin := 0.0, m.Bin(own)
 	for i, n := range m.Counts {
 		from, to, self := m.Edges[i], m.Edges[i+1], i == bin
 		if n == 0 && !self {

@@ -40,7 +40,7 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 		o.Width = DefaultWidth
 	}
 	o.Width = min(max(o.Width, minWidth), maxWidth)
-	p := &page{Record: r, Options: o, model: model{provenance.ReadModel(r.AlgoParams)}}
+	p := &page{Record: r, Options: o, model: provenance.ReadModel(r.AlgoParams)}
 	p.summary()
 	p.stack("Call stack", r.CallStack)
 	p.window()
@@ -58,7 +58,7 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 func WriteModel(w io.Writer, params json.RawMessage, width int) error {
 	p := &page{
 		Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)},
-		model: model{provenance.ReadModel(params)},
+		model: provenance.ReadModel(params),
 	}
 	typical, _, ok := p.model.Typical()
 	switch {
@@ -78,7 +78,7 @@ func WriteModel(w io.Writer, params json.RawMessage, width int) error {
 type page struct {
 	*provenance.Record
 	Options
-	model model
+	model provenance.Model
 	out   bytes.Buffer
 	none  []string // missing parts of the record
 }
@@ -145,15 +145,15 @@ func (p *page) summary() {
 // tookText compares the times with the typical time.
 func (p *page) tookText() string {
 	own, total := float64(p.RuntimeExclusive), float64(p.RuntimeTotal)
-	typical := p.typicalText(own)
+	typical, judged := p.typicalText(own), p.model.Moments != nil || len(p.model.Counts) > 0
 	switch {
 	case open(p.Entry, p.Exit):
 		return "It had not ended when the record was written. " + sentence(typical)
-	case own == total && p.model.exists():
+	case own == total && judged:
 		return fmt.Sprintf("It took %s, all own time: %s.", text.Duration(own), typical)
 	case own == total:
 		return fmt.Sprintf("It took %s, all own time. %s", text.Duration(own), sentence(typical))
-	case p.model.exists():
+	case judged:
 		return fmt.Sprintf("Its own time was %s, %s; with the calls inside it, it took %s.", text.Duration(own), typical, text.Duration(total))
 	}
 	return fmt.Sprintf("Its own time was %s; with the calls inside it, it took %s. %s", text.Duration(own), text.Duration(total), sentence(typical))
@@ -174,8 +174,11 @@ func (p *page) moreText() string {
 
 func (p *page) typicalText(own float64) string {
 	value, count, ok := p.model.Typical()
-	if !ok {
-		return "the typical time is unknown: " + p.model.absence()
+	switch {
+	case !ok && p.model.Given:
+		return "the typical time is unknown: the stored model cannot be read"
+	case !ok:
+		return "the typical time is unknown: no model is stored"
 	}
 	what := fmt.Sprintf("the typical %s (median of %s)", text.Duration(value), text.Count(int64(count), "call"))
 	if s := p.model.Moments; s != nil {

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -94,19 +93,17 @@ func (p *page) gpu() {
 		where = fmt.Sprintf("It ran on device %s, context %s, stream %s (thread %d of the trace).", part(l.Device), part(l.Context),
 			part(l.Stream), l.Thread)
 	}
+	p.paragraph("  ", where)
 	parent, why := launch(p.GPUParent)
 	switch {
 	case parent == nil:
-		p.paragraph("  ", where)
 		p.paragraph("  ", "The call that launched it is unknown: "+why)
 		return
 	case len(parent.CallStack) == 0:
-		p.paragraph("  ", where)
 		p.paragraph("  ", fmt.Sprintf("It was launched by event %s on thread %d, without a stored call stack.",
 			text.Shorten(escaped(parent.EventID), minWidth/2), parent.TID))
 		return
 	}
-	p.paragraph("  ", where)
 	p.paragraph("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry),
 		text.Shorten(escaped(parent.EventID), minWidth/2)))
 	p.line("")
@@ -121,7 +118,7 @@ func part(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// launch decodes the gpu_parent of a record, which may come from JSON. Without one it says why.
+// launch returns the call of a gpu_parent. Without one it says why.
 func launch(v any) (parent *provenance.GPUParent, why string) {
 	switch v := v.(type) {
 	case nil:
@@ -131,13 +128,5 @@ func launch(v any) (parent *provenance.GPUParent, why string) {
 	case provenance.GPUParent:
 		return &v, ""
 	}
-	const odd = "the record has unreadable data about it."
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, odd
-	}
-	if json.Unmarshal(raw, &parent) != nil || parent == nil {
-		return nil, odd
-	}
-	return parent, ""
+	return nil, "the record has unreadable data about it."
 }

@@ -19,7 +19,7 @@ func FuzzSpan(f *testing.F) {
 		if h.Check() != nil {
 			return
 		}
-		from, to := h.Span(trace.Micros(max(0, min(length, MaxMicros))))
+		from, to := h.span(trace.Micros(max(0, min(length, MaxMicros))))
 		line := query.Timeline{From: from, To: to, Columns: h.Columns}
 		width := line.ColumnWidth()
 		if to <= from || width < 1 || width*trace.Micros(h.Columns) < to-from {
@@ -42,7 +42,7 @@ func FuzzGroups(f *testing.F) {
 		}
 		SortPlaced(ranks)
 		limit := max(1, int(most))
-		groups := GroupRanks(ranks, limit)
+		groups := groupRanks(ranks, limit)
 		if all := slices.Concat(groups...); !slices.Equal(all, ranks) || len(groups) > limit {
 			t.Errorf("%d groups of %d ranks, at most %d", len(groups), len(ranks), limit)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// MaxHeatCells bounds the cells of a heatmap: more columns mean fewer rows.
-const MaxHeatCells = 100_000
+// maxHeatCells bounds the cells of a heatmap: more columns mean fewer rows.
+const maxHeatCells = 100_000
 
 // The metrics of a heatmap.
 const (
@@ -52,8 +52,8 @@ func (h *HeatmapParams) Check() error {
 // ParamsHint is the hint of problems with parameters.
 const ParamsHint = "docs/api.md lists the parameters"
 
-// Span returns the times of the heatmap of a run of that length. It is never empty.
-func (h *HeatmapParams) Span(length trace.Micros) (from, to trace.Micros) {
+// span returns the times of the heatmap of a run of that length. It is never empty.
+func (h *HeatmapParams) span(length trace.Micros) (from, to trace.Micros) {
 	to = length
 	if h.From != nil {
 		from = *h.From
@@ -82,8 +82,24 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 		v.status = status
 	}
 	silent, _ := v.silentRanks()
-	groups := GroupRanks(chosenRanks(v.ranks(), h.Filter), min(h.Rows, MaxHeatCells/h.Columns))
-	from, to := h.Span(q.data.extent)
+	heat, t := NewHeatmap(h, v.ranks(), silent, q.data.extent)
+	lines, err := q.Timeline(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for i := range lines {
+		AddLine(heat, &lines[i])
+	}
+	return heat, nil
+}
+
+// NewHeatmap returns a heatmap of a run of that length with rows, but without cells, and the
+// query for them. ranks are ordered by program, host and rank; silent are those without data.
+func NewHeatmap(
+	h *HeatmapParams, ranks []query.Placed, silent map[trace.RankKey]string, length trace.Micros,
+) (*api.Heatmap, query.Timeline) {
+	groups := groupRanks(chosenRanks(ranks, h.Filter), min(h.Rows, maxHeatCells/h.Columns))
+	from, to := h.span(length)
 	t := query.Timeline{
 		From: from, To: to, Columns: h.Columns, Filter: query.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds},
 		Lines: make(map[trace.RankKey]int),
@@ -96,16 +112,9 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 		for _, r := range group {
 			t.Lines[r.RankKey] = i
 		}
-		heat.Rows = append(heat.Rows, HeatRow(group, silent))
+		heat.Rows = append(heat.Rows, heatRow(group, silent))
 	}
-	lines, err := q.Timeline(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	for i := range lines {
-		AddLine(heat, &lines[i])
-	}
-	return heat, nil
+	return heat, t
 }
 
 // AddLine adds a line to a heatmap.
@@ -125,8 +134,8 @@ func AddLine(h *api.Heatmap, l *query.Line) {
 	}
 }
 
-// HeatRow returns the row of a group of ranks; silent are those without data.
-func HeatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow {
+// heatRow returns the row of a group of ranks; silent are those without data.
+func heatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow {
 	row := api.HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
 	for _, r := range group {
 		row.FirstRank, row.LastRank = min(row.FirstRank, int64(r.Rank)), max(row.LastRank, int64(r.Rank))
@@ -151,10 +160,10 @@ func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
 	})
 }
 
-// GroupRanks divides ranks, ordered by program, host and rank, into at most that many groups
+// groupRanks divides ranks, ordered by program, host and rank, into at most that many groups
 // of neighbors: within a host if possible, else of whole hosts of one program, else across
 // programs.
-func GroupRanks(ranks []query.Placed, most int) [][]query.Placed {
+func groupRanks(ranks []query.Placed, most int) [][]query.Placed {
 	if len(ranks) == 0 {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -71,39 +70,16 @@ func (d *runData) ignoreText(labels map[string]api.Label) string {
 		written[name] = true
 		remark := l.State
 		if l.Note != "" {
-			remark += ": " + strings.Join(strings.Fields(l.Note), " ")
+			remark += ": " + text.SingleSpaced(l.Note)
 		}
-		fmt.Fprintf(&b, "  %s, # %s\n", tomlText(name), withoutControls(remark))
+		fmt.Fprintf(&b, "  %s, # %s\n", tomlText(name), remark)
 	}
 	b.WriteString("]\n")
 	return b.String()
 }
 
-// tomlText returns a basic string of TOML.
+// tomlText returns a basic string of TOML, which is a string of JSON without DEL.
 func tomlText(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteRune('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// withoutControls removes what would end a comment.
-func withoutControls(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == utf8.RuneError {
-			return ' '
-		}
-		return r
-	}, s)
+	quoted, _ := api.Marshal(s) // never fails
+	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)
 }

@@ -42,8 +42,9 @@ func ReadPacket(b []byte) (*Packet, error) {
 	}
 	p.Metrics, a.Metrics = append(p.Metrics, a.Metrics...), nil
 	err := errors.Join(
-		normalize("anomaly_stats.anomaly", a.Ranks, (*Rank).normalize), normalize("anomaly_stats.func", a.Functions, (*Function).check),
-		normalize("anomaly_metrics", p.Metrics, (*Metrics).normalize), normalize("counter_stats", p.Counters, (*Counter).check))
+		normalize("anomaly_stats.anomaly", a.Ranks, (*Rank).normalize), normalize("anomaly_metrics", p.Metrics, (*Metrics).normalize),
+		normalize("anomaly_stats.func", a.Functions, func(f *Function) error { return checkProgram(f.Program) }),
+		normalize("counter_stats", p.Counters, func(c *Counter) error { return checkProgram(c.Program) }))
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +91,6 @@ func (m *Metrics) normalize() error {
 	m.New = nil
 	return nil
 }
-
-func (f *Function) check() error { return checkProgram(f.Program) }
-
-func (c *Counter) check() error { return checkProgram(c.Program) }
 
 func checkProgram(n int64) error {
 	if !valid32(n) {

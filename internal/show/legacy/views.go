@@ -96,10 +96,7 @@ func (p *Packets) verdict(o *api.Overview) api.Verdict {
 			ranks++
 		}
 	}
-	sentence := fmt.Sprintf("%s anomalies on %s", text.Int(n), text.Count(ranks, "rank"))
-	if n == 1 {
-		sentence = "1 anomaly on 1 rank"
-	}
+	sentence := fmt.Sprintf("%s on %s", text.Count(n, "anomaly"), text.Count(ranks, "rank"))
 	if len(o.Packets.Totals) > 0 {
 		f := o.Packets.Totals[0]
 		sentence += fmt.Sprintf("; most in %s (%s)", text.ShortName(f.Function), text.Int(f.Anomalies))
@@ -145,7 +142,7 @@ func amongFirst[T any](list []T, value T, order func(a, b T) int) []T {
 
 // strip counts anomalies over time.
 func (p *Packets) strip(columns int) api.Strip {
-	width := columnWidth(0, p.end-p.begin, columns)
+	width := (&query.Timeline{To: p.end - p.begin, Columns: columns}).ColumnWidth()
 	counts := make([]int64, columns)
 	for _, r := range p.ranks {
 		for _, s := range r.steps {
@@ -155,10 +152,6 @@ func (p *Packets) strip(columns int) api.Strip {
 	return api.Strip{To: float64(width*trace.Micros(columns)) / 1e6, Series: []api.Layer{{Lost: make([]int64, columns), N: counts}}}
 }
 
-func columnWidth(from, to trace.Micros, columns int) trace.Micros {
-	return (&query.Timeline{From: from, To: to, Columns: columns}).ColumnWidth()
-}
-
 // Heatmap returns the anomalies of ranks over the first time of their steps, whatever the metric.
 func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) (*api.Heatmap, error) {
 	if err := h.Check(); err != nil {
@@ -166,31 +159,27 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	h.Metric = insight.MetricAnomalies
 	ranks := make([]query.Placed, 0, len(p.ranks))
 	for rank := range p.ranks {
-		if h.Filter.Host == "" && ofProgram(h.Filter.Program, int64(rank.Program)) {
-			ranks = append(ranks, query.Placed{RankKey: rank})
-		}
+		ranks = append(ranks, query.Placed{RankKey: rank})
 	}
 	insight.SortPlaced(ranks)
-	from, to := h.Span(max(1, p.end-p.begin))
-	width := columnWidth(from, to, h.Columns)
-	groups := insight.GroupRanks(ranks, min(h.Rows, insight.MaxHeatCells/h.Columns))
-	heat := &api.Heatmap{
-		From: float64(from) / 1e6, To: float64(from+width*trace.Micros(h.Columns)) / 1e6, Columns: h.Columns, Metric: insight.MetricAnomalies,
-		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
+	heat, t := insight.NewHeatmap(&h, ranks, nil, max(1, p.end-p.begin))
+	lines := make([]query.Line, len(heat.Rows))
+	for i := range lines {
+		lines[i] = query.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
 	}
-	for i, group := range groups {
-		heat.Rows = append(heat.Rows, insight.HeatRow(group, nil))
-		line := query.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
-		for _, r := range group {
-			for _, s := range p.ranks[r.RankKey].steps {
-				if at := s.first - p.begin - from; at >= 0 && at < width*trace.Micros(h.Columns) {
-					line.Anomalies[at/width] += s.anomalies
-				}
+	width := t.ColumnWidth()
+	for rank, row := range t.Lines {
+		for _, s := range p.ranks[rank].steps {
+			if at := s.first - p.begin - t.From; at >= 0 && at < width*trace.Micros(h.Columns) {
+				lines[row].Anomalies[at/width] += s.anomalies
 			}
 		}
-		insight.AddLine(heat, &line)
+	}
+	for i := range lines {
+		insight.AddLine(heat, &lines[i])
 	}
 	return heat, nil
 }

@@ -30,8 +30,8 @@ func Explanation(e *contrast.Explanation) *Answer {
 func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", text.SingleSpaced(e.Sentence))
 	if e.Looked > 0 {
-		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", anomalies(e.Selected, ""), micros(e.Lost),
-			text.Count(e.Typical, "typical execution"), anomalies(int64(e.Others), "other "))
+		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", text.Count(e.Selected, "anomaly"), micros(e.Lost),
+			text.Count(e.Typical, "typical execution"), text.Count(e.Others, "other anomaly"))
 	}
 	fmt.Fprintln(w)
 	table := rowsOf(columns("_ field values here elsewhere bits chance"), e.Fields, func(c *contrast.Difference) []any {
@@ -46,14 +46,6 @@ func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	}
 	_, err := fmt.Fprintln(w, "\n* differs by more than chance explains")
 	return err
-}
-
-// anomalies formats a number of anomalies.
-func anomalies(n int64, which string) string {
-	if n == 1 {
-		return "1 " + which + "anomaly"
-	}
-	return text.Int(n) + " " + which + "anomalies"
 }
 
 // Groups returns selected anomalies by the values of a field.
@@ -83,9 +75,9 @@ func writeGroups(w io.Writer, g *query.Groups) error {
 	if g.Ranges {
 		values = text.Count(len(g.Rows), "range")
 	}
-	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, anomalies(g.Executions, ""), micros(g.Lost), values, text.SingleSpaced(g.Name))
+	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, text.Count(g.Executions, "anomaly"), micros(g.Lost), values, text.SingleSpaced(g.Name))
 	if g.Looked < g.Executions {
-		fmt.Fprintf(w, "The table is based on a sample of %s.\n", anomalies(g.Looked, ""))
+		fmt.Fprintf(w, "The table is based on a sample of %s.\n", text.Count(g.Looked, "anomaly"))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(text.SingleSpaced(g.Name)))

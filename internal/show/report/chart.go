@@ -257,11 +257,7 @@ func (v *heat) worst(h *api.Heatmap) {
 		if r.Ranks > 1 {
 			name = fmt.Sprintf("%d–%d (%d)", r.FirstRank, r.LastRank, r.Ranks)
 		}
-		anomalies := "1 anomaly"
-		if r.Anomalies != 1 {
-			anomalies = text.Int(r.Anomalies) + " anomalies"
-		}
-		v.Worst = append(v.Worst, heatWorst{name, text.OneLine(r.Host), text.Duration(float64(r.Lost)), anomalies})
+		v.Worst = append(v.Worst, heatWorst{name, text.OneLine(r.Host), text.Duration(float64(r.Lost)), text.Count(r.Anomalies, "anomaly")})
 	}
 }
 

@@ -57,43 +57,38 @@ func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: worst}); err != nil {
 		return nil, err
 	}
-	ask := func(what string, f func() error) {
-		if err := f(); err != nil {
-			r.Missing = append(r.Missing, fmt.Sprintf("%s: %v", what, err))
-		}
-	}
-	ask("The issues", func() error { return keep(&r.Issues)(from.Issues(ctx, run)) })
+	keep(r, "The issues", &r.Issues)(from.Issues(ctx, run))
 	heat := insight.HeatmapParams{Metric: insight.MetricOwn, Columns: heatColumns, Rows: heatRows}
-	ask("The heatmap", func() error { return keep(&r.Own)(from.Heatmap(ctx, run, heat)) })
+	keep(r, "The heatmap", &r.Own)(from.Heatmap(ctx, run, heat))
 	if r.Overview.Figures.Victims > 0 {
 		heat.Metric = insight.MetricLost
-		ask("The heatmap with waits", func() error { return keep(&r.Lost)(from.Heatmap(ctx, run, heat)) })
+		keep(r, "The heatmap with waits", &r.Lost)(from.Heatmap(ctx, run, heat))
 	}
-	ask("The functions", func() error { return keep(&r.Funcs)(from.Functions(ctx, run, query.FunctionTable{Limit: maxFuncs})) })
+	keep(r, "The functions", &r.Funcs)(from.Functions(ctx, run, query.FunctionTable{Limit: maxFuncs}))
 	for i := range r.Overview.Issues {
 		issue := &r.Overview.Issues[i]
 		if issue.Example == "" {
 			continue
 		}
-		ask(fmt.Sprintf("The evidence of issue %d", issue.Number), func() error {
-			e, err := from.Evidence(ctx, run, insight.EventParams{ID: issue.Example, Program: new(trace.Program(issue.Program))})
-			if err == nil {
-				e.Issue = issue.Number
-				r.Evidence = append(r.Evidence, e)
-			}
-			return err
-		})
+		var e *api.Evidence
+		of := insight.EventParams{ID: issue.Example, Program: new(trace.Program(issue.Program))}
+		keep(r, fmt.Sprintf("The evidence of issue %d", issue.Number), &e)(from.Evidence(ctx, run, of))
+		if e != nil {
+			e.Issue = issue.Number
+			r.Evidence = append(r.Evidence, e)
+		}
 	}
 	return r, ctx.Err()
 }
 
-// keep stores an answer without error.
-func keep[T any](to **T) func(*T, error) error {
-	return func(v *T, err error) error {
-		if err == nil {
-			*to = v
+// keep returns a function that stores an answer, or reports that a part is missing.
+func keep[T any](r *Report, what string, to **T) func(*T, error) {
+	return func(v *T, err error) {
+		if err != nil {
+			r.Missing = append(r.Missing, fmt.Sprintf("%s: %v", what, err))
+			return
 		}
-		return err
+		*to = v
 	}
 }
 

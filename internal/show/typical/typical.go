@@ -111,21 +111,6 @@ func (t *Times) quantile(share float64) float64 {
 	return t.Edges[len(t.Edges)-1]
 }
 
-// sides counts the calls below, at and above a time.
-func (t *Times) sides(v float64) (below, at, above float64) {
-	for i, n := range t.Counts {
-		switch last := i == len(t.Counts)-1; {
-		case t.Edges[i+1] <= v && !(last && v-t.Edges[i+1] <= 1e-6*(t.Edges[i+1]-t.Edges[i])): // edges may be rounded
-			below += n
-		case t.Edges[i] > v:
-			above += n
-		default:
-			at += n
-		}
-	}
-	return below, at, above
-}
-
 // Range returns the span for an answer.
 func (s Span) Range() *api.Range { return &api.Range{Low: &s.Low, High: &s.High} }
 
@@ -190,7 +175,7 @@ func (t *Times) RareText(v float64) string {
 		}
 		return ""
 	}
-	below, at, above := t.sides(v)
+	below, at, above := t.Sides(v)
 	total := below + at + above
 	inside := v >= t.Usual[0].Low && v <= t.Usual[len(t.Usual)-1].High
 	switch {
