@@ -189,29 +189,3 @@ func Copy(tb testing.TB, dataset string) string {
 	}
 	return to
 }
-
-// Repeat creates a BP4 dataset that repeats the steps of another: its index refers to the
-// same metadata and data several times.
-func Repeat(tb testing.TB, dataset string, steps int) string {
-	tb.Helper()
-	dir := filepath.Join(tb.TempDir(), filepath.Base(dataset))
-	idx, err := os.ReadFile(filepath.Join(dataset, "md.idx"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	const header, record = 64, 64
-	records := idx[header:]
-	out := idx[:header:header]
-	for i := range steps {
-		at := i * record % len(records)
-		out = append(out, records[at:at+record]...)
-	}
-	err = errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "md.idx"), out, 0o600))
-	for _, name := range []string{"md.0", "data.0"} {
-		err = errors.Join(err, os.Symlink(filepath.Join(dataset, name), filepath.Join(dir, name)))
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return dir
-}
