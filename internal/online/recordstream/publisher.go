@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 
@@ -228,11 +229,11 @@ func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id str
 			p.stats.Held++
 		}
 		p.mu.Unlock()
-		switch {
-		case errors.Is(err, bus.ErrTooLarge):
+		if errors.Is(err, bus.ErrTooLarge) {
 			p.cfg.Log.Error("dropping records that are too large", "error", err)
 			return true
-		case err == nil || pause.Wait(ctx) != nil:
+		}
+		if err == nil || pause.Wait(ctx) != nil {
 			return err == nil
 		}
 	}
@@ -292,14 +293,15 @@ const messageSize = 256 << 10
 // packer packs documents into messages of bounded size. The messages share the fields
 // of head.
 type packer struct {
-	head *protocol.RecordBatch
-	all  []*protocol.RecordBatch
-	size int // of the last message
+	head  *protocol.RecordBatch
+	limit int // of a message, in bytes
+	all   []*protocol.RecordBatch
+	size  int // of the last message
 }
 
 // last returns the message that has room for size more bytes.
 func (p *packer) last(size int) *protocol.RecordBatch {
-	if len(p.all) == 0 || p.size > 0 && p.size+size > messageSize {
+	if len(p.all) == 0 || p.size > 0 && p.size+size > p.limit {
 		p.size = 0
 		p.all = append(p.all, proto.CloneOf(p.head))
 	}
@@ -333,7 +335,7 @@ func document(value any) ([]byte, error) {
 
 // messages returns the messages to publish.
 func (it *item) messages(run string) ([]*protocol.RecordBatch, error) {
-	p := &packer{head: &protocol.RecordBatch{
+	p := &packer{limit: messageSize, head: &protocol.RecordBatch{
 		Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
 	}}
 	err := errors.Join(
@@ -370,24 +372,17 @@ func SendAnomalies(ctx context.Context, stream Stream, run, subject, id string, 
 // SendPaths sends the statistics of all call paths of the run so far, to replace
 // those in the store. The ids of its messages begin with id.
 func SendPaths(ctx context.Context, stream Stream, run, subject, id string, paths []provenance.PathStats) error {
-	if len(paths) == 0 {
-		return nil
+	p := &packer{head: &protocol.RecordBatch{Version: protocol.Version, Run: run}, limit: math.MaxInt} // one message: they are a tree
+	if err := pack(p, paths, func(m *protocol.RecordBatch) *[][]byte { return &m.PathStats }); err != nil {
+		return err
 	}
-	m := &protocol.RecordBatch{Version: protocol.Version, Run: run} // one message: they are a tree
-	for i := range paths {
-		text, err := document(&paths[i])
-		if err != nil {
-			return err
-		}
-		m.PathStats = append(m.PathStats, text)
-	}
-	return publishAll(ctx, stream, subject, id+"-paths", []*protocol.RecordBatch{m})
+	return publishAll(ctx, stream, subject, id+"-paths", p.all)
 }
 
 // Finish sends the run-level data and then the information about the run, which ends
 // it. The ids of its messages begin with id.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, data *provenance.Collections, info any) error {
-	p := &packer{head: &protocol.RecordBatch{Version: protocol.Version, Run: run}}
+	p := &packer{limit: messageSize, head: &protocol.RecordBatch{Version: protocol.Version, Run: run}}
 	end, err := json.Marshal(info)
 	err = errors.Join(err,
 		pack(p, data.FuncStats, func(m *protocol.RecordBatch) *[][]byte { return &m.FuncStats }),
