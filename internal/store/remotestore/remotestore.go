@@ -12,7 +12,6 @@ package remotestore
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,7 +38,6 @@ const (
 	contentType  = "application/x-gob"
 	maxRequest   = 1 << 20 // bytes
 	maxAnnounced = 64 << 10
-	tokenSize    = 32
 )
 
 // announcement is the file through which clients find the owner.
@@ -56,11 +54,7 @@ func newAnnouncement(address string) (announcement, error) {
 	if err != nil {
 		return announcement{}, err
 	}
-	token := make([]byte, tokenSize)
-	if _, err := rand.Read(token); err != nil {
-		return announcement{}, err
-	}
-	return announcement{Protocol: Protocol, Address: address, Token: hex.EncodeToString(token), PID: os.Getpid(), Host: host}, nil
+	return announcement{Protocol: Protocol, Address: address, Token: rand.Text(), PID: os.Getpid(), Host: host}, nil
 }
 
 // write writes the announcement atomically, readable by this user alone.

@@ -104,7 +104,6 @@ type decoder struct {
 	gob     *gob.Decoder
 	columns int
 	frame   frame
-	err     error // of the end
 }
 
 func newDecoder(r io.Reader) *decoder { return &decoder{gob: gob.NewDecoder(r)} }
@@ -125,19 +124,16 @@ func (d *decoder) header() ([]provdb.Column, error) {
 // returns it.
 var errEnd = errors.New("end of the answer")
 
-// row returns the next row, valid until the next call, or errEnd. An error is final.
+// row returns the next row, valid until the next call, or errEnd. No call may follow an error.
 func (d *decoder) row() ([]any, error) {
-	if d.err == nil {
-		d.err = d.next()
-	}
-	if d.err == nil && d.frame.End {
-		d.err = errEnd
-	}
-	if d.err == nil && len(d.frame.Row) != d.columns {
-		d.err = fmt.Errorf("malformed answer: %d values for %d columns", len(d.frame.Row), d.columns)
-	}
-	if d.err != nil {
-		return nil, d.err
+	err := d.next()
+	switch {
+	case err != nil:
+		return nil, err
+	case d.frame.End:
+		return nil, errEnd
+	case len(d.frame.Row) != d.columns:
+		return nil, fmt.Errorf("malformed answer: %d values for %d columns", len(d.frame.Row), d.columns)
 	}
 	return d.frame.Row, nil
 }
