@@ -28,7 +28,7 @@ const (
 // there is room on its disk. Clients reconnect by themselves. It gives up when ctx ends.
 func (s *Server) heal(ctx context.Context) {
 	s.log.warn("stuck", "the disk of the message server is full or broken; waiting for room, clients keep their messages until then")
-	for !hasRoom(s.dir) {
+	for !hasRoom(s.conf.StoreDir) {
 		if wait.Sleep(ctx, healEvery) != nil {
 			return
 		}
@@ -38,7 +38,7 @@ func (s *Server) heal(ctx context.Context) {
 	conf := s.conf.Clone()
 	conf.Port = s.port
 	for {
-		again, err := start(ctx, conf, s.log, s.fatal)
+		again, err := start(ctx, conf, s.log)
 		if err == nil {
 			s.nats = again
 			s.log.warn("healed", "restarted the message server")

@@ -63,8 +63,6 @@ type ServerOptions struct {
 type Server struct {
 	nats   *server.Server // replaced when its disk was full
 	conf   *server.Options
-	dir    string
-	fatal  <-chan error
 	door   *doorkeeper
 	log    *serverLog
 	end    context.CancelFunc // of watch
@@ -95,8 +93,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directory of the message server: %w", err)
 	}
-	fatal := make(chan error, 1)
-	log := newServerLog(opt.Log, fatal)
+	log := newServerLog(opt.Log)
 	door, err := newDoorkeeper(opt.Token, opt.Access, log)
 	if err == nil && opt.ban > 0 {
 		door.banTime = opt.ban
@@ -108,7 +105,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	}
 	var s *server.Server
 	if err == nil {
-		s, err = start(ctx, conf, log, fatal)
+		s, err = start(ctx, conf, log)
 	}
 	if err != nil {
 		unlock()
@@ -119,7 +116,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 		scheme = "tls"
 	}
 	own := &Server{
-		nats: s, conf: conf, dir: opt.Dir, fatal: fatal, door: door, log: log, ended: make(chan struct{}), unlock: unlock,
+		nats: s, conf: conf, door: door, log: log, ended: make(chan struct{}), unlock: unlock,
 		scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port,
 	}
 	watching, end := context.WithCancel(context.Background())
@@ -219,7 +216,7 @@ func checkDates(conf *tls.Config, now time.Time) error {
 }
 
 // start runs a server and waits until it is ready or has failed.
-func start(ctx context.Context, conf *server.Options, log *serverLog, fatal <-chan error) (*server.Server, error) {
+func start(ctx context.Context, conf *server.Options, log *serverLog) (*server.Server, error) {
 	s, err := server.NewServer(conf)
 	if err != nil {
 		return nil, err
@@ -234,7 +231,7 @@ func start(ctx context.Context, conf *server.Options, log *serverLog, fatal <-ch
 	}()
 	for !s.ReadyForConnections(20 * time.Millisecond) {
 		select {
-		case err = <-fatal:
+		case err = <-log.fatal:
 		case <-ctx.Done():
 			err = fmt.Errorf("not ready: %w", ctx.Err())
 		default:

@@ -18,13 +18,13 @@ const repeatAfter = 10 * time.Second
 // the first fatal error to fatal. Lines that a client causes are limited by address.
 type serverLog struct {
 	log   *slog.Logger
-	fatal chan<- error
+	fatal chan error
 	lines *throttle.Lines
 	stuck chan struct{} // receives when a stream is disabled
 }
 
-func newServerLog(log *slog.Logger, fatal chan<- error) *serverLog {
-	return &serverLog{log: orDiscard(log), fatal: fatal, lines: throttle.New(repeatAfter), stuck: make(chan struct{}, 1)}
+func newServerLog(log *slog.Logger) *serverLog {
+	return &serverLog{log: orDiscard(log), fatal: make(chan error, 1), lines: throttle.New(repeatAfter), stuck: make(chan struct{}, 1)}
 }
 
 // aboutClient matches the start of lines that a client causes: address and number.
