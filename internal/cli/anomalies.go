@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -25,7 +26,7 @@ func registerTime(f *pflag.FlagSet, name string, unit time.Duration, usage strin
 
 // registerFilter adds the flags that choose executions in all commands. since and until are
 // the names of two of them.
-func registerFilter(fs *pflag.FlagSet, f *query.Filter, since, until string) {
+func registerFilter(fs *pflag.FlagSet, f *executions.Filter, since, until string) {
 	fs.StringVar(&f.Function, "func", "", "pattern of function names, with * and ?")
 	fs.StringSliceVar(&f.Kinds, "kind", nil, "kinds, separated by commas: slow, fast, comm-wait or gpu")
 	fs.StringVar(&f.Host, "host", "", "pattern of host names")
@@ -40,7 +41,7 @@ func registerFilter(fs *pflag.FlagSet, f *query.Filter, since, until string) {
 
 func newAnomaliesCmd(env *Env) *cobra.Command {
 	var q queryFlags
-	var filter query.Filter
+	var filter executions.Filter
 	cmd := &cobra.Command{
 		Use:   "anomalies RUN",
 		Short: "List anomalies",

@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
@@ -125,7 +126,7 @@ func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) err
 	if err != nil && (errors.Is(context.Cause(ctx), errTimeout) || errors.Is(err, context.DeadlineExceeded)) {
 		return fmt.Errorf("no answer within %v (narrow the query or raise --timeout): %w", q.timeout, err)
 	}
-	_, isChoice := errors.AsType[*query.ChoiceError](err)
+	_, isChoice := errors.AsType[*executions.ChoiceError](err)
 	_, isTerm := errors.AsType[*contrast.TermError](err)
 	if isChoice || isTerm || errors.Is(err, query.ErrNoIssue) {
 		return usageError{err}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -119,7 +120,7 @@ func (e *explainFlags) check() (by contrast.FieldKey, err error) {
 		return by, usagef("--issue, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
 	}
 	if e.least > 0 || e.most > 0 {
-		e.Filter.Took = &query.Range{First: e.least, Last: e.most}
+		e.Filter.Took = &executions.Range{First: e.least, Last: e.most}
 		if e.most == 0 {
 			e.Filter.Took.Last = math.MaxInt64
 		}

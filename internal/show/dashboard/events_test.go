@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
@@ -43,7 +44,7 @@ func TestPagesListAllEventsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	since := 500 * trace.Micros(1000)
-	for query, f := range map[string]query.Filter{
+	for query, f := range map[string]executions.Filter{
 		"limit=313":                     {Order: "severity"},
 		"limit=313&order=lost":          {Order: "lost"},
 		"limit=833&order=score":         {Order: "score"},
@@ -52,9 +53,9 @@ func TestPagesListAllEventsOnce(t *testing.T) {
 		"limit=1250&withdrawn=1":        {Order: "severity", Withdrawn: true},
 		"limit=5000":                    {Order: "severity"},
 		"limit=99&kind=slow,gpu":        {Order: "severity", Kinds: []string{"slow", "gpu"}},
-		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []query.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
+		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []executions.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
 		"limit=9&host=node001?&step=1:&since=0.5&until=1m&min_severity=1ms&min_lost=500&min_score=9&program=0": {
-			Order: "severity", Host: "node001?", Steps: &query.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
+			Order: "severity", Host: "node001?", Steps: &executions.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
 		},
 	} {
 		f.Limit = 10_000

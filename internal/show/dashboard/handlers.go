@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -89,7 +90,7 @@ func (p *params) heatmap() insight.HeatmapParams {
 	return insight.HeatmapParams{
 		From: p.duration("from", time.Second), To: p.duration("to", time.Second), Columns: p.columns(insight.UsualColumns),
 		Rows: int(p.integer("rows", usualHeatRows, 1, maxHeatRows)), Metric: p.word("metric", insight.MetricLost),
-		Filter: query.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
+		Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
 	}
 }
 
@@ -100,7 +101,7 @@ func (p *params) plot() insight.PlotParams {
 func (p *params) explain() insight.ExplainParams {
 	of := insight.ExplainParams{
 		Issue: p.text("issue"), Only: p.terms("only"), Without: p.terms("without"), Lasso: p.text("lasso"),
-		Filter: query.Filter{
+		Filter: executions.Filter{
 			Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"), Ranks: p.ranks("rank"), Program: p.program(),
 			Since: p.duration("from", time.Second), Until: p.duration("to", time.Second), Took: p.took(),
 		},
@@ -136,12 +137,12 @@ func (p *params) terms(name string) (terms []contrast.Term) {
 }
 
 // took reads a range of exclusive times in microseconds, or nil.
-func (p *params) took() *query.Range {
+func (p *params) took() *executions.Range {
 	least, most := p.integer("min_us", 0, 0, insight.MaxMicros), p.integer("max_us", math.MaxInt64, 0, math.MaxInt64)
 	if least == 0 && most == math.MaxInt64 {
 		return nil
 	}
-	return &query.Range{First: least, Last: most}
+	return &executions.Range{First: least, Last: most}
 }
 
 func (p *params) flame() insight.FlameParams {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -151,7 +152,7 @@ func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 const maxRanges = 1000
 
 // ranks returns ranges such as 0,4-7.
-func (p *params) ranks(name string) []query.Range {
+func (p *params) ranks(name string) []executions.Range {
 	ranges := parse(p, name, query.ParseRanks)
 	if len(ranges) > maxRanges {
 		p.fail(name, "has %d ranges (at most %d)", len(ranges), maxRanges)
@@ -165,8 +166,8 @@ func (p *params) words(name string) []string {
 }
 
 // filter returns the selection of events. Its parameters are named as those of chimbuko anomalies.
-func (p *params) filter() query.Filter {
-	f := query.Filter{
+func (p *params) filter() executions.Filter {
+	f := executions.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
 		Ranks: p.ranks("rank"), Steps: parse(p, "step", query.ParseSteps),
 		Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),

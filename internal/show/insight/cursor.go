@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // place is the position of an event in an ordered list.
@@ -67,7 +67,7 @@ func parseCursor(text, filter string) (*cursor, error) {
 }
 
 // filterHash identifies a list. It does not depend on the limit.
-func filterHash(run provdb.RunID, f query.Filter) string {
+func filterHash(run provdb.RunID, f executions.Filter) string {
 	f.Limit, f.Offset = 0, 0
 	text, err := json.Marshal(f)
 	if err != nil {

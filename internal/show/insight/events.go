@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -18,7 +19,7 @@ type listRow struct {
 
 // EventsParams select a page of executions.
 type EventsParams struct {
-	Filter query.Filter
+	Filter executions.Filter
 	Limit  int
 	Cursor string // Next of the previous page; empty: the first page
 }
@@ -57,7 +58,7 @@ func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, erro
 // page returns up to limit+1 events after a cursor, or from the start if that is nil, and
 // their offset. The store only counts rows, so the offset must be searched again if events
 // before it were added or removed.
-func (q *runQuery) page(ctx context.Context, f query.Filter, after *cursor, limit int) (page []listRow, offset int, err error) {
+func (q *runQuery) page(ctx context.Context, f executions.Filter, after *cursor, limit int) (page []listRow, offset int, err error) {
 	if after == nil {
 		page, err = q.fetch(ctx, f, 0, limit+1)
 		return page, 0, err
@@ -84,7 +85,7 @@ func (q *runQuery) page(ctx context.Context, f query.Filter, after *cursor, limi
 const maxTries = 5
 
 // locate counts the events up to a cursor.
-func (q *runQuery) locate(ctx context.Context, f query.Filter, after *cursor) (int, error) {
+func (q *runQuery) locate(ctx context.Context, f executions.Filter, after *cursor) (int, error) {
 	var err error
 	past := func(i int) bool { // event i is after the cursor or the end of the list
 		var one []listRow
@@ -105,7 +106,7 @@ func (q *runQuery) locate(ctx context.Context, f query.Filter, after *cursor) (i
 }
 
 // fetch reads events of the list.
-func (q *runQuery) fetch(ctx context.Context, f query.Filter, offset, limit int) ([]listRow, error) {
+func (q *runQuery) fetch(ctx context.Context, f executions.Filter, offset, limit int) ([]listRow, error) {
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
 	return encoded(rows, err, func(row []any, object json.RawMessage) listRow {

@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/lanes"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -30,8 +31,8 @@ type EventParams struct {
 }
 
 // Event returns a record.
-func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*query.Event, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*query.Event, error) {
+func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*executions.Event, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*executions.Event, error) {
 		e, err := q.Event(ctx, of.ID, of.Program)
 		if err != nil {
 			return nil, choosing(err)
@@ -40,7 +41,7 @@ func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*quer
 	})
 }
 
-func tooLarge(e *query.Event) error {
+func tooLarge(e *executions.Event) error {
 	if len(e.Document) > maxAnswer {
 		return Problemf(api.TooLarge, "query its parts with SQL", "the record is too large")
 	}
@@ -66,7 +67,7 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 		}
 		// The parts set different fields.
 		g, ctx := errgroup.WithContext(ctx)
-		for _, add := range []func(context.Context, *query.Event, *query.Place, *api.Evidence) error{q.addRoles, q.addContext} {
+		for _, add := range []func(context.Context, *executions.Event, *executions.Place, *api.Evidence) error{q.addRoles, q.addContext} {
 			g.Go(func() error { return add(ctx, e, place, v) })
 		}
 		return v, g.Wait()
@@ -74,7 +75,7 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 }
 
 // newEvidence returns the data of the record itself.
-func (d *runData) newEvidence(e *query.Event) *api.Evidence {
+func (d *runData) newEvidence(e *executions.Event) *api.Evidence {
 	r := e.Record
 	v := &api.Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
@@ -158,7 +159,7 @@ func (d *runData) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
 }
 
 // addContext adds usual values of counters and the metadata of the rank.
-func (q *runQuery) addContext(ctx context.Context, e *query.Event, _ *query.Place, v *api.Evidence) error {
+func (q *runQuery) addContext(ctx context.Context, e *executions.Event, _ *executions.Place, v *api.Evidence) error {
 	if len(v.Counters) > 0 {
 		usual, err := q.counterMeans(ctx, e.Record.PID)
 		if err != nil {

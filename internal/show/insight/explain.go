@@ -12,13 +12,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // ExplainParams select anomalies.
 type ExplainParams struct {
 	Issue   string // key; empty: of all issues
-	Filter  query.Filter
+	Filter  executions.Filter
 	Only    []contrast.Term
 	Without []contrast.Term
 	Lasso   string // an outline as contrast.ParseLasso reads it; empty: none

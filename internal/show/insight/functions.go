@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/flame"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -99,14 +100,14 @@ func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.Functi
 			return err
 		}
 		d.Model = q.data.pageModel(params)
-		d.Strip, err = stripOf(ctx, q.Asker, query.Timeline{To: q.data.extent, Columns: of.Columns, Filter: query.Filter{One: f}})
+		d.Strip, err = stripOf(ctx, q.Asker, executions.Timeline{To: q.data.extent, Columns: of.Columns, Filter: executions.Filter{One: f}})
 		return err
 	})
 	return &d, g.Wait()
 }
 
 // findFunction finds a function by its id, or by its name like chimbuko func.
-func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.Program) (*query.Function, error) {
+func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.Program) (*executions.Function, error) {
 	if _, _, ok := functionNumbers(id); !ok {
 		f, err := q.Function(ctx, id, program)
 		return f, choosing(err)
@@ -119,7 +120,7 @@ func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.P
 }
 
 // numbered returns the function with an id, or nil.
-func (q *runQuery) numbered(ctx context.Context, id string) (*query.Function, error) {
+func (q *runQuery) numbered(ctx context.Context, id string) (*executions.Function, error) {
 	program, fn, ok := functionNumbers(id)
 	if !ok {
 		return nil, nil //nolint:nilnil // not found

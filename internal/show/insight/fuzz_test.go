@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -20,7 +21,7 @@ func FuzzSpan(f *testing.F) {
 			return
 		}
 		from, to := h.span(trace.Micros(max(0, min(length, MaxMicros))))
-		line := query.Timeline{From: from, To: to, Columns: h.Columns}
+		line := executions.Timeline{From: from, To: to, Columns: h.Columns}
 		width := line.ColumnWidth()
 		if to <= from || width < 1 || width*trace.Micros(h.Columns) < to-from {
 			t.Errorf("%+v: from %d to %d, %d wide", h, from, to, width)

@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -26,8 +27,8 @@ const (
 type HeatmapParams struct {
 	From, To      *trace.Micros // since the start of the run; nil: its start, its end
 	Columns, Rows int
-	Metric        string       // lost, own or anomalies
-	Filter        query.Filter // only Program, Host and Function
+	Metric        string            // lost, own or anomalies
+	Filter        executions.Filter // only Program, Host and Function
 }
 
 // Check rejects invalid parameters and resolves the metric own.
@@ -97,11 +98,11 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 // query for them. ranks are ordered by program, host and rank; silent are those without data.
 func NewHeatmap(
 	h *HeatmapParams, ranks []query.Placed, silent map[trace.RankKey]string, length trace.Micros,
-) (*api.Heatmap, query.Timeline) {
+) (*api.Heatmap, executions.Timeline) {
 	groups := groupRanks(chosenRanks(ranks, h.Filter), min(h.Rows, maxHeatCells/h.Columns))
 	from, to := h.span(length)
-	t := query.Timeline{
-		From: from, To: to, Columns: h.Columns, Filter: query.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds},
+	t := executions.Timeline{
+		From: from, To: to, Columns: h.Columns, Filter: executions.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds},
 		Lines: make(map[trace.RankKey]int),
 	}
 	heat := &api.Heatmap{
@@ -118,7 +119,7 @@ func NewHeatmap(
 }
 
 // AddLine adds a line to a heatmap.
-func AddLine(h *api.Heatmap, l *query.Line) {
+func AddLine(h *api.Heatmap, l *executions.Line) {
 	row := &h.Rows[l.Number]
 	for c := range l.Lost {
 		row.Lost += l.Lost[c]
@@ -147,7 +148,7 @@ func heatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow 
 }
 
 // chosenRanks returns the ranks that pass a filter.
-func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
+func chosenRanks(all []query.Placed, f executions.Filter) []query.Placed {
 	if f.Program == nil && f.Host == "" {
 		return all
 	}

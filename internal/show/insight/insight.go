@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/memo"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -51,7 +52,7 @@ type Insight struct {
 	askers   memo.Memo[*query.Asker]
 	runs     memo.Memo[*runData]
 	findings memo.Memo[*findings]
-	caches   memo.Memo[*query.Copy]
+	caches   memo.Memo[*executions.Copy]
 	details  memo.Memo[*query.Details]
 	tops     memo.Memo[[]json.RawMessage]
 }
@@ -64,7 +65,7 @@ func New(cfg Config) *Insight {
 		Config: cfg, slots: make(chan struct{}, cfg.Questions),
 		askers: memo.Memo[*query.Asker]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
 		findings: memo.Memo[*findings]{Size: maxRuns, ServeStale: true},
-		caches:   memo.Memo[*query.Copy]{Size: maxCaches, ServeStale: true}, details: memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
+		caches:   memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true}, details: memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
 		tops: memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
 	}
 }
@@ -78,7 +79,7 @@ func AsProblem(err error) *api.Problem {
 		return p
 	}
 	text := err.Error()
-	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
+	if _, ok := errors.AsType[*executions.ChoiceError](err); ok {
 		return &api.Problem{Kind: api.Invalid, Message: text}
 	}
 	if _, ok := errors.AsType[*contrast.TermError](err); ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of lists of issues.
@@ -199,7 +199,7 @@ func (q *runQuery) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
 	if err != nil || f == nil {
 		return p, err
 	}
-	var anomalies, typical []query.Execution
+	var anomalies, typical []executions.Execution
 	var params json.RawMessage
 	g, group := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { anomalies, err = q.issuePoints(group, x, f, limit); return err })
@@ -223,7 +223,7 @@ func noIssue(key string) error {
 }
 
 // functionOfIssue returns the function of an issue; nil: not in the store.
-func (q *runQuery) functionOfIssue(ctx context.Context, x *provenance.Issue) (*query.Function, error) {
+func (q *runQuery) functionOfIssue(ctx context.Context, x *provenance.Issue) (*executions.Function, error) {
 	id, ok := q.data.functions[trace.FuncKey{Program: x.PID, Name: x.Func}]
 	if !ok {
 		return nil, nil //nolint:nilnil // a lasting change without stored executions
@@ -233,7 +233,7 @@ func (q *runQuery) functionOfIssue(ctx context.Context, x *provenance.Issue) (*q
 
 // issuePoints returns the anomalies of an issue. If links are not stored, it selects them from
 // those of the function.
-func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *query.Function, limit int) ([]query.Execution, error) {
+func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *executions.Function, limit int) ([]executions.Execution, error) {
 	if x.IsChange() {
 		return nil, nil
 	}
@@ -244,14 +244,14 @@ func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *quer
 	if err != nil || q.data.linkOf == nil {
 		return all[:min(len(all), limit)], err
 	}
-	chosen := slices.DeleteFunc(all, func(p query.Execution) bool {
+	chosen := slices.DeleteFunc(all, func(p executions.Execution) bool {
 		l := q.data.link(x.PID, p.Event)
 		return l == nil || l.Issue != x.Number
 	})
 	return chosen[:min(len(chosen), limit)], nil
 }
 
-func (d *runData) plotPoints(points []query.Execution, anomaly bool) []api.PlotPoint {
+func (d *runData) plotPoints(points []executions.Execution, anomaly bool) []api.PlotPoint {
 	list := make([]api.PlotPoint, 0, len(points))
 	for _, p := range points {
 		list = append(list, api.PlotPoint{

@@ -10,12 +10,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // addRoles adds how an anomaly relates to others: as stored at the end of the run, or as
 // computed now. It adds nothing if a live run has too many anomalies for that.
-func (q *runQuery) addRoles(ctx context.Context, e *query.Event, place *query.Place, v *api.Evidence) error {
+func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *executions.Place, v *api.Evidence) error {
 	if !v.Anomaly || e.Record.Status == provenance.Withdrawn || q.data.err != nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *query.Event, place *query.Pl
 }
 
 // addOthers adds culprit, victims, and the previous and next anomaly of the issue.
-func (q *runQuery) addOthers(ctx context.Context, e *query.Event, place *query.Place, l *provenance.Link, v *api.Evidence) (err error) {
+func (q *runQuery) addOthers(ctx context.Context, e *executions.Event, place *executions.Place, l *provenance.Link, v *api.Evidence) (err error) {
 	if l.Culprit != "" {
 		culprit, err := q.Related(ctx, l.CulpritPID, l.Culprit)
 		if err != nil {
@@ -73,7 +73,7 @@ func (q *runQuery) addOthers(ctx context.Context, e *query.Event, place *query.P
 	return err
 }
 
-func (d *runData) other(r *query.Execution) api.Other {
+func (d *runData) other(r *executions.Execution) api.Other {
 	return api.Other{
 		Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function,
 		At: d.seconds(r.Entry), Lost: int64(r.Lost),
@@ -96,7 +96,7 @@ func (d *runData) addComputed(l *provenance.Link, v *api.Evidence) {
 	slices.SortStableFunc(victims, func(a, b int) int { return cmp.Compare(all[b].Lost, all[a].Lost) })
 	for _, i := range victims[:min(len(victims), maxVictims)] {
 		a := &all[i]
-		v.Roles.Victims = append(v.Roles.Victims, d.other(&query.Execution{
+		v.Roles.Victims = append(v.Roles.Victims, d.other(&executions.Execution{
 			Program: a.Program, Rank: a.Rank, Event: a.Event, Host: a.Host, Function: a.Func, Entry: a.Entry, Lost: a.Lost,
 		}))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/memo"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -33,8 +34,8 @@ type runData struct {
 	slowest   []api.Slowest
 	strip     api.Strip // in UsualColumns columns
 	functions map[trace.FuncKey]string
-	withdrawn hostShare   // of the withdrawn anomalies
-	memory    *query.Copy // copy of the run; nil: too large, or not read yet
+	withdrawn hostShare        // of the withdrawn anomalies
+	memory    *executions.Copy // copy of the run; nil: too large, or not read yet
 	*findings
 }
 
@@ -74,8 +75,8 @@ const (
 	maxSlowest   = 5
 )
 
-// getCopy is a method of memo.Memo[*query.Copy].
-type getCopy func(ctx context.Context, key string, compute memo.Compute[*query.Copy]) (*query.Copy, error)
+// getCopy is a method of memo.Memo[*executions.Copy].
+type getCopy func(ctx context.Context, key string, compute memo.Compute[*executions.Copy]) (*executions.Copy, error)
 
 // data returns the data of a run. get returns its copy in memory.
 func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData, error) {
@@ -92,8 +93,8 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 	if err != nil {
 		return nil, err
 	}
-	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (*query.Copy, bool, error) {
-		c, err := a.Copy(ctx, query.MaxCached)
+	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (*executions.Copy, bool, error) {
+		c, err := a.Copy(ctx, executions.MaxCached)
 		return c, ended, err
 	}))
 	if err != nil {
@@ -187,7 +188,7 @@ func readRunData(ctx context.Context, a *query.Asker, now trace.Micros) (*runDat
 	if d.begin != 0 {
 		d.extent = max(d.extent, d.kept.End-d.begin)
 	}
-	if d.strip, err = stripOf(ctx, a, query.Timeline{To: d.extent, Columns: UsualColumns}); err != nil {
+	if d.strip, err = stripOf(ctx, a, executions.Timeline{To: d.extent, Columns: UsualColumns}); err != nil {
 		return nil, err
 	}
 	all, err := a.Functions(ctx)

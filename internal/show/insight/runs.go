@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -83,7 +84,7 @@ func newestOf(ctx context.Context, a *query.Asker, n int) ([]json.RawMessage, er
 	}
 	since := trace.Micros(found[0][0].(int64)) - a.Begin
 	// Several may have the same entry time as the first of them.
-	all, err := objects(a.Executions(ctx, query.Filter{Since: &since, Order: "time", Limit: n + MaxRows}))
+	all, err := objects(a.Executions(ctx, executions.Filter{Since: &since, Order: "time", Limit: n + MaxRows}))
 	if err != nil {
 		return nil, err
 	}

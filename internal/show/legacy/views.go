@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/flame"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -142,7 +143,7 @@ func amongFirst[T any](list []T, value T, order func(a, b T) int) []T {
 
 // strip counts anomalies over time.
 func (p *Packets) strip(columns int) api.Strip {
-	width := (&query.Timeline{To: p.end - p.begin, Columns: columns}).ColumnWidth()
+	width := (&executions.Timeline{To: p.end - p.begin, Columns: columns}).ColumnWidth()
 	counts := make([]int64, columns)
 	for _, r := range p.ranks {
 		for _, s := range r.steps {
@@ -166,9 +167,9 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 	}
 	insight.SortPlaced(ranks)
 	heat, t := insight.NewHeatmap(&h, ranks, nil, max(1, p.end-p.begin))
-	lines := make([]query.Line, len(heat.Rows))
+	lines := make([]executions.Line, len(heat.Rows))
 	for i := range lines {
-		lines[i] = query.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
+		lines[i] = executions.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
 	}
 	width := t.ColumnWidth()
 	for rank, row := range t.Lines {
@@ -194,7 +195,7 @@ func (p *Packets) Functions(_ context.Context, _ string, of query.FunctionTable)
 	order := cmp.Or(of.Order, "lost")
 	key, ok := functionOrders[order]
 	if !ok {
-		return nil, &query.ChoiceError{What: "order", Word: order, Among: slices.Sorted(maps.Keys(functionOrders))}
+		return nil, &executions.ChoiceError{What: "order", Word: order, Among: slices.Sorted(maps.Keys(functionOrders))}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -121,9 +122,9 @@ func askAll(b *testing.B, a *query.Asker, rate float64) {
 		_, err = r.Collect()
 		return err
 	}
-	filter := func(change func(f *query.Filter)) func() error {
+	filter := func(change func(f *executions.Filter)) func() error {
 		return func() error {
-			f := query.Filter{Order: "severity", Limit: 20}
+			f := executions.Filter{Order: "severity", Limit: 20}
 			change(&f)
 			return rows(a.Executions(ctx, f))
 		}
@@ -140,23 +141,23 @@ func askAll(b *testing.B, a *query.Asker, rate float64) {
 		{"top/rank", top("rank")},
 		{"top/host", top("host")},
 		{"top/path", top("path")},
-		{"anomalies/all", filter(func(*query.Filter) {})},
-		{"anomalies/by-lost", filter(func(f *query.Filter) { f.Order = "lost" })},
-		{"anomalies/by-score", filter(func(f *query.Filter) { f.Order = "score" })},
-		{"anomalies/by-time", filter(func(f *query.Filter) { f.Order = "time" })},
-		{"anomalies/func", filter(func(f *query.Filter) { f.Function = "MPI_*" })},
-		{"anomalies/rank", filter(func(f *query.Filter) { f.Ranks = []query.Range{{First: 7, Last: 7}, {First: 100, Last: 120}} })},
-		{"anomalies/host", filter(func(f *query.Filter) { f.Host = "node001*" })},
-		{"anomalies/step", filter(func(f *query.Filter) { f.Steps = &query.Range{First: 500, Last: 600} })},
-		{"anomalies/since", filter(func(f *query.Filter) { f.Since = &since })},
-		{"anomalies/severity", filter(func(f *query.Filter) { f.Severity = 500_000; f.Order = "time" })},
-		{"anomalies/one-host", filter(func(f *query.Filter) { f.Host = "node0123" })},
-		{"anomalies/one-rank", filter(func(f *query.Filter) { f.Ranks = []query.Range{{First: 7, Last: 7}}; f.Order = "time" })},
-		{"anomalies/one-step", filter(func(f *query.Filter) { f.Steps = &query.Range{First: 5, Last: 5} })},
-		{"anomalies/score", filter(func(f *query.Filter) { f.Score = 19.9; f.Order = "time" })},
-		{"anomalies/lost", filter(func(f *query.Filter) { f.Lost = 90_000; f.Order = "score" })},
-		{"anomalies/withdrawn", filter(func(f *query.Filter) { f.Withdrawn = true })},
-		{"anomalies/normal", filter(func(f *query.Filter) { f.Normal = true })},
+		{"anomalies/all", filter(func(*executions.Filter) {})},
+		{"anomalies/by-lost", filter(func(f *executions.Filter) { f.Order = "lost" })},
+		{"anomalies/by-score", filter(func(f *executions.Filter) { f.Order = "score" })},
+		{"anomalies/by-time", filter(func(f *executions.Filter) { f.Order = "time" })},
+		{"anomalies/func", filter(func(f *executions.Filter) { f.Function = "MPI_*" })},
+		{"anomalies/rank", filter(func(f *executions.Filter) { f.Ranks = []executions.Range{{First: 7, Last: 7}, {First: 100, Last: 120}} })},
+		{"anomalies/host", filter(func(f *executions.Filter) { f.Host = "node001*" })},
+		{"anomalies/step", filter(func(f *executions.Filter) { f.Steps = &executions.Range{First: 500, Last: 600} })},
+		{"anomalies/since", filter(func(f *executions.Filter) { f.Since = &since })},
+		{"anomalies/severity", filter(func(f *executions.Filter) { f.Severity = 500_000; f.Order = "time" })},
+		{"anomalies/one-host", filter(func(f *executions.Filter) { f.Host = "node0123" })},
+		{"anomalies/one-rank", filter(func(f *executions.Filter) { f.Ranks = []executions.Range{{First: 7, Last: 7}}; f.Order = "time" })},
+		{"anomalies/one-step", filter(func(f *executions.Filter) { f.Steps = &executions.Range{First: 5, Last: 5} })},
+		{"anomalies/score", filter(func(f *executions.Filter) { f.Score = 19.9; f.Order = "time" })},
+		{"anomalies/lost", filter(func(f *executions.Filter) { f.Lost = 90_000; f.Order = "score" })},
+		{"anomalies/withdrawn", filter(func(f *executions.Filter) { f.Withdrawn = true })},
+		{"anomalies/normal", filter(func(f *executions.Filter) { f.Normal = true })},
 		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // it takes that of b
 		{"func/profile", func() error { return rows(a.Profile(ctx, f)) }},
 		{"func/ranks", func() error { return rows(a.OverRanks(ctx, f, 20)) }},
@@ -191,7 +192,7 @@ func someEvent(b *testing.B, a *query.Asker) string {
 	if id, ok := eventIDs.Load(a); ok {
 		return id.(string)
 	}
-	rows, err := a.Executions(b.Context(), query.Filter{Order: "time", Limit: 1, Offset: million / 2})
+	rows, err := a.Executions(b.Context(), executions.Filter{Order: "time", Limit: 1, Offset: million / 2})
 	if err != nil {
 		b.Fatal(err)
 	}

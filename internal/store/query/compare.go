@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // maxRanksCompared is of how many ranks it is known where they ran.
@@ -75,7 +76,7 @@ func (a *Asker) comparedFunctions(ctx context.Context, r *comparison.Run) error 
 		Model     json.RawMessage `sql:"model"`
 	}
 	places, most := make(map[trace.FuncKey]int), make(map[trace.FuncKey]int64)
-	return readEach(ctx, a, text("compare_functions"), func(row *row) {
+	return executions.ReadEach(ctx, a, text("compare_functions"), func(row *row) {
 		k := trace.FuncKey{Program: row.Program, Name: row.Name}
 		at, ok := places[k]
 		if !ok {
@@ -106,7 +107,7 @@ func (a *Asker) comparedTimes(ctx context.Context, r *comparison.Run) error {
 
 // comparedLosses adds the anomalies, with the hosts that lost most by them.
 func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map[trace.RankKey]string) error {
-	names, err := a.names(ctx)
+	names, err := a.FunctionNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,8 +124,8 @@ func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map
 		Anomalies int64           `sql:"anomalies"`
 		Lost      int64           `sql:"lost_us"`
 	}
-	err = readEach(ctx, a, sql, func(row *row) {
-		path, err := names.path(row.Program, row.Funcs)
+	err = executions.ReadEach(ctx, a, sql, func(row *row) {
+		path, err := names.Path(row.Program, row.Funcs)
 		if err != nil || len(path) == 0 { // it is not known: the function itself
 			path = []string{row.Function}
 		}
@@ -167,7 +168,7 @@ func (a *Asker) comparedFacts(ctx context.Context, r *comparison.Run) error {
 		Values   int64         `sql:"distinct_values"`
 		AllRanks int64         `sql:"all_ranks"`
 	}
-	return readEach(ctx, a, text("compare_facts"), func(f *row) {
+	return executions.ReadEach(ctx, a, text("compare_facts"), func(f *row) {
 		r.Fact(f.Program, f.Name, f.Value, f.Ranks, f.Values, f.AllRanks)
 	}, int64(comparison.MaxValues))
 }

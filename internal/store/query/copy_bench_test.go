@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -28,7 +29,7 @@ func BenchmarkCacheDuckDB(b *testing.B) {
 	})
 	begin, used := time.Now(), cpu()
 	var err error
-	if a.Memory, err = a.Copy(ctx, query.MaxCached); err != nil {
+	if a.Memory, err = a.Copy(ctx, executions.MaxCached); err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("copy: %v, processor %v", time.Since(begin), cpu()-used)
@@ -61,14 +62,14 @@ func BenchmarkCacheDuckDB(b *testing.B) {
 		ask  func() error
 	}{
 		{"heatmap", func() error {
-			_, err := a.Timeline(ctx, query.Timeline{To: extent, Columns: 300, Lines: lines})
+			_, err := a.Timeline(ctx, executions.Timeline{To: extent, Columns: 300, Lines: lines})
 			return err
 		}},
 		{"heatmap-6%", func() error {
-			_, err := a.Timeline(ctx, query.Timeline{From: since, To: until, Columns: 300, Lines: lines})
+			_, err := a.Timeline(ctx, executions.Timeline{From: since, To: until, Columns: 300, Lines: lines})
 			return err
 		}},
-		{"strip", func() error { _, err := a.Timeline(ctx, query.Timeline{To: extent, Columns: 120}); return err }},
+		{"strip", func() error { _, err := a.Timeline(ctx, executions.Timeline{To: extent, Columns: 120}); return err }},
 		{"points", func() error { _, err := a.PointsOfFunction(ctx, f, 500); return err }},
 		{"typical", func() error { _, err := a.TypicalPoints(ctx, f, 500); return err }},
 		{"ranks", func() error { _, err := a.RankLosses(ctx, f, 20); return err }},
@@ -81,7 +82,7 @@ func BenchmarkCacheDuckDB(b *testing.B) {
 		{"event", func() error { _, err := a.Event(ctx, id, nil); return err }},
 		{"related", func() error { _, err := a.Related(ctx, 0, id); return err }},
 		{"list", func() error {
-			rows, err := a.Executions(ctx, query.Filter{Order: "lost", Limit: 50})
+			rows, err := a.Executions(ctx, executions.Filter{Order: "lost", Limit: 50})
 			if err == nil {
 				_, err = rows.Collect()
 			}
@@ -93,11 +94,11 @@ func BenchmarkCacheDuckDB(b *testing.B) {
 		}},
 		{"explain/box", func() error {
 			s, u := trace.Micros(since), trace.Micros(until)
-			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: query.Filter{Since: &s, Until: &u}})
+			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: executions.Filter{Since: &s, Until: &u}})
 			return err
 		}},
 		{"explain/function", func() error {
-			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: query.Filter{One: f}})
+			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: executions.Filter{One: f}})
 			return err
 		}},
 		{"group/host", func() error {

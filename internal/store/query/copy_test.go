@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -90,7 +91,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	t.Run("explanations", func(t *testing.T) { compareExplanations(t, store, &memory, found) })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range timelines {
-		q := query.Timeline{From: trace.Micros(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
+		q := executions.Timeline{From: trace.Micros(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
 		q.To = q.From + 1 + trace.Micros(rng.Int64N([]int64{10, 1e5, 15e6}[rng.IntN(3)]))
 		if rng.IntN(3) > 0 {
 			q.Lines = make(map[trace.RankKey]int)
@@ -204,13 +205,13 @@ func compareLists(t *testing.T, store, memory *query.Asker) {
 	ended := *memory
 	ended.Run.State = provdb.Finished
 	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
-	for i, f := range []query.Filter{
+	for i, f := range []executions.Filter{
 		{},
 		{Function: "*relax_2*"},
 		{Function: "nobody"},
 		{Host: "node001*", Kinds: []string{"slow"}},
-		{Ranks: []query.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4), Lost: 1000},
-		{Steps: &query.Range{First: 2, Last: 5}, Withdrawn: true},
+		{Ranks: []executions.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4), Lost: 1000},
+		{Steps: &executions.Range{First: 2, Last: 5}, Withdrawn: true},
 		{Normal: true},
 		{Score: 3},
 	} {
@@ -297,14 +298,14 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 	}
 	for i, q := range tracetest.Sample([]query.Selection{
 		{},
-		{Filter: query.Filter{Ranks: []query.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
-		{Filter: query.Filter{Function: "*relax_2*", Kinds: []string{"slow", "gpu"}}},
-		{Filter: query.Filter{Host: "node001*", Took: &query.Range{First: 100, Last: 90_000}}},
-		{Filter: query.Filter{Steps: &query.Range{First: 2, Last: 5}, Lost: 1000}},
-		{Filter: query.Filter{Severity: 5000}},
-		{Filter: query.Filter{Function: "nobody"}},
+		{Filter: executions.Filter{Ranks: []executions.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
+		{Filter: executions.Filter{Function: "*relax_2*", Kinds: []string{"slow", "gpu"}}},
+		{Filter: executions.Filter{Host: "node001*", Took: &executions.Range{First: 100, Last: 90_000}}},
+		{Filter: executions.Filter{Steps: &executions.Range{First: 2, Last: 5}, Lost: 1000}},
+		{Filter: executions.Filter{Severity: 5000}},
+		{Filter: executions.Filter{Function: "nobody"}},
 		{Issue: &found.Issues[0]},
-		{Issue: &found.Issues[3], Filter: query.Filter{Since: at(2)}},
+		{Issue: &found.Issues[3], Filter: executions.Filter{Since: at(2)}},
 		{Issue: &found.Issues[1], Member: member},
 		{Issue: &found.Issues[1], Member: member, Without: terms(t, "rank=0..9", "time=3..")},
 		{Only: terms(t, "rank=3..90", "rank=200", "step=1..6"), Without: terms(t, "rank=7", "host=node0003")},
@@ -312,9 +313,9 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 		{Only: terms(t, "time=1..4"), Without: terms(t, "call-path="+path, "time=..2")},
 		{Only: terms(t, "call-path="+path)},
 		{Only: terms(t, "function="+functions.Rows[0].Term.Label, "function="+functions.Rows[1].Term.Label, "rank=0..90")},
-		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: query.Filter{Until: at(4)}},
+		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: executions.Filter{Until: at(4)}},
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
-		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: query.Filter{Since: at(1)}},
+		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: executions.Filter{Since: at(1)}},
 	}, 5) {
 		if q.Issue == nil || !q.Issue.IsChange() {
 			for _, by := range tracetest.Sample([]contrast.FieldKind{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Details are the messages, counters and node states of some executions of a run: those with
@@ -31,25 +32,24 @@ func (a *Asker) ForExplain(ctx context.Context) (err error) {
 // ReadDetails returns the details of about most executions; nil if the run has fewer than
 // least executions.
 func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, error) {
-	n, err := a.count(ctx)
+	n, err := a.Count(ctx)
 	if err != nil || n == 0 || n < least {
 		return nil, err
 	}
-	below := max(1, lots*most/n)
+	below := max(1, executions.Lots*most/n)
 	d := &Details{of: make(map[trace.EventKey]*sampled)}
-	x := a.columns()
-	inSample := condition{sql: lot + " < ?", values: []any{below}, keep: func(row int32) bool { return x.lot(row) < below }}
-	if d.list, err = a.sample(ctx, allOf(inSample, anyOf(x.typical(), x.flagged())), int(n)); err != nil {
+	x := a.Columns()
+	if d.list, err = a.sample(ctx, executions.AllOf(x.InSample(below), executions.AnyOf(x.Typical(), x.Flagged())), int(n)); err != nil {
 		return nil, err
 	}
 	numbered := make(map[trace.EventKey]*sampled, len(d.list)) // the store has no details of others
 	for _, x := range d.list {
 		d.of[x.key()] = x
-		if _, ok := eventNumbers(x.Event); ok {
+		if _, ok := executions.EventNumbers(x.Event); ok {
 			numbered[x.key()] = x
 		}
 	}
-	const where = lot + " < $2::BIGINT"
+	const where = executions.Lot + " < $2::BIGINT"
 	args := []any{below}
 	return d, errors.Join(a.messagesOf(ctx, numbered, where, args), a.countersOf(ctx, numbered, where, args),
 		a.statesOf(ctx, numbered, where, args))

@@ -7,15 +7,16 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // ExecutionsPDB asks for anomalies as the dashboard of the original does.
 type ExecutionsPDB struct {
 	Program         trace.Program
-	Rank            *trace.Rank // nil: all
-	Steps           Range       // of I/O
-	FID             *int64      // of the schema; nil: all
-	Severity, Score float64     // the least
+	Rank            *trace.Rank      // nil: all
+	Steps           executions.Range // of I/O
+	FID             *int64           // of the schema; nil: all
+	Severity, Score float64          // the least
 	Least           trace.Micros
 	Descending      bool // latest first
 	Limit           int

@@ -2,20 +2,19 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Selection chooses anomalies that are to be explained.
 type Selection struct {
 	// Filter chooses anomalies that were not withdrawn. Normal, Withdrawn, order and
 	// limits are not looked at.
-	Filter Filter
+	Filter executions.Filter
 	// Issue leaves only its anomalies; nil: those of all.
 	Issue *provenance.Issue
 	// Member tells which anomalies are of Issue where that is not stored; nil: it is.
@@ -44,7 +43,7 @@ const (
 
 // sampled is an execution of a sample, or a group of them.
 type sampled struct {
-	Execution
+	executions.Execution
 	marked, detailed bool // whether detailed is set; whether Details has it
 	message          *message
 	counters         map[string]float64
@@ -102,7 +101,7 @@ type message struct {
 type sampling struct {
 	q                         *Selection
 	details                   *Details
-	columns                   *columns
+	columns                   *executions.Columns
 	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
@@ -113,10 +112,10 @@ type sampling struct {
 	lastStep                  int64
 	hosts                     map[trace.RankKey]string
 
-	pathNames map[pathID]string
-	pathCalls map[pathID]float64   // of the functions of the selection; empty: not known
-	devices   map[device][2]string // device and stream
-	threads   []int64              // of hosts, that are known of
+	pathNames map[executions.PathID]string
+	pathCalls map[executions.PathID]float64 // of the functions of the selection; empty: not known
+	devices   map[device][2]string          // device and stream
+	threads   []int64                       // of hosts, that are known of
 	readings  map[string]contrast.Moments
 	units     map[unit]uint64
 }
@@ -158,8 +157,8 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 		}
 		return contrast.ExplainChange(q.Issue, a.Begin), nil
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.columns()}
-	if err := q.Filter.check(); err != nil {
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.Columns()}
+	if err := q.Filter.Check(); err != nil {
 		return nil, err
 	}
 	all, selected, err := a.choose(ctx, s)
@@ -187,9 +186,9 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 // functions counts those of the selection, the most frequent first.
 func (s *sampling) functions() []contrast.Count {
 	var list []contrast.Count
-	at := make(map[functionID]int)
+	at := make(map[executions.FunctionID]int)
 	for _, x := range s.selected {
-		key := functionID{x.Program, x.Number}
+		key := x.FunctionID()
 		i, ok := at[key]
 		if !ok {
 			i = len(list)
@@ -204,27 +203,27 @@ func (s *sampling) functions() []contrast.Count {
 
 // conditions returns the conditions of a selection: on all executions that are examined, and on
 // the selected ones among them.
-func (a *Asker) conditions(ctx context.Context, q *Selection) (all, selected condition, err error) {
-	x := a.columns()
-	all = allOf(append(q.withoutConditions(x, a.Begin), x.flagged())...)
+func (a *Asker) conditions(ctx context.Context, q *Selection) (all, selected executions.Condition, err error) {
+	x := a.Columns()
+	all = executions.AllOf(append(q.withoutConditions(x, a.Begin), x.Flagged())...)
 	f := q.Filter
 	f.Normal, f.Withdrawn = false, true // all has the condition
-	filtered, err := f.condition(ctx, a)
+	filtered, err := f.Condition(ctx, &a.Reader)
 	if err != nil {
 		return all, selected, err
 	}
 	list := append(q.onlyConditions(x, a.Begin), filtered)
 	if i := q.Issue; i != nil {
-		list = append(list, x.inProgram(i.PID), x.named(i.Func))
+		list = append(list, x.InProgram(i.PID), x.Named(i.Func))
 		if q.Member == nil {
-			list = append(list, x.ofIssue(i.Number))
+			list = append(list, x.OfIssue(i.Number))
 		}
 	}
-	return all, allOf(list...), nil
+	return all, executions.AllOf(list...), nil
 }
 
 // choose reads the selection and returns its conditions.
-func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected condition, err error) {
+func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected executions.Condition, err error) {
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
@@ -232,11 +231,11 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected conditio
 	if all, selected, err = a.conditions(ctx, s.q); err != nil {
 		return all, selected, err
 	}
-	where := allOf(all, selected)
+	where := executions.AllOf(all, selected)
 	if s.selected, err = a.sample(ctx, where, limit); err != nil {
 		return all, selected, err
 	}
-	total, err := a.sum(ctx, where, grouping{columns: "()"})
+	total, err := a.Sum(ctx, where, executions.Together)
 	if err != nil {
 		return all, selected, err
 	}
@@ -253,22 +252,22 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected conditio
 }
 
 // readBaseline reads the executions that the selection is compared with.
-func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected condition) error {
-	x := a.columns()
-	functions := s.selectedFunctions()
-	where := []condition{all, functions}
+func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected executions.Condition) error {
+	x := a.Columns()
+	functions := x.OfFunctions(s.functionIDs())
+	where := []executions.Condition{all, functions}
 	if s.q.Member == nil {
-		where = append(where, not(selected))
+		where = append(where, executions.Not(selected))
 	}
-	others, err := a.sample(ctx, allOf(where...), maxOthers)
+	others, err := a.sample(ctx, executions.AllOf(where...), maxOthers)
 	if err != nil {
 		return err
 	}
 	if s.q.Member != nil {
 		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.Program, x.Event) })
 	}
-	where = append(s.q.withoutConditions(x, a.Begin), functions, x.typical())
-	if s.typical, err = a.sample(ctx, allOf(where...), maxTypical); err != nil {
+	where = append(s.q.withoutConditions(x, a.Begin), functions, x.Typical())
+	if s.typical, err = a.sample(ctx, executions.AllOf(where...), maxTypical); err != nil {
 		return err
 	}
 	return a.exclude(ctx, s, others)
@@ -306,24 +305,12 @@ func (s *sampling) keepMembers() {
 	s.selected = s.selected[:min(len(s.selected), maxSelected)]
 }
 
-// selectedFunctions selects the executions of the functions of the selection.
-func (s *sampling) selectedFunctions() condition {
-	ids, x := s.functionIDs(), s.columns
-	c := oneOf(x.function, x.functions, func(f functionID) bool { return slices.Contains(ids, f) },
-		"(pid, fn) IN (SELECT split_part(x, '/', 1)::INTEGER, split_part(x, '/', 2)::INTEGER "+
-			"FROM (SELECT unnest(string_to_array(?::VARCHAR, ',')) AS x) t WHERE x <> '')", idList(ids))
-	if len(ids) == 1 {
-		c.rows = x.byFunction.of(slices.Index(x.functions, ids[0]))
-	}
-	return c
-}
-
 // functionIDs returns the functions of the selection in order of appearance, at most maxNumbers.
-func (s *sampling) functionIDs() (ids []functionID) {
-	seen := make(map[functionID]bool)
+func (s *sampling) functionIDs() (ids []executions.FunctionID) {
+	seen := make(map[executions.FunctionID]bool)
 	for _, x := range s.selected {
-		id := functionID{x.Program, x.Number}
-		if !seen[id] && len(ids) < maxNumbers {
+		id := x.FunctionID()
+		if !seen[id] && len(ids) < executions.MaxFunctions {
 			seen[id] = true
 			ids = append(ids, id)
 		}
@@ -331,18 +318,9 @@ func (s *sampling) functionIDs() (ids []functionID) {
 	return ids
 }
 
-// idList writes functions as a parameter.
-func idList(ids []functionID) string {
-	var list []string
-	for _, id := range ids {
-		list = append(list, fmt.Sprintf("%d/%d", id.Program, id.Number))
-	}
-	return strings.Join(list, ",")
-}
-
 // sample returns the first executions that a condition selects, in sampling order.
-func (a *Asker) sample(ctx context.Context, where condition, limit int) (list []*sampled, err error) {
-	all, err := a.list(ctx, where, inSamplingOrder, limit)
+func (a *Asker) sample(ctx context.Context, where executions.Condition, limit int) (list []*sampled, err error) {
+	all, err := a.List(ctx, where, executions.InSamplingOrder, limit)
 	for i := range all {
 		list = append(list, &sampled{Execution: all[i], count: 1})
 	}

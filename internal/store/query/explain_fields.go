@@ -6,6 +6,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // monitoring is how counters are named in the trace that tell the state of the node.
@@ -141,7 +142,7 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Number = x.message.bytes
 		return c, true
 	case contrast.FieldPath:
-		c.Label = s.pathNames[pathID{x.Program, x.Path}]
+		c.Label = s.pathNames[x.PathID()]
 		return c, c.Label != ""
 	case contrast.FieldState:
 		c.Number, ok = x.states[key.Name]
@@ -231,9 +232,9 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 
 // paths are how functions were called.
 func (s *sampling) paths() contrast.Field {
-	functions := make(map[functionID]bool)
+	functions := make(map[executions.FunctionID]bool)
 	for _, x := range s.selected {
-		functions[functionID{x.Program, x.Number}] = true
+		functions[x.FunctionID()] = true
 	}
 	var shares []contrast.Share
 	if len(functions) == 1 { // else a function would be taken for its path

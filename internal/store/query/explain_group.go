@@ -3,12 +3,12 @@ package query
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Groups is a selection broken down by a field.
@@ -46,37 +46,6 @@ const (
 	maxRanges = 12
 )
 
-// groupings divide executions by fields.
-var groupings = map[contrast.FieldKind]grouping{
-	contrast.FieldFunction: {"func", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.function[row])} }},
-	contrast.FieldHost:     {"pid, rid", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.place[row])} }},
-	contrast.FieldRank:     {"rid", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row])} }},
-	contrast.FieldThread:   {"tid, is_gpu_event", func(x *columns, row int32) [2]int64 { return [2]int64{x.thread[row], x.gpu(row)} }},
-	contrast.FieldDevice:   byStream,
-	contrast.FieldStream:   byStream,
-	contrast.FieldPath:     byPath,
-	contrast.FieldStep:     {"io_step", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.ioStep[row])} }},
-}
-
-var (
-	byStream = grouping{"pid, rid, tid, is_gpu_event", func(x *columns, row int32) [2]int64 {
-		return [2]int64{int64(x.place[row]), 2*x.thread[row] + x.gpu(row)}
-	}}
-	byPath = grouping{"pid, path", func(x *columns, row int32) [2]int64 {
-		return [2]int64{int64(x.places[x.place[row]].Program), int64(x.path[row])}
-	}}
-)
-
-// byTime divides executions by parts of the run.
-func byTime(begin, width trace.Micros) grouping {
-	return grouping{
-		fmt.Sprintf("floor((entry - %d)::DOUBLE PRECISION / %d)", begin, width),
-		func(x *columns, row int32) [2]int64 {
-			return [2]int64{floorDiv(x.entry[row]-int64(begin), int64(width))}
-		},
-	}
-}
-
 // ofChange refuses to narrow a lasting change, which is no set of anomalies.
 func (q *Selection) ofChange() error {
 	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
@@ -96,17 +65,17 @@ func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, li
 		q.Lasso = make([]contrast.Vertex, 1) // as if it were narrowed
 		return nil, q.ofChange()
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.columns()}
-	err := q.Filter.check()
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.Columns()}
+	err := q.Filter.Check()
 	if err == nil {
 		err = a.whereAndHowLong(ctx, s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	of, ok := groupings[by.Kind]
+	of, ok := executions.Groupings[by.Kind]
 	if by.Kind == contrast.FieldTime {
-		of, ok = byTime(a.Begin, s.bins().Width()), true
+		of, ok = executions.ByTime(a.Begin, s.bins().Width()), true
 	}
 	if ok && q.Member == nil && !q.closely() {
 		err = a.grouped(ctx, s, of)
@@ -131,14 +100,14 @@ func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, li
 }
 
 // grouped divides the whole selection.
-func (a *Asker) grouped(ctx context.Context, s *sampling, by grouping) error {
+func (a *Asker) grouped(ctx context.Context, s *sampling, by executions.Grouping) error {
 	all, selected, err := a.conditions(ctx, s.q)
 	if err != nil {
 		return err
 	}
-	groups, err := a.sum(ctx, allOf(all, selected), by)
+	groups, err := a.Sum(ctx, executions.AllOf(all, selected), by)
 	for _, g := range groups {
-		s.selected = append(s.selected, &sampled{count: g.Anomalies, Execution: Execution{
+		s.selected = append(s.selected, &sampled{count: g.Anomalies, Execution: executions.Execution{
 			Program: g.Program, Rank: g.Rank, Thread: g.Thread, Function: g.Function, Path: g.Path, Step: g.Step, OnGPU: g.OnGPU,
 			Entry: g.First, Lost: g.Lost,
 		}})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // known asks for all that is known of the executions, and of all calls.
@@ -96,7 +97,7 @@ func named(byKey map[trace.EventKey]*sampled) (where string, args []any) {
 		numbers[i] = make(map[int64]bool)
 	}
 	for _, x := range byKey {
-		if n, ok := eventNumbers(x.Event); ok {
+		if n, ok := executions.EventNumbers(x.Event); ok {
 			for i := range n {
 				numbers[i][n[i]] = true
 			}
@@ -122,7 +123,7 @@ func eachOf[T any](ctx context.Context, a *Asker, name, where string, args []any
 	if where == "" {
 		return nil
 	}
-	return readEach(ctx, a, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
+	return executions.ReadEach(ctx, a, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
 }
 
 // messagesOf finds the message that tells most of each execution.
@@ -211,8 +212,8 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 		s.anywhere = first
 	} else {
 		x := s.columns
-		where := append(s.q.withoutConditions(x, a.Begin), anyOf(x.typical(), x.flagged()))
-		if s.anywhere, err = a.sample(ctx, allOf(where...), maxStates); err != nil {
+		where := append(s.q.withoutConditions(x, a.Begin), executions.AnyOf(x.Typical(), x.Flagged()))
+		if s.anywhere, err = a.sample(ctx, executions.AllOf(where...), maxStates); err != nil {
 			return err
 		}
 	}
@@ -235,7 +236,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 		Deviation float64       `sql:"stddev"`
 		Count     float64       `sql:"count"`
 	}
-	return readEach(ctx, a, text("explain_readings"), func(r *row) {
+	return executions.ReadEach(ctx, a, text("explain_readings"), func(r *row) {
 		if r.Program == s.selected[0].Program {
 			s.readings[r.Name] = contrast.Moments{Mean: r.Mean, Deviation: r.Deviation, Count: r.Count}
 		}
@@ -244,32 +245,32 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 
 // pathsOf reads how often functions of the selection were called in which way.
 func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
-	s.pathNames, s.pathCalls = make(map[pathID]string), make(map[pathID]float64)
+	s.pathNames, s.pathCalls = make(map[executions.PathID]string), make(map[executions.PathID]float64)
 	ids := s.functionIDs()
 	if a.Memory != nil {
-		for id, p := range a.Memory.paths {
-			s.pathNames[id] = p.name
-			if p.calls > 0 && slices.Contains(ids, functionID{id.Program, p.number}) {
-				s.pathCalls[id] = p.calls
+		for id, p := range a.Memory.Paths {
+			s.pathNames[id] = p.Name
+			if p.Calls > 0 && slices.Contains(ids, executions.FunctionID{Program: id.Program, Number: p.Number}) {
+				s.pathCalls[id] = p.Calls
 			}
 		}
 		return nil
 	}
 	type row struct {
-		pathID
+		executions.PathID
 		Name  string  `sql:"call_path"`
 		Calls float64 `sql:"calls"`
 	}
-	err := readEach(ctx, a, text("explain_paths"), func(r *row) {
-		s.pathNames[r.pathID], s.pathCalls[r.pathID] = r.Name, r.Calls
-	}, idList(ids))
+	err := executions.ReadEach(ctx, a, text("explain_paths"), func(r *row) {
+		s.pathNames[r.PathID], s.pathCalls[r.PathID] = r.Name, r.Calls
+	}, executions.IDList(ids))
 	if err != nil {
 		return err
 	}
 	var missing []string
 	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
 		for _, x := range list {
-			key := pathID{x.Program, x.Path}
+			key := x.PathID()
 			if _, ok := s.pathNames[key]; !ok {
 				s.pathNames[key] = ""
 				missing = append(missing, fmt.Sprintf("%d/%d", x.Program, x.Path))
@@ -280,18 +281,18 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 		return nil
 	}
 	type named struct {
-		pathID
+		executions.PathID
 		Name string `sql:"call_path"`
 	}
-	return readEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.pathID] = r.Name }, strings.Join(missing, ","))
+	return executions.ReadEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.PathID] = r.Name }, strings.Join(missing, ","))
 }
 
 // devicesOf reads the devices and streams.
 func (a *Asker) devicesOf(ctx context.Context, s *sampling) (err error) {
 	s.devices = make(map[device][2]string)
-	facts := s.columns.facts
+	facts := s.columns.Facts
 	if a.Memory == nil {
-		if facts, err = readAll[fact](ctx, a, text("explain_devices")); err != nil {
+		if facts, err = executions.ReadAll[executions.Fact](ctx, a, text("explain_devices")); err != nil {
 			return err
 		}
 	}
@@ -315,7 +316,7 @@ func (a *Asker) devicesOf(ctx context.Context, s *sampling) (err error) {
 func (a *Asker) readExtent(ctx context.Context, s *sampling) error {
 	program := s.selected[0].Program
 	if a.Memory != nil {
-		s.lastStep, s.threads = a.Memory.lastStep, a.Memory.threads[program]
+		s.lastStep, s.threads = a.Memory.LastStep, a.Memory.Threads[program]
 		return nil
 	}
 	type row struct {
@@ -324,7 +325,7 @@ func (a *Asker) readExtent(ctx context.Context, s *sampling) error {
 		OnGPU   bool          `sql:"is_gpu_event"`
 		Step    int64         `sql:"step"`
 	}
-	return readEach(ctx, a, text("explain_threads"), func(r *row) {
+	return executions.ReadEach(ctx, a, text("explain_threads"), func(r *row) {
 		s.lastStep = max(s.lastStep, r.Step)
 		if r.Program == program && !r.OnGPU {
 			s.threads = append(s.threads, r.Thread)

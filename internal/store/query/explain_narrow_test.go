@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -94,7 +95,7 @@ func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
 		if err != nil || len(functions) < 3 {
 			t.Fatal(functions, err)
 		}
-		box := query.Filter{Ranks: []query.Range{{First: 0, Last: 3}}}
+		box := executions.Filter{Ranks: []executions.Range{{First: 0, Last: 3}}}
 		all := explainedAs(t, a, query.Selection{Filter: box})
 		g, err := a.Group(t.Context(), query.Selection{Filter: box}, contrast.FieldKey{Kind: contrast.FieldFunction}, 100)
 		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Executions != all.Selected || g.Lost != all.Lost ||
@@ -235,7 +236,7 @@ func TestWhatIsLeftOutIsNeitherHereNorThere(t *testing.T) {
 			160: {"rank=4..5", "rank=6..7"},
 			40:  {"rank=4..5", "host=node01", "rank=7", "without rank=4..5"},
 		} {
-			q := query.Selection{Filter: query.Filter{Function: "stream"}}
+			q := query.Selection{Filter: executions.Filter{Function: "stream"}}
 			for _, text := range only {
 				if text, isWithout := cut(text, "without "); isWithout {
 					q.Without = append(q.Without, terms(t, text)...)

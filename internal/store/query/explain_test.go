@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -201,8 +202,8 @@ func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
 	store := sharedStore(t)
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
 	since, until := trace.Micros(4_900_000), trace.Micros(5_300_000)
-	e, err := a.Explain(t.Context(), query.Selection{Filter: query.Filter{
-		Ranks: []query.Range{{First: 3, Last: 8}}, Since: &since,
+	e, err := a.Explain(t.Context(), query.Selection{Filter: executions.Filter{
+		Ranks: []executions.Range{{First: 3, Last: 8}}, Since: &since,
 		Until: &until,
 	}})
 	if err != nil || e.Selected < 100 {

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Issues returns what is wrong with the run, the worst first: as it was stored when
@@ -57,7 +58,7 @@ func (a *Asker) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
 	}
 	issues := []provenance.Issue{}
 	var bad error
-	err := readEach(ctx, a, text("issues"), func(r *row) {
+	err := executions.ReadEach(ctx, a, text("issues"), func(r *row) {
 		issue := provenance.Issue{
 			Number: r.Number, PID: r.PID, Func: r.Func, Path: r.Path, Kind: r.Kind, Role: r.Role, Cause: r.Cause, Anomalies: r.Anomalies,
 			LostTime: r.LostTime, Longest: r.Longest, WorstRank: r.WorstRank, WorstTime: r.WorstTime, First: r.First, Last: r.Last, Trend: r.Trend,
@@ -105,7 +106,7 @@ func (a *Asker) Link(ctx context.Context, program trace.Program, event string) (
 // LinkOnly is Link without what is known of the culprit.
 func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
 	var rank any // to be found sooner
-	if n, ok := eventNumbers(event); ok {
+	if n, ok := executions.EventNumbers(event); ok {
 		rank = int32(n[0])
 	}
 	type row struct {
@@ -120,7 +121,7 @@ func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event strin
 		WaitRanks  int64           `sql:"wait_ranks"`
 		WaitTime   trace.Micros    `sql:"waits_lost_us"`
 	}
-	rows, err := readAll[row](ctx, a, text("link"), int32(program), event, rank)
+	rows, err := executions.ReadAll[row](ctx, a, text("link"), int32(program), event, rank)
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +168,8 @@ func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *bla
 
 // anomalies reads what is needed of all anomalies.
 func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
-	type named struct {
-		pathID
-		Name string `sql:"call_path"`
-	}
-	paths := make(map[pathID]string)
-	if err := readEach(ctx, a, text("blame_paths"), func(r *named) { paths[r.pathID] = r.Name }); err != nil {
+	paths, err := a.PathNames(ctx)
+	if err != nil {
 		return nil, err
 	}
 	type row struct {
@@ -192,10 +189,10 @@ func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, er
 	}
 	run := &blame.Run{Begin: a.Begin}
 	at := make(map[trace.EventKey]int)
-	err := readEach(ctx, a, text("blame_anomalies"), func(r *row) {
+	err = executions.ReadEach(ctx, a, text("blame_anomalies"), func(r *row) {
 		at[r.EventKey] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, blame.Anomaly{
-			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func, Path: paths[pathID{r.Program, r.Path}],
+			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func, Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
 			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Lost: r.Lost,
 		})
 		run.End = max(run.End, r.StepEnd)
@@ -213,7 +210,7 @@ func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKe
 	}
 	var marks []string
 	var names []any
-	err := readEach(ctx, a, text("blame_functions"), func(r *function) {
+	err := executions.ReadEach(ctx, a, text("blame_functions"), func(r *function) {
 		if run.WaitOf(r.Name) == blame.Group {
 			names = append(names, r.Name)
 			marks = append(marks, fmt.Sprintf("$%d", len(names)+1))
@@ -226,7 +223,7 @@ func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKe
 		trace.EventKey `sql:"pid,event_id"`
 		Exit           trace.Micros `sql:"exit"`
 	}
-	return readEach(ctx, a, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(r *row) {
+	return executions.ReadEach(ctx, a, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(r *row) {
 		if i, ok := at[r.EventKey]; ok {
 			run.Anomalies[i].LeftStep(r.Exit)
 		}
@@ -240,7 +237,7 @@ func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[trace.Event
 		Until          trace.Micros `sql:"until"`
 	}
 	until := make(map[int]trace.Micros)
-	err := readEach(ctx, a, text("blame_windows"), func(r *window) {
+	err := executions.ReadEach(ctx, a, text("blame_windows"), func(r *window) {
 		if i, ok := at[r.EventKey]; ok {
 			until[i] = r.Until
 		}
@@ -257,7 +254,7 @@ func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[trace.Event
 		At             trace.Micros `sql:"timestamp"`
 		Own            bool         `sql:"own"`
 	}
-	return readEach(ctx, a, text("blame_messages"), func(r *row) {
+	return executions.ReadEach(ctx, a, text("blame_messages"), func(r *row) {
 		i, ok := at[r.EventKey]
 		if !ok {
 			return

@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -222,7 +223,7 @@ func walksIssue(t *testing.T, a *query.Asker, x *provenance.Issue) {
 	if err != nil || int64(len(points)) != x.Anomalies {
 		t.Fatalf("issue %d has %d points, %v; want %d", x.Number, len(points), err, x.Anomalies)
 	}
-	slices.SortFunc(points, func(a, b query.Execution) int {
+	slices.SortFunc(points, func(a, b executions.Execution) int {
 		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Event, b.Event))
 	})
 	for i := range points[:min(len(points), 10)] {

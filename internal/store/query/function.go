@@ -10,22 +10,15 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Function names a function of the run.
-type Function struct {
-	Program trace.Program `sql:"pid"`
-	FID     int           `sql:"fid"`
-	Name    string        `sql:"name"`
-	Number  int32         `sql:"fn"` // in the store
-}
-
 // Function finds a function by its name, a pattern with * and ?, or a part of
 // its name. Several that match are an error that lists them.
-func (a *Asker) Function(ctx context.Context, name string, p *trace.Program) (*Function, error) {
-	for _, pattern := range []string{like(name), "%" + like(name) + "%"} {
-		found, err := readAll[Function](ctx, a, text("func_match"), program(p), name, pattern)
+func (a *Asker) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
+	for _, pattern := range []string{executions.Like(name), "%" + executions.Like(name) + "%"} {
+		found, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +33,7 @@ func (a *Asker) Function(ctx context.Context, name string, p *trace.Program) (*F
 	return nil, fmt.Errorf("function %q: %w; chimbuko top lists those with anomalies", name, provdb.ErrNotFound)
 }
 
-func ambiguous(name string, found []Function) error {
+func ambiguous(name string, found []executions.Function) error {
 	var b strings.Builder
 	for i, f := range found {
 		if i == 10 {
@@ -53,21 +46,21 @@ func ambiguous(name string, found []Function) error {
 }
 
 // Profile answers with one row: times of all its calls, and sums over what was kept.
-func (a *Asker) Profile(ctx context.Context, f *Function) (*provdb.Rows, error) {
+func (a *Asker) Profile(ctx context.Context, f *executions.Function) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_profile"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number)
 }
 
 // OverRanks answers with the ranks on which the function lost most.
-func (a *Asker) OverRanks(ctx context.Context, f *Function, limit int) (*provdb.Rows, error) {
+func (a *Asker) OverRanks(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_ranks"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(limit))
 }
 
 // RankLosses returns the ranks on which the function lost most.
-func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []api.FunctionRank, err error) {
-	x := a.columns()
-	groups, err := a.sum(ctx, allOf(x.ofFunction(f.Program, f.Number), x.flagged()),
-		grouping{"rid, hostname", func(x *columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row]), int64(x.host[row])} }})
-	slices.SortFunc(groups, func(x, y sums) int {
+func (a *Asker) RankLosses(ctx context.Context, f *executions.Function, limit int) (list []api.FunctionRank, err error) {
+	x := a.Columns()
+	groups, err := a.Sum(ctx, executions.AllOf(x.OfFunction(f.Program, f.Number), x.Flagged()),
+		executions.ByRankAndHost)
+	slices.SortFunc(groups, func(x, y executions.Sums) int {
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Host, y.Host))
 	})
 	for _, g := range groups[:min(limit, len(groups))] {
@@ -81,25 +74,25 @@ func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []
 
 // OverTime answers with the anomalies of equal parts of the time from the run's
 // begin to the last anomaly. Parts without any are left out.
-func (a *Asker) OverTime(ctx context.Context, f *Function, parts int) (*provdb.Rows, error) {
+func (a *Asker) OverTime(ctx context.Context, f *executions.Function, parts int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_times"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts))
 }
 
 // Paths answers with the call paths that lead to the function.
-func (a *Asker) Paths(ctx context.Context, f *Function, limit int) (*provdb.Rows, error) {
+func (a *Asker) Paths(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_paths"), int32(a.Run.ID), int32(f.Program), f.Number, int64(limit))
 }
 
 // Model returns the final model of the function, nil where there is none.
-func (a *Asker) Model(ctx context.Context, f *Function) (json.RawMessage, error) {
+func (a *Asker) Model(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
 	return a.model(ctx, "func_model", f)
 }
 
-func (a *Asker) model(ctx context.Context, statement string, f *Function) (json.RawMessage, error) {
+func (a *Asker) model(ctx context.Context, statement string, f *executions.Function) (json.RawMessage, error) {
 	type row struct {
 		Model json.RawMessage `sql:"model"`
 	}
-	first, err := readFirst[row](ctx, a, text(statement), int32(f.Program), f.Number)
+	first, err := executions.ReadFirst[row](ctx, a, text(statement), int32(f.Program), f.Number)
 	if err != nil || first == nil {
 		return nil, err
 	}

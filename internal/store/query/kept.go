@@ -5,6 +5,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Kept is what a store holds of a run, in numbers.
@@ -28,7 +29,7 @@ type Kept struct {
 
 // Kept counts what is stored. minCalls is how many calls make a function warm.
 func (a *Asker) Kept(ctx context.Context, minCalls int) (*Kept, error) {
-	k, err := readFirst[Kept](ctx, a, text("kept"), float64(minCalls))
+	k, err := executions.ReadFirst[Kept](ctx, a, text("kept"), float64(minCalls))
 	if err != nil || k == nil {
 		return new(Kept), err
 	}
@@ -46,13 +47,13 @@ func (a *Asker) Provisional(ctx context.Context) (n int64, err error) {
 	type row struct {
 		N int64 `sql:"anomalies"`
 	}
-	err = readEach(ctx, a, `SELECT count(*) AS anomalies FROM executions WHERE run = $1 AND status = 'provisional'`, func(r *row) { n = r.N })
+	err = executions.ReadEach(ctx, a, `SELECT count(*) AS anomalies FROM executions WHERE run = $1 AND status = 'provisional'`, func(r *row) { n = r.N })
 	return n, err
 }
 
 // Ranks returns the ranks that the store knows of, in order, but no more than limit.
 func (a *Asker) Ranks(ctx context.Context, limit int) ([]Placed, error) {
-	return readAll[Placed](ctx, a, text("ranks"), int64(limit))
+	return executions.ReadAll[Placed](ctx, a, text("ranks"), int64(limit))
 }
 
 // Executables returns the executables of programs, as far as metadata tells.
@@ -62,12 +63,12 @@ func (a *Asker) Executables(ctx context.Context) (map[trace.Program]string, erro
 		Name    string        `sql:"executable"`
 	}
 	names := make(map[trace.Program]string)
-	err := readEach(ctx, a, text("executables"), func(r *row) { names[r.Program] = r.Name })
+	err := executions.ReadEach(ctx, a, text("executables"), func(r *row) { names[r.Program] = r.Name })
 	return names, err
 }
 
 // Slowest returns the functions with the longest single calls, whether or not they are
 // anomalies. It is known when the run has ended.
 func (a *Asker) Slowest(ctx context.Context, limit int) ([]api.Slowest, error) {
-	return readAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
+	return executions.ReadAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -19,10 +20,10 @@ type Metadata struct {
 func (a *Asker) Metadata(ctx context.Context, q Metadata) (*provdb.Rows, error) {
 	var name, rank any
 	if q.Name != "" {
-		name = like(q.Name)
+		name = executions.Like(q.Name)
 	}
 	if q.Rank != nil {
 		rank = int32(*q.Rank)
 	}
-	return a.Query(ctx, text("metadata"), int32(a.Run.ID), program(q.Program), rank, name, q.Limit, q.Offset)
+	return a.Query(ctx, text("metadata"), int32(a.Run.ID), executions.OptionalProgram(q.Program), rank, name, q.Limit, q.Offset)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // PathTime is how much time all calls with one call path took.
@@ -24,23 +25,23 @@ type PathTime struct {
 func (a *Asker) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, error) {
 	var all []PathTime
 	type row struct {
-		pathID
+		executions.PathID
 		Parent    int32        `sql:"parent"`
 		Func      string       `sql:"func"`
 		Calls     int64        `sql:"calls"`
 		Exclusive trace.Micros `sql:"exclusive_us"`
 	}
-	places := make(map[pathID]int)
-	err := readEach(ctx, a, text("path_times"), func(r *row) {
+	places := make(map[executions.PathID]int)
+	err := executions.ReadEach(ctx, a, text("path_times"), func(r *row) {
 		t := PathTime{Program: r.Program, Path: r.Path, Parent: -1, Calls: r.Calls, Exclusive: r.Exclusive, Inclusive: r.Exclusive}
-		if parent, ok := places[pathID{r.Program, r.Parent}]; ok {
+		if parent, ok := places[executions.PathID{Program: r.Program, Path: r.Parent}]; ok {
 			t.Parent = parent
 			t.Funcs = append(t.Funcs, all[parent].Funcs...)
 		}
 		t.Funcs = append(t.Funcs, r.Func)
-		places[r.pathID] = len(all)
+		places[r.PathID] = len(all)
 		all = append(all, t)
-	}, program(p))
+	}, executions.OptionalProgram(p))
 	for _, t := range slices.Backward(all) { // what continues a path comes after it
 		if t.Parent >= 0 {
 			all[t.Parent].Inclusive += t.Inclusive

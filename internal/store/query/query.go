@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -22,20 +23,13 @@ var files embed.FS
 
 // Asker asks about one run of a store.
 type Asker struct {
-	Run   provdb.Run
-	Begin trace.Micros // of the run; 0 if nothing is known
+	executions.Reader
 	// Guessed says that Begin is the entry of the first execution that is kept, as the
 	// run does not tell yet when it began.
 	Guessed bool
-	// Memory, if not nil, answers queries over many executions.
-	Memory *Copy
 	// Details are of some executions what an explanation looks at closely; nil: the store
 	// is asked for all of it.
 	Details *Details
-	// OnQuery, if non-nil, is called with each statement before it runs.
-	OnQuery func(sql string, args []any)
-
-	reader provdb.Reader
 }
 
 // Runs returns the runs of a store, in the order in which they were started.
@@ -96,11 +90,11 @@ func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error
 
 // Of returns an Asker for a run that was found.
 func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
-	a := &Asker{Run: run, reader: r}
+	a := &Asker{Reader: executions.Reader{Run: run, Store: r}}
 	type row struct {
 		Info json.RawMessage `sql:"info"`
 	}
-	err := readEach(ctx, a, text("run_info"), func(r *row) { a.Run.Info = r.Info })
+	err := executions.ReadEach(ctx, a, text("run_info"), func(r *row) { a.Run.Info = r.Info })
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +104,7 @@ func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
 // WithReader returns an Asker for the same run that queries another reader.
 func (a *Asker) WithReader(r provdb.Reader) *Asker {
 	b := *a
-	b.reader = r
+	b.Store = r
 	return &b
 }
 
@@ -122,7 +116,7 @@ func (a *Asker) begin(ctx context.Context) error {
 	type row struct {
 		Begin *trace.Micros `sql:"begin_us"`
 	}
-	first, err := readFirst[row](ctx, a, text("begin"))
+	first, err := executions.ReadFirst[row](ctx, a, text("begin"))
 	if err == nil && first != nil && first.Begin != nil {
 		a.Begin, a.Guessed = *first.Begin, true
 	}
@@ -136,19 +130,11 @@ func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, erro
 	type row struct {
 		First trace.Micros `sql:"first_us"`
 	}
-	first, err := readFirst[row](ctx, a, text("first_call"), oneRank)
+	first, err := executions.ReadFirst[row](ctx, a, text("first_call"), oneRank)
 	if err != nil || first == nil {
 		return 0, err
 	}
 	return first.First, nil
-}
-
-// Query runs a statement and calls OnQuery.
-func (a *Asker) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
-	if a.OnQuery != nil {
-		a.OnQuery(sql, args)
-	}
-	return a.reader.Query(ctx, sql, args...)
 }
 
 // summing returns the statement of a file that sums anomalies up: by the sums that
@@ -157,7 +143,7 @@ func (a *Asker) summing(ctx context.Context, name string) (string, error) {
 	type row struct {
 		RolledUp bool `sql:"rolled_up"`
 	}
-	first, err := readFirst[row](ctx, a, text("rolled_up"))
+	first, err := executions.ReadFirst[row](ctx, a, text("rolled_up"))
 	if err != nil {
 		return "", err
 	}
@@ -168,26 +154,11 @@ func (a *Asker) summing(ctx context.Context, name string) (string, error) {
 	return strings.ReplaceAll(text(name), "/*rollups*/", from), nil
 }
 
-// lot is the number in whose order executions are sampled: it depends on nothing that an
-// explanation looks at. It is less than lots.
-const (
-	lot  = "(ev_row * 7919 + rid) % 1009"
-	lots = 1009
-)
-
 // text returns the statement of a file in sql/.
 func text(name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
 		panic(err) // a file that is not embedded is a mistake in this package
 	}
-	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", lot)
-}
-
-// program binds a program, or none.
-func program(p *trace.Program) any {
-	if p == nil {
-		return nil
-	}
-	return int32(*p)
+	return strings.TrimSpace(string(b))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // ErrNoIssue is returned if a run has no issue of that number.
@@ -74,7 +75,7 @@ func ParseTime(text string, unit time.Duration) (trace.Micros, error) {
 }
 
 // ParseRanks parses ranks and ranges of them, as in 0,4-7. Empty text is no range.
-func ParseRanks(text string) (ranges []Range, err error) {
+func ParseRanks(text string) (ranges []executions.Range, err error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -94,7 +95,7 @@ func ParseRanks(text string) (ranges []Range, err error) {
 
 // ParseSteps parses a step or a range first:last, of which one side may be missing. Empty
 // text is nil.
-func ParseSteps(text string) (*Range, error) {
+func ParseSteps(text string) (*executions.Range, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -115,7 +116,7 @@ func ParseSteps(text string) (*Range, error) {
 }
 
 // parseRange parses a range of numbers that are not negative.
-func parseRange(first, last string) (r Range, ok bool) {
+func parseRange(first, last string) (r executions.Range, ok bool) {
 	var errFirst, errLast error
 	r.First, errFirst = strconv.ParseInt(first, 10, 32)
 	r.Last, errLast = strconv.ParseInt(last, 10, 32)

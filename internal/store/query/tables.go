@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -114,7 +115,7 @@ func (a *Asker) spans(ctx context.Context, name string) ([]span, error) {
 		Rank    int64 `sql:"rid"`
 		N       int64 `sql:"executions"`
 	}
-	rows, err := readAll[row](ctx, a, "SELECT pid, rid, count(*) AS executions FROM "+from+" WHERE run = $1 GROUP BY pid, rid ORDER BY "+
+	rows, err := executions.ReadAll[row](ctx, a, "SELECT pid, rid, count(*) AS executions FROM "+from+" WHERE run = $1 GROUP BY pid, rid ORDER BY "+
 		"pid, rid")
 	if err != nil {
 		return nil, err

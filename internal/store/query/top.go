@@ -2,12 +2,10 @@ package query
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -27,11 +25,11 @@ var (
 
 // Top answers with the worst first.
 func (a *Asker) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
-	file, err := choose("by", q.By, topBy)
+	file, err := executions.Choose("by", q.By, topBy)
 	if err != nil {
 		return nil, err
 	}
-	order, err := choose("order", q.Order, topOrder)
+	order, err := executions.Choose("order", q.Order, topOrder)
 	if err != nil {
 		return nil, err
 	}
@@ -40,27 +38,7 @@ func (a *Asker) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 		return nil, err
 	}
 	sql = strings.ReplaceAll(sql, "/*order*/", order)
-	return a.Query(ctx, sql, int32(a.Run.ID), int64(a.Begin), program(q.Program), int64(q.Limit))
-}
-
-// choose looks a word up.
-func choose[V any](what, word string, among map[string]V) (v V, err error) {
-	v, ok := among[word]
-	if !ok {
-		return v, &ChoiceError{what, word, slices.Sorted(maps.Keys(among))}
-	}
-	return v, nil
-}
-
-// ChoiceError reports an unknown choice.
-type ChoiceError struct {
-	What, Word string
-	Among      []string
-}
-
-// Error says which there are.
-func (e *ChoiceError) Error() string {
-	return fmt.Sprintf("unknown %s %q (want %s)", e.What, e.Word, strings.Join(e.Among, ", "))
+	return a.Query(ctx, sql, int32(a.Run.ID), int64(a.Begin), executions.OptionalProgram(q.Program), int64(q.Limit))
 }
 
 // Counters answers with what is known of the counters whose names match; an
@@ -68,7 +46,7 @@ func (e *ChoiceError) Error() string {
 func (a *Asker) Counters(ctx context.Context, pattern string, p *trace.Program, limit int) (*provdb.Rows, error) {
 	var name any
 	if pattern != "" {
-		name = like(pattern)
+		name = executions.Like(pattern)
 	}
-	return a.Query(ctx, text("counters"), int32(a.Run.ID), program(p), name, int64(limit))
+	return a.Query(ctx, text("counters"), int32(a.Run.ID), executions.OptionalProgram(p), name, int64(limit))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -15,7 +16,7 @@ import (
 // returns, in the same order. They are asked for all at once. onQuery is called with each statement;
 // nil: nobody is.
 func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(sql string, args []any)) ([]*comparison.Sums, error) {
-	a := &Asker{reader: r, OnQuery: onQuery}
+	a := &Asker{Reader: executions.Reader{Store: r, OnQuery: onQuery}}
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
 		all[i] = &comparison.Sums{Comparable: api.Comparable{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started}}

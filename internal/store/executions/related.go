@@ -1,4 +1,4 @@
-package query
+package executions
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ type Place struct {
 }
 
 // Place returns the place of an execution; nil if it is not stored.
-func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
+func (a *Reader) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
 	e, err := a.find(ctx, r.PID, r.EventID)
 	if err != nil || e == nil {
 		return nil, err
@@ -28,8 +28,8 @@ func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error)
 
 // find returns the execution with an id; nil if there is none. A copy of an open run may lack
 // the newest, which the store has.
-func (a *Asker) find(ctx context.Context, program trace.Program, id string) (*Execution, error) {
-	list, err := a.list(ctx, a.columns().withID(program, id), inSamplingOrder, 1)
+func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*Execution, error) {
+	list, err := a.List(ctx, a.Columns().withID(program, id), InSamplingOrder, 1)
 	if err == nil && len(list) == 0 && a.Memory != nil {
 		b := *a
 		b.Memory = nil
@@ -44,10 +44,10 @@ func (a *Asker) find(ctx context.Context, program trace.Program, id string) (*Ex
 // twin returns the id of the typical execution of the same function that an execution is
 // compared with: preferably of the same call path, then of the same rank, then the nearest in
 // time. It is empty if there is none.
-func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool,
+func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool,
 	err error,
 ) {
-	x := a.columns()
+	x := a.Columns()
 	distance := func(row int32) int64 { return max(x.entry[row]-int64(entry), int64(entry)-x.entry[row]) }
 	differs := func(differs bool) int {
 		if differs {
@@ -64,7 +64,7 @@ func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank
 				cmp.Compare(x.rank[a], x.rank[b]), cmp.Compare(x.step[a], x.step[b]), cmp.Compare(x.row[a], x.row[b]))
 		},
 	}
-	list, err := a.list(ctx, allOf(x.ofFunction(program, p.Function.Number), x.typical()), by, 1)
+	list, err := a.List(ctx, AllOf(x.OfFunction(program, p.Function.Number), x.Typical()), by, 1)
 	if err != nil || len(list) == 0 {
 		return "", false, err
 	}
@@ -74,7 +74,7 @@ func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank
 // EventWithTwin returns an execution, its place and, for an anomaly, its twin, or nil if there is
 // none. samePath reports whether both have the same call path. The documents of anomalies in the
 // copy are read concurrently.
-func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
+func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	readTwin := func(of *Execution) error {
 		place = &Place{Function{Program: of.Program, Name: of.Function, Number: of.Number}, of.Path}
@@ -88,7 +88,7 @@ func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) 
 		g.Go(func() (err error) { twin, err = a.Event(ctx, other, &of.Program); return err })
 		return nil
 	}
-	copied := a.columns().withIDInAnyProgram(id, p)
+	copied := a.Columns().withIDInAnyProgram(id, p)
 	if len(copied) == 1 {
 		g.Go(func() (err error) { e, err = a.Event(ctx, id, &copied[0].Program); return err })
 		err = readTwin(&copied[0])
@@ -108,7 +108,7 @@ func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) 
 }
 
 // withIDInAnyProgram returns the executions of a copy with an id, of one program or of all.
-func (x *columns) withIDInAnyProgram(id string, p *trace.Program) (list []Execution) {
+func (x *Columns) withIDInAnyProgram(id string, p *trace.Program) (list []Execution) {
 	programs := make(map[trace.Program]bool)
 	for _, place := range x.places {
 		if p == nil || place.Program == *p {
@@ -116,7 +116,7 @@ func (x *columns) withIDInAnyProgram(id string, p *trace.Program) (list []Execut
 		}
 	}
 	for program := range programs {
-		for _, row := range x.first(x.withID(program, id), inSamplingOrder, 0, 1) {
+		for _, row := range x.first(x.withID(program, id), InSamplingOrder, 0, 1) {
 			list = append(list, x.execution(row))
 		}
 	}
@@ -124,7 +124,7 @@ func (x *columns) withIDInAnyProgram(id string, p *trace.Program) (list []Execut
 }
 
 // Related returns an anomaly; nil if there is none of that id.
-func (a *Asker) Related(ctx context.Context, program trace.Program, event string) (*Execution, error) {
+func (a *Reader) Related(ctx context.Context, program trace.Program, event string) (*Execution, error) {
 	e, err := a.find(ctx, program, event)
 	if err != nil || e == nil || !e.Anomalous {
 		return nil, err
@@ -134,24 +134,24 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 
 // Victims returns the anomalies that waited for a culprit, as stored when the run ended: at most
 // limit, those with the most lost time first.
-func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Execution, err error) {
-	x := a.columns()
-	return a.list(ctx, allOf(x.waitedFor(program, culprit), x.anomalies()), x.listOrder("lost_time DESC", descending(x.lost)), limit)
+func (a *Reader) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Execution, err error) {
+	x := a.Columns()
+	return a.List(ctx, AllOf(x.waitedFor(program, culprit), x.Anomalies()), x.listOrder("lost_time DESC", descending(x.lost)), limit)
 }
 
 // Neighbors returns the ids of the anomalies of an issue, as stored when the run ended, that were
 // entered just before and after another of its function and call path; empty if there is none.
-func (a *Asker) Neighbors(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
-	x := a.columns()
-	members := allOf(x.ofFunction(r.PID, p.Function.Number), x.ofIssue(issue),
-		condition{sql: "path = ?", values: []any{p.path}, keep: func(row int32) bool { return x.path[row] == p.path }})
-	after := condition{
+func (a *Reader) Neighbors(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	x := a.Columns()
+	members := AllOf(x.OfFunction(r.PID, p.Function.Number), x.OfIssue(issue),
+		Condition{sql: "path = ?", values: []any{p.path}, keep: func(row int32) bool { return x.path[row] == p.path }})
+	after := Condition{
 		sql: "(entry > ? OR entry = ? AND event_id > ?)", values: []any{int64(r.Entry), int64(r.Entry), r.EventID},
 		keep: func(row int32) bool {
 			return x.entry[row] > int64(r.Entry) || x.entry[row] == int64(r.Entry) && x.id(row) > r.EventID
 		},
 	}
-	itself := condition{
+	itself := Condition{
 		sql: "event_id = ?", values: []any{r.EventID},
 		keep: func(row int32) bool { return x.entry[row] == int64(r.Entry) && x.id(row) == r.EventID },
 	}
@@ -162,14 +162,14 @@ func (a *Asker) Neighbors(ctx context.Context, issue int, r *provenance.Record, 
 		return strings.Compare(x.id(a), x.id(b))
 	}
 	for _, side := range []struct {
-		where condition
+		where Condition
 		by    order
 		id    *string
 	}{
-		{not(anyOf(after, itself)), order{sql: "entry DESC, event_id DESC", compare: func(a, b int32) int { return compare(b, a) }}, &previous},
+		{Not(AnyOf(after, itself)), order{sql: "entry DESC, event_id DESC", compare: func(a, b int32) int { return compare(b, a) }}, &previous},
 		{after, order{sql: "entry, event_id", compare: compare}, &next},
 	} {
-		list, err := a.list(ctx, allOf(members, side.where), side.by, 1)
+		list, err := a.List(ctx, AllOf(members, side.where), side.by, 1)
 		if err != nil {
 			return "", "", err
 		}
@@ -181,7 +181,7 @@ func (a *Asker) Neighbors(ctx context.Context, issue int, r *provenance.Record, 
 }
 
 // byLost is the order of plots: the most lost time first.
-func (x *columns) byLost() order {
+func (x *Columns) byLost() order {
 	return order{sql: "lost_time DESC, entry, event_id", compare: func(a, b int32) int {
 		if c := cmp.Compare(x.lost[b], x.lost[a]); c != 0 {
 			return c
@@ -192,20 +192,20 @@ func (x *columns) byLost() order {
 
 // PointsOfIssue returns the anomalies of an issue, as stored when the run ended: at most limit,
 // those with the most lost time. f is the function of the issue.
-func (a *Asker) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Execution, error) {
-	x := a.columns()
-	return a.list(ctx, allOf(x.ofFunction(f.Program, f.Number), x.ofIssue(issue)), x.byLost(), limit)
+func (a *Reader) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Execution, error) {
+	x := a.Columns()
+	return a.List(ctx, AllOf(x.OfFunction(f.Program, f.Number), x.OfIssue(issue)), x.byLost(), limit)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: at most limit,
 // those with the most lost time.
-func (a *Asker) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Execution, error) {
-	x := a.columns()
-	return a.list(ctx, allOf(x.ofFunction(f.Program, f.Number), x.flagged()), x.byLost(), limit)
+func (a *Reader) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Execution, error) {
+	x := a.Columns()
+	return a.List(ctx, AllOf(x.OfFunction(f.Program, f.Number), x.Flagged()), x.byLost(), limit)
 }
 
 // TypicalPoints returns typical executions of a function; if there are more than limit, a sample.
-func (a *Asker) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Execution, error) {
-	x := a.columns()
-	return a.list(ctx, allOf(x.ofFunction(f.Program, f.Number), x.typical()), inSamplingOrder, limit)
+func (a *Reader) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Execution, error) {
+	x := a.Columns()
+	return a.List(ctx, AllOf(x.OfFunction(f.Program, f.Number), x.Typical()), InSamplingOrder, limit)
 }

@@ -1,4 +1,4 @@
-package query
+package executions
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type Event struct {
 
 // Event returns the execution with an id. Where several programs have one, the
 // program must be given.
-func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event, error) {
+func (a *Reader) Event(ctx context.Context, id string, p *trace.Program) (*Event, error) {
 	rows, err := a.event(ctx, id, p)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func eventOf(id string, row eventRow) (*Event, error) {
 }
 
 // FunctionOf returns the name of the function of an execution of a program.
-func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (string, error) {
+func (a *Reader) FunctionOf(ctx context.Context, id string, p trace.Program) (string, error) {
 	e, err := a.find(ctx, p, id)
 	if err != nil {
 		return "", err
@@ -69,18 +69,18 @@ func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (str
 	return e.Function, nil
 }
 
-func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([]eventRow, error) {
-	if n, ok := eventNumbers(id); ok {
-		rows, err := readAll[eventRow](ctx, a, text("event"), n[0], n[1], n[2], program(p))
+func (a *Reader) event(ctx context.Context, id string, p *trace.Program) ([]eventRow, error) {
+	if n, ok := EventNumbers(id); ok {
+		rows, err := ReadAll[eventRow](ctx, a, text("event"), n[0], n[1], n[2], OptionalProgram(p))
 		if err != nil || len(rows) > 0 {
 			return rows, err
 		}
 	}
-	return readAll[eventRow](ctx, a, text("event_text"), id, program(p))
+	return ReadAll[eventRow](ctx, a, text("event_text"), id, OptionalProgram(p))
 }
 
-// eventNumbers reads rank, step and row of an id.
-func eventNumbers(id string) (n [3]int64, ok bool) {
+// EventNumbers reads rank, step and row of an id.
+func EventNumbers(id string) (n [3]int64, ok bool) {
 	parts := strings.Split(id, ":")
 	if len(parts) != len(n) {
 		return n, false

@@ -1,4 +1,4 @@
-package query
+package executions
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (a *answer) Query(context.Context, string, ...any) (*provdb.Rows, error) {
 
 func TestScan(t *testing.T) {
 	type row struct {
-		pathID
+		PathID
 		Name    string          `sql:"name"`
 		Entry   *trace.Micros   `sql:"entry"`
 		Share   float64         `sql:"share"`
@@ -47,16 +47,16 @@ func TestScan(t *testing.T) {
 	}
 	columns := []string{"info", "unused", "name", "path", "pid", "entry", "share", "on_gpu", "started", "any"}
 	now, entry := time.Now(), trace.Micros(7)
-	a := &Asker{reader: &answer{columns, [][]any{
+	a := &Reader{Store: &answer{columns, [][]any{
 		{`{"a":1}`, "x", "f", int64(3), int64(1), int64(7), int64(2), true, now, "k"},
 		{nil, nil, nil, nil, nil, nil, nil, nil, nil, nil},
 	}}}
-	got, err := readAll[row](t.Context(), a, "")
+	got, err := ReadAll[row](t.Context(), a, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []row{{
-		pathID: pathID{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now,
+		PathID: PathID{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now,
 		Any: "k",
 	}, {}}
 	if !reflect.DeepEqual(got, want) {
@@ -72,7 +72,7 @@ func TestScanNamesTheColumnThatDoesNotFit(t *testing.T) {
 		`no column "name"`:            {columns: []string{"title"}},
 		`column "name" has a float64`: {columns: []string{"name"}, rows: [][]any{{1.5}}},
 	} {
-		_, err := readFirst[row](t.Context(), &Asker{reader: reader}, "")
+		_, err := ReadFirst[row](t.Context(), &Reader{Store: reader}, "")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -1,4 +1,4 @@
-package query
+package executions
 
 import (
 	"cmp"
@@ -43,16 +43,16 @@ func (q *Timeline) ColumnWidth() trace.Micros {
 }
 
 // Timeline returns the lines with anomalies, in the order of their number or kind.
-func (a *Asker) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
+func (a *Reader) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
 	f := q.Filter
 	f.Since, f.Until, f.Normal, f.Withdrawn = nil, nil, false, true // withdrawn ones never count here
-	filtered, err := f.condition(ctx, a)
+	filtered, err := f.Condition(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	x := a.columns()
+	x := a.Columns()
 	t := &timeline{from: int64(a.Begin + q.From), width: int64(q.ColumnWidth()), columns: q.Columns, lines: make(map[lineKey]*Line)}
-	where := allOf(x.flagged(), filtered)
+	where := AllOf(x.Flagged(), filtered)
 	if a.Memory != nil {
 		x.addTo(t, where, q.Lines)
 	} else if err := a.addStored(ctx, t, where, q.Lines); err != nil {
@@ -133,7 +133,7 @@ func (t *timeline) finish() (lines []Line) {
 }
 
 // addTo adds the executions of a copy that a condition selects.
-func (x *columns) addTo(t *timeline, where condition, numbers map[trace.RankKey]int) {
+func (x *Columns) addTo(t *timeline, where Condition, numbers map[trace.RankKey]int) {
 	byPlace, byKind := make([]*Line, len(x.places)), make([]*Line, len(x.kinds))
 	end := t.from + t.width*int64(t.columns)
 	var s spread
@@ -174,7 +174,7 @@ func floorDiv(a, b int64) int64 {
 }
 
 // addStored adds the executions of the store that a condition selects.
-func (a *Asker) addStored(ctx context.Context, t *timeline, where condition, numbers map[trace.RankKey]int) error {
+func (a *Reader) addStored(ctx context.Context, t *timeline, where Condition, numbers map[trace.RankKey]int) error {
 	args := []any{int32(a.Run.ID), t.from, t.from + t.width*int64(t.columns), t.width}
 	line, values := text("timeline_kinds"), where.values
 	if numbers != nil {
@@ -187,7 +187,7 @@ func (a *Asker) addStored(ctx context.Context, t *timeline, where condition, num
 		Number int    `sql:"line"`
 		spread
 	}
-	return readEach(ctx, a, sql, func(r *row) { t.line(lineKey{r.Kind, r.Number}).add(&r.spread) }, args[1:]...)
+	return ReadEach(ctx, a, sql, func(r *row) { t.line(lineKey{r.Kind, r.Number}).add(&r.spread) }, args[1:]...)
 }
 
 // lineText writes the lines of ranks as a parameter.

@@ -1,4 +1,4 @@
-package query
+package executions
 
 import (
 	"cmp"
@@ -39,14 +39,14 @@ type Filter struct {
 
 // anomalyOrders are the orders of lists of executions. Their last columns make them total, so
 // that pages do not overlap.
-var anomalyOrders = map[string]func(x *columns) order{
-	"severity": func(x *columns) order { return x.listOrder("outlier_severity DESC", descending(x.severity)) },
-	"lost":     func(x *columns) order { return x.listOrder("lost_time DESC", descending(x.lost)) },
-	"score":    func(x *columns) order { return x.listOrder("outlier_score DESC", descending(x.score)) },
-	"time":     func(x *columns) order { return x.listOrder("entry", ascending(x.entry)) },
+var anomalyOrders = map[string]func(x *Columns) order{
+	"severity": func(x *Columns) order { return x.listOrder("outlier_severity DESC", descending(x.severity)) },
+	"lost":     func(x *Columns) order { return x.listOrder("lost_time DESC", descending(x.lost)) },
+	"score":    func(x *Columns) order { return x.listOrder("outlier_score DESC", descending(x.score)) },
+	"time":     func(x *Columns) order { return x.listOrder("entry", ascending(x.entry)) },
 }
 
-func (x *columns) listOrder(sql string, compare func(a, b int32) int) order {
+func (x *Columns) listOrder(sql string, compare func(a, b int32) int) order {
 	return order{sql: sql + ", run, pid, rid, ev_step, ev_row, ev_text", compare: func(a, b int32) int {
 		if c := compare(a, b); c != 0 {
 			return c
@@ -66,26 +66,26 @@ var kinds = func() map[string]string {
 }()
 
 // Executions returns the executions that a filter selects.
-func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) {
-	orderOf, err := choose("order", f.Order, anomalyOrders)
+func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) {
+	orderOf, err := Choose("order", f.Order, anomalyOrders)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return nil, err
 	}
 	if a.Run.State.Open() && a.Memory != nil { // the copy may be older than the store
 		b := *a
 		b.Memory, a = nil, &b
 	}
-	x := a.columns()
+	x := a.Columns()
 	by := orderOf(x)
-	where, err := f.condition(ctx, a)
+	where, err := f.Condition(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	collection := condition{sql: "anomalous = ?", values: []any{!f.Normal}, keep: func(row int32) bool { return x.anomalous[row] == !f.Normal }}
-	where = allOf(collection, where)
+	collection := Condition{sql: "anomalous = ?", values: []any{!f.Normal}, keep: func(row int32) bool { return x.anomalous[row] == !f.Normal }}
+	where = AllOf(collection, where)
 	if a.Memory != nil {
 		return x.rows(x.first(where, by, f.Offset, f.Limit), a.Begin), nil
 	}
@@ -97,7 +97,7 @@ func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) 
 }
 
 // rows returns rows of the copy as anomalies.sql does.
-func (x *columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
+func (x *Columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
 	orNull := func(s string) any {
 		if s == "" {
 			return nil
@@ -128,12 +128,12 @@ func (x *columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
 }
 
 // maxNumbers is how many functions a condition names by number.
-const maxNumbers = 200
+const MaxFunctions = 200
 
-// check returns an error if a kind is unknown.
-func (f *Filter) check() error {
+// Check returns an error if a kind is unknown.
+func (f *Filter) Check() error {
 	for _, kind := range f.Kinds {
-		if _, err := choose("kind", kind, kinds); err != nil {
+		if _, err := Choose("kind", kind, kinds); err != nil {
 			return err
 		}
 	}
@@ -142,23 +142,23 @@ func (f *Filter) check() error {
 
 // ofFunctions selects functions by a pattern. It looks up their numbers first, because a
 // database that has them estimates the number of rows better.
-func (a *Asker) ofFunctions(ctx context.Context, pattern string) (condition, error) {
-	x := a.columns()
-	matches, err := readAll[functionID](ctx, a, text("func_numbers"), like(pattern), int64(maxNumbers+1))
+func (a *Reader) ofFunctions(ctx context.Context, pattern string) (Condition, error) {
+	x := a.Columns()
+	matches, err := ReadAll[FunctionID](ctx, a, text("func_numbers"), Like(pattern), int64(MaxFunctions+1))
 	if err != nil {
-		return condition{}, err
+		return Condition{}, err
 	}
-	if len(matches) > maxNumbers {
+	if len(matches) > MaxFunctions {
 		has := matcher(pattern)
-		names := make(map[functionID]string, len(x.names))
+		names := make(map[FunctionID]string, len(x.names))
 		for i, name := range x.names {
 			names[x.functions[i]] = name
 		}
-		return oneOf(x.function, x.functions, func(f functionID) bool { return has(names[f]) },
-			`(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name LIKE ? ESCAPE '\')`, like(pattern)), nil
+		return oneOf(x.function, x.functions, func(f FunctionID) bool { return has(names[f]) },
+			`(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name LIKE ? ESCAPE '\')`, Like(pattern)), nil
 	}
 	if len(matches) == 0 {
-		return condition{sql: "FALSE", keep: func(int32) bool { return false }}, nil
+		return Condition{sql: "FALSE", keep: func(int32) bool { return false }}, nil
 	}
 	var parts []string
 	var values []any
@@ -172,17 +172,17 @@ func (a *Asker) ofFunctions(ctx context.Context, pattern string) (condition, err
 		parts = append(parts, "pid = ? AND fn IN (?"+strings.Repeat(", ?", n-1)+")")
 		rest = rest[n:]
 	}
-	c := oneOf(x.function, x.functions, func(f functionID) bool { return slices.Contains(matches, f) },
+	c := oneOf(x.function, x.functions, func(f FunctionID) bool { return slices.Contains(matches, f) },
 		"("+strings.Join(parts, " OR ")+")", values...)
 	c.rows = x.byFunction.ofFew(func(i int) bool { return slices.Contains(matches, x.functions[i]) })
 	return c, nil
 }
 
-// condition returns the condition of the filter.
-func (f *Filter) condition(ctx context.Context, a *Asker) (condition, error) {
-	x := a.columns()
-	var list []condition
-	add := func(isSet bool, c func() condition) {
+// Condition returns the condition of the filter.
+func (f *Filter) Condition(ctx context.Context, a *Reader) (Condition, error) {
+	x := a.Columns()
+	var list []Condition
+	add := func(isSet bool, c func() Condition) {
 		if isSet {
 			list = append(list, c())
 		}
@@ -194,7 +194,7 @@ func (f *Filter) condition(ctx context.Context, a *Asker) (condition, error) {
 		}
 		list = append(list, c)
 	}
-	add(len(f.Kinds) > 0, func() condition {
+	add(len(f.Kinds) > 0, func() Condition {
 		var values []any
 		for _, kind := range f.Kinds {
 			values = append(values, kind)
@@ -202,26 +202,26 @@ func (f *Filter) condition(ctx context.Context, a *Asker) (condition, error) {
 		return oneOf(x.kind, x.kinds, func(kind string) bool { return slices.Contains(f.Kinds, kind) },
 			"kind IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
 	})
-	add(f.Host != "", func() condition {
+	add(f.Host != "", func() Condition {
 		has := matcher(f.Host)
-		c := oneOf(x.host, x.hosts, has, `hostname LIKE ? ESCAPE '\'`, like(f.Host))
+		c := oneOf(x.host, x.hosts, has, `hostname LIKE ? ESCAPE '\'`, Like(f.Host))
 		c.rows = x.byHost.ofFew(func(i int) bool { return has(x.hosts[i]) })
 		return c
 	})
-	add(len(f.Ranks) > 0, func() condition {
-		var ranges []condition
+	add(len(f.Ranks) > 0, func() Condition {
+		var ranges []Condition
 		for _, r := range f.Ranks {
 			ranges = append(ranges, within("rid", x.rank, r.First, r.Last))
 		}
-		c := anyOf(ranges...)
+		c := AnyOf(ranges...)
 		c.rows = x.byPlace.ofFew(func(i int) bool {
 			rank := int64(x.places[i].Rank)
 			return slices.ContainsFunc(f.Ranks, func(r Range) bool { return r.First <= rank && rank <= r.Last })
 		})
 		return c
 	})
-	add(f.Steps != nil, func() condition { return within("io_step", x.ioStep, f.Steps.First, f.Steps.Last) })
-	add(f.Since != nil || f.Until != nil, func() condition {
+	add(f.Steps != nil, func() Condition { return within("io_step", x.ioStep, f.Steps.First, f.Steps.Last) })
+	add(f.Since != nil || f.Until != nil, func() Condition {
 		from, to := int64(math.MinInt64), int64(math.MaxInt64)
 		if f.Since != nil {
 			from = int64(a.Begin + *f.Since)
@@ -231,12 +231,12 @@ func (f *Filter) condition(ctx context.Context, a *Asker) (condition, error) {
 		}
 		return within("entry", x.entry, from, to)
 	})
-	add(f.Severity > 0, func() condition { return atLeast("outlier_severity", x.severity, f.Severity) })
-	add(f.Took != nil, func() condition { return within("runtime_exclusive", x.exclusive, f.Took.First, f.Took.Last) })
-	add(f.Lost > 0, func() condition { return atLeast("lost_time", x.lost, int64(f.Lost)) })
-	add(f.Score > 0, func() condition { return atLeast("outlier_score", x.score, f.Score) })
-	add(!f.Withdrawn && !f.Normal, x.flagged)
-	add(f.Program != nil, func() condition { return x.inProgram(*f.Program) })
-	add(f.One != nil, func() condition { return x.ofFunction(f.One.Program, f.One.Number) })
-	return allOf(list...), nil
+	add(f.Severity > 0, func() Condition { return atLeast("outlier_severity", x.severity, f.Severity) })
+	add(f.Took != nil, func() Condition { return within("runtime_exclusive", x.exclusive, f.Took.First, f.Took.Last) })
+	add(f.Lost > 0, func() Condition { return atLeast("lost_time", x.lost, int64(f.Lost)) })
+	add(f.Score > 0, func() Condition { return atLeast("outlier_score", x.score, f.Score) })
+	add(!f.Withdrawn && !f.Normal, x.Flagged)
+	add(f.Program != nil, func() Condition { return x.InProgram(*f.Program) })
+	add(f.One != nil, func() Condition { return x.OfFunction(f.One.Program, f.One.Number) })
+	return AllOf(list...), nil
 }

@@ -1,4 +1,4 @@
-package query
+package executions
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 const MaxCached = 4_000_000
 
 // Copy is a copy of a run's executions in memory. It is read only.
-type Copy struct{ columns }
+type Copy struct{ Columns }
 
 // Len returns the number of executions.
 func (c *Copy) Len() int { return len(c.entry) }
@@ -41,8 +41,14 @@ type Execution struct {
 	Status    string        `sql:"status"` // empty for typical executions
 }
 
-// columns are the executions of a run in sampling order, one value of each per column.
-type columns struct {
+// FunctionID identifies the function of the execution.
+func (e *Execution) FunctionID() FunctionID { return FunctionID{e.Program, e.Number} }
+
+// PathID identifies the call path of the execution.
+func (e *Execution) PathID() PathID { return PathID{e.Program, e.Path} }
+
+// Columns are the executions of a run in sampling order, one value of each per column.
+type Columns struct {
 	entry, exit, exclusive, total, lost, row, thread []int64
 	score, severity                                  []float64
 	step, ioStep, rank, path, issue                  []int32
@@ -52,68 +58,79 @@ type columns struct {
 	texts                                            map[int32]string // ids that are not rank:step:row
 
 	places                 []trace.RankKey
-	functions              []functionID
+	functions              []FunctionID
 	hosts, kinds, statuses []string
 	names                  []string         // of functions
 	culprits               []trace.EventKey // of victims; zero for others
 
 	byPlace, byFunction, byHost, byCulprit positions
 
-	functionSums string // of all functions, for function_table.sql
+	FunctionSums string // of all functions, for function_table.sql
 
-	facts    []fact
-	paths    map[pathID]*callPath
-	lastStep int64
-	threads  map[trace.Program][]int64 // of hosts, in order
+	Facts    []Fact
+	Paths    map[PathID]*CallPath
+	LastStep int64
+	Threads  map[trace.Program][]int64 // of hosts, in order
 }
 
-// fact is a host, device or stream of the metadata.
-type fact struct {
+// Fact is a host, device or stream of the metadata.
+type Fact struct {
 	trace.RankKey `sql:"pid,rid"`
 	Thread        int64  `sql:"tid"`
 	Name          string `sql:"descr"`
 	Value         string `sql:"value"`
 }
 
-// callPath is a call path of a run.
-type callPath struct {
-	name  string
-	funcs []string // from the outermost
+// CallPath is a call path of a run.
+type CallPath struct {
+	Name  string
+	Funcs []string // from the outermost
 	// Of all calls, if they are stored.
-	number int32 // of the last function
-	calls  float64
+	Number int32 // of the last function
+	Calls  float64
 }
 
 // readPaths reads all call paths.
-func (a *Asker) readPaths(ctx context.Context, names functionNames) (map[pathID]*callPath, error) {
-	paths := make(map[pathID]*callPath)
-	type named struct {
-		pathID
-		Name string `sql:"call_path"`
-	}
-	if err := readEach(ctx, a, text("blame_paths"), func(r *named) { paths[r.pathID] = &callPath{name: r.Name} }); err != nil {
+func (a *Reader) readPaths(ctx context.Context, names FunctionNames) (map[PathID]*CallPath, error) {
+	all, err := a.PathNames(ctx)
+	if err != nil {
 		return nil, err
 	}
-	functions, err := a.pathFunctions(ctx, nil, names)
+	paths := make(map[PathID]*CallPath, len(all))
+	for id, name := range all {
+		paths[id] = &CallPath{Name: name}
+	}
+	functions, err := a.PathFunctions(ctx, nil, names)
 	if err != nil {
 		return nil, err
 	}
 	for id, funcs := range functions {
 		if p := paths[id]; p != nil {
-			p.funcs = funcs
+			p.Funcs = funcs
 		}
 	}
 	type called struct {
-		pathID
+		PathID
 		Number int32   `sql:"fn"`
 		Calls  float64 `sql:"calls"`
 	}
-	err = readEach(ctx, a, "SELECT pid, path, fn, calls FROM path_stats WHERE run = $1 AND calls > 0", func(r *called) {
-		if p := paths[r.pathID]; p != nil {
-			p.number, p.calls = r.Number, r.Calls
+	err = ReadEach(ctx, a, "SELECT pid, path, fn, calls FROM path_stats WHERE run = $1 AND calls > 0", func(r *called) {
+		if p := paths[r.PathID]; p != nil {
+			p.Number, p.Calls = r.Number, r.Calls
 		}
 	})
 	return paths, err
+}
+
+// PathNames returns the call paths as text.
+func (a *Reader) PathNames(ctx context.Context) (map[PathID]string, error) {
+	type row struct {
+		PathID
+		Name string `sql:"call_path"`
+	}
+	names := make(map[PathID]string)
+	err := ReadEach(ctx, a, text("call_paths"), func(r *row) { names[r.PathID] = r.Name })
+	return names, err
 }
 
 // positions are rows by the position of a value, in order.
@@ -171,13 +188,13 @@ func (n numbering[V]) of(v V, all *[]V) int32 {
 }
 
 // Copy reads the executions of a run into memory; nil if there are more than limit.
-func (a *Asker) Copy(ctx context.Context, limit int64) (*Copy, error) {
-	n, err := a.count(ctx)
+func (a *Reader) Copy(ctx context.Context, limit int64) (*Copy, error) {
+	n, err := a.Count(ctx)
 	if err != nil || n > limit {
 		return nil, err
 	}
-	c := &Copy{columns{texts: make(map[int32]string), threads: make(map[trace.Program][]int64)}}
-	x := &c.columns
+	c := &Copy{Columns{texts: make(map[int32]string), Threads: make(map[trace.Program][]int64)}}
+	x := &c.Columns
 	if err := x.read(ctx, a, int(n)); err != nil {
 		return nil, err
 	}
@@ -186,23 +203,23 @@ func (a *Asker) Copy(ctx context.Context, limit int64) (*Copy, error) {
 	}
 	x.byPlace, x.byFunction = newPositions(x.place, len(x.places)), newPositions(x.function, len(x.functions))
 	x.byHost, x.byCulprit = newPositions(x.host, len(x.hosts)), newPositions(x.culprit, len(x.culprits))
-	names, err := a.names(ctx)
+	names, err := a.FunctionNames(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range x.functions {
 		x.names = append(x.names, names[f])
 	}
-	if x.paths, err = a.readPaths(ctx, names); err != nil {
+	if x.Paths, err = a.readPaths(ctx, names); err != nil {
 		return nil, err
 	}
-	x.functionSums = sumText(x.sum(allOf(), byFunction))
-	x.facts, err = readAll[fact](ctx, a, text("copy_metadata"))
+	x.FunctionSums = SumText(x.sum(AllOf(), ByFunction))
+	x.Facts, err = ReadAll[Fact](ctx, a, text("copy_metadata"))
 	return c, err
 }
 
 // read reads n executions.
-func (x *columns) read(ctx context.Context, a *Asker, n int) error {
+func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 	for _, column := range []*[]int64{&x.entry, &x.exit, &x.exclusive, &x.total, &x.lost, &x.row, &x.thread} {
 		*column = make([]int64, 0, n)
 	}
@@ -234,7 +251,7 @@ func (x *columns) read(ctx context.Context, a *Asker, n int) error {
 		Issue     int32          `sql:"issue"`
 		Culprit   trace.EventKey `sql:"culprit_pid,culprit_event_id"`
 	}
-	places, functions := make(numbering[trace.RankKey]), make(numbering[functionID])
+	places, functions := make(numbering[trace.RankKey]), make(numbering[FunctionID])
 	culprits := make(numbering[trace.EventKey])
 	hosts, kinds, statuses := make(numbering[string]), make(numbering[string]), make(numbering[string])
 	type programThread struct {
@@ -242,7 +259,7 @@ func (x *columns) read(ctx context.Context, a *Asker, n int) error {
 		thread  int64
 	}
 	threads := make(map[programThread]bool)
-	return readEach(ctx, a, text("copy_executions"), func(r *row) {
+	return ReadEach(ctx, a, text("copy_executions"), func(r *row) {
 		if r.Text != "" {
 			x.texts[int32(len(x.entry))] = r.Text
 		}
@@ -252,25 +269,25 @@ func (x *columns) read(ctx context.Context, a *Asker, n int) error {
 		x.step, x.ioStep, x.rank = append(x.step, r.Step), append(x.ioStep, r.IOStep), append(x.rank, int32(r.Rank))
 		x.path, x.issue = append(x.path, r.Path), append(x.issue, r.Issue)
 		x.place = append(x.place, places.of(trace.RankKey{Program: r.Program, Rank: r.Rank}, &x.places))
-		x.function = append(x.function, functions.of(functionID{r.Program, r.Number}, &x.functions))
+		x.function = append(x.function, functions.of(FunctionID{r.Program, r.Number}, &x.functions))
 		x.culprit = append(x.culprit, culprits.of(r.Culprit, &x.culprits))
 		x.host = append(x.host, hosts.of(r.Host, &x.hosts))
 		x.kind = append(x.kind, uint8(kinds.of(r.Kind, &x.kinds)))
 		x.status = append(x.status, uint8(statuses.of(r.Status, &x.statuses)))
 		x.anomalous, x.onGPU = append(x.anomalous, r.Anomalous), append(x.onGPU, r.OnGPU)
 		x.isFlagged = append(x.isFlagged, r.Anomalous && r.Status != string(provenance.Withdrawn))
-		x.lastStep = max(x.lastStep, int64(r.IOStep))
+		x.LastStep = max(x.LastStep, int64(r.IOStep))
 		if t := (programThread{r.Program, r.Thread}); !r.OnGPU && !threads[t] {
 			threads[t] = true
-			x.threads[r.Program] = append(x.threads[r.Program], r.Thread)
+			x.Threads[r.Program] = append(x.Threads[r.Program], r.Thread)
 		}
 	})
 }
 
 // factsOf returns the ranks, and for devices and streams the threads, with a value in the metadata.
-func (x *columns) factsOf(name, value string) map[fact]bool {
-	set := make(map[fact]bool)
-	for _, f := range x.facts {
+func (x *Columns) factsOf(name, value string) map[Fact]bool {
+	set := make(map[Fact]bool)
+	for _, f := range x.Facts {
 		if f.Name == name && f.Value == value {
 			if f.Name, f.Value = "", ""; name == "Hostname" {
 				f.Thread = 0
@@ -281,11 +298,11 @@ func (x *columns) factsOf(name, value string) map[fact]bool {
 	return set
 }
 
-// lot returns the number by which executions are sampled.
-func (x *columns) lot(row int32) int64 { return (x.row[row]*7919 + int64(x.rank[row])) % lots }
+// Lot returns the number by which executions are sampled.
+func (x *Columns) lot(row int32) int64 { return (x.row[row]*7919 + int64(x.rank[row])) % Lots }
 
 // gpu returns 1 for executions on a GPU, otherwise 0.
-func (x *columns) gpu(row int32) int64 {
+func (x *Columns) gpu(row int32) int64 {
 	if x.onGPU[row] {
 		return 1
 	}
@@ -293,12 +310,12 @@ func (x *columns) gpu(row int32) int64 {
 }
 
 // pathOf returns the call path of a row.
-func (x *columns) pathOf(row int32) pathID {
-	return pathID{x.places[x.place[row]].Program, x.path[row]}
+func (x *Columns) pathOf(row int32) PathID {
+	return PathID{x.places[x.place[row]].Program, x.path[row]}
 }
 
 // id returns the event id of a row.
-func (x *columns) id(row int32) string {
+func (x *Columns) id(row int32) string {
 	if id, ok := x.texts[row]; ok {
 		return id
 	}
@@ -308,7 +325,7 @@ func (x *columns) id(row int32) string {
 }
 
 // execution returns a row.
-func (x *columns) execution(row int32) Execution {
+func (x *Columns) execution(row int32) Execution {
 	place, f := x.places[x.place[row]], x.functions[x.function[row]]
 	return Execution{
 		Program: place.Program, Rank: place.Rank, Thread: x.thread[row], Event: x.id(row), Number: f.Number, Path: x.path[row],
@@ -319,7 +336,7 @@ func (x *columns) execution(row int32) Execution {
 }
 
 // each calls f with the rows that a condition selects until it returns false.
-func (x *columns) each(where condition, f func(row int32) bool) {
+func (x *Columns) each(where Condition, f func(row int32) bool) {
 	if where.rows != nil {
 		for _, row := range where.rows {
 			if where.keep(row) && !f(row) {
@@ -350,11 +367,11 @@ func descending[T cmp.Ordered](column []T) func(a, b int32) int {
 	return func(a, b int32) int { return cmp.Compare(column[b], column[a]) }
 }
 
-// inSamplingOrder is the order of a copy.
-var inSamplingOrder = order{sql: lot + ", entry, rid, ev_step, ev_row, ev_text"}
+// InSamplingOrder is the order of a copy.
+var InSamplingOrder = order{sql: Lot + ", entry, rid, ev_step, ev_row, ev_text"}
 
 // first returns the rows from offset to offset+limit among those that a condition selects.
-func (x *columns) first(where condition, by order, offset, limit int) []int32 {
+func (x *Columns) first(where Condition, by order, offset, limit int) []int32 {
 	most := offset + limit
 	var rows []int32
 	if by.compare == nil {
@@ -382,8 +399,8 @@ func (x *columns) first(where condition, by order, offset, limit int) []int32 {
 	return rows[min(offset, len(rows)):min(most, len(rows))]
 }
 
-// list returns the first executions that a condition selects.
-func (a *Asker) list(ctx context.Context, where condition, by order, limit int) (list []Execution, err error) {
+// List returns the first executions that a condition selects.
+func (a *Reader) List(ctx context.Context, where Condition, by order, limit int) (list []Execution, err error) {
 	if a.Memory != nil {
 		for _, row := range a.Memory.first(where, by, 0, limit) {
 			list = append(list, a.Memory.execution(row))
@@ -392,37 +409,37 @@ func (a *Asker) list(ctx context.Context, where condition, by order, limit int) 
 	}
 	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql).Replace(text("executions"))
 	sql, args := bind([]any{int32(a.Run.ID), int64(limit)}, sql, slices.Concat(where.values, by.values, by.values)...)
-	return readAll[Execution](ctx, a, sql, args[1:]...)
+	return ReadAll[Execution](ctx, a, sql, args[1:]...)
 }
 
-// columns returns the columns of the copy; without a copy they are empty.
-func (a *Asker) columns() *columns {
+// Columns returns the columns of the copy; without a copy they are empty.
+func (a *Reader) Columns() *Columns {
 	if a.Memory == nil {
-		return new(columns)
+		return new(Columns)
 	}
-	return &a.Memory.columns
+	return &a.Memory.Columns
 }
 
-// count returns the number of stored executions.
-func (a *Asker) count(ctx context.Context) (n int64, err error) {
+// Count returns the number of stored executions.
+func (a *Reader) Count(ctx context.Context) (n int64, err error) {
 	if a.Memory != nil {
 		return int64(len(a.Memory.entry)), nil
 	}
 	type row struct {
 		N int64 `sql:"executions"`
 	}
-	err = readEach(ctx, a, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(r *row) { n = r.N })
+	err = ReadEach(ctx, a, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(r *row) { n = r.N })
 	return n, err
 }
 
-// grouping divides executions by values of columns.
-type grouping struct {
+// Grouping divides executions by values of columns.
+type Grouping struct {
 	columns string                               // of a store
-	key     func(x *columns, row int32) [2]int64 // nil: one group
+	key     func(x *Columns, row int32) [2]int64 // nil: one group
 }
 
-// sums are sums over executions. Columns by which they were not grouped are undefined.
-type sums struct {
+// Sums are sums over executions. Columns by which they were not grouped are undefined.
+type Sums struct {
 	Program    trace.Program `sql:"pid"`
 	Rank       trace.Rank    `sql:"rid"`
 	Thread     int64         `sql:"tid"`
@@ -442,8 +459,8 @@ type sums struct {
 	Longest   trace.Micros `sql:"longest_us"`
 }
 
-// sum adds up the executions that a condition selects.
-func (a *Asker) sum(ctx context.Context, where condition, by grouping) (list []sums, err error) {
+// Sum adds up the executions that a condition selects.
+func (a *Reader) Sum(ctx context.Context, where Condition, by Grouping) (list []Sums, err error) {
 	if a.Memory != nil {
 		return a.Memory.sum(where, by), nil
 	}
@@ -459,10 +476,10 @@ func (a *Asker) sum(ctx context.Context, where condition, by grouping) (list []s
 	}
 	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*where*/", where.sql, "/*by*/", by.columns).Replace(text("sums"))
 	sql, args := bind([]any{int32(a.Run.ID)}, sql, where.values...)
-	return readAll[sums](ctx, a, sql, args[1:]...)
+	return ReadAll[Sums](ctx, a, sql, args[1:]...)
 }
 
-func (x *columns) sum(where condition, by grouping) (list []sums) {
+func (x *Columns) sum(where Condition, by Grouping) (list []Sums) {
 	at := make(map[[2]int64]int)
 	x.each(where, func(row int32) bool {
 		i, ok := 0, len(list) > 0
@@ -475,7 +492,7 @@ func (x *columns) sum(where condition, by grouping) (list []sums) {
 			i = len(list)
 			at[key] = i
 			e := x.execution(row)
-			list = append(list, sums{
+			list = append(list, Sums{
 				Program: e.Program, Rank: e.Rank, Thread: e.Thread, Number: e.Number, Function: e.Function, Path: e.Path, Host: e.Host, Step: e.Step,
 				OnGPU: e.OnGPU, First: e.Entry, Last: e.Exit,
 			})
@@ -494,3 +511,6 @@ func (x *columns) sum(where condition, by grouping) (list []sums) {
 	})
 	return list
 }
+
+// PathID identifies the call path of a group.
+func (s *Sums) PathID() PathID { return PathID{s.Program, s.Path} }

@@ -1,0 +1,88 @@
+// Package executions lists, sums and filters the stored executions of a run: from a copy in memory, or with SQL.
+package executions
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// Reader reads the executions of one run of a store.
+type Reader struct {
+	Run   provdb.Run
+	Begin trace.Micros // of the run; 0 if nothing is known
+	// Memory, if not nil, answers queries over many executions.
+	Memory *Copy
+	// OnQuery, if non-nil, is called with each statement before it runs.
+	OnQuery func(sql string, args []any)
+	Store   provdb.Reader
+}
+
+// Query runs a statement and calls OnQuery.
+func (a *Reader) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
+	if a.OnQuery != nil {
+		a.OnQuery(sql, args)
+	}
+	return a.Store.Query(ctx, sql, args...)
+}
+
+// Querier is a Reader, or a type that embeds one.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error)
+	id() int32
+}
+
+func (a *Reader) id() int32 { return int32(a.Run.ID) }
+
+// lot is the number in whose order executions are sampled: it depends on nothing that an
+// explanation looks at. It is less than lots.
+const (
+	Lot  = "(ev_row * 7919 + rid) % 1009"
+	Lots = 1009
+)
+
+// text returns the statement of a file in sql/.
+func text(name string) string {
+	b, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // a file that is not embedded is a mistake in this package
+	}
+	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", Lot)
+}
+
+// OptionalProgram binds a program, or none.
+func OptionalProgram(p *trace.Program) any {
+	if p == nil {
+		return nil
+	}
+	return int32(*p)
+}
+
+// Choose looks a word up.
+func Choose[V any](what, word string, among map[string]V) (v V, err error) {
+	v, ok := among[word]
+	if !ok {
+		return v, &ChoiceError{what, word, slices.Sorted(maps.Keys(among))}
+	}
+	return v, nil
+}
+
+// ChoiceError reports an unknown choice.
+type ChoiceError struct {
+	What, Word string
+	Among      []string
+}
+
+// Error says which there are.
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("unknown %s %q (want %s)", e.What, e.Word, strings.Join(e.Among, ", "))
+}
