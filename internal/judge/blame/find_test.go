@@ -248,11 +248,11 @@ func TestAdd(t *testing.T) {
 		Entry: 100, Exit: 200, LostTime: 80, Status: provenance.Confirmed,
 		EventWindow: provenance.EventWindow{
 			Execs: []provenance.WindowEntry{
-				{Func: "MPI_Barrier()", Entry: 10, Exit: 20},
-				{Func: "MPI_Allreduce()", Entry: 30, Exit: 40},
-				{Func: "pack", Entry: 50, Exit: 60},
-				{Func: "MPI_Waitall()", Entry: 100, Exit: 200, EventID: "4:5:6"},
-				{Func: "MPI_Allreduce()", Entry: 300, Exit: 310},
+				{StackEntry: provenance.StackEntry{Func: "MPI_Barrier()", Entry: 10, Exit: 20}},
+				{StackEntry: provenance.StackEntry{Func: "MPI_Allreduce()", Entry: 30, Exit: 40}},
+				{StackEntry: provenance.StackEntry{Func: "pack", Entry: 50, Exit: 60}},
+				{StackEntry: provenance.StackEntry{Func: "MPI_Waitall()", Entry: 100, Exit: 200, EventID: "4:5:6"}},
+				{StackEntry: provenance.StackEntry{Func: "MPI_Allreduce()", Entry: 300, Exit: 310}},
 			},
 			Comms: []provenance.CommEntry{
 				{Exec: "4:5:1", Type: "SEND", Source: 4, Target: 5, Tag: 3, Timestamp: 55},

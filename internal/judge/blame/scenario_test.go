@@ -361,7 +361,9 @@ func record(stream *simulate.Stream, h *thread, c *truth.Call) *provenance.Recor
 		r.CallStack = append(r.CallStack, provenance.StackEntry{Func: name(p.fn)})
 	}
 	for _, w := range h.calls[max(0, at-window):min(len(h.calls), at+window+1)] {
-		r.EventWindow.Execs = append(r.EventWindow.Execs, provenance.WindowEntry{Entry: w.entry, Exit: w.exit, EventID: w.id, Func: name(w.fn)})
+		r.EventWindow.Execs = append(r.EventWindow.Execs, provenance.WindowEntry{
+			StackEntry: provenance.StackEntry{Entry: w.entry, Exit: w.exit, EventID: w.id, Func: name(w.fn)},
+		})
 		r.EventWindow.Comms = append(r.EventWindow.Comms, w.comms...)
 	}
 	return r

@@ -99,13 +99,8 @@ type EventWindow struct {
 
 // WindowEntry is a call of the window. Windows are sorted by entry.
 type WindowEntry struct {
-	Entry     trace.Micros `json:"entry"`
-	EventID   string       `json:"event_id"`
-	Exit      trace.Micros `json:"exit"`
-	FID       int          `json:"fid"`
-	Func      string       `json:"func"`
-	IsAnomaly bool         `json:"is_anomaly"`
-	ParentID  string       `json:"parent_event_id"`
+	StackEntry
+	ParentID string `json:"parent_event_id"` // root: none
 }
 
 // CommEntry is a message of the window.
@@ -207,7 +202,11 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 		})
 	}
 	for i := range c.Window {
-		r.EventWindow.Execs = append(r.EventWindow.Execs, windowEntry(&c.Window[i], src))
+		f, parent := &c.Window[i], "root"
+		if f.ParentStep >= 0 {
+			parent = id(r.RID, f.ParentStep, f.ParentRow)
+		}
+		r.EventWindow.Execs = append(r.EventWindow.Execs, WindowEntry{stackEntry(f, src), parent})
 	}
 	for i := range c.Comms {
 		r.EventWindow.Comms = append(r.EventWindow.Comms, commEntry(&c.Comms[i], r))
@@ -261,20 +260,14 @@ func id(rank trace.Rank, step int32, row uint32) string {
 func stackEntries(frames []Frame, src Source) []StackEntry {
 	entries := make([]StackEntry, len(frames))
 	for i := range frames {
-		f := &frames[i]
-		fid, name := function(src, f.Func)
-		entries[i] = StackEntry{f.Entry, id(src.Rank(), f.Step, f.Row), f.Exit, fid, name, f.Anomalous}
+		entries[i] = stackEntry(&frames[i], src)
 	}
 	return entries
 }
 
-func windowEntry(f *Frame, src Source) WindowEntry {
+func stackEntry(f *Frame, src Source) StackEntry {
 	fid, name := function(src, f.Func)
-	parent := "root"
-	if f.ParentStep >= 0 {
-		parent = id(src.Rank(), f.ParentStep, f.ParentRow)
-	}
-	return WindowEntry{f.Entry, id(src.Rank(), f.Step, f.Row), f.Exit, fid, name, f.Anomalous, parent}
+	return StackEntry{f.Entry, id(src.Rank(), f.Step, f.Row), f.Exit, fid, name, f.Anomalous}
 }
 
 func commEntry(m *Comm, r *Record) CommEntry {

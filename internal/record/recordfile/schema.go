@@ -25,7 +25,7 @@ type schema struct {
 
 type field struct {
 	name string
-	at   int // field of the struct
+	at   []int // field of the struct
 	set  setter
 }
 
@@ -54,15 +54,16 @@ var sharedNames = []string{"func", "counter_name", "type", "field", "hostname", 
 // schemaOf returns the schema of the objects that stand for structs of a type.
 func schemaOf(path string, t reflect.Type) *schema {
 	s := &schema{path: path, index: make(map[string]int)}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		s.add(name, i, setterOf(strings.TrimPrefix(path+"."+name, "."), name, t.Field(i).Type))
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			s.add(name, f.Index, setterOf(strings.TrimPrefix(path+"."+name, "."), name, f.Type))
+		}
 	}
 	switch t { // fields of version 1
 	case reflect.TypeFor[provenance.StackEntry]():
-		s.add("entry_time", s.index["entry"], setInteger)
+		s.add("entry_time", s.fields[s.index["entry"]].at, setInteger)
 	case reflect.TypeFor[provenance.Record]():
-		s.add("func_stats", s.index["algo_params"], setFuncStats)
+		s.add("func_stats", s.fields[s.index["algo_params"]].at, setFuncStats)
 	}
 	for _, name := range requiredFields[t] {
 		s.required |= 1 << s.index[name]
@@ -70,7 +71,7 @@ func schemaOf(path string, t reflect.Type) *schema {
 	return s
 }
 
-func (s *schema) add(name string, at int, set setter) {
+func (s *schema) add(name string, at []int, set setter) {
 	s.index[name] = len(s.fields)
 	s.fields = append(s.fields, field{name, at, set})
 }
@@ -132,7 +133,7 @@ func (s *schema) readInto(d *decoder, v value, into reflect.Value) (seen uint64,
 				d.notes.Add(noteTwice, 1)
 			}
 			seen |= 1 << i
-			if err := s.fields[i].set(d, into.Field(s.fields[i].at), member); err != nil {
+			if err := s.fields[i].set(d, into.FieldByIndex(s.fields[i].at), member); err != nil {
 				return seen, inside(s.fields[i].name, err)
 			}
 		}

@@ -134,10 +134,7 @@ func (b *builder) addCalls() {
 	r := b.r
 	for i := range r.EventWindow.Execs {
 		e := &r.EventWindow.Execs[i]
-		b.calls.add(call{
-			thread: b.thread, id: e.EventID, parent: e.ParentID, name: e.Func, fid: e.FID,
-			anomaly: e.IsAnomaly, entry: e.Entry, exit: e.Exit,
-		})
+		b.addCall(b.thread, &e.StackEntry, e.ParentID)
 	}
 	window := b.calls.list
 	b.addStack(b.thread, r.CallStack)
@@ -152,12 +149,15 @@ func (b *builder) addCalls() {
 func (b *builder) addStack(thread *track, stack []provenance.StackEntry) {
 	parent := ""
 	for _, e := range slices.Backward(stack) {
-		b.calls.add(call{
-			thread: thread, id: e.EventID, parent: parent, name: e.Func, fid: e.FID,
-			anomaly: e.IsAnomaly, entry: e.Entry, exit: e.Exit,
-		})
+		b.addCall(thread, &e, parent)
 		parent = e.EventID
 	}
+}
+
+func (b *builder) addCall(thread *track, e *provenance.StackEntry, parent string) {
+	b.calls.add(call{
+		thread: thread, id: e.EventID, parent: parent, name: e.Func, fid: e.FID, anomaly: e.IsAnomaly, entry: e.Entry, exit: e.Exit,
+	})
 }
 
 // describeSubject adds the data of the record to its own call, and a mark at its beginning.

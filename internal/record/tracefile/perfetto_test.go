@@ -89,7 +89,9 @@ func TestRandomRecordsMakeValidTraces(t *testing.T) {
 	for range 150 {
 		r := &provenance.Record{EventID: id(), Entry: time(), Exit: time()}
 		for range rng.IntN(8) {
-			r.EventWindow.Execs = append(r.EventWindow.Execs, provenance.WindowEntry{EventID: id(), ParentID: id(), Entry: time(), Exit: time()})
+			r.EventWindow.Execs = append(r.EventWindow.Execs, provenance.WindowEntry{
+				ParentID: id(), StackEntry: provenance.StackEntry{EventID: id(), Entry: time(), Exit: time()},
+			})
 			r.EventWindow.Comms = append(r.EventWindow.Comms, provenance.CommEntry{Type: "SEND", Exec: id(), Timestamp: time(), Target: 1})
 			r.EventWindow.Comms = append(r.EventWindow.Comms, provenance.CommEntry{Type: "RECV", Exec: id(), Timestamp: time(), Source: 1})
 			r.CallStack = append(r.CallStack, provenance.StackEntry{EventID: id(), Entry: time(), Exit: time()})

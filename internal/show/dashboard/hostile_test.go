@@ -41,7 +41,9 @@ func hostileRun(t *testing.T, store provdb.Store) (names []string) {
 			r.CallStack[0].Func, r.CallStack[0].FID = name, i
 			r.CounterEvents = []provenance.CounterEntry{{Name: name, Value: 7, RID: r.RID, TID: r.TID, Timestamp: r.Entry}}
 			r.NodeState = &provenance.NodeState{Timestamp: r.Entry, Data: []provenance.StateEntry{{Field: name, Value: 3}}}
-			r.EventWindow.Execs = []provenance.WindowEntry{{EventID: r.EventID, Func: name, FID: i, Entry: r.Entry, Exit: r.Exit, ParentID: "0:0:0"}}
+			r.EventWindow.Execs = []provenance.WindowEntry{{
+				StackEntry: provenance.StackEntry{EventID: r.EventID, Func: name, FID: i, Entry: r.Entry, Exit: r.Exit}, ParentID: "0:0:0",
+			}}
 		}
 		typical.Status, typical.Kind, typical.Why = "", "", ""
 		batch.Anomalies, batch.Typical = append(batch.Anomalies, r), append(batch.Typical, typical)

@@ -126,7 +126,7 @@ func TestStatesOfNodesAreSharedWhereTheyAreTheSame(t *testing.T) {
 func batch() *provdb.Batch {
 	r := &provenance.Record{
 		FID: 1, Func: "own", AlgoParams: json.RawMessage("1"), CallStack: stack("own", "main"), NodeState: &provenance.NodeState{},
-		EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{Func: "around"}}},
+		EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{StackEntry: provenance.StackEntry{Func: "around"}}}},
 		GPUParent:   provenance.GPUParent{CallStack: stack("launch")},
 	}
 	return &provdb.Batch{

@@ -18,7 +18,7 @@ func shared(name, params string, value uint64) *provdb.Batch {
 		Anomalies: []*provenance.Record{{
 			EventID: "0:1:2", Func: name, AlgoParams: json.RawMessage(params), CallStack: stack(name, "main"),
 			NodeState:   &provenance.NodeState{Data: []provenance.StateEntry{{Field: "f", Value: value}}},
-			EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{Func: name + "'s neighbor"}}},
+			EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{StackEntry: provenance.StackEntry{Func: name + "'s neighbor"}}}},
 		}},
 		Models: []provenance.ADModel{{Name: name, Model: json.RawMessage(params)}},
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -111,40 +110,34 @@ func (e *encoder) place(m map[string]any, step, row, id string) {
 	m[step], m[row] = boxed(int64(s)-int64(e.step)), boxed(r-e.row)
 }
 
-// span sets the times of a call, relative to the entry of the record.
-func (e *encoder) span(m map[string]any, entry, exit trace.Micros) {
-	m["at"] = boxed(int64(entry - e.r.Entry))
-	if exit == 0 {
-		m["duration"] = nil
-		return
-	}
-	m["duration"] = boxed(int64(exit - entry))
-}
-
 func (e *encoder) frames(l *list, frames []provenance.StackEntry) {
 	l.reset()
 	for i := range frames {
-		f, m := &frames[i], l.next()
-		m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
-		e.place(m, "step", "row", f.EventID)
-		e.span(m, f.Entry, f.Exit)
-		m["anomalous"] = f.IsAnomaly
+		e.frame(l.next(), &frames[i])
 	}
+}
+
+// frame sets the fields of a call. Times are relative to the entry of the record.
+func (e *encoder) frame(m map[string]any, f *provenance.StackEntry) {
+	m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
+	e.place(m, "step", "row", f.EventID)
+	m["at"], m["duration"] = boxed(int64(f.Entry-e.r.Entry)), nil
+	if f.Exit != 0 {
+		m["duration"] = boxed(int64(f.Exit - f.Entry))
+	}
+	m["anomalous"] = f.IsAnomaly
 }
 
 func (e *encoder) execs() {
 	e.window.reset()
 	for i := range e.r.EventWindow.Execs {
 		f, m := &e.r.EventWindow.Execs[i], e.window.next()
-		m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
-		e.place(m, "step", "row", f.EventID)
+		e.frame(m, &f.StackEntry)
 		if f.ParentID == "root" {
 			m["parent_step"], m["parent_row"] = nil, nil
 		} else {
 			e.place(m, "parent_step", "parent_row", f.ParentID)
 		}
-		e.span(m, f.Entry, f.Exit)
-		m["anomalous"] = f.IsAnomaly
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Clean returns the batch as every store can hold it: its text is text, no list is
-// null, and of all that has the same key only the last is left; anomalies replace
-// typical executions. It shares with b what was fit already, which is nearly
-// always everything, and leaves b as it is.
+// Clean returns the batch as every store can hold it: texts are valid, no list is null, and
+// of documents with the same key only the last is left; anomalies replace typical
+// executions. It does not change b, but shares the records that need no change, which are
+// nearly all.
 func (b *Batch) Clean() *Batch {
 	type event struct {
 		program trace.Program
@@ -33,72 +33,66 @@ func (b *Batch) Clean() *Batch {
 	ofRecord := func(r **provenance.Record) event { return event{(*r).PID, (*r).EventID} }
 	var c cleaner
 	return &Batch{
-		Anomalies: latest(cleaned(b.Anomalies, c.record), seen, ofRecord),
-		Typical:   latest(cleaned(b.Typical, c.record), seen, ofRecord),
-		Metadata: latest(cleaned(b.Metadata, c.metadata), map[step]bool{}, func(m *StepMetadata) step {
+		Anomalies: latest(b.Anomalies, seen, c.record, ofRecord),
+		Typical:   latest(b.Typical, seen, c.record, ofRecord),
+		Metadata: latest(b.Metadata, map[step]bool{}, cleanFacts, func(m *StepMetadata) step {
 			return step{m.Program, m.Rank, m.Step}
 		}),
-		Functions: latest(cleaned(b.Functions, c.function), map[named]bool{}, func(f *provenance.FuncStats) named {
-			return named{f.App, f.FID, f.Name}
-		}),
-		Counters: latest(cleaned(b.Counters, c.counter), map[named]bool{}, func(f *provenance.CounterStats) named {
-			return named{f.App, 0, f.Name}
-		}),
-		Models: latest(cleaned(b.Models, c.model), map[named]bool{}, func(m *provenance.ADModel) named {
-			return named{m.PID, m.FID, m.Name}
-		}),
-		Paths:  c.paths(b.Paths),
-		Issues: latest(cleaned(b.Issues, c.issue), map[int]bool{}, func(i *provenance.Issue) int { return i.Number }),
-		Links:  latest(cleaned(b.Links, c.link), map[event]bool{}, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
+		Functions: latest(b.Functions, map[named]bool{}, func(f *provenance.FuncStats) { cleanTexts(&f.Name) },
+			func(f *provenance.FuncStats) named { return named{f.App, f.FID, f.Name} }),
+		Counters: latest(b.Counters, map[named]bool{}, func(s *provenance.CounterStats) { cleanTexts(&s.Name) },
+			func(s *provenance.CounterStats) named { return named{s.App, 0, s.Name} }),
+		Models: latest(b.Models, map[named]bool{}, cleanModel, func(m *provenance.ADModel) named { return named{m.PID, m.FID, m.Name} }),
+		Paths:  cleanPaths(b.Paths),
+		Issues: latest(b.Issues, map[int]bool{}, cleanIssue, func(i *provenance.Issue) int { return i.Number }),
+		Links:  latest(b.Links, map[event]bool{}, cleanLink, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
 	}
 }
 
-// latest keeps the last item of each key that is not seen yet.
-func latest[T any, K comparable](items []T, seen map[K]bool, key func(*T) K) []T {
+// latest returns clean copies of the items, of each key that is not seen yet the last.
+func latest[T any, K comparable](items []T, seen map[K]bool, clean func(*T), key func(*T) K) []T {
 	kept := make([]T, 0, len(items))
-	for i := len(items) - 1; i >= 0; i-- {
-		if k := key(&items[i]); !seen[k] {
+	for _, item := range slices.Backward(items) {
+		clean(&item)
+		if k := key(&item); !seen[k] {
 			seen[k] = true
-			kept = append(kept, items[i])
+			kept = append(kept, item)
 		}
 	}
 	slices.Reverse(kept)
 	return kept
 }
 
-func cleaned[T any](items []T, f func(T) T) []T {
-	c := make([]T, len(items))
-	for i := range items {
-		c[i] = f(items[i])
+func cleanTexts(all ...*string) {
+	for _, s := range all {
+		*s = provenance.Text(*s)
 	}
-	return c
 }
 
-// cleaner remembers the last model that was fit, which many records share.
+func cleanFacts(m *StepMetadata) {
+	m.Facts = copied(m.Facts)
+	for i := range m.Facts {
+		cleanTexts(&m.Facts[i].Descr, &m.Facts[i].Value)
+	}
+}
+
+func cleanModel(m *provenance.ADModel) {
+	cleanTexts(&m.Name)
+	m.Model = CleanJSON(m.Model)
+}
+
+func cleanIssue(i *provenance.Issue) {
+	cleanTexts(&i.Func, &i.Path, (*string)(&i.Kind), (*string)(&i.Role), (*string)(&i.Trend), &i.Example)
+	i.Hosts = slices.Clone(i.Hosts)
+	for k := range i.Hosts {
+		cleanTexts(&i.Hosts[k])
+	}
+}
+
+func cleanLink(l *provenance.Link) { cleanTexts(&l.EventID, &l.Culprit, (*string)(&l.Role)) }
+
+// cleaner remembers the last model that needs no change, which many records share.
 type cleaner struct{ fit json.RawMessage }
-
-func (c *cleaner) metadata(m StepMetadata) StepMetadata {
-	m.Facts = cleaned(m.Facts, func(f provenance.Metadata) provenance.Metadata {
-		f.Descr, f.Value = provenance.Text(f.Descr), provenance.Text(f.Value)
-		return f
-	})
-	return m
-}
-
-func (c *cleaner) function(f provenance.FuncStats) provenance.FuncStats {
-	f.Name = provenance.Text(f.Name)
-	return f
-}
-
-func (c *cleaner) counter(s provenance.CounterStats) provenance.CounterStats {
-	s.Name = provenance.Text(s.Name)
-	return s
-}
-
-func (c *cleaner) model(m provenance.ADModel) provenance.ADModel {
-	m.Name, m.Model = provenance.Text(m.Name), CleanJSON(m.Model)
-	return m
-}
 
 // fits reports whether a model can be held as it is.
 func (c *cleaner) fits(params json.RawMessage) bool {
@@ -112,15 +106,16 @@ func (c *cleaner) fits(params json.RawMessage) bool {
 	return true
 }
 
-// record returns the record itself, or a copy that is fit.
-func (c *cleaner) record(r *provenance.Record) *provenance.Record {
+// record replaces a record that needs changes by a copy.
+func (c *cleaner) record(p **provenance.Record) {
+	r := *p
 	fit := c.fits(r.AlgoParams) && r.CallStack != nil && r.CounterEvents != nil && r.EventWindow.Comms != nil && r.EventWindow.Execs != nil
 	if r.NodeState != nil {
 		fit = fit && r.NodeState.Data != nil
 	}
 	texts(r, func(s *string) { fit = fit && provenance.Text(*s) == *s })
 	if fit {
-		return r
+		return
 	}
 	n := *r
 	n.AlgoParams = CleanJSON(r.AlgoParams)
@@ -133,8 +128,8 @@ func (c *cleaner) record(r *provenance.Record) *provenance.Record {
 		p.CallStack = copied(p.CallStack)
 		n.GPUParent = p
 	}
-	texts(&n, func(s *string) { *s = provenance.Text(*s) })
-	return &n
+	texts(&n, func(s *string) { cleanTexts(s) })
+	*p = &n
 }
 
 func copied[T any](list []T) []T { return append(make([]T, 0, len(list)), list...) }

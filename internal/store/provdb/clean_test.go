@@ -46,7 +46,7 @@ func TestACleanRecordIsNotCopied(t *testing.T) {
 func TestTextOfRecordsBecomesTextAndTheBatchStays(t *testing.T) {
 	r := &provenance.Record{
 		Func: "a\xff", CallStack: []provenance.StackEntry{{Func: "b\x00"}}, GPUParent: "c\xfe",
-		EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{Func: "d\xfd"}}},
+		EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{StackEntry: provenance.StackEntry{Func: "d\xfd"}}}},
 	}
 	got := (&provdb.Batch{Typical: []*provenance.Record{r}}).Clean().Typical[0]
 	for _, c := range [][2]string{

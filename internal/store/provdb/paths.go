@@ -28,9 +28,8 @@ func checkPaths(all []provenance.PathStats) error {
 	return nil
 }
 
-// paths returns call paths that are as they are to be. Those whose names are the
-// same as text become one.
-func (c *cleaner) paths(all []provenance.PathStats) []provenance.PathStats {
+// cleanPaths returns call paths with valid names. Those whose names become equal are merged.
+func cleanPaths(all []provenance.PathStats) []provenance.PathStats {
 	type key struct {
 		program trace.Program
 		parent  int

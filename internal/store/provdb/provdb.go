@@ -103,6 +103,12 @@ func (b *Batch) Len() int {
 	return n
 }
 
+// HasFindings reports whether the batch has issues or links.
+func (b *Batch) HasFindings() bool { return len(b.Issues)+len(b.Links) > 0 }
+
+// VoidsFindings reports whether the batch replaces or invalidates stored issues and links.
+func (b *Batch) VoidsFindings() bool { return len(b.Anomalies)+len(b.Typical) > 0 || b.HasFindings() }
+
 // Writer stores. Several goroutines may call it.
 type Writer interface {
 	// CreateRun makes a run; the ID of the argument is ignored. A second run of

@@ -183,7 +183,9 @@ func (g *generator) window(r *provenance.Record, step int32, row uint32) {
 	}
 	slices.Reverse(r.EventWindow.Execs)
 	r.EventWindow.Execs = append(r.EventWindow.Execs, provenance.WindowEntry{
-		Entry: r.Entry, EventID: r.EventID, Exit: r.Exit, FID: r.FID, Func: r.Func, IsAnomaly: r.CallStack[0].IsAnomaly, ParentID: parent,
+		ParentID: parent, StackEntry: provenance.StackEntry{
+			Entry: r.Entry, EventID: r.EventID, Exit: r.Exit, FID: r.FID, Func: r.Func, IsAnomaly: r.CallStack[0].IsAnomaly,
+		},
 	})
 	at, number = r.Exit, row
 	for i := range windowSide {
@@ -206,7 +208,8 @@ func (g *generator) duration(f *function) trace.Micros {
 }
 
 func call(f *function, rank trace.Rank, step int32, row uint32, entry, exit trace.Micros, parent string) provenance.WindowEntry {
-	return provenance.WindowEntry{Entry: entry, EventID: id(rank, step, row), Exit: exit, FID: f.fid, Func: f.name, ParentID: parent}
+	e := provenance.StackEntry{Entry: entry, EventID: id(rank, step, row), Exit: exit, FID: f.fid, Func: f.name}
+	return provenance.WindowEntry{StackEntry: e, ParentID: parent}
 }
 
 // comms adds messages of the window's calls, to and from neighbors.
