@@ -11,6 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 const second = 1_000_000
@@ -200,7 +201,7 @@ func TestCleanFirstStepHasNoFlags(t *testing.T) {
 
 func TestFalseAlarmsOfMillionCleanCalls(t *testing.T) {
 	const seeds, n = 2, 1_000_000
-	for _, s := range shapes() {
+	for _, s := range tracetest.Sample(shapes(), 4) {
 		flags := uint64(0)
 		for seed := range uint64(seeds) {
 			r := rand.New(rand.NewPCG(7, seed))
@@ -224,7 +225,7 @@ func TestFalseAlarmsOfMillionCleanCalls(t *testing.T) {
 // Two thousand are few to know a tail by, and a program has many functions.
 func TestFalseAlarmsOfSmallCleanSets(t *testing.T) {
 	const sets, n = 200, 2000
-	for _, s := range shapes() {
+	for _, s := range tracetest.Sample(shapes(), 3) {
 		flags := 0
 		for seed := range uint64(sets) {
 			values := s.times(rand.New(rand.NewPCG(16, seed)), n)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // heap is how much memory is in use.
@@ -45,6 +46,7 @@ factor = 3
 // memory back: what stays is what ranks know of each other in a step, not the
 // events.
 func TestMemoryOfTenThousandRanks(t *testing.T) {
+	tracetest.SkipShort(t, "simulates 10,000 ranks")
 	s := parse(t, crowd)
 	before := heap()
 	run := simulate.New(s)

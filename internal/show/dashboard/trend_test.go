@@ -22,6 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // nightlyStore returns runs of a program, one per night. From the third on, its function
@@ -135,6 +136,7 @@ func TestTrendNamesFirstSlowRun(t *testing.T) {
 
 // Data of finished runs are cached; only new ones are queried.
 func TestTrendHasNewestRuns(t *testing.T) {
+	tracetest.SkipShort(t, "stores more than 50 runs")
 	store := nightlyStore(t, comparison.MaxTrend+4)
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "nightly-05", store })
 	for range 2 {

@@ -50,7 +50,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	}
 	records, timelines := 9000, 60 // more than two blocks
 	if testing.Short() {
-		records, timelines = 3000, 10
+		records, timelines = 2000, 10
 	}
 	all := storetest.Records(records, 3)
 	for i, r := range all {
@@ -316,7 +316,7 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: executions.Filter{Until: at(4)}},
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: executions.Filter{Since: at(1)}},
-	}, 5) {
+	}, 7) {
 		if q.Issue == nil || !q.Issue.IsChange() {
 			for _, by := range tracetest.Sample([]contrast.FieldKind{
 				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,

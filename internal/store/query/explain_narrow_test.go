@@ -55,7 +55,9 @@ func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
 				// One sort of execution is enough to try a field.
 				if f := &e.Fields[j]; !seen[f.Key] {
 					seen[f.Key] = true
-					checkField(t, a, q, e, f)
+					if !testing.Short() || len(seen)%3 == 1 {
+						checkField(t, a, q, e, f)
+					}
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func quickCauses() (causes []*plantedCause) {
 			causes = append(causes, &plantedCauses[i])
 		}
 	}
-	return tracetest.Sample(causes, 2)
+	return tracetest.Sample(causes, 3)
 }
 
 var plantedCauses = []plantedCause{

@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -50,7 +51,7 @@ func testStore(t *testing.T, open opener) {
 		{"buffer", bufferTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			for _, test := range part.tests {
+			for _, test := range tracetest.Sample(part.tests, 3) {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					test.run(start(t, open))
