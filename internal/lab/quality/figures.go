@@ -99,24 +99,14 @@ type column struct {
 }
 
 var columns = []column{
-	{"found/planted", "planted calls flagged at the end, of all planted calls", func(r *Result) string {
-		if r.Planted == 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d/%d", r.Found, r.Planted)
-	}},
+	{"found/planted", "planted calls flagged at the end, of all planted calls", func(r *Result) string { return ratio(r.Found, r.Planted) }},
 	{"precision", "found / (found + wrong), in percent", percent((*Result).precision)},
 	{"recall", "found / planted, in percent", percent((*Result).recall)},
 	{"F1", "harmonic mean of the two, in percent", percent((*Result).f1)},
 	{"wrong/million", "flags per million normal calls: calls that no trouble affects as cause or victim, outside the region of a lasting " +
 		"trouble", rate((*Result).perMillion)},
 	{"taken back", "flags withdrawn at the end of the run, per million normal calls", rate((*Result).withdrawn)},
-	{"troubles", "flagged troubles, of all troubles", func(r *Result) string {
-		if len(r.After) == 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d/%d", r.seen(), len(r.After))
-	}},
+	{"troubles", "flagged troubles, of all troubles", func(r *Result) string { return ratio(r.seen(), len(r.After)) }},
 	{"after", "median time in seconds from the start of a trouble, or from the entry of its first affected call if that is later, to the " +
 		"exit of the first call flagged because of it; a trouble found only at the end of the run counts from there, and `never` means that " +
 		"half of the troubles were not flagged", func(r *Result) string {
@@ -131,12 +121,7 @@ var columns = []column{
 	}},
 	{
 		"first step", "flags on normal calls in the first I/O step, when models have the fewest samples, of all its calls",
-		func(r *Result) string {
-			if r.FirstCalls <= 0 {
-				return ""
-			}
-			return fmt.Sprintf("%d/%d", r.FirstFlags, r.FirstCalls)
-		},
+		func(r *Result) string { return ratio(r.FirstFlags, int(r.FirstCalls)) },
 	},
 	{
 		"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets with figures of the original", LateStep),
@@ -147,6 +132,14 @@ var columns = []column{
 			return fmt.Sprintf("%d/%d/%d", r.Late.Found, r.Late.Missed, r.Late.Other)
 		},
 	},
+}
+
+// ratio returns part/all, or "" if there are none.
+func ratio(part, all int) string {
+	if all <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", part, all)
 }
 
 // percent rounds down, so that only all is 100.

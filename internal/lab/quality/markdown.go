@@ -4,6 +4,7 @@ import (
 	_ "embed" // page.md.tmpl
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -81,6 +82,9 @@ func wrap(text, indent string) string {
 	return b.String()
 }
 
+// textColumns is the number of columns before those of figures, which are aligned right.
+const textColumns = 2
+
 // table returns the rows in Markdown, aligned.
 func table(results []*Result) string {
 	rows := [][]string{{"data set", "detector"}}
@@ -96,30 +100,23 @@ func table(results []*Result) string {
 			width[i] = max(width[i], utf8.RuneCountInString(c))
 		}
 	}
+	rule := make([]string, len(width))
+	for i, w := range width {
+		rule[i] = strings.Repeat("-", w)
+		if i >= textColumns {
+			rule[i] = rule[i][1:] + ":"
+		}
+	}
 	var b strings.Builder
-	for n, cells := range rows {
+	for _, cells := range slices.Insert(rows, 1, rule) {
 		for i, c := range cells {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
-			if i < 2 {
-				fmt.Fprintf(&b, "| %s%s ", c, pad)
-			} else {
-				fmt.Fprintf(&b, "| %s%s ", pad, c)
+			format := "| %*s "
+			if i < textColumns {
+				format = "| %-*s "
 			}
+			fmt.Fprintf(&b, format, width[i], c)
 		}
 		b.WriteString("|\n")
-		for i := range width {
-			if n > 0 {
-				break
-			}
-			if i < 2 {
-				fmt.Fprintf(&b, "| %s ", strings.Repeat("-", width[i]))
-			} else {
-				fmt.Fprintf(&b, "| %s: ", strings.Repeat("-", width[i]-1))
-			}
-		}
-		if n == 0 {
-			b.WriteString("|\n")
-		}
 	}
 	return b.String()
 }

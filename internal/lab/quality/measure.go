@@ -1,7 +1,6 @@
 package quality
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,29 +48,18 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 		if err := flags.complain(); err != nil {
 			return nil, err
 		}
-		var content bytes.Buffer
-		out := truth.NewWriter(&content)
-		for _, t := range troubles {
-			out.Trouble(t)
-		}
-		for _, w := range watches {
-			for i := range w.calls {
-				out.Call(&w.calls[i])
-			}
-		}
-		if err := out.Flush(); err != nil {
-			return nil, err
-		}
-		planted, err := truth.Parse(simulate.TruthFile, &content)
-		if err != nil {
-			return nil, err
-		}
 		end := trace.Micros(math.MinInt64)
 		touched, late := int64(0), 0
+		var calls []truth.Call
 		for _, w := range watches {
+			calls = append(calls, w.calls...)
 			end = max(end, w.End())
 			touched += w.touched()
 			late += w.late
+		}
+		planted, err := truth.New(troubles, calls)
+		if err != nil {
+			return nil, err
 		}
 		res := flags.score(planted, end)
 		res.Normal = res.Calls - touched

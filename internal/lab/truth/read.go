@@ -40,11 +40,18 @@ func Read(paths []string) (*Truth, error) {
 	return r.finish()
 }
 
-// Parse reads the content of one file. Errors begin with its name.
-func Parse(name string, content io.Reader) (*Truth, error) {
+// New returns the truth of troubles and of the calls that they affected.
+func New(troubles []*Trouble, calls []Call) (*Truth, error) {
 	r := newReader()
-	if err := r.file(name, content); err != nil {
-		return nil, err
+	for _, t := range troubles {
+		if err := r.addTrouble(t); err != nil {
+			return nil, err
+		}
+	}
+	for i := range calls {
+		if err := r.addCall("truth", i, &calls[i]); err != nil {
+			return nil, err
+		}
 	}
 	return r.finish()
 }
