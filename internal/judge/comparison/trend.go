@@ -32,16 +32,19 @@ func (l LeftOut) Sentences() (list []string) {
 	return list
 }
 
-// Choose returns the indices of the runs of a trend, ordered by start. Runs with the same name
-// and start are the same run; it prefers the run itself to its baseline.
-func Choose(all []api.Comparable) (chosen []int, left LeftOut) {
+// Choose returns the runs of a trend, ordered by start, and adds those that are left out to
+// left. Runs with the same name and start are the same run; it prefers the run itself to its
+// baseline.
+func Choose[T any](all []T, of func(T) api.Comparable, left *LeftOut) (chosen []T) {
 	type start struct {
 		name string
 		at   int64
 	}
 	seen := make(map[start]bool)
+	var indices []int
 	for _, baselines := range []bool{false, true} {
-		for i, c := range all {
+		for i, run := range all {
+			c := of(run)
 			key := start{c.Name, c.Started.UnixMicro()} // the resolution of stores
 			switch {
 			case c.Baseline != baselines || seen[key]:
@@ -49,13 +52,17 @@ func Choose(all []api.Comparable) (chosen []int, left LeftOut) {
 				left.Unfinished++
 			default:
 				seen[key] = true
-				chosen = append(chosen, i)
+				indices = append(indices, i)
 			}
 		}
 	}
-	slices.SortStableFunc(chosen, func(x, y int) int { return cmp.Or(all[x].Started.Compare(all[y].Started), cmp.Compare(x, y)) })
-	left.Older = max(0, len(chosen)-MaxTrend)
-	return chosen[left.Older:], left
+	slices.SortFunc(indices, func(x, y int) int { return cmp.Or(of(all[x]).Started.Compare(of(all[y]).Started), cmp.Compare(x, y)) })
+	older := max(0, len(indices)-MaxTrend)
+	left.Older += older
+	for _, i := range indices[older:] {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
 }
 
 // Sums is the data of a run that a trend needs. It is smaller than a Run and quicker to query.

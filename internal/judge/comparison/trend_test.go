@@ -145,14 +145,21 @@ func TestChooseMergesRunAndBaseline(t *testing.T) {
 		{Name: "b", State: "finished", Started: at(7)}, // another run of that name
 		{Name: "e", State: "failed", Started: at(5)},
 	}
-	if got, left := comparison.Choose(all); !slices.Equal(got, []int{3, 1, 2, 6}) || left != (comparison.LeftOut{Unfinished: 2}) {
+	choose := func(runs []api.Comparable) (indices []int, left comparison.LeftOut) {
+		for i := range runs {
+			indices = append(indices, i)
+		}
+		indices = comparison.Choose(indices, func(i int) api.Comparable { return runs[i] }, &left)
+		return indices, left
+	}
+	if got, left := choose(all); !slices.Equal(got, []int{3, 1, 2, 6}) || left != (comparison.LeftOut{Unfinished: 2}) {
 		t.Errorf("%v, %+v", got, left)
 	}
 	var many []api.Comparable
 	for i := range comparison.MaxTrend + 3 {
 		many = append(many, api.Comparable{Name: fmt.Sprint(i), State: "finished", Started: at(-i)})
 	}
-	if got, left := comparison.Choose(many); len(got) != comparison.MaxTrend || got[0] != comparison.MaxTrend-1 || got[len(got)-1] != 0 ||
+	if got, left := choose(many); len(got) != comparison.MaxTrend || got[0] != comparison.MaxTrend-1 || got[len(got)-1] != 0 ||
 		left.Older != 3 {
 		t.Errorf("%v, %+v", got, left)
 	}

@@ -142,7 +142,9 @@ func compareKey(id string, run *provdb.Run) string {
 }
 
 func comparableRun(store int, where string, run *provdb.Run) api.Comparable {
-	return api.Comparable{ID: compareID(store, run.Name), Name: run.Name, Where: where, State: string(run.State), Started: run.Started}
+	c := query.Comparable(*run)
+	c.ID, c.Where = compareID(store, run.Name), where
+	return c
 }
 
 func comparableBaseline(number int, o *Reference) api.Comparable {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -28,18 +29,9 @@ func (rs *Runs) Trend(ctx context.Context, of TrendParams) (*api.Trend, error) {
 	if err != nil {
 		return nil, err
 	}
-	var named []*candidate
-	var comparables []api.Comparable
-	for i := range all {
-		if c := &all[i]; strings.Contains(c.Name, of.Name) {
-			named, comparables = append(named, c), append(comparables, c.Comparable)
-		}
-	}
-	chosen, left := comparison.Choose(comparables)
-	var members []*candidate
-	for _, at := range chosen {
-		members = append(members, named[at])
-	}
+	all = slices.DeleteFunc(all, func(c candidate) bool { return !strings.Contains(c.Name, of.Name) })
+	var left comparison.LeftOut
+	members := comparison.Choose(all, func(c candidate) api.Comparable { return c.Comparable }, &left)
 	sums, err := rs.sumsOf(ctx, members)
 	if err != nil {
 		return nil, err
@@ -56,7 +48,7 @@ func (rs *Runs) Trend(ctx context.Context, of TrendParams) (*api.Trend, error) {
 
 // sumsOf returns the sums of runs. It queries each store once and caches the answer, because
 // the runs of a trend have ended.
-func (rs *Runs) sumsOf(ctx context.Context, members []*candidate) ([]*comparison.Sums, error) {
+func (rs *Runs) sumsOf(ctx context.Context, members []candidate) ([]*comparison.Sums, error) {
 	sums, byStore := make([]*comparison.Sums, len(members)), make(map[int][]int)
 	for i, m := range members {
 		if m.baseline == nil {
@@ -73,7 +65,7 @@ func (rs *Runs) sumsOf(ctx context.Context, members []*candidate) ([]*comparison
 			runs = append(runs, members[i].run)
 			key.WriteString(compareKey(members[i].ID, &members[i].run) + "\n")
 		}
-		first := members[places[0]]
+		first := &members[places[0]]
 		ofStore, err := rs.sums.Get(ctx, key.String(), func(ctx context.Context) ([]*comparison.Sums, bool, error) {
 			ofStore, err := insight.InSlot(ctx, rs.in, func(ctx context.Context) ([]*comparison.Sums, error) {
 				return query.Sums(ctx, first.reader, runs, nil)

@@ -19,7 +19,7 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 	a := &Asker{Reader: executions.Reader{Store: r, OnQuery: onQuery}}
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
-		all[i] = &comparison.Sums{Comparable: api.Comparable{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started}}
+		all[i] = &comparison.Sums{Comparable: Comparable(runs[i])}
 		byID[runs[i].ID] = all[i]
 	}
 	byTable, err := a.tablesOfSums(ctx, runs)
@@ -52,6 +52,11 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 		}
 	}
 	return all, nil
+}
+
+// Comparable describes a run for comparisons.
+func Comparable(run provdb.Run) api.Comparable {
+	return api.Comparable{Name: run.Name, State: string(run.State), Started: run.Started}
 }
 
 // tablesOfSums returns the runs by where their anomalies are summed up: when they ended, or

@@ -65,8 +65,7 @@ func (p *Places) Comparable(ctx context.Context, where, name string) (r *compari
 // members are runs that may be in a trend.
 type members struct {
 	name    string // a part of their names
-	runs    []api.Comparable
-	sums    []*comparison.Sums // of each of runs
+	sums    []*comparison.Sums
 	leftOut comparison.LeftOut
 }
 
@@ -79,29 +78,19 @@ func (p *Places) Trend(ctx context.Context, places []string, name string, progra
 			return nil, nil, err
 		}
 	}
-	chosen := m.choose(m.runs)
+	chosen := comparison.Choose(m.sums, func(s *comparison.Sums) api.Comparable { return s.Comparable }, &m.leftOut)
 	if len(chosen) < 2 {
 		return nil, nil, fmt.Errorf("a trend needs at least 2 finished runs, there are %d (give run directories, files of chimbuko baseline, "+
 			"or a store that contains several runs)", len(chosen))
 	}
-	var sums []*comparison.Sums
-	for _, i := range chosen {
-		sums = append(sums, m.sums[i])
+	return comparison.Over(chosen, program, limit), m.leftOut.Sentences(), nil
+}
+
+func (m *members) add(where string, sums ...*comparison.Sums) {
+	for _, s := range sums {
+		s.ID, s.Where = s.Name, redact.URLs(where)
 	}
-	return comparison.Over(sums, program, limit), m.leftOut.Sentences(), nil
-}
-
-// choose returns the places of the runs that are in a trend, and counts the others.
-func (m *members) choose(runs []api.Comparable) []int {
-	chosen, left := comparison.Choose(runs)
-	m.leftOut.Older += left.Older
-	m.leftOut.Unfinished += left.Unfinished
-	return chosen
-}
-
-func (m *members) add(s *comparison.Sums, where string) {
-	s.ID, s.Where = s.Name, redact.URLs(where)
-	m.runs, m.sums = append(m.runs, s.Comparable), append(m.sums, s)
+	m.sums = append(m.sums, sums...)
 }
 
 // gather adds the runs at a place. From a store it reads no more than a trend can have.
@@ -112,7 +101,7 @@ func (p *Places) gather(ctx context.Context, where string, m *members) error {
 	}
 	if b != nil {
 		if strings.Contains(b.Name, m.name) {
-			m.add(b.Sums(), where)
+			m.add(where, b.Sums())
 		}
 		return nil
 	}
@@ -124,19 +113,8 @@ func (p *Places) gather(ctx context.Context, where string, m *members) error {
 		runs = slices.DeleteFunc(runs, func(run provdb.Run) bool {
 			return !strings.Contains(run.Name, m.name) || place.Run != "" && place.Run != run.Name
 		})
-		var candidates []api.Comparable
-		for i := range runs {
-			candidates = append(candidates, api.Comparable{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started})
-		}
-		chosen := m.choose(candidates)
-		var finished []provdb.Run
-		for _, i := range chosen {
-			finished = append(finished, runs[i])
-		}
-		sums, err := query.Sums(ctx, r, finished, p.OnQuery)
-		for i := range sums {
-			m.add(sums[i], where)
-		}
+		sums, err := query.Sums(ctx, r, comparison.Choose(runs, query.Comparable, &m.leftOut), p.OnQuery)
+		m.add(where, sums...)
 		return err
 	})
 }
