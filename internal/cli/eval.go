@@ -27,21 +27,10 @@ that plant some:
 
 or exactly, if it begins with {. Then each line is a JSON object: first the troubles,
 with kind, place and time, then the calls that they lengthened, with their events.
-docs/formats/truth.md describes both formats.
+docs/formats/truth.md describes both formats and the scores.
 
-By place and time, a flagged call matches at most one planted anomaly, the closest.
-Blank lines and lines that begin with # are ignored.
-
-If the truth is exact, a call is planted if it is a cause of a trouble whose calls must
-all be found. Flags are excused, neither required nor wrong, on calls that suffer from a
-trouble elsewhere, and within the place and time of a trouble that only needs to be
-found once. A second table shows for each trouble the flags on its causes, or within its
-place and time; the flags on its victims; and the time from its start to its first flag.
-A call that was flagged during the run counts from its exit, a promoted one from the end
-of the run, which is the exit of the last flagged call.
-
-Withdrawn flags do not count, provisional ones do. Recall is 1 if nothing was planted,
-and precision is 1 if all flags are excused.`,
+If the truth is exact, a second table shows for each trouble the flags on its causes and
+on its victims, and the time from its start to its first flag.`,
 		Example: `  chimbuko eval run-directory truth.0 truth.1
   chimbuko eval run-directory trace-directory
   chimbuko eval run-directory truth.jsonl
