@@ -29,53 +29,45 @@ func (s *Step) seal() {
 	copy(s.variables.list[a.variable].sets[a.inMeta:], limits)
 }
 
-// putLimits writes the least and the greatest of the values, zeros if there are none.
+// less compares two numbers of a type.
+var less = map[Type]func(a, b []byte) bool{
+	Int8:   by(func(b []byte) int8 { return int8(b[0]) }),
+	Int16:  by(func(b []byte) int16 { return int16(binary.LittleEndian.Uint16(b)) }),
+	Int32:  by(func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) }),
+	Int64:  by(func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }),
+	Uint8:  by(func(b []byte) uint8 { return b[0] }),
+	Uint16: by(binary.LittleEndian.Uint16),
+	Uint32: by(binary.LittleEndian.Uint32),
+	Float:  by(func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }),
+	Double: by(func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }),
+}
+
+func by[T cmp.Ordered](number func([]byte) T) func(a, b []byte) bool {
+	return func(a, b []byte) bool { return number(a) < number(b) }
+}
+
+// putLimits writes the least and the greatest of the values to limits, which are zeros and
+// stay so if there are none.
 func putLimits(limits, values []byte, t Type) {
-	le := binary.LittleEndian
-	switch t {
-	case Uint64:
+	width, less := sizes[t], less[t]
+	if t == Uint64 {
 		least, most := limitsOfUint64(values)
-		le.PutUint64(limits, least)
-		le.PutUint64(limits[8:], most)
-	case Int64:
-		limitsOf(limits, values, 8, func(b []byte) int64 { return int64(le.Uint64(b)) }, func(b []byte, v int64) { le.PutUint64(b, uint64(v)) })
-	case Double:
-		limitsOf(limits, values, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) },
-			func(b []byte, v float64) { le.PutUint64(b, math.Float64bits(v)) })
-	case Uint32:
-		limitsOf(limits, values, 4, le.Uint32, le.PutUint32)
-	case Int32:
-		limitsOf(limits, values, 4, func(b []byte) int32 { return int32(le.Uint32(b)) }, func(b []byte, v int32) { le.PutUint32(b, uint32(v)) })
-	case Float:
-		limitsOf(limits, values, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) },
-			func(b []byte, v float32) { le.PutUint32(b, math.Float32bits(v)) })
-	case Uint16:
-		limitsOf(limits, values, 2, le.Uint16, le.PutUint16)
-	case Int16:
-		limitsOf(limits, values, 2, func(b []byte) int16 { return int16(le.Uint16(b)) }, func(b []byte, v int16) { le.PutUint16(b, uint16(v)) })
-	case Uint8:
-		limitsOf(limits, values, 1, func(b []byte) uint8 { return b[0] }, func(b []byte, v uint8) { b[0] = v })
-	case Int8:
-		limitsOf(limits, values, 1, func(b []byte) int8 { return int8(b[0]) }, func(b []byte, v int8) { b[0] = byte(v) })
+		binary.LittleEndian.PutUint64(limits, least)
+		binary.LittleEndian.PutUint64(limits[width:], most)
+		return
 	}
-}
-
-func limitsOf[T cmp.Ordered](limits, values []byte, width int, get func([]byte) T, put func([]byte, T)) {
-	var least, most T
 	for at := 0; at+width <= len(values); at += width {
-		v := get(values[at:])
-		if at == 0 || v < least {
-			least = v
+		v := values[at : at+width]
+		if at == 0 || less(v, limits[:width]) {
+			copy(limits, v)
 		}
-		if at == 0 || v > most {
-			most = v
+		if at == 0 || less(limits[width:], v) {
+			copy(limits[width:], v)
 		}
 	}
-	put(limits, least)
-	put(limits[width:], most)
 }
 
-// limitsOfUint64 is a fast limitsOf for TAU's tables, which are long.
+// limitsOfUint64 returns the limits of TAU's tables, which are long.
 func limitsOfUint64(values []byte) (least, most uint64) {
 	if len(values) >= 8 {
 		least = math.MaxUint64
