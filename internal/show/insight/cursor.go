@@ -82,26 +82,18 @@ var orderColumns = map[string]string{"severity": "severity", "lost": "lost_us", 
 
 // placeOf returns the place of a row.
 func placeOf(columns []provdb.Column, row []any, order string, begin trace.Micros) (p place) {
+	values := make(map[string]any, len(columns))
 	for i, c := range columns {
-		switch v := row[i].(type) {
-		case float64:
-			if c.Name == orderColumns[order] {
-				p.Value = v
-			}
-		case int64:
-			switch c.Name {
-			case orderColumns[order]:
-				p.Value = float64(v)
-			case "program":
-				p.Program = v
-			case "rank":
-				p.Rank = v
-			}
-		case string:
-			if c.Name == "event_id" {
-				p.ID = v
-			}
-		}
+		values[c.Name] = row[i]
+	}
+	p.Program, _ = values["program"].(int64)
+	p.Rank, _ = values["rank"].(int64)
+	p.ID, _ = values["event_id"].(string)
+	switch v := values[orderColumns[order]].(type) {
+	case float64:
+		p.Value = v
+	case int64:
+		p.Value = float64(v)
 	}
 	if order == "time" { // ascending, unlike the others
 		p.Value = -(float64(begin) + math.Round(p.Value*1e6))

@@ -268,6 +268,3 @@ func (v *heat) worstWords() string {
 	w := v.Worst[0]
 	return fmt.Sprintf("Rank %s on %s lost most: %s.", w.Ranks, w.Host, w.Lost)
 }
-
-// Tall returns the height with the axis.
-func (v heat) Tall() float64 { return v.Height + 22 }

@@ -44,8 +44,8 @@ type event struct {
 	Twin     *timeline
 	TwinAt   string
 	Model    *histogram
-	Messages []message
-	MoreMsgs int
+	Messages []message // the first of AllMsgs
+	AllMsgs  int
 	Counters []api.Counter
 	State    []api.Field
 }
@@ -145,8 +145,7 @@ func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
 		if a.Kind == "launch" {
 			continue
 		}
-		if len(v.Messages) == maxMessages {
-			v.MoreMsgs++
+		if v.AllMsgs++; v.AllMsgs > maxMessages {
 			continue
 		}
 		at := a.From
@@ -182,6 +181,3 @@ func (v *event) Ordered() []string {
 	}
 	return names
 }
-
-// AllMessages counts all messages.
-func (v *event) AllMessages() int { return len(v.Messages) + v.MoreMsgs }

@@ -55,6 +55,7 @@ type box struct {
 	X, Y, W, H  float64
 	Class, Text string
 	Title       string
+	Self        bool // the execution itself
 }
 
 // line is a message or a launch.
@@ -174,7 +175,7 @@ func newBox(c *api.LaneCall, left, right, y float64) box {
 		class += " torn"
 		took = "still open"
 	}
-	b := box{X: round(left), Y: y, W: round(max(right-left, 0.8)), H: rowTall - 2, Class: class}
+	b := box{X: round(left), Y: y, W: round(max(right-left, 0.8)), H: rowTall - 2, Class: class, Self: c.Self}
 	name := text.ShortName(c.Function)
 	b.Title = fmt.Sprintf("%s, %s, entered %s", name, took, text.Offset(c.Enter))
 	if letters := int((right - left - 6) / 6.6); letters >= 4 {
@@ -215,24 +216,4 @@ func (v *timeline) timeTicks(s span, x func(float64) float64) (list []tick) {
 		list = append(list, tick{round(x(t)), v.Height + 8, strings.Replace(text.Offset(t), ".00 ", " ", 1)})
 	}
 	return list
-}
-
-// Tall returns the height with the axis.
-func (v *timeline) Tall() float64 { return v.Height + 14 }
-
-// TextY returns the baseline of the name.
-func (l lane) TextY() float64 { return l.Y + 12 }
-
-// FoldedY returns the baseline of Folded.
-func (l lane) FoldedY() float64 { return l.Y + 26 }
-
-// TextX returns the start of the name.
-func (b box) TextX() float64 { return b.X + 4 }
-
-// TextY returns the baseline of the name.
-func (b box) TextY() float64 { return b.Y + 12 }
-
-// Self reports whether it is the execution itself.
-func (b box) Self() bool {
-	return strings.HasSuffix(b.Class, " self") || strings.Contains(b.Class, " self ")
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -42,10 +41,6 @@ type webLog struct {
 	lines *throttle.Lines
 }
 
-func newWebLog(log *slog.Logger) *webLog {
-	return &webLog{log: log, lines: throttle.New(webLogEvery)}
-}
-
 // Write logs a line.
 func (l *webLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
@@ -66,10 +61,6 @@ type boundedListener struct {
 	net.Listener
 	slots chan struct{} // one per connection
 	log   *webLog
-}
-
-func newBoundedListener(l net.Listener, most int, log *webLog) *boundedListener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, most), log: log}
 }
 
 // Accept waits for the next connection that gets a slot.
@@ -123,9 +114,9 @@ func listen(ctx context.Context, address, before string) (net.Listener, error) {
 
 // serveHTTP serves until ctx ends, with TLS if there is a certificate.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string, log *slog.Logger) error {
-	lines := newWebLog(log)
+	lines := &webLog{log: log, lines: throttle.New(webLogEvery)}
 	server := newWebServer(ctx, h, lines)
-	l = newBoundedListener(l, webConnections, lines)
+	l = &boundedListener{Listener: l, slots: make(chan struct{}, webConnections), log: lines}
 	g, over := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		serve := server.Serve
@@ -147,15 +138,6 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key st
 		return nil
 	})
 	return g.Wait()
-}
-
-// hostOf returns the host name in a URL.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
 }
 
 // addressOf returns the URL of a listener, with the host name if it listens everywhere.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,7 +73,8 @@ func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, be
 	host, _ := os.Hostname() // only shown
 	p := &Page{Address: addressOf(listener.Addr(), host, o.Cert != ""), Token: cfg.Token, Labels: cfg.Labels != nil}
 	p.serving = new(errgroup.Group)
-	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(p.Address))
+	own, _, _ := net.SplitHostPort(HostPort(p.Address)) // it always has a port
+	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), own)
 	p.serving.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), o.Cert, o.Key, cfg.Log) })
 	return p, nil
 }
