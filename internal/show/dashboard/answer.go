@@ -23,12 +23,7 @@ type problem struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-func (p *problem) Error() string {
-	if p.Hint == "" {
-		return p.Message
-	}
-	return p.Message + "; " + p.Hint
-}
+func (p *problem) Error() string { return (&api.Problem{Message: p.Message, Hint: p.Hint}).Error() }
 
 var statuses = map[api.ProblemKind]int{
 	api.Internal: http.StatusInternalServerError, api.Invalid: http.StatusBadRequest, api.NotFound: http.StatusNotFound,

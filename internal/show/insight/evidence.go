@@ -67,9 +67,8 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 		}
 		// The parts set different fields.
 		g, ctx := errgroup.WithContext(ctx)
-		for _, add := range []func(context.Context, *executions.Event, *executions.Place, *api.Evidence) error{q.addRoles, q.addContext} {
-			g.Go(func() error { return add(ctx, e, place, v) })
-		}
+		g.Go(func() error { return q.addRoles(ctx, e, place, v) })
+		g.Go(func() error { return q.addContext(ctx, e, v) })
 		return v, g.Wait()
 	})
 }
@@ -159,7 +158,7 @@ func (d *runData) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
 }
 
 // addContext adds usual values of counters and the metadata of the rank.
-func (q *runQuery) addContext(ctx context.Context, e *executions.Event, _ *executions.Place, v *api.Evidence) error {
+func (q *runQuery) addContext(ctx context.Context, e *executions.Event, v *api.Evidence) error {
 	if len(v.Counters) > 0 {
 		usual, err := q.counterMeans(ctx, e.Record.PID)
 		if err != nil {

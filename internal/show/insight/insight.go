@@ -116,8 +116,15 @@ type runQuery struct {
 }
 
 // ask calls f with a run in a slot.
-func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (none T, err error) {
-	limited, done, err := in.slot(ctx, in.Timeout)
+func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
+	return askFor(ctx, in, run, in.Timeout, f)
+}
+
+// askFor is ask with another timeout.
+func askFor[T any](ctx context.Context, in *Insight, run string, timeout time.Duration,
+	f func(ctx context.Context, q *runQuery) (T, error),
+) (none T, err error) {
+	limited, done, err := in.slot(ctx, timeout)
 	if err != nil {
 		return none, err
 	}
@@ -129,7 +136,7 @@ func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context
 	a.Memory = in.caches.Peek(runKey(&a.Run))
 	v, err := f(limited, &runQuery{Asker: a})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return none, fmt.Errorf("no answer within %v: %w", in.Timeout, context.DeadlineExceeded)
+		return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
 	}
 	return v, err
 }

@@ -52,28 +52,26 @@ func (d *runData) algorithm(t *typical.Times) string {
 
 // threshold returns the range outside of which times are flagged, if the model has one.
 func (d *runData) threshold(t *typical.Times) *api.Range {
+	var low, high float64
 	switch d.algorithm(t) {
 	case string(outlier.Modal):
-		r := &api.Range{High: &t.Usual[len(t.Usual)-1].High}
-		if low := t.Usual[0].Low; low > 0 {
-			r.Low = &low
-		}
-		return r
+		low, high = t.Usual[0].Low, t.Usual[len(t.Usual)-1].High
 	case string(outlier.SSTD):
 		sigma, err := strconv.ParseFloat(d.info.Settings["sigma"], 64)
 		if err != nil || sigma <= 0 {
 			sigma = outlier.Default().Sigma
 		}
-		low, high := *t.Moments.Mean-float64(sigma*t.Moments.Stddev), *t.Moments.Mean+float64(sigma*t.Moments.Stddev)
-		r := &api.Range{High: &high}
-		if low > 0 {
-			r.Low = &low
-		}
-		return r
+		low, high = *t.Moments.Mean-float64(sigma*t.Moments.Stddev), *t.Moments.Mean+float64(sigma*t.Moments.Stddev)
 	case string(outlier.HBOS):
 		return t.Common()
+	default:
+		return nil
 	}
-	return nil
+	r := &api.Range{High: &high}
+	if low > 0 {
+		r.Low = &low
+	}
+	return r
 }
 
 // judged returns the time by which an execution was judged.

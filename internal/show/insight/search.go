@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,18 +80,15 @@ func (q *runQuery) searchEvents(ctx context.Context, text string, limit int) (li
 	if m == nil {
 		return nil, nil
 	}
-	programs := []trace.Program{}
+	var programs []trace.Program
+	for _, r := range q.data.ranks { // ordered by program
+		programs = append(programs, r.Program)
+	}
 	if m[1] != "" {
 		n, _ := strconv.ParseUint(m[1], 10, 31) // few enough digits
-		programs = append(programs, trace.Program(n))
-	} else {
-		for _, r := range q.data.ranks {
-			if len(programs) == 0 || programs[len(programs)-1] != r.Program {
-				programs = append(programs, r.Program)
-			}
-		}
+		programs = []trace.Program{trace.Program(n)}
 	}
-	for _, p := range programs {
+	for _, p := range slices.Compact(programs) {
 		if len(list) == limit {
 			break
 		}

@@ -65,28 +65,17 @@ func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error
 func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience int,
 	f func(ctx context.Context, rows *provdb.Rows) error,
 ) error {
-	timeout := time.Duration(patience) * in.Timeout
-	limited, done, err := in.slot(ctx, timeout)
-	if err != nil {
-		return err
-	}
-	defer done()
-	a, err := in.asker(limited, run)
-	if err != nil {
-		return err
-	}
-	rows, err := a.Query(limited, of.SQL, of.Args...)
-	if err != nil {
-		return badSQL(of.SQL, err)
-	}
-	err = errors.Join(f(limited, rows), rows.Close())
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
-	}
-	if err != nil {
-		return badSQL(of.SQL, err)
-	}
-	return nil
+	_, err := askFor(ctx, in, run, time.Duration(patience)*in.Timeout, func(ctx context.Context, q *runQuery) (none struct{}, err error) {
+		rows, err := q.Query(ctx, of.SQL, of.Args...)
+		if err == nil {
+			err = errors.Join(f(ctx, rows), rows.Close())
+		}
+		if err != nil {
+			err = badSQL(of.SQL, err)
+		}
+		return none, err
+	})
+	return err
 }
 
 // SQLError reports a problem with a statement.

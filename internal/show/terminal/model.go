@@ -168,9 +168,8 @@ func (m *model) key(name string) (tea.Model, tea.Cmd) {
 			return m, m.fetchEvidence()
 		}
 	case "p":
-		if m.paused = !m.paused; !m.paused && !m.updating {
-			m.updating = true
-			return m, m.look()
+		if m.paused = !m.paused; !m.paused {
+			return m.key("r")
 		}
 	case "r":
 		if !m.updating {
