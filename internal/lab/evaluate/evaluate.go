@@ -47,11 +47,11 @@ func addRun(ctx context.Context, m *truth.Matcher, run string) (calls float64, e
 	if err != nil {
 		return 0, err
 	}
-	r, closeStore, err := place.Open(ctx)
+	r, err := place.Open(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	a, err := query.New(ctx, r, place.Run)
 	if err != nil {
 		return 0, err

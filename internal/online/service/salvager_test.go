@@ -13,13 +13,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
 // dying is a store whose process dies again and again: each time it answers some rows
 // more.
 type dying struct {
-	provdb.Reader
+	rundir.Reader
 	rows *int
 }
 
@@ -69,8 +70,8 @@ func TestSalvagerReviewsOnceThoughStoreFails(t *testing.T) {
 	}
 	rows := 1
 	s := &server{run: "run"}
-	s.elsewhere.Find = func(context.Context) (provdb.Reader, func() error, error) {
-		return dying{store, &rows}, store.Close, nil
+	s.elsewhere.Find = func(context.Context) (rundir.Reader, error) {
+		return dying{store, &rows}, nil
 	}
 
 	sent := make(map[string]int)

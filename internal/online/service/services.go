@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -86,20 +85,20 @@ func (s *server) shards() int {
 // findElsewhere opens the store of the run outside this process: a server, the process
 // that owns the file, or the file itself if the run has ended. Before, that would lock
 // out its owner.
-func (s *server) findElsewhere(ctx context.Context) (provdb.Reader, func() error, error) {
+func (s *server) findElsewhere(ctx context.Context) (rundir.Reader, error) {
 	if s.cfg.Store.Store != "" {
 		return rundir.Place{Server: s.cfg.Store.Store}.Open(ctx)
 	}
 	c, err := remotestore.Open(ctx, rundir.Owner(s.cfg.Store.Dir))
 	if err == nil {
-		return c, c.Close, nil
+		return c, nil
 	}
 	if !s.hasFinished() {
-		return nil, nil, err
+		return nil, err
 	}
 	place, err := rundir.FindStore(s.cfg.Store.Dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	return place.Open(ctx)
 }

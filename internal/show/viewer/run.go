@@ -82,14 +82,10 @@ func (r *Run) Close() error { return r.reader.Close() }
 
 // open opens the store. While a process works on the file, open connects to that process;
 // otherwise it could not open the file again after a restart.
-func (r *Run) open(ctx context.Context) (provdb.Reader, func() error, error) {
+func (r *Run) open(ctx context.Context) (rundir.Reader, error) {
 	if r.Place.Server == "" && r.dir != "" && !r.Stopped {
 		if info, err := rundir.ReadInfo(r.dir); err == nil && info.State.Open() {
-			c, err := remotestore.Open(ctx, r.Place.Owner)
-			if err != nil {
-				return nil, nil, err
-			}
-			return c, c.Close, nil
+			return remotestore.Open(ctx, r.Place.Owner)
 		}
 	}
 	return r.Place.Open(ctx)

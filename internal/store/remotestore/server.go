@@ -48,8 +48,7 @@ type Server struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	closing chan struct{} // closed when no more queries may begin
-	close   sync.Once
-	err     error // of the first Close
+	close   func() error  // the first call of shutdown
 }
 
 // Serve answers queries from r and writes the file announce, so that Open finds it. It
@@ -76,6 +75,7 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 		reader: r, announce: announce, own: own, limits: l,
 		served: make(chan error, 1), slots: make(chan struct{}, l.queries), closing: make(chan struct{}),
 	}
+	s.close = sync.OnceValue(s.shutdown)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.http = http.Server{
 		Handler:                      http.HandlerFunc(s.handle),
@@ -95,8 +95,7 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 // and rejects waiting queries. It cancels running queries after a short grace period,
 // and fails if the store does not end them. It may be called twice.
 func (s *Server) Close() error {
-	s.close.Do(func() { s.err = s.shutdown() })
-	return s.err
+	return s.close()
 }
 
 func (s *Server) shutdown() error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -100,14 +101,16 @@ func (p Place) SameStore(o Place) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// Open opens the store for reading. The caller must call closeStore.
-func (p Place) Open(ctx context.Context) (r provdb.Reader, closeStore func() error, err error) {
+// Reader is an open store. After an error of Open it must not be used.
+type Reader interface {
+	provdb.Reader
+	io.Closer
+}
+
+// Open opens the store for reading.
+func (p Place) Open(ctx context.Context) (Reader, error) {
 	if p.Server != "" {
-		s, err := pgstore.Open(ctx, p.Server, pgstore.Options{ReadOnly: true})
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, s.Close, nil
+		return pgstore.Open(ctx, p.Server, pgstore.Options{ReadOnly: true})
 	}
 	return p.openFile(ctx)
 }
@@ -117,26 +120,23 @@ const patience = 3 * time.Second
 
 // openFile opens the file, or connects to the process that owns it. For a moment at its
 // start and its end, an owner allows neither.
-func (p Place) openFile(ctx context.Context) (provdb.Reader, func() error, error) {
+func (p Place) openFile(ctx context.Context) (Reader, error) {
 	for begin := time.Now(); ; {
 		s, err := duckstore.Open(ctx, p.File, duckstore.Options{ReadOnly: true})
-		if err == nil {
-			return s, s.Close, nil
-		}
 		if !errors.Is(err, provdb.ErrInUse) {
-			return nil, nil, err
+			return s, err
 		}
 		c, remoteErr := remotestore.Open(ctx, p.Owner)
 		if remoteErr == nil {
-			return c, c.Close, nil
+			return c, nil
 		}
 		away := errors.Is(remoteErr, remotestore.ErrGone) || errors.Is(remoteErr, provdb.ErrNotFound)
 		if !away || time.Since(begin) > patience {
-			return nil, nil, fmt.Errorf("%w; its owner does not answer either: %w", err, remoteErr)
+			return nil, fmt.Errorf("%w; its owner does not answer either: %w", err, remoteErr)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(patience / 50):
 		}
 	}

@@ -40,14 +40,14 @@ func (p *Places) withStore(ctx context.Context, where string, f func(place Place
 	if err != nil {
 		return err
 	}
-	r, closeStore, err := place.Open(ctx)
+	r, err := place.Open(ctx)
 	if err != nil {
 		return err
 	}
 	if p.OnOpen != nil {
 		p.OnOpen(place, r)
 	}
-	return errors.Join(f(place, r), closeStore())
+	return errors.Join(f(place, r), r.Close())
 }
 
 // Comparable returns the comparable data of a baseline, or of the run that Query chooses.

@@ -12,12 +12,11 @@ import (
 // LazyReader reads a store of another process or a server. It opens the store with the
 // first query, and again after the owner was restarted or the store broke.
 type LazyReader struct {
-	// Find opens the store at its current place and returns a function that closes it.
-	Find func(ctx context.Context) (provdb.Reader, func() error, error)
+	// Find opens the store at its current place.
+	Find func(ctx context.Context) (Reader, error)
 
 	mu    sync.Mutex
-	store provdb.Reader
-	close func() error
+	store Reader // nil before the first query
 }
 
 // Query runs a statement.
@@ -51,15 +50,15 @@ func (d *LazyReader) open(ctx context.Context, lost provdb.Reader) (provdb.Reade
 	if d.store != nil && d.store != lost {
 		return d.store, nil
 	}
-	if d.close != nil {
-		_ = d.close() // it is lost
-		d.store, d.close = nil, nil
+	if d.store != nil {
+		_ = d.store.Close() // it is lost
+		d.store = nil
 	}
-	store, closeStore, err := d.Find(ctx)
+	store, err := d.Find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d.store, d.close = store, closeStore
+	d.store = store
 	return store, nil
 }
 
@@ -67,8 +66,8 @@ func (d *LazyReader) open(ctx context.Context, lost provdb.Reader) (provdb.Reade
 func (d *LazyReader) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.close == nil {
+	if d.store == nil {
 		return nil
 	}
-	return d.close()
+	return d.store.Close()
 }

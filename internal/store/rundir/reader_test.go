@@ -36,13 +36,13 @@ func TestLazyReaderReopensBrokenStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var opened []*breakable
-	d := &LazyReader{Find: func(ctx context.Context) (provdb.Reader, func() error, error) {
+	d := &LazyReader{Find: func(ctx context.Context) (Reader, error) {
 		s, err := duckstore.Open(ctx, file, duckstore.Options{ReadOnly: true}) // fails while the file is open
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		opened = append(opened, &breakable{Store: s})
-		return opened[len(opened)-1], s.Close, nil
+		return opened[len(opened)-1], nil
 	}}
 	query := func() error {
 		rows, err := d.Query(t.Context(), "SELECT 1")

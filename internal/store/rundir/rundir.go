@@ -172,19 +172,6 @@ func (d *Dir) mkdir(dir string) error {
 	return os.MkdirAll(dir, 0o755)
 }
 
-// writeGlobal writes a collection over all ranks.
-func (d *Dir) writeGlobal(collection string, v any) error {
-	content, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("%s: %w", collection, err)
-	}
-	if err := d.mkdir(filepath.Join(d.path, "global")); err != nil {
-		return err
-	}
-	path := filepath.Join(d.path, "global", collection+".json")
-	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
-}
-
 // ReadInfo reads run.json in the run directory at path.
 func ReadInfo(path string) (*provdb.Info, error) {
 	name := filepath.Join(path, infoFile)
@@ -220,9 +207,17 @@ func (d *Dir) WriteGlobal(c *provenance.Collections) error {
 		"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats,
 		"issues": c.Issues, "links": c.Links,
 	}
+	dir := filepath.Join(d.path, "global")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	for name, v := range all {
-		if err := d.writeGlobal(name, v); err != nil {
-			return err
+		content, err := json.Marshal(v)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
