@@ -1,7 +1,6 @@
 package duckstore
 
 import (
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,10 +36,4 @@ func cacheKey(query string, args []any) string {
 		fmt.Fprintf(&b, "%T,", a)
 	}
 	return b.String() + query
-}
-
-// fits reports whether rows have the expected columns.
-func (s *cachedStatement) fits(rows *sql.Rows) bool {
-	_, types, err := columnsOf(rows)
-	return err == nil && slices.Equal(types, s.types)
 }

@@ -105,7 +105,7 @@ func (q *openQuery) runCached(key string, args []any) (_ *provdb.Rows, err error
 	if q.rows, err = q.conn.QueryContext(q.ctx, cached.wrapped, args...); err != nil { //nolint:rowserrcheck // all checks
 		return nil, err
 	}
-	if !cached.fits(q.rows) {
+	if _, types, err := columnsOf(q.rows); err != nil || !slices.Equal(types, cached.types) {
 		err := q.rows.Close()
 		q.rows = nil
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"reflect"
 	"strings"
 	"time"
 
@@ -73,19 +74,9 @@ func plain(v any, t provdb.Type) any {
 			return json.RawMessage(v)
 		}
 		return v
-	case int8:
-		return int64(v)
-	case int16:
-		return int64(v)
-	case int32:
-		return int64(v)
 	case int64:
 		return v
-	case uint8:
-		return int64(v)
-	case uint16:
-		return int64(v)
-	case uint32:
+	case int32:
 		return int64(v)
 	case uint64:
 		if v > math.MaxInt64 {
@@ -103,6 +94,12 @@ func plain(v any, t provdb.Type) any {
 		return v.Float64()
 	case time.Time:
 		return v.UTC()
+	}
+	switch r := reflect.ValueOf(v); {
+	case r.CanInt():
+		return r.Int()
+	case r.CanUint():
+		return int64(r.Uint())
 	}
 	return fmt.Sprint(v)
 }

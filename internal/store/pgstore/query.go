@@ -27,23 +27,19 @@ func (s *Store) Query(ctx context.Context, sql string, args ...any) (*provdb.Row
 		rows, err = s.start(ctx, sql, args)
 	}
 	if err != nil {
-		return nil, s.explain(ctx, "query", tooLate(refusal(err)))
+		return nil, s.explain(ctx, "query", meaning(err))
 	}
 	return rows, nil
 }
 
-// refusal returns provdb.ErrReadOnly for an error of a statement that would write.
-func refusal(err error) error {
-	if state(err) == readOnlyTransaction {
+// meaning returns provdb.ErrReadOnly for an error of a statement that would write, and
+// context.DeadlineExceeded for a query that the server stopped.
+func meaning(err error) error {
+	switch state(err) {
+	case readOnlyTransaction:
 		e, _ := errors.AsType[*pgconn.PgError](err)
 		return refuse(e.Message)
-	}
-	return err
-}
-
-// tooLate returns context.DeadlineExceeded for a query that the server stopped.
-func tooLate(err error) error {
-	if state(err) == queryCanceled {
+	case queryCanceled:
 		return fmt.Errorf("the query took too long: %w: %w", context.DeadlineExceeded, err)
 	}
 	return err
@@ -74,7 +70,8 @@ func (s *Store) start(ctx context.Context, sql string, args []any) (*provdb.Rows
 		a.end() //nolint:contextcheck // it has its own context
 		return nil, err
 	}
-	return &provdb.Rows{Columns: a.columns, All: a.all, Close: a.close}, nil
+	closeRows := func() error { a.stop(nil); return nil }
+	return &provdb.Rows{Columns: a.columns, All: a.all, Close: closeRows}, nil
 }
 
 // answer is a query whose rows are being read.
@@ -248,7 +245,7 @@ func (a *answer) next(values []any) (bool, error) {
 	row := a.row()
 	if row == nil {
 		_, err := a.result.Close()
-		return false, tooLate(refusal(err))
+		return false, meaning(err)
 	}
 	for i, text := range row {
 		values[i] = nil
@@ -290,11 +287,6 @@ func (a *answer) all(yield func([]any, error) bool) {
 			return
 		}
 	}
-}
-
-func (a *answer) close() error {
-	a.stop(nil)
-	return nil
 }
 
 // stop ends an answer. Readers get the error.
