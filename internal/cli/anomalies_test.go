@@ -173,8 +173,11 @@ func TestEventEqualsDocumentInFile(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	some := eventsToLookAt(recordsOf(t, dir))
 	sorts := make(map[string]bool)
-	for _, k := range some {
+	for i, k := range some {
 		sorts[fmt.Sprintf("status %q", k.Status)], sorts[fmt.Sprintf("GPU %t", k.GPU)] = true, true
+		if testing.Short() && i%3 > 0 {
+			continue
+		}
 		args := []string{"event", dir, k.ID, "--program", fmt.Sprint(k.PID)}
 		var got, want any
 		if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), &got); err != nil {

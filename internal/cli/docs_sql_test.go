@@ -103,7 +103,10 @@ func TestExamplesOfSQLPage(t *testing.T) {
 			continue
 		}
 		missing := slices.Clone(noRows[name])
-		for _, e := range examples {
+		for k, e := range examples {
+			if testing.Short() && k%3 > 0 {
+				continue
+			}
 			lines, err := csv.NewReader(strings.NewReader(exampleAnswer(t, name, e))).ReadAll()
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +120,7 @@ func TestExamplesOfSQLPage(t *testing.T) {
 				t.Errorf("%s: %d rows about %s", e.question, len(lines)-1, name)
 			}
 		}
-		if len(missing) > 0 {
+		if len(missing) > 0 && !testing.Short() {
 			t.Errorf("docs/sql.md does not ask %q", missing)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // The test program is its own child: with Flag it does what its first argument says.
@@ -67,6 +69,7 @@ func testGroup(t *testing.T) *group {
 
 func startChild(t *testing.T, g *group, what string) *child {
 	t.Helper()
+	tracetest.SkipShort(t, "starts processes")
 	c, err := g.start(t.Context(), what, "the child", what)
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +124,7 @@ func TestFailureDescribesTheEnd(t *testing.T) {
 }
 
 func TestChildEndsWithItsParent(t *testing.T) {
+	tracetest.SkipShort(t, "starts a process")
 	out, in := io.Pipe()
 	c := exec.Command(os.Args[0], "wait", "--"+Flag)
 	leash, err := c.StdinPipe()

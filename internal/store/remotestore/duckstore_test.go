@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // openDuck returns a store and a client of its owner. Each query sends to ended at its end.
@@ -163,6 +164,7 @@ func TestOtherProcessQueriesWhileOwnerWrites(t *testing.T) {
 		askFromOutside(t, announce)
 		return
 	}
+	tracetest.SkipShort(t, "starts a process")
 	store, c, _ := openDuck(t)
 	run, err := store.CreateRun(t.Context(), provdb.Run{Name: "seen from outside", State: provdb.Running, Started: time.Now()})
 	if err != nil {
