@@ -42,12 +42,9 @@ func (e *Encoder) Encode(out *bpwriter.Step, s *Step, rank trace.Rank) {
 	out.Int32("counter_count", int32(len(e.Names.counters)))
 	out.Uint64(counterTable.count, uint64(s.Counters))
 	out.Uint64(commTable.count, uint64(s.Comms))
-	comms := tableBytes(out, &commTable, s.Comms)
-	fillRows(comms, s, rank, putComm)
-	counters := tableBytes(out, &counterTable, s.Counters)
-	fillRows(counters, s, rank, putCounter)
-	funcs := tableBytes(out, &funcTable, s.Funcs)
-	fillRows(funcs, s, rank, putFunc)
+	putTable(out, &commTable, s.Comms, s, rank, commColumns)
+	putTable(out, &counterTable, s.Counters, s, rank, counterColumns)
+	putTable(out, &funcTable, s.Funcs, s, rank, funcColumns)
 }
 
 func (e *Encoder) putNames(out *bpwriter.Step) {
@@ -63,65 +60,44 @@ func (e *Encoder) putNames(out *bpwriter.Step) {
 	}
 }
 
-// tableBytes adds a table and returns its bytes. Like TAU, it omits a table without
-// rows.
-func tableBytes(out *bpwriter.Step, t *table, rows int) []byte {
+// putTable adds a table of the events for which columns reports true, with the columns
+// that follow program, rank and thread. Like TAU, it omits a table without rows.
+func putTable(out *bpwriter.Step, t *table, rows int, s *Step, rank trace.Rank, columns func(*trace.Event) ([5]uint64, bool)) {
 	if rows == 0 {
-		return nil
+		return
 	}
 	size := []uint64{uint64(rows), uint64(len(t.columns))}
-	return out.Array(t.variable, bpwriter.Uint64, bpwriter.Dims{Shape: size, Start: []uint64{0, 0}, Count: size})
-}
-
-// fillRows calls put for all events; put returns the row of an event that belongs to
-// the table, or nil.
-func fillRows(to []byte, s *Step, rank trace.Rank, put func(to []byte, e *trace.Event) []byte) {
+	to := out.Array(t.variable, bpwriter.Uint64, bpwriter.Dims{Shape: size, Start: []uint64{0, 0}, Count: size})
 	if to == nil {
-		return
+		return // the writer reports the error
 	}
 	for i := range s.Batches {
 		b := &s.Batches[i]
 		for j := range b.Events {
-			if row := put(to, &b.Events[j]); row != nil {
-				binary.LittleEndian.PutUint64(row[colProgram:], 0)
-				binary.LittleEndian.PutUint64(row[colRank:], uint64(rank))
-				binary.LittleEndian.PutUint64(row[colThread:], uint64(b.Thread))
+			own, ok := columns(&b.Events[j])
+			if !ok {
+				continue
+			}
+			row := to[int(b.Events[j].Row)*t.rowSize():][:t.rowSize()]
+			binary.LittleEndian.PutUint64(row[colProgram:], 0)
+			binary.LittleEndian.PutUint64(row[colRank:], uint64(rank))
+			binary.LittleEndian.PutUint64(row[colThread:], uint64(b.Thread))
+			for k, at := 0, colThread+8; at < len(row); k, at = k+1, at+8 {
+				binary.LittleEndian.PutUint64(row[at:], own[k])
 			}
 		}
 	}
 }
 
-func putFunc(to []byte, e *trace.Event) []byte {
-	if e.Kind != trace.Enter && e.Kind != trace.Exit {
-		return nil
-	}
-	row := to[int(e.Row)*funcRowSize:]
-	binary.LittleEndian.PutUint64(row[colType:], uint64(e.Kind-trace.Enter))
-	binary.LittleEndian.PutUint64(row[funcID:], uint64(e.ID))
-	binary.LittleEndian.PutUint64(row[funcTime:], uint64(e.Time))
-	return row
+func funcColumns(e *trace.Event) ([5]uint64, bool) {
+	return [5]uint64{uint64(e.Kind - trace.Enter), uint64(e.ID), uint64(e.Time)}, e.Kind == trace.Enter || e.Kind == trace.Exit
 }
 
-func putComm(to []byte, e *trace.Event) []byte {
-	if e.Kind != trace.Send && e.Kind != trace.Recv {
-		return nil
-	}
-	row := to[int(e.Row)*commRowSize:]
-	binary.LittleEndian.PutUint64(row[colType:], uint64(e.Kind-trace.Enter))
-	binary.LittleEndian.PutUint64(row[commTag:], uint64(e.Tag))
-	binary.LittleEndian.PutUint64(row[commPartner:], uint64(e.ID))
-	binary.LittleEndian.PutUint64(row[commBytes:], e.Value)
-	binary.LittleEndian.PutUint64(row[commTime:], uint64(e.Time))
-	return row
+func commColumns(e *trace.Event) ([5]uint64, bool) {
+	return [5]uint64{uint64(e.Kind - trace.Enter), uint64(e.Tag), uint64(e.ID), e.Value, uint64(e.Time)},
+		e.Kind == trace.Send || e.Kind == trace.Recv
 }
 
-func putCounter(to []byte, e *trace.Event) []byte {
-	if e.Kind != trace.Count {
-		return nil
-	}
-	row := to[int(e.Row)*counterRowSize:]
-	binary.LittleEndian.PutUint64(row[counterID:], uint64(e.ID))
-	binary.LittleEndian.PutUint64(row[counterValue:], e.Value)
-	binary.LittleEndian.PutUint64(row[counterTime:], uint64(e.Time))
-	return row
+func counterColumns(e *trace.Event) ([5]uint64, bool) {
+	return [5]uint64{uint64(e.ID), e.Value, uint64(e.Time)}, e.Kind == trace.Count
 }
