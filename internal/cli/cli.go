@@ -5,6 +5,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,12 +174,12 @@ func frugal(percent int) (end func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
+// stdin returns the standard input of the command.
+func (env *Env) stdin() io.Reader { return cmp.Or(env.Stdin, io.Reader(os.Stdin)) }
+
 // isInteractive reports whether standard input and output are a terminal.
 func (env *Env) isInteractive() bool {
-	in, ok := env.Stdin.(*os.File)
-	if env.Stdin == nil {
-		in, ok = os.Stdin, true
-	}
+	in, ok := env.stdin().(*os.File)
 	if !ok || !output.IsTerminal(in) || !output.IsTerminal(env.Stdout) {
 		return false
 	}

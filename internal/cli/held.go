@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"cmp"
-	"io"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
@@ -18,7 +14,7 @@ func holdable(root *cobra.Command, env *Env) {
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
 		before(cmd, args)
 		if *held {
-			ctx, leash := supervise.Held(cmd.Context(), cmp.Or(env.Stdin, io.Reader(os.Stdin)))
+			ctx, leash := supervise.Held(cmd.Context(), env.stdin())
 			env.leash = leash
 			cmd.SetContext(ctx)
 		}

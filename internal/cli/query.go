@@ -64,11 +64,7 @@ func statement(env *Env, args []string, file string) (string, error) {
 		return args[0], nil
 	}
 	if file == "-" {
-		in := env.Stdin
-		if in == nil {
-			in = os.Stdin
-		}
-		text, err := io.ReadAll(in)
+		text, err := io.ReadAll(env.stdin())
 		return string(text), err
 	}
 	text, err := os.ReadFile(file)

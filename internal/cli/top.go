@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,8 +76,7 @@ func showLive(ctx context.Context, env *Env, where, run string, every time.Durat
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	kind := viewer.Variable(env.Environ, "TERM")
-	typed := output.IsTerminal(env.Stdin) || env.Stdin == nil && output.IsTerminal(os.Stdin)
-	if kind != "" && kind != "dumb" && typed && output.IsTerminal(env.Stdout) {
+	if kind != "" && kind != "dumb" && output.IsTerminal(env.stdin()) && output.IsTerminal(env.Stdout) {
 		return terminal.Show(ctx, source, terminal.Options{Input: env.Stdin, Output: env.Stdout, Environ: env.Environ, Every: every})
 	}
 	for {
