@@ -8,12 +8,13 @@
 package replay
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -124,13 +125,10 @@ func (p *Replay) Run(ctx context.Context) (Result, error) {
 			s.src.Close()
 		}
 	}()
-	queue := make(schedule, 0, len(p.streams))
 	for i, s := range p.streams {
 		s.order = i
-		queue = append(queue, s)
 	}
-	heap.Init(&queue)
-	err := p.drain(ctx, &queue, start)
+	err := p.drain(ctx, slices.SortedFunc(slices.Values(p.streams), (*stream).compare), start)
 	p.result.Took = p.cfg.Now().Sub(start)
 	if err != nil {
 		return p.result, err
@@ -139,26 +137,33 @@ func (p *Replay) Run(ctx context.Context) (Result, error) {
 }
 
 // drain runs the streams of the queue in the order of their due times.
-func (p *Replay) drain(ctx context.Context, queue *schedule, start time.Time) error {
-	for queue.Len() > 0 {
-		s := (*queue)[0]
+func (p *Replay) drain(ctx context.Context, queue []*stream, start time.Time) error {
+	for len(queue) > 0 {
+		s := queue[0]
 		if err := p.wait(ctx, s.due, start); err != nil {
 			return err
 		}
 		err := s.act(ctx, p)
 		switch {
 		case errors.Is(err, io.EOF):
-			heap.Pop(queue)
+			queue = queue[1:]
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			p.failed = append(p.failed, err)
-			heap.Pop(queue)
-		default:
-			heap.Fix(queue, 0)
+			queue = queue[1:]
+		default: // it may be due later now
+			at, _ := slices.BinarySearchFunc(queue[1:], s, (*stream).compare)
+			copy(queue, queue[1:at+1])
+			queue[at] = s
 		}
 	}
 	return nil
+}
+
+// compare orders streams by due time.
+func (s *stream) compare(o *stream) int {
+	return cmp.Or(cmp.Compare(s.due, o.due), cmp.Compare(s.order, o.order))
 }
 
 // wait waits until the recorded time t is due.
@@ -190,28 +195,4 @@ func (p *Replay) Steps() (n int) {
 		n += s.steps * len(s.sinks)
 	}
 	return n
-}
-
-// schedule is a heap of streams by due time.
-type schedule []*stream
-
-func (q schedule) Len() int { return len(q) }
-
-func (q schedule) Less(i, j int) bool {
-	if q[i].due != q[j].due {
-		return q[i].due < q[j].due
-	}
-	return q[i].order < q[j].order
-}
-
-func (q schedule) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-// Push adds a stream.
-func (q *schedule) Push(x any) { *q = append(*q, x.(*stream)) }
-
-// Pop removes the last stream.
-func (q *schedule) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
 }
