@@ -80,9 +80,13 @@ func endedCommand(t *testing.T) *exec.Cmd {
 func TestOneSignalKeepsReview(t *testing.T) {
 	cmd := endedCommand(t)
 	const ms = time.Millisecond
+	tries := 32 // select chooses among what is ready at random
+	if testing.Short() {
+		tries = 8
+	}
 	f := func(name string, postponed bool, program time.Duration, signals ...timedSignal) {
 		t.Run(name, func(t *testing.T) {
-			for range 32 { // select chooses among what is ready at random
+			for range tries {
 				said, _ := interruptedRun{program, 10 * time.Second, signals}.play(t, cmd)
 				if got := strings.Contains(said, "ending without the review"); got != postponed {
 					t.Fatalf("the review is postponed: %t, want %t; it says %q", got, postponed, said)
