@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -21,6 +22,10 @@ import (
 var sharedDir string // of the store that tests share
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		numRecords = 1000
+	}
 	var err error
 	if sharedDir, err = os.MkdirTemp("", "chimbuko-dashboard-*"); err != nil {
 		panic(err)
