@@ -1,9 +1,7 @@
 package executions
 
 import (
-	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,14 +49,18 @@ func (e *Execution) PathID() PathID { return PathID{e.Program, e.Path} }
 type Columns struct {
 	entry, exit, exclusive, total, lost, row, thread []int64
 	score, severity                                  []float64
-	step, ioStep, rank, path, issue                  []int32
-	place, function, host, culprit                   []int32 // positions in places, functions, hosts and culprits
-	kind, status                                     []uint8 // positions in kinds and statuses
+	step, ioStep, issue                              []int32
+	place, function, path, host, culprit             []int32 // positions in places, functions, pathIDs, hosts and culprits
+	kind, status                                     []int32 // positions in kinds and statuses
 	anomalous, isFlagged, onGPU                      []bool
 	texts                                            map[int32]string // ids that are not rank:step:row
 
 	places                 []trace.RankKey
+	programs, ranks        []int64  // of places
+	metadataHosts          []string // of places
 	functions              []FunctionID
+	pathIDs                []PathID
+	pathNames              []string
 	hosts, kinds, statuses []string
 	names                  []string         // of functions
 	culprits               []trace.EventKey // of victims; zero for others
@@ -152,26 +154,33 @@ func newPositions(numbers []int32, values int) positions {
 	return p
 }
 
-// of returns the rows of a value; an empty list if its position is -1.
+// of returns the rows of a value.
 func (p *positions) of(i int) []int32 {
-	if i < 0 || len(p.first) == 0 {
-		return []int32{}
-	}
 	return p.rows[p.first[i]:p.first[i+1]]
 }
 
-// ofFew returns the rows of several values, in order; nil if they are a large part of all.
-func (p *positions) ofFew(has func(i int) bool) []int32 {
-	rows := []int32{}
-	for i := range len(p.first) - 1 {
-		if has(i) {
+// ofFew returns the rows of the values in a set, in order; nil if they are a large part of all.
+func (p *positions) ofFew(set []bool) []int32 {
+	rows, lists := []int32{}, 0
+	for i, has := range set {
+		if !has {
+			continue
+		}
+		switch lists++; lists {
+		case 1:
+			rows = p.of(i)
+		case 2:
+			rows = slices.Concat(rows, p.of(i))
+		default:
 			rows = append(rows, p.of(i)...)
 		}
-		if 8*len(rows) > len(p.rows) {
+		if lists > 1 && 8*len(rows) > len(p.rows) {
 			return nil
 		}
 	}
-	slices.Sort(rows)
+	if lists > 1 {
+		slices.Sort(rows)
+	}
 	return rows
 }
 
@@ -198,9 +207,6 @@ func (a *Reader) Copy(ctx context.Context, limit int64) (*Copy, error) {
 	if err := x.read(ctx, a, int(n)); err != nil {
 		return nil, err
 	}
-	if len(x.kinds) > math.MaxUint8 || len(x.statuses) > math.MaxUint8 {
-		return nil, nil //nolint:nilnil // the store answers
-	}
 	x.byPlace, x.byFunction = newPositions(x.place, len(x.places)), newPositions(x.function, len(x.functions))
 	x.byHost, x.byCulprit = newPositions(x.host, len(x.hosts)), newPositions(x.culprit, len(x.culprits))
 	names, err := a.FunctionNames(ctx)
@@ -213,9 +219,28 @@ func (a *Reader) Copy(ctx context.Context, limit int64) (*Copy, error) {
 	if x.Paths, err = a.readPaths(ctx, names); err != nil {
 		return nil, err
 	}
+	for _, id := range x.pathIDs {
+		name := ""
+		if p := x.Paths[id]; p != nil {
+			name = p.Name
+		}
+		x.pathNames = append(x.pathNames, name)
+	}
+	if x.Facts, err = ReadAll[Fact](ctx, a, text("copy_metadata")); err != nil {
+		return nil, err
+	}
+	hosts := make(map[trace.RankKey]string)
+	for _, f := range x.Facts {
+		if f.Name == "Hostname" {
+			hosts[f.RankKey] = f.Value
+		}
+	}
+	for _, p := range x.places {
+		x.programs, x.ranks = append(x.programs, int64(p.Program)), append(x.ranks, int64(p.Rank))
+		x.metadataHosts = append(x.metadataHosts, hosts[p])
+	}
 	x.FunctionSums = SumText(x.sum(AllOf(), ByFunction))
-	x.Facts, err = ReadAll[Fact](ctx, a, text("copy_metadata"))
-	return c, err
+	return c, nil
 }
 
 // read reads n executions.
@@ -223,7 +248,7 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 	for _, column := range []*[]int64{&x.entry, &x.exit, &x.exclusive, &x.total, &x.lost, &x.row, &x.thread} {
 		*column = make([]int64, 0, n)
 	}
-	for _, column := range []*[]int32{&x.step, &x.ioStep, &x.rank, &x.path, &x.issue, &x.place, &x.function, &x.host, &x.culprit} {
+	for _, column := range []*[]int32{&x.step, &x.ioStep, &x.issue, &x.place, &x.function, &x.path, &x.host, &x.culprit, &x.kind, &x.status} {
 		*column = make([]int32, 0, n)
 	}
 	type row struct {
@@ -252,7 +277,7 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 		Culprit   trace.EventKey `sql:"culprit_pid,culprit_event_id"`
 	}
 	places, functions := make(numbering[trace.RankKey]), make(numbering[FunctionID])
-	culprits := make(numbering[trace.EventKey])
+	culprits, paths := make(numbering[trace.EventKey]), make(numbering[PathID])
 	hosts, kinds, statuses := make(numbering[string]), make(numbering[string]), make(numbering[string])
 	type programThread struct {
 		program trace.Program
@@ -266,14 +291,14 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 		x.entry, x.exit, x.exclusive = append(x.entry, r.Entry), append(x.exit, r.Exit), append(x.exclusive, r.Exclusive)
 		x.total, x.lost, x.row = append(x.total, r.Total), append(x.lost, r.Lost), append(x.row, r.Row)
 		x.thread, x.score, x.severity = append(x.thread, r.Thread), append(x.score, r.Score), append(x.severity, r.Severity)
-		x.step, x.ioStep, x.rank = append(x.step, r.Step), append(x.ioStep, r.IOStep), append(x.rank, int32(r.Rank))
-		x.path, x.issue = append(x.path, r.Path), append(x.issue, r.Issue)
+		x.step, x.ioStep, x.issue = append(x.step, r.Step), append(x.ioStep, r.IOStep), append(x.issue, r.Issue)
+		x.path = append(x.path, paths.of(PathID{r.Program, r.Path}, &x.pathIDs))
 		x.place = append(x.place, places.of(trace.RankKey{Program: r.Program, Rank: r.Rank}, &x.places))
 		x.function = append(x.function, functions.of(FunctionID{r.Program, r.Number}, &x.functions))
 		x.culprit = append(x.culprit, culprits.of(r.Culprit, &x.culprits))
 		x.host = append(x.host, hosts.of(r.Host, &x.hosts))
-		x.kind = append(x.kind, uint8(kinds.of(r.Kind, &x.kinds)))
-		x.status = append(x.status, uint8(statuses.of(r.Status, &x.statuses)))
+		x.kind = append(x.kind, kinds.of(r.Kind, &x.kinds))
+		x.status = append(x.status, statuses.of(r.Status, &x.statuses))
 		x.anomalous, x.onGPU = append(x.anomalous, r.Anomalous), append(x.onGPU, r.OnGPU)
 		x.isFlagged = append(x.isFlagged, r.Anomalous && r.Status != string(provenance.Withdrawn))
 		x.LastStep = max(x.LastStep, int64(r.IOStep))
@@ -284,42 +309,33 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 	})
 }
 
-// factsOf returns the ranks, and for devices and streams the threads, with a value in the metadata.
-func (x *Columns) factsOf(name, value string) map[Fact]bool {
-	set := make(map[Fact]bool)
-	for _, f := range x.Facts {
-		if f.Name == name && f.Value == value {
-			if f.Name, f.Value = "", ""; name == "Hostname" {
-				f.Thread = 0
+// each calls f with the rows that a condition selects until it returns false.
+func (x *Columns) each(where Condition, f func(row int32) bool) {
+	keep, rows := where.test(x)
+	if rows != nil {
+		for _, row := range rows {
+			if keep(row) && !f(row) {
+				return
 			}
-			set[f] = true
+		}
+		return
+	}
+	for row := range int32(len(x.entry)) {
+		if keep(row) && !f(row) {
+			return
 		}
 	}
-	return set
 }
 
 // Lot returns the number by which executions are sampled.
-func (x *Columns) lot(row int32) int64 { return (x.row[row]*7919 + int64(x.rank[row])) % Lots }
-
-// gpu returns 1 for executions on a GPU, otherwise 0.
-func (x *Columns) gpu(row int32) int64 {
-	if x.onGPU[row] {
-		return 1
-	}
-	return 0
-}
-
-// pathOf returns the call path of a row.
-func (x *Columns) pathOf(row int32) PathID {
-	return PathID{x.places[x.place[row]].Program, x.path[row]}
-}
+func (x *Columns) lot(row int32) int64 { return (x.row[row]*7919 + x.ranks[x.place[row]]) % Lots }
 
 // id returns the event id of a row.
 func (x *Columns) id(row int32) string {
 	if id, ok := x.texts[row]; ok {
 		return id
 	}
-	b := strconv.AppendInt(make([]byte, 0, 32), int64(x.rank[row]), 10)
+	b := strconv.AppendInt(make([]byte, 0, 32), x.ranks[x.place[row]], 10)
 	b = strconv.AppendInt(append(b, ':'), int64(x.step[row]), 10)
 	return string(strconv.AppendInt(append(b, ':'), x.row[row], 10))
 }
@@ -328,53 +344,18 @@ func (x *Columns) id(row int32) string {
 func (x *Columns) execution(row int32) Execution {
 	place, f := x.places[x.place[row]], x.functions[x.function[row]]
 	return Execution{
-		Program: place.Program, Rank: place.Rank, Thread: x.thread[row], Event: x.id(row), Number: f.Number, Path: x.path[row],
+		Program: place.Program, Rank: place.Rank, Thread: x.thread[row], Event: x.id(row), Number: f.Number, Path: x.pathIDs[x.path[row]].Path,
 		Host: x.hosts[x.host[row]], Function: x.names[x.function[row]], Entry: trace.Micros(x.entry[row]), Exit: trace.Micros(x.exit[row]),
 		Exclusive: trace.Micros(x.exclusive[row]), Lost: trace.Micros(x.lost[row]), Step: int64(x.ioStep[row]), OnGPU: x.onGPU[row],
 		Anomalous: x.anomalous[row], Status: x.statuses[x.status[row]],
 	}
 }
 
-// each calls f with the rows that a condition selects until it returns false.
-func (x *Columns) each(where Condition, f func(row int32) bool) {
-	if where.rows != nil {
-		for _, row := range where.rows {
-			if where.keep(row) && !f(row) {
-				return
-			}
-		}
-		return
-	}
-	for row := range int32(len(x.entry)) {
-		if where.keep(row) && !f(row) {
-			return
-		}
-	}
-}
-
-// order sorts executions: in a store by SQL, in a copy by a comparison of rows.
-type order struct {
-	sql     string
-	values  []any
-	compare func(a, b int32) int // nil: by their position in the copy
-}
-
-func ascending[T cmp.Ordered](column []T) func(a, b int32) int {
-	return func(a, b int32) int { return cmp.Compare(column[a], column[b]) }
-}
-
-func descending[T cmp.Ordered](column []T) func(a, b int32) int {
-	return func(a, b int32) int { return cmp.Compare(column[b], column[a]) }
-}
-
-// InSamplingOrder is the order of a copy.
-var InSamplingOrder = order{sql: Lot + ", entry, rid, ev_step, ev_row, ev_text"}
-
 // first returns the rows from offset to offset+limit among those that a condition selects.
-func (x *Columns) first(where Condition, by order, offset, limit int) []int32 {
+func (x *Columns) first(where Condition, by Order, offset, limit int) []int32 {
 	most := offset + limit
 	var rows []int32
-	if by.compare == nil {
+	if compare := by.compare(x); compare == nil {
 		x.each(where, func(row int32) bool {
 			if len(rows) < most {
 				rows = append(rows, row)
@@ -385,39 +366,31 @@ func (x *Columns) first(where Condition, by order, offset, limit int) []int32 {
 		room := 2*most + 1000
 		last := int32(-1) // among the first so far
 		x.each(where, func(row int32) bool {
-			if last >= 0 && by.compare(row, last) >= 0 {
+			if last >= 0 && compare(row, last) >= 0 {
 				return true
 			}
 			if rows = append(rows, row); len(rows) == room && most > 0 {
-				slices.SortFunc(rows, by.compare)
+				slices.SortFunc(rows, compare)
 				rows, last = rows[:most], rows[most-1]
 			}
 			return true
 		})
-		slices.SortFunc(rows, by.compare)
+		slices.SortFunc(rows, compare)
 	}
 	return rows[min(offset, len(rows)):min(most, len(rows))]
 }
 
 // List returns the first executions that a condition selects.
-func (a *Reader) List(ctx context.Context, where Condition, by order, limit int) (list []Execution, err error) {
+func (a *Reader) List(ctx context.Context, where Condition, by Order, limit int) (list []Execution, err error) {
 	if a.Memory != nil {
 		for _, row := range a.Memory.first(where, by, 0, limit) {
 			list = append(list, a.Memory.execution(row))
 		}
 		return list, nil
 	}
-	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql).Replace(text("executions"))
-	sql, args := bind([]any{int32(a.Run.ID), int64(limit)}, sql, slices.Concat(where.values, by.values, by.values)...)
+	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql()).Replace(text("executions"))
+	sql, args := bind([]any{int32(a.Run.ID), int64(limit)}, sql, where.values...)
 	return ReadAll[Execution](ctx, a, sql, args[1:]...)
-}
-
-// Columns returns the columns of the copy; without a copy they are empty.
-func (a *Reader) Columns() *Columns {
-	if a.Memory == nil {
-		return new(Columns)
-	}
-	return &a.Memory.Columns
 }
 
 // Count returns the number of stored executions.
@@ -430,12 +403,6 @@ func (a *Reader) Count(ctx context.Context) (n int64, err error) {
 	}
 	err = ReadEach(ctx, a, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(r *row) { n = r.N })
 	return n, err
-}
-
-// Grouping divides executions by values of columns.
-type Grouping struct {
-	columns string                               // of a store
-	key     func(x *Columns, row int32) [2]int64 // nil: one group
 }
 
 // Sums are sums over executions. Columns by which they were not grouped are undefined.
@@ -466,7 +433,7 @@ func (a *Reader) Sum(ctx context.Context, where Condition, by Grouping) (list []
 	}
 	var columns []string
 	for _, column := range []string{"pid", "rid", "tid", "fn", "func", "path", "hostname", "io_step", "is_gpu_event"} {
-		if !slices.Contains(strings.Split(by.columns, ", "), column) {
+		if !slices.Contains(strings.Split(by.sql(), ", "), column) {
 			column = "NULL AS " + column
 			if strings.HasSuffix(column, "gpu_event") {
 				column = "bool_or(is_gpu_event) AS is_gpu_event"
@@ -474,18 +441,24 @@ func (a *Reader) Sum(ctx context.Context, where Condition, by Grouping) (list []
 		}
 		columns = append(columns, column)
 	}
-	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*where*/", where.sql, "/*by*/", by.columns).Replace(text("sums"))
+	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*where*/", where.sql, "/*by*/", by.sql()).Replace(text("sums"))
 	sql, args := bind([]any{int32(a.Run.ID)}, sql, where.values...)
 	return ReadAll[Sums](ctx, a, sql, args[1:]...)
 }
 
 func (x *Columns) sum(where Condition, by Grouping) (list []Sums) {
-	at := make(map[[2]int64]int)
+	var numbers []func(row int32) int64
+	for _, column := range by {
+		numbers = append(numbers, column.numbers(x))
+	}
+	at := make(map[[3]int64]int)
 	x.each(where, func(row int32) bool {
 		i, ok := 0, len(list) > 0
-		var key [2]int64
-		if by.key != nil {
-			key = by.key(x, row)
+		var key [3]int64
+		if len(by) > 0 {
+			for k, number := range numbers {
+				key[k] = number(row)
+			}
 			i, ok = at[key]
 		}
 		if !ok {

@@ -2,6 +2,7 @@ package executions
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,20 +11,157 @@ import (
 )
 
 // Condition selects executions: in a store as SQL, where each ? stands for a value, and in a
-// copy as a function of the row.
+// copy by a test of rows.
 type Condition struct {
 	sql    string
 	values []any
-	keep   func(row int32) bool
-	// rows, if not nil, includes all rows that the condition selects.
-	rows  []int32
-	parts []Condition // of allOf
+	// test returns a function that reports whether a row is selected and, if not nil, a list that includes all such rows.
+	test  func(x *Columns) (keep func(row int32) bool, rows []int32)
+	parts []Condition // of AllOf
 }
+
+// comparison is what a condition requires of a value: one of values, a pattern, or a range.
+type comparison struct {
+	values   []any
+	matches  func(text string) bool
+	from, to any
+}
+
+func (q *comparison) has(v any) bool {
+	switch {
+	case q.values != nil:
+		return slices.Contains(q.values, v)
+	case q.matches != nil:
+		return q.matches(v.(string))
+	}
+	return compareValues(q.from, v) <= 0 && compareValues(v, q.to) <= 0
+}
+
+// condition returns the condition that SQL and a comparison state.
+func (c Column) condition(sql string, values []any, q *comparison) Condition {
+	if c.table != "" {
+		sql = fmt.Sprintf(c.table, sql)
+	}
+	return Condition{sql: sql, values: values, test: func(x *Columns) (func(row int32) bool, []int32) {
+		switch column := c.of(x).(type) {
+		case []int64:
+			return within(column, q.from.(int64), q.to.(int64)), nil
+		case []int32:
+			return within(column, q.from.(int64), q.to.(int64)), nil
+		case []float64:
+			return within(column, q.from.(float64), q.to.(float64)), nil
+		case []bool:
+			return func(row int32) bool { return column[row] }, nil
+		case func(row int32) int64:
+			from, to := q.from.(int64), q.to.(int64)
+			return func(row int32) bool { v := column(row); return from <= v && v <= to }, nil
+		case func(row int32) string:
+			return func(row int32) bool { return q.has(column(row)) }, nil
+		default:
+			return column.(selector).test(q)
+		}
+	}}
+}
+
+func within[T int32 | int64 | float64, V int64 | float64](column []T, from, to V) func(row int32) bool {
+	return func(row int32) bool { v := V(column[row]); return from <= v && v <= to }
+}
+
+// Is selects executions for which a column of truth values is true.
+func (c Column) Is() Condition { return c.condition(c.sql, nil, nil) }
+
+// Between selects executions by a range of an ordered column: int64, float64 or string.
+func (c Column) Between(from, to any) Condition {
+	sql, values := "("+c.sql+" BETWEEN ? AND ?)", []any{from, to}
+	if from == to {
+		sql, values = c.sql+" = ?", []any{from}
+	}
+	return c.condition(sql, values, &comparison{from: from, to: to})
+}
+
+// AtLeast selects executions by the lower bound of a column of numbers.
+func (c Column) AtLeast(from any) Condition {
+	var to any = int64(math.MaxInt64)
+	if _, ok := from.(float64); ok {
+		to = math.Inf(1)
+	}
+	return c.condition(c.sql+" >= ?", []any{from}, &comparison{from: from, to: to})
+}
+
+// Like selects executions by a pattern with * and ?.
+func (c Column) Like(glob string) Condition {
+	return c.condition(c.sql+` LIKE ? ESCAPE '\'`, []any{Like(glob)}, &comparison{matches: matcher(glob)})
+}
+
+// In selects executions with one of the values of a column with few values, which are of the type of
+// its dictionary.
+func (c Column) In(list ...any) Condition {
+	if len(list) == 0 {
+		return never
+	}
+	var parts []string
+	var values []any
+	first, second, isPair := strings.Cut(c.sql, ", ")
+	for rest := list; len(rest) > 0; {
+		n := 1
+		if a, _ := bound(rest[0]); isPair { // values with the same first part
+			values = append(values, a)
+			for n < len(rest) && firstBound(rest[n]) == a {
+				n++
+			}
+		} else {
+			n = len(rest)
+		}
+		for _, v := range rest[:n] {
+			_, last := bound(v)
+			values = append(values, last)
+		}
+		comparison := " = ?"
+		if n > 1 {
+			comparison = " IN (?" + strings.Repeat(", ?", n-1) + ")"
+		}
+		if isPair {
+			parts = append(parts, first+" = ? AND "+second+comparison)
+		} else {
+			parts = append(parts, first+comparison)
+		}
+		rest = rest[n:]
+	}
+	sql := parts[0]
+	if len(parts) > 1 {
+		sql = "(" + strings.Join(parts, " OR ") + ")"
+	}
+	return c.condition(sql, values, &comparison{values: list})
+}
+
+// bound returns a value as parameters: of a pair both, of others the last.
+func bound(v any) (first, last any) {
+	switch v := v.(type) {
+	case FunctionID:
+		return int64(v.Program), int64(v.Number)
+	case PathID:
+		return int64(v.Program), int64(v.Path)
+	case trace.RankKey:
+		return int64(v.Program), int64(v.Rank)
+	case trace.EventKey:
+		return int64(v.Program), v.ID
+	}
+	return nil, v
+}
+
+func firstBound(v any) any {
+	first, _ := bound(v)
+	return first
+}
+
+// never selects nothing.
+var never = Condition{sql: "FALSE", test: func(*Columns) (func(row int32) bool, []int32) {
+	return func(int32) bool { return false }, []int32{}
+}}
 
 // AllOf selects executions that satisfy all conditions.
 func AllOf(list ...Condition) Condition {
 	all := Condition{sql: "TRUE"}
-	var keeps []func(row int32) bool
 	for _, c := range list {
 		parts := c.parts
 		if parts == nil && c.sql != "TRUE" {
@@ -34,20 +172,27 @@ func AllOf(list ...Condition) Condition {
 	for _, c := range all.parts {
 		all.sql += " AND " + c.sql
 		all.values = append(all.values, c.values...)
-		keeps = append(keeps, c.keep)
-		if c.rows != nil && (all.rows == nil || len(c.rows) < len(all.rows)) {
-			all.rows = c.rows
-		}
 	}
-	if all.keep = func(row int32) bool {
-		for _, keep := range keeps {
-			if !keep(row) {
-				return false
+	all.test = func(x *Columns) (func(row int32) bool, []int32) {
+		var fewest []int32
+		var keeps []func(row int32) bool
+		for _, c := range all.parts {
+			keep, rows := c.test(x)
+			if keeps = append(keeps, keep); rows != nil && (fewest == nil || len(rows) < len(fewest)) {
+				fewest = rows
 			}
 		}
-		return true
-	}; len(keeps) == 1 {
-		all.keep = keeps[0]
+		if len(keeps) == 1 {
+			return keeps[0], fewest
+		}
+		return func(row int32) bool {
+			for _, keep := range keeps {
+				if !keep(row) {
+					return false
+				}
+			}
+			return true
+		}, fewest
 	}
 	return all
 }
@@ -59,14 +204,24 @@ func AnyOf(list ...Condition) Condition {
 	for _, c := range list {
 		parts, values = append(parts, c.sql), append(values, c.values...)
 	}
-	return Condition{sql: "(" + strings.Join(parts, " OR ") + ")", values: values, keep: func(row int32) bool {
-		return slices.ContainsFunc(list, func(c Condition) bool { return c.keep(row) })
+	return Condition{sql: "(" + strings.Join(parts, " OR ") + ")", values: values, test: func(x *Columns) (func(row int32) bool, []int32) {
+		var keeps []func(row int32) bool
+		for _, c := range list {
+			keep, _ := c.test(x)
+			keeps = append(keeps, keep)
+		}
+		return func(row int32) bool {
+			return slices.ContainsFunc(keeps, func(keep func(row int32) bool) bool { return keep(row) })
+		}, nil
 	}}
 }
 
 // Not selects the other executions.
 func Not(c Condition) Condition {
-	return Condition{sql: "(" + c.sql + ") IS NOT TRUE", values: c.values, keep: func(row int32) bool { return !c.keep(row) }}
+	return Condition{sql: "(" + c.sql + ") IS NOT TRUE", values: c.values, test: func(x *Columns) (func(row int32) bool, []int32) {
+		keep, _ := c.test(x)
+		return func(row int32) bool { return !keep(row) }, nil
+	}}
 }
 
 // bind returns SQL with numbered parameters and appends the values to args.
@@ -82,29 +237,6 @@ func bind(args []any, sql string, values ...any) (string, []any) {
 	return b.String(), args
 }
 
-// within selects by a range of a column.
-func within[T int32 | int64](name string, column []T, from, to int64) Condition {
-	return Condition{sql: "(" + name + " BETWEEN ? AND ?)", values: []any{from, to}, keep: func(row int32) bool {
-		v := int64(column[row])
-		return from <= v && v <= to
-	}}
-}
-
-// atLeast selects by the lower bound of a column.
-func atLeast[T int64 | float64](name string, column []T, least T) Condition {
-	return Condition{sql: name + " >= ?", values: []any{least}, keep: func(row int32) bool { return column[row] >= least }}
-}
-
-// oneOf selects executions whose value in a column satisfies has. numbers are the positions of
-// the values of a copy in all.
-func oneOf[N uint8 | int32, V any](numbers []N, all []V, has func(V) bool, sql string, values ...any) Condition {
-	set := make([]bool, len(all))
-	for i, v := range all {
-		set[i] = has(v)
-	}
-	return Condition{sql: sql, values: values, keep: func(row int32) bool { return set[numbers[row]] }}
-}
-
 // Like turns a pattern with * and ? into one for LIKE.
 func Like(glob string) string {
 	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%", "?", "_").Replace(glob)
@@ -115,94 +247,30 @@ func matcher(glob string) func(string) bool {
 	return regexp.MustCompile(`(?s)^` + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(glob)) + `$`).MatchString
 }
 
-// InProgram selects the executions of a program.
-func (x *Columns) InProgram(p trace.Program) Condition {
-	return oneOf(x.place, x.places, func(k trace.RankKey) bool { return k.Program == p }, "pid = ?", int32(p))
+var (
+	// Flagged selects the anomalies that were not withdrawn.
+	Flagged = flagged.Is()
+	// Typical selects the executions that are not anomalies.
+	Typical = Condition{sql: "NOT anomalous", test: Not(Anomalous.Is()).test}
+)
+
+// withID selects the execution of a program with an id.
+func withID(p trace.Program, id string) Condition {
+	if n, ok := EventNumbers(id); ok {
+		return AllOf(ProgramRank.In(trace.RankKey{Program: p, Rank: trace.Rank(n[0])}), eventStep.Between(n[1], n[1]), eventRow.Between(n[2], n[2]),
+			Not(eventText.Like("?*")))
+	}
+	if id == "" {
+		return never
+	}
+	return AllOf(Program.In(int64(p)), eventText.Between(id, id))
 }
 
 // OfFunction selects the executions of a function.
-func (x *Columns) OfFunction(p trace.Program, fn int32) Condition {
-	c := oneOf(x.function, x.functions, func(f FunctionID) bool { return f == FunctionID{p, fn} }, "pid = ? AND fn = ?", int32(p), fn)
-	c.rows = x.byFunction.of(slices.Index(x.functions, FunctionID{p, fn}))
-	return c
-}
-
-// withID selects the execution of a program with an id.
-func (x *Columns) withID(p trace.Program, id string) Condition {
-	if n, ok := EventNumbers(id); ok {
-		place := slices.Index(x.places, trace.RankKey{Program: p, Rank: trace.Rank(n[0])})
-		return Condition{
-			sql: "pid = ? AND rid = ? AND ev_step = ? AND ev_row = ?", values: []any{int32(p), n[0], n[1], n[2]},
-			keep: func(row int32) bool {
-				return int(x.place[row]) == place && x.row[row] == n[2] && int64(x.step[row]) == n[1] && x.texts[row] == ""
-			},
-			rows: x.byPlace.of(place),
-		}
-	}
-	return Condition{sql: "pid = ? AND event_id = ?", values: []any{int32(p), id}, keep: func(row int32) bool {
-		return x.texts[row] == id && x.places[x.place[row]].Program == p
-	}}
-}
-
-// Flagged selects the anomalies that were not withdrawn.
-func (x *Columns) Flagged() Condition {
-	return Condition{sql: "anomalous AND status IS DISTINCT FROM 'withdrawn'", keep: func(row int32) bool { return x.isFlagged[row] }}
-}
-
-// Anomalies selects all anomalies.
-func (x *Columns) Anomalies() Condition {
-	return Condition{sql: "anomalous", keep: func(row int32) bool { return x.anomalous[row] }}
-}
-
-// Typical selects the executions that are not anomalies.
-func (x *Columns) Typical() Condition {
-	return Condition{sql: "NOT anomalous", keep: func(row int32) bool { return !x.anomalous[row] }}
-}
-
-// waitedFor selects the victims of a culprit, as stored when the run ended.
-func (x *Columns) waitedFor(p trace.Program, id string) Condition {
-	culprit := slices.Index(x.culprits, trace.EventKey{Program: p, ID: id})
-	return Condition{
-		sql: "(pid, rid, event_id) IN (SELECT pid, rid, event_id FROM links " +
-			"WHERE run = $1 AND culprit_pid = ? AND culprit_event_id = ? AND \"role\" = 'victim')",
-		values: []any{int32(p), id},
-		keep:   func(row int32) bool { return int(x.culprit[row]) == culprit },
-		rows:   x.byCulprit.of(culprit),
-	}
-}
-
-// OfIssue selects the anomalies of an issue, as stored when the run ended.
-func (x *Columns) OfIssue(number int) Condition {
-	return Condition{
-		sql:    "(pid, rid, event_id) IN (SELECT pid, rid, event_id FROM links WHERE run = $1 AND issue = ?)",
-		values: []any{int32(number)},
-		keep:   func(row int32) bool { return int(x.issue[row]) == number },
-	}
-}
-
-// Named selects the executions of functions of a name.
-func (x *Columns) Named(name string) Condition {
-	c := Condition{
-		sql:    "(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name = ?)",
-		values: []any{name},
-		keep:   func(row int32) bool { return x.names[x.function[row]] == name },
-	}
-	if i := slices.Index(x.names, name); i < 0 || !slices.Contains(x.names[i+1:], name) {
-		c.rows = x.byFunction.of(i)
-	}
-	return c
-}
+func OfFunction(f *Function) Condition { return FunctionNumber.In(FunctionID{f.Program, f.Number}) }
 
 // OfFunctions selects the executions of functions, at most MaxFunctions.
-func (x *Columns) OfFunctions(ids []FunctionID) Condition {
-	c := oneOf(x.function, x.functions, func(f FunctionID) bool { return slices.Contains(ids, f) },
-		"(pid, fn) IN (SELECT split_part(x, '/', 1)::INTEGER, split_part(x, '/', 2)::INTEGER "+
-			"FROM (SELECT unnest(string_to_array(?::VARCHAR, ',')) AS x) t WHERE x <> '')", IDList(ids))
-	if len(ids) == 1 {
-		c.rows = x.byFunction.of(slices.Index(x.functions, ids[0]))
-	}
-	return c
-}
+func OfFunctions(ids []FunctionID) Condition { return FunctionNumber.In(anys(ids)...) }
 
 // IDList writes functions as a parameter.
 func IDList(ids []FunctionID) string {
@@ -211,9 +279,4 @@ func IDList(ids []FunctionID) string {
 		list = append(list, fmt.Sprintf("%d/%d", id.Program, id.Number))
 	}
 	return strings.Join(list, ",")
-}
-
-// InSample selects executions by the upper bound of their Lot.
-func (x *Columns) InSample(below int64) Condition {
-	return Condition{sql: Lot + " < ?", values: []any{below}, keep: func(row int32) bool { return x.lot(row) < below }}
 }

@@ -39,14 +39,14 @@ func (a *Reader) Event(ctx context.Context, id string, p *trace.Program) (*Event
 	return eventOf(id, rows[0])
 }
 
-// eventRow is an execution as it is stored.
-type eventRow struct {
+// storedEvent is an execution as it is stored.
+type storedEvent struct {
 	Program   trace.Program   `sql:"pid"`
 	Anomalous bool            `sql:"anomalous"`
 	Document  json.RawMessage `sql:"doc"`
 }
 
-func eventOf(id string, row eventRow) (*Event, error) {
+func eventOf(id string, row storedEvent) (*Event, error) {
 	e := &Event{Collection: "normalexecs", Document: row.Document, Record: new(provenance.Record)}
 	if row.Anomalous {
 		e.Collection = "anomalies"
@@ -69,14 +69,14 @@ func (a *Reader) FunctionOf(ctx context.Context, id string, p trace.Program) (st
 	return e.Function, nil
 }
 
-func (a *Reader) event(ctx context.Context, id string, p *trace.Program) ([]eventRow, error) {
+func (a *Reader) event(ctx context.Context, id string, p *trace.Program) ([]storedEvent, error) {
 	if n, ok := EventNumbers(id); ok {
-		rows, err := ReadAll[eventRow](ctx, a, text("event"), n[0], n[1], n[2], OptionalProgram(p))
+		rows, err := ReadAll[storedEvent](ctx, a, text("event"), n[0], n[1], n[2], OptionalProgram(p))
 		if err != nil || len(rows) > 0 {
 			return rows, err
 		}
 	}
-	return ReadAll[eventRow](ctx, a, text("event_text"), id, OptionalProgram(p))
+	return ReadAll[storedEvent](ctx, a, text("event_text"), id, OptionalProgram(p))
 }
 
 // EventNumbers reads rank, step and row of an id.

@@ -1,10 +1,8 @@
 package executions
 
 import (
-	"cmp"
 	"context"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -39,21 +37,12 @@ type Filter struct {
 
 // anomalyOrders are the orders of lists of executions. Their last columns make them total, so
 // that pages do not overlap.
-var anomalyOrders = map[string]func(x *Columns) order{
-	"severity": func(x *Columns) order { return x.listOrder("outlier_severity DESC", descending(x.severity)) },
-	"lost":     func(x *Columns) order { return x.listOrder("lost_time DESC", descending(x.lost)) },
-	"score":    func(x *Columns) order { return x.listOrder("outlier_score DESC", descending(x.score)) },
-	"time":     func(x *Columns) order { return x.listOrder("entry", ascending(x.entry)) },
+var anomalyOrders = map[string]Order{
+	"severity": listOrder(Severity, true), "lost": listOrder(Lost, true), "score": listOrder(Score, true), "time": listOrder(Entry, false),
 }
 
-func (x *Columns) listOrder(sql string, compare func(a, b int32) int) order {
-	return order{sql: sql + ", run, pid, rid, ev_step, ev_row, ev_text", compare: func(a, b int32) int {
-		if c := compare(a, b); c != 0 {
-			return c
-		}
-		return cmp.Or(x.places[x.place[a]].Compare(x.places[x.place[b]]), cmp.Compare(x.step[a], x.step[b]), cmp.Compare(x.row[a], x.row[b]),
-			strings.Compare(x.texts[a], x.texts[b]))
-	}}
+func listOrder(by Column, descending bool) Order {
+	return Order{{by, descending}, {Column: Program}, {Column: Rank}, {Column: eventStep}, {Column: eventRow}, {Column: eventText}}
 }
 
 // kinds are those of anomalies.
@@ -67,7 +56,7 @@ var kinds = func() map[string]string {
 
 // Executions returns the executions that a filter selects.
 func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) {
-	orderOf, err := Choose("order", f.Order, anomalyOrders)
+	by, err := Choose("order", f.Order, anomalyOrders)
 	if err != nil {
 		return nil, err
 	}
@@ -78,19 +67,21 @@ func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error)
 		b := *a
 		b.Memory, a = nil, &b
 	}
-	x := a.Columns()
-	by := orderOf(x)
 	where, err := f.Condition(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	collection := Condition{sql: "anomalous = ?", values: []any{!f.Normal}, keep: func(row int32) bool { return x.anomalous[row] == !f.Normal }}
+	collection := Typical
+	if !f.Normal {
+		collection = Anomalous.Is()
+	}
 	where = AllOf(collection, where)
-	if a.Memory != nil {
+	if x := a.Memory; x != nil {
 		return x.rows(x.first(where, by, f.Offset, f.Limit), a.Begin), nil
 	}
 	// The outer query has the columns of two tables.
-	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql, "/*outer*/", "e."+strings.ReplaceAll(by.sql, ", ", ", e.")).
+	order := by.sql()
+	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", order, "/*outer*/", "e."+strings.ReplaceAll(order, ", ", ", e.")).
 		Replace(text("anomalies"))
 	sql, args := bind([]any{int32(a.Run.ID), int64(a.Begin), int64(f.Limit), int64(f.Offset)}, sql, where.values...)
 	return a.Query(ctx, sql, args...)
@@ -143,44 +134,26 @@ func (f *Filter) Check() error {
 // ofFunctions selects functions by a pattern. It looks up their numbers first, because a
 // database that has them estimates the number of rows better.
 func (a *Reader) ofFunctions(ctx context.Context, pattern string) (Condition, error) {
-	x := a.Columns()
 	matches, err := ReadAll[FunctionID](ctx, a, text("func_numbers"), Like(pattern), int64(MaxFunctions+1))
 	if err != nil {
 		return Condition{}, err
 	}
 	if len(matches) > MaxFunctions {
-		has := matcher(pattern)
-		names := make(map[FunctionID]string, len(x.names))
-		for i, name := range x.names {
-			names[x.functions[i]] = name
-		}
-		return oneOf(x.function, x.functions, func(f FunctionID) bool { return has(names[f]) },
-			`(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name LIKE ? ESCAPE '\')`, Like(pattern)), nil
+		return Name.Like(pattern), nil
 	}
-	if len(matches) == 0 {
-		return Condition{sql: "FALSE", keep: func(int32) bool { return false }}, nil
+	return FunctionNumber.In(anys(matches)...), nil
+}
+
+// anys returns a list of values of any type.
+func anys[T any](list []T) (values []any) {
+	for _, v := range list {
+		values = append(values, v)
 	}
-	var parts []string
-	var values []any
-	for rest := matches; len(rest) > 0; {
-		program := rest[0].Program
-		values = append(values, int32(program))
-		n := 0
-		for ; n < len(rest) && rest[n].Program == program; n++ {
-			values = append(values, rest[n].Number)
-		}
-		parts = append(parts, "pid = ? AND fn IN (?"+strings.Repeat(", ?", n-1)+")")
-		rest = rest[n:]
-	}
-	c := oneOf(x.function, x.functions, func(f FunctionID) bool { return slices.Contains(matches, f) },
-		"("+strings.Join(parts, " OR ")+")", values...)
-	c.rows = x.byFunction.ofFew(func(i int) bool { return slices.Contains(matches, x.functions[i]) })
-	return c, nil
+	return values
 }
 
 // Condition returns the condition of the filter.
 func (f *Filter) Condition(ctx context.Context, a *Reader) (Condition, error) {
-	x := a.Columns()
 	var list []Condition
 	add := func(isSet bool, c func() Condition) {
 		if isSet {
@@ -194,33 +167,17 @@ func (f *Filter) Condition(ctx context.Context, a *Reader) (Condition, error) {
 		}
 		list = append(list, c)
 	}
-	add(len(f.Kinds) > 0, func() Condition {
-		var values []any
-		for _, kind := range f.Kinds {
-			values = append(values, kind)
-		}
-		return oneOf(x.kind, x.kinds, func(kind string) bool { return slices.Contains(f.Kinds, kind) },
-			"kind IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
-	})
-	add(f.Host != "", func() Condition {
-		has := matcher(f.Host)
-		c := oneOf(x.host, x.hosts, has, `hostname LIKE ? ESCAPE '\'`, Like(f.Host))
-		c.rows = x.byHost.ofFew(func(i int) bool { return has(x.hosts[i]) })
-		return c
-	})
-	add(len(f.Ranks) > 0, func() Condition {
+	add(len(f.Kinds) > 0, func() Condition { return Kind.In(anys(f.Kinds)...) })
+	add(f.Host != "", func() Condition { return Host.Like(f.Host) })
+	add(len(f.Ranks) == 1, func() Condition { return Rank.Between(f.Ranks[0].First, f.Ranks[0].Last) })
+	add(len(f.Ranks) > 1, func() Condition {
 		var ranges []Condition
 		for _, r := range f.Ranks {
-			ranges = append(ranges, within("rid", x.rank, r.First, r.Last))
+			ranges = append(ranges, Rank.Between(r.First, r.Last))
 		}
-		c := AnyOf(ranges...)
-		c.rows = x.byPlace.ofFew(func(i int) bool {
-			rank := int64(x.places[i].Rank)
-			return slices.ContainsFunc(f.Ranks, func(r Range) bool { return r.First <= rank && rank <= r.Last })
-		})
-		return c
+		return AnyOf(ranges...)
 	})
-	add(f.Steps != nil, func() Condition { return within("io_step", x.ioStep, f.Steps.First, f.Steps.Last) })
+	add(f.Steps != nil, func() Condition { return Step.Between(f.Steps.First, f.Steps.Last) })
 	add(f.Since != nil || f.Until != nil, func() Condition {
 		from, to := int64(math.MinInt64), int64(math.MaxInt64)
 		if f.Since != nil {
@@ -229,14 +186,14 @@ func (f *Filter) Condition(ctx context.Context, a *Reader) (Condition, error) {
 		if f.Until != nil {
 			to = int64(a.Begin + *f.Until)
 		}
-		return within("entry", x.entry, from, to)
+		return Entry.Between(from, to)
 	})
-	add(f.Severity > 0, func() Condition { return atLeast("outlier_severity", x.severity, f.Severity) })
-	add(f.Took != nil, func() Condition { return within("runtime_exclusive", x.exclusive, f.Took.First, f.Took.Last) })
-	add(f.Lost > 0, func() Condition { return atLeast("lost_time", x.lost, int64(f.Lost)) })
-	add(f.Score > 0, func() Condition { return atLeast("outlier_score", x.score, f.Score) })
-	add(!f.Withdrawn && !f.Normal, x.Flagged)
-	add(f.Program != nil, func() Condition { return x.InProgram(*f.Program) })
-	add(f.One != nil, func() Condition { return x.OfFunction(f.One.Program, f.One.Number) })
+	add(f.Severity > 0, func() Condition { return Severity.AtLeast(f.Severity) })
+	add(f.Took != nil, func() Condition { return Exclusive.Between(f.Took.First, f.Took.Last) })
+	add(f.Lost > 0, func() Condition { return Lost.AtLeast(int64(f.Lost)) })
+	add(f.Score > 0, func() Condition { return Score.AtLeast(f.Score) })
+	add(!f.Withdrawn && !f.Normal, func() Condition { return Flagged })
+	add(f.Program != nil, func() Condition { return Program.In(int64(*f.Program)) })
+	add(f.One != nil, func() Condition { return OfFunction(f.One) })
 	return AllOf(list...), nil
 }

@@ -8,8 +8,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
+// Grouping divides executions by the values of at most three columns; a copy may divide them further.
+type Grouping []Column
+
+func (g Grouping) sql() string {
+	if len(g) == 0 {
+		return "()"
+	}
+	var names []string
+	for _, column := range g {
+		names = append(names, column.sql)
+	}
+	return strings.Join(names, ", ")
+}
+
 // ByFunction divides executions by their functions.
-var ByFunction = Grouping{"pid, fn", func(x *Columns, row int32) [2]int64 { return [2]int64{int64(x.function[row])} }}
+var ByFunction = Grouping{FunctionNumber}
 
 // SumText writes sums of functions as a parameter of function_table.sql.
 func SumText(groups []Sums) string {
@@ -25,35 +39,22 @@ func SumText(groups []Sums) string {
 
 // Groupings divide executions by fields.
 var Groupings = map[contrast.FieldKind]Grouping{
-	contrast.FieldFunction: {"func", func(x *Columns, row int32) [2]int64 { return [2]int64{int64(x.function[row])} }},
-	contrast.FieldHost:     {"pid, rid", func(x *Columns, row int32) [2]int64 { return [2]int64{int64(x.place[row])} }},
-	contrast.FieldRank:     {"rid", func(x *Columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row])} }},
-	contrast.FieldThread:   {"tid, is_gpu_event", func(x *Columns, row int32) [2]int64 { return [2]int64{x.thread[row], x.gpu(row)} }},
-	contrast.FieldDevice:   byStream,
-	contrast.FieldStream:   byStream,
-	contrast.FieldPath:     ByPath,
-	contrast.FieldStep:     {"io_step", func(x *Columns, row int32) [2]int64 { return [2]int64{int64(x.ioStep[row])} }},
+	contrast.FieldFunction: {Name},
+	contrast.FieldHost:     {ProgramRank},
+	contrast.FieldRank:     {Rank},
+	contrast.FieldThread:   {Thread, OnGPU},
+	contrast.FieldDevice:   {ProgramRank, Thread, OnGPU},
+	contrast.FieldStream:   {ProgramRank, Thread, OnGPU},
+	contrast.FieldPath:     {PathNumber},
+	contrast.FieldStep:     {Step},
 }
-
-var (
-	// Together is one group of all.
-	Together = Grouping{columns: "()"}
-	// ByRankAndHost divides executions by rank and host.
-	ByRankAndHost = Grouping{"rid, hostname", func(x *Columns, row int32) [2]int64 { return [2]int64{int64(x.rank[row]), int64(x.host[row])} }}
-	byStream      = Grouping{"pid, rid, tid, is_gpu_event", func(x *Columns, row int32) [2]int64 {
-		return [2]int64{int64(x.place[row]), 2*x.thread[row] + x.gpu(row)}
-	}}
-	ByPath = Grouping{"pid, path", func(x *Columns, row int32) [2]int64 {
-		return [2]int64{int64(x.places[x.place[row]].Program), int64(x.path[row])}
-	}}
-)
 
 // ByTime divides executions by parts of the run.
 func ByTime(begin, width trace.Micros) Grouping {
-	return Grouping{
-		fmt.Sprintf("floor((entry - %d)::DOUBLE PRECISION / %d)", begin, width),
-		func(x *Columns, row int32) [2]int64 {
-			return [2]int64{floorDiv(x.entry[row]-int64(begin), int64(width))}
+	return Grouping{{
+		sql: fmt.Sprintf("floor((entry - %d)::DOUBLE PRECISION / %d)", begin, width),
+		of: func(x *Columns) any {
+			return func(row int32) int64 { return floorDiv(x.entry[row]-int64(begin), int64(width)) }
 		},
-	}
+	}}
 }

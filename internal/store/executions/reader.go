@@ -43,11 +43,10 @@ type Querier interface {
 
 func (a *Reader) id() int32 { return int32(a.Run.ID) }
 
-// lot is the number in whose order executions are sampled: it depends on nothing that an
-// explanation looks at. It is less than lots.
+// Executions are sampled in the order of LotSQL, which is less than Lots.
 const (
-	Lot  = "(ev_row * 7919 + rid) % 1009"
-	Lots = 1009
+	LotSQL = "(ev_row * 7919 + rid) % 1009"
+	Lots   = 1009
 )
 
 // text returns the statement of a file in sql/.
@@ -56,7 +55,7 @@ func text(name string) string {
 	if err != nil {
 		panic(err) // a file that is not embedded is a mistake in this package
 	}
-	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", Lot)
+	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", LotSQL)
 }
 
 // OptionalProgram binds a program, or none.

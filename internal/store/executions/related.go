@@ -3,7 +3,8 @@ package executions
 import (
 	"cmp"
 	"context"
-	"strings"
+	"fmt"
+	"math"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,7 +30,7 @@ func (a *Reader) Place(ctx context.Context, r *provenance.Record) (*Place, error
 // find returns the execution with an id; nil if there is none. A copy of an open run may lack
 // the newest, which the store has.
 func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*Execution, error) {
-	list, err := a.List(ctx, a.Columns().withID(program, id), InSamplingOrder, 1)
+	list, err := a.List(ctx, withID(program, id), InSamplingOrder, 1)
 	if err == nil && len(list) == 0 && a.Memory != nil {
 		b := *a
 		b.Memory = nil
@@ -47,28 +48,30 @@ func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*E
 func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool,
 	err error,
 ) {
-	x := a.Columns()
-	distance := func(row int32) int64 { return max(x.entry[row]-int64(entry), int64(entry)-x.entry[row]) }
-	differs := func(differs bool) int {
-		if differs {
-			return 1
-		}
-		return 0
+	by := Order{
+		{Column: Column{sql: fmt.Sprintf("CASE WHEN path = %d THEN 0 ELSE 1 END", p.path), of: func(x *Columns) any {
+			return func(row int32) int64 { return zeroIf(x.pathIDs[x.path[row]].Path == p.path) }
+		}}},
+		{Column: Column{sql: fmt.Sprintf("CASE WHEN rid = %d THEN 0 ELSE 1 END", rank), of: func(x *Columns) any {
+			return func(row int32) int64 { return zeroIf(x.places[x.place[row]].Rank == rank) }
+		}}},
+		{Column: Column{sql: fmt.Sprintf("abs(entry - %d)", entry), of: func(x *Columns) any {
+			return func(row int32) int64 { return max(x.entry[row]-int64(entry), int64(entry)-x.entry[row]) }
+		}}},
+		{Column: Rank}, {Column: eventStep}, {Column: eventRow},
 	}
-	by := order{
-		sql:    "CASE WHEN path = ? THEN 0 ELSE 1 END, CASE WHEN rid = ? THEN 0 ELSE 1 END, abs(entry - ?::BIGINT), rid, ev_step, ev_row",
-		values: []any{p.path, int32(rank), int64(entry)},
-		compare: func(a, b int32) int {
-			return cmp.Or(differs(x.path[a] != p.path)-differs(x.path[b] != p.path),
-				differs(x.rank[a] != int32(rank))-differs(x.rank[b] != int32(rank)), cmp.Compare(distance(a), distance(b)),
-				cmp.Compare(x.rank[a], x.rank[b]), cmp.Compare(x.step[a], x.step[b]), cmp.Compare(x.row[a], x.row[b]))
-		},
-	}
-	list, err := a.List(ctx, AllOf(x.OfFunction(program, p.Function.Number), x.Typical()), by, 1)
+	list, err := a.List(ctx, AllOf(OfFunction(&p.Function), Typical), by, 1)
 	if err != nil || len(list) == 0 {
 		return "", false, err
 	}
 	return list[0].Event, list[0].Path == p.path, nil
+}
+
+func zeroIf(is bool) int64 {
+	if is {
+		return 0
+	}
+	return 1
 }
 
 // EventWithTwin returns an execution, its place and, for an anomaly, its twin, or nil if there is
@@ -88,7 +91,7 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 		g.Go(func() (err error) { twin, err = a.Event(ctx, other, &of.Program); return err })
 		return nil
 	}
-	copied := a.Columns().withIDInAnyProgram(id, p)
+	copied := a.Memory.withIDInAnyProgram(id, p)
 	if len(copied) == 1 {
 		g.Go(func() (err error) { e, err = a.Event(ctx, id, &copied[0].Program); return err })
 		err = readTwin(&copied[0])
@@ -108,7 +111,10 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 }
 
 // withIDInAnyProgram returns the executions of a copy with an id, of one program or of all.
-func (x *Columns) withIDInAnyProgram(id string, p *trace.Program) (list []Execution) {
+func (x *Copy) withIDInAnyProgram(id string, p *trace.Program) (list []Execution) {
+	if x == nil {
+		return nil
+	}
 	programs := make(map[trace.Program]bool)
 	for _, place := range x.places {
 		if p == nil || place.Program == *p {
@@ -116,7 +122,7 @@ func (x *Columns) withIDInAnyProgram(id string, p *trace.Program) (list []Execut
 		}
 	}
 	for program := range programs {
-		for _, row := range x.first(x.withID(program, id), InSamplingOrder, 0, 1) {
+		for _, row := range x.first(withID(program, id), InSamplingOrder, 0, 1) {
 			list = append(list, x.execution(row))
 		}
 	}
@@ -134,42 +140,26 @@ func (a *Reader) Related(ctx context.Context, program trace.Program, event strin
 
 // Victims returns the anomalies that waited for a culprit, as stored when the run ended: at most
 // limit, those with the most lost time first.
-func (a *Reader) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Execution, err error) {
-	x := a.Columns()
-	return a.List(ctx, AllOf(x.waitedFor(program, culprit), x.Anomalies()), x.listOrder("lost_time DESC", descending(x.lost)), limit)
+func (a *Reader) Victims(ctx context.Context, program trace.Program, event string, limit int) (list []Execution, err error) {
+	return a.List(ctx, AllOf(culprit.In(trace.EventKey{Program: program, ID: event}), Anomalous.Is()), listOrder(Lost, true), limit)
 }
 
 // Neighbors returns the ids of the anomalies of an issue, as stored when the run ended, that were
 // entered just before and after another of its function and call path; empty if there is none.
 func (a *Reader) Neighbors(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
-	x := a.Columns()
-	members := AllOf(x.OfFunction(r.PID, p.Function.Number), x.OfIssue(issue),
-		Condition{sql: "path = ?", values: []any{p.path}, keep: func(row int32) bool { return x.path[row] == p.path }})
-	after := Condition{
-		sql: "(entry > ? OR entry = ? AND event_id > ?)", values: []any{int64(r.Entry), int64(r.Entry), r.EventID},
-		keep: func(row int32) bool {
-			return x.entry[row] > int64(r.Entry) || x.entry[row] == int64(r.Entry) && x.id(row) > r.EventID
-		},
-	}
-	itself := Condition{
-		sql: "event_id = ?", values: []any{r.EventID},
-		keep: func(row int32) bool { return x.entry[row] == int64(r.Entry) && x.id(row) == r.EventID },
-	}
-	compare := func(a, b int32) int {
-		if c := cmp.Compare(x.entry[a], x.entry[b]); c != 0 {
-			return c
-		}
-		return strings.Compare(x.id(a), x.id(b))
-	}
+	members := AllOf(OfFunction(&p.Function), Issue.Between(int64(issue), int64(issue)), PathNumber.In(PathID{r.PID, p.path}))
+	entry, itself := int64(r.Entry), event.Between(r.EventID, r.EventID)
+	upTo := event.Between("", r.EventID)
 	for _, side := range []struct {
-		where Condition
-		by    order
-		id    *string
+		where      Condition
+		descending bool
+		id         *string
 	}{
-		{Not(AnyOf(after, itself)), order{sql: "entry DESC, event_id DESC", compare: func(a, b int32) int { return compare(b, a) }}, &previous},
-		{after, order{sql: "entry, event_id", compare: compare}, &next},
+		{AnyOf(Entry.Between(int64(math.MinInt64), entry-1), AllOf(Entry.Between(entry, entry), upTo, Not(itself))), true, &previous},
+		{AnyOf(Entry.Between(entry+1, int64(math.MaxInt64)), AllOf(Entry.Between(entry, entry), Not(upTo))), false, &next},
 	} {
-		list, err := a.List(ctx, AllOf(members, side.where), side.by, 1)
+		by := Order{{Entry, side.descending}, {event, side.descending}}
+		list, err := a.List(ctx, AllOf(members, side.where), by, 1)
 		if err != nil {
 			return "", "", err
 		}
@@ -181,31 +171,21 @@ func (a *Reader) Neighbors(ctx context.Context, issue int, r *provenance.Record,
 }
 
 // byLost is the order of plots: the most lost time first.
-func (x *Columns) byLost() order {
-	return order{sql: "lost_time DESC, entry, event_id", compare: func(a, b int32) int {
-		if c := cmp.Compare(x.lost[b], x.lost[a]); c != 0 {
-			return c
-		}
-		return cmp.Or(cmp.Compare(x.entry[a], x.entry[b]), strings.Compare(x.id(a), x.id(b)))
-	}}
-}
+var byLost = Order{{Lost, true}, {Column: Entry}, {Column: event}}
 
 // PointsOfIssue returns the anomalies of an issue, as stored when the run ended: at most limit,
 // those with the most lost time. f is the function of the issue.
 func (a *Reader) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Execution, error) {
-	x := a.Columns()
-	return a.List(ctx, AllOf(x.OfFunction(f.Program, f.Number), x.OfIssue(issue)), x.byLost(), limit)
+	return a.List(ctx, AllOf(OfFunction(f), Issue.Between(int64(issue), int64(issue))), byLost, limit)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: at most limit,
 // those with the most lost time.
 func (a *Reader) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Execution, error) {
-	x := a.Columns()
-	return a.List(ctx, AllOf(x.OfFunction(f.Program, f.Number), x.Flagged()), x.byLost(), limit)
+	return a.List(ctx, AllOf(OfFunction(f), Flagged), byLost, limit)
 }
 
 // TypicalPoints returns typical executions of a function; if there are more than limit, a sample.
 func (a *Reader) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Execution, error) {
-	x := a.Columns()
-	return a.List(ctx, AllOf(x.OfFunction(f.Program, f.Number), x.Typical()), InSamplingOrder, limit)
+	return a.List(ctx, AllOf(OfFunction(f), Typical), InSamplingOrder, limit)
 }

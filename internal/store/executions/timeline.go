@@ -50,11 +50,10 @@ func (a *Reader) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := a.Columns()
 	t := &timeline{from: int64(a.Begin + q.From), width: int64(q.ColumnWidth()), columns: q.Columns, lines: make(map[lineKey]*Line)}
-	where := AllOf(x.Flagged(), filtered)
+	where := AllOf(Flagged, filtered)
 	if a.Memory != nil {
-		x.addTo(t, where, q.Lines)
+		a.Memory.addTo(t, where, q.Lines)
 	} else if err := a.addStored(ctx, t, where, q.Lines); err != nil {
 		return nil, err
 	}

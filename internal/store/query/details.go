@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
@@ -37,9 +38,9 @@ func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, e
 		return nil, err
 	}
 	below := max(1, executions.Lots*most/n)
+	inSample := executions.Lot.Between(int64(math.MinInt64), below-1) // it is negative for some ids
 	d := &Details{of: make(map[trace.EventKey]*sampled)}
-	x := a.Columns()
-	if d.list, err = a.sample(ctx, executions.AllOf(x.InSample(below), executions.AnyOf(x.Typical(), x.Flagged())), int(n)); err != nil {
+	if d.list, err = a.sample(ctx, executions.AllOf(inSample, executions.AnyOf(executions.Typical, executions.Flagged)), int(n)); err != nil {
 		return nil, err
 	}
 	numbered := make(map[trace.EventKey]*sampled, len(d.list)) // the store has no details of others
@@ -49,7 +50,7 @@ func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, e
 			numbered[x.key()] = x
 		}
 	}
-	const where = executions.Lot + " < $2::BIGINT"
+	const where = executions.LotSQL + " < $2::BIGINT"
 	args := []any{below}
 	return d, errors.Join(a.messagesOf(ctx, numbered, where, args), a.countersOf(ctx, numbered, where, args),
 		a.statesOf(ctx, numbered, where, args))

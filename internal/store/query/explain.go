@@ -101,7 +101,6 @@ type message struct {
 type sampling struct {
 	q                         *Selection
 	details                   *Details
-	columns                   *executions.Columns
 	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
@@ -157,7 +156,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 		}
 		return contrast.ExplainChange(q.Issue, a.Begin), nil
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.Columns()}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	if err := q.Filter.Check(); err != nil {
 		return nil, err
 	}
@@ -204,19 +203,18 @@ func (s *sampling) functions() []contrast.Count {
 // conditions returns the conditions of a selection: on all executions that are examined, and on
 // the selected ones among them.
 func (a *Asker) conditions(ctx context.Context, q *Selection) (all, selected executions.Condition, err error) {
-	x := a.Columns()
-	all = executions.AllOf(append(q.withoutConditions(x, a.Begin), x.Flagged())...)
+	all = executions.AllOf(append(q.withoutConditions(a.Begin), executions.Flagged)...)
 	f := q.Filter
 	f.Normal, f.Withdrawn = false, true // all has the condition
 	filtered, err := f.Condition(ctx, &a.Reader)
 	if err != nil {
 		return all, selected, err
 	}
-	list := append(q.onlyConditions(x, a.Begin), filtered)
+	list := append(q.onlyConditions(a.Begin), filtered)
 	if i := q.Issue; i != nil {
-		list = append(list, x.InProgram(i.PID), x.Named(i.Func))
+		list = append(list, executions.Program.In(int64(i.PID)), executions.Name.In(i.Func))
 		if q.Member == nil {
-			list = append(list, x.OfIssue(i.Number))
+			list = append(list, executions.Issue.Between(int64(i.Number), int64(i.Number)))
 		}
 	}
 	return all, executions.AllOf(list...), nil
@@ -235,7 +233,7 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected executio
 	if s.selected, err = a.sample(ctx, where, limit); err != nil {
 		return all, selected, err
 	}
-	total, err := a.Sum(ctx, where, executions.Together)
+	total, err := a.Sum(ctx, where, nil)
 	if err != nil {
 		return all, selected, err
 	}
@@ -253,8 +251,7 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected executio
 
 // readBaseline reads the executions that the selection is compared with.
 func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected executions.Condition) error {
-	x := a.Columns()
-	functions := x.OfFunctions(s.functionIDs())
+	functions := executions.OfFunctions(s.functionIDs())
 	where := []executions.Condition{all, functions}
 	if s.q.Member == nil {
 		where = append(where, executions.Not(selected))
@@ -266,7 +263,7 @@ func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected exe
 	if s.q.Member != nil {
 		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.Program, x.Event) })
 	}
-	where = append(s.q.withoutConditions(x, a.Begin), functions, x.Typical())
+	where = append(s.q.withoutConditions(a.Begin), functions, executions.Typical)
 	if s.typical, err = a.sample(ctx, executions.AllOf(where...), maxTypical); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, li
 		q.Lasso = make([]contrast.Vertex, 1) // as if it were narrowed
 		return nil, q.ofChange()
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin, columns: a.Columns()}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	err := q.Filter.Check()
 	if err == nil {
 		err = a.whereAndHowLong(ctx, s)

@@ -211,8 +211,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 	if first := s.details.first(maxStates); len(s.q.Without) == 0 && first != nil {
 		s.anywhere = first
 	} else {
-		x := s.columns
-		where := append(s.q.withoutConditions(x, a.Begin), executions.AnyOf(x.Typical(), x.Flagged()))
+		where := append(s.q.withoutConditions(a.Begin), executions.AnyOf(executions.Typical, executions.Flagged))
 		if s.anywhere, err = a.sample(ctx, executions.AllOf(where...), maxStates); err != nil {
 			return err
 		}
@@ -290,8 +289,10 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 // devicesOf reads the devices and streams.
 func (a *Asker) devicesOf(ctx context.Context, s *sampling) (err error) {
 	s.devices = make(map[device][2]string)
-	facts := s.columns.Facts
-	if a.Memory == nil {
+	var facts []executions.Fact
+	if a.Memory != nil {
+		facts = a.Memory.Facts
+	} else {
 		if facts, err = executions.ReadAll[executions.Fact](ctx, a, text("explain_devices")); err != nil {
 			return err
 		}

@@ -58,9 +58,9 @@ func (q *Selection) has(x *sampled, s *sampling) bool {
 }
 
 // withoutConditions returns the conditions on all executions that are examined.
-func (q *Selection) withoutConditions(x *executions.Columns, begin trace.Micros) (list []executions.Condition) {
+func (q *Selection) withoutConditions(begin trace.Micros) (list []executions.Condition) {
 	for i := range q.Without {
-		if c, ok := x.OfTerm(&q.Without[i], begin); ok {
+		if c, ok := executions.OfTerm(&q.Without[i], begin); ok {
 			list = append(list, executions.Not(c))
 		}
 	}
@@ -69,7 +69,7 @@ func (q *Selection) withoutConditions(x *executions.Columns, begin trace.Micros)
 
 // onlyConditions returns the conditions on the selection: one of the values of each field, and
 // inside the lasso.
-func (q *Selection) onlyConditions(x *executions.Columns, begin trace.Micros) (list []executions.Condition) {
+func (q *Selection) onlyConditions(begin trace.Micros) (list []executions.Condition) {
 	for i := range q.Only {
 		field := q.Only[i].Field
 		if slices.ContainsFunc(q.Only[:i], func(t contrast.Term) bool { return t.Field == field }) {
@@ -77,7 +77,7 @@ func (q *Selection) onlyConditions(x *executions.Columns, begin trace.Micros) (l
 		}
 		var values []executions.Condition
 		for _, t := range q.Only[i:] {
-			if c, ok := x.OfTerm(&t, begin); ok && t.Field == field {
+			if c, ok := executions.OfTerm(&t, begin); ok && t.Field == field {
 				values = append(values, c)
 			}
 		}
@@ -86,7 +86,7 @@ func (q *Selection) onlyConditions(x *executions.Columns, begin trace.Micros) (l
 		}
 	}
 	if len(q.Lasso) > 0 {
-		list = append(list, x.Inside(q.Lasso, begin)...)
+		list = append(list, executions.Inside(q.Lasso, begin)...)
 	}
 	return list
 }

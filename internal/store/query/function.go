@@ -57,9 +57,8 @@ func (a *Asker) OverRanks(ctx context.Context, f *executions.Function, limit int
 
 // RankLosses returns the ranks on which the function lost most.
 func (a *Asker) RankLosses(ctx context.Context, f *executions.Function, limit int) (list []api.FunctionRank, err error) {
-	x := a.Columns()
-	groups, err := a.Sum(ctx, executions.AllOf(x.OfFunction(f.Program, f.Number), x.Flagged()),
-		executions.ByRankAndHost)
+	groups, err := a.Sum(ctx, executions.AllOf(executions.OfFunction(f), executions.Flagged),
+		executions.Grouping{executions.Rank, executions.Host})
 	slices.SortFunc(groups, func(x, y executions.Sums) int {
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Host, y.Host))
 	})

@@ -73,16 +73,15 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 		return nil, 0, err
 	}
 	var name, fn any
-	x := a.Columns()
 	where := executions.AllOf()
 	if q.Name != "" {
 		name = executions.Like(q.Name)
 	}
 	if q.Function != nil {
 		fn, q.Program = q.Function.Number, &q.Function.Program
-		where = x.OfFunction(q.Function.Program, q.Function.Number)
+		where = executions.OfFunction(q.Function)
 	} else if q.Program != nil {
-		where = x.InProgram(*q.Program)
+		where = executions.Program.In(int64(*q.Program))
 	}
 	sums := ""
 	if a.Memory != nil && q.Function == nil {
@@ -142,7 +141,7 @@ type Way struct {
 
 // Ways returns the call paths that lead to a function, those with the most lost time first.
 func (a *Asker) Ways(ctx context.Context, f *executions.Function, limit int) ([]Way, error) {
-	groups, err := a.Sum(ctx, a.Columns().OfFunction(f.Program, f.Number), executions.ByPath)
+	groups, err := a.Sum(ctx, executions.OfFunction(f), executions.Grouping{executions.PathNumber})
 	if err != nil {
 		return nil, err
 	}
