@@ -257,8 +257,8 @@ var (
 // withID selects the execution of a program with an id.
 func withID(p trace.Program, id string) Condition {
 	if n, ok := EventNumbers(id); ok {
-		return AllOf(ProgramRank.In(trace.RankKey{Program: p, Rank: trace.Rank(n[0])}), eventStep.Between(n[1], n[1]), eventRow.Between(n[2], n[2]),
-			Not(eventText.Like("?*")))
+		return AllOf(ProgramRank.In(trace.RankKey{Program: p, Rank: trace.Rank(n[0])}), eventStep.Between(n[1], n[1]),
+			eventRow.Between(n[2], n[2]), Not(eventText.Like("?*")))
 	}
 	if id == "" {
 		return never

@@ -283,7 +283,8 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 		executions.PathID
 		Name string `sql:"call_path"`
 	}
-	return executions.ReadEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.PathID] = r.Name }, strings.Join(missing, ","))
+	return executions.ReadEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.PathID] = r.Name },
+		strings.Join(missing, ","))
 }
 
 // devicesOf reads the devices and streams.

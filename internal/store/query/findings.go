@@ -192,7 +192,8 @@ func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, er
 	err = executions.ReadEach(ctx, a, text("blame_anomalies"), func(r *row) {
 		at[r.EventKey] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, blame.Anomaly{
-			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func, Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
+			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func,
+			Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
 			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Lost: r.Lost,
 		})
 		run.End = max(run.End, r.StepEnd)

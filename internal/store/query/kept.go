@@ -47,7 +47,8 @@ func (a *Asker) Provisional(ctx context.Context) (n int64, err error) {
 	type row struct {
 		N int64 `sql:"anomalies"`
 	}
-	err = executions.ReadEach(ctx, a, `SELECT count(*) AS anomalies FROM executions WHERE run = $1 AND status = 'provisional'`, func(r *row) { n = r.N })
+	const sql = `SELECT count(*) AS anomalies FROM executions WHERE run = $1 AND status = 'provisional'`
+	err = executions.ReadEach(ctx, a, sql, func(r *row) { n = r.N })
 	return n, err
 }
 

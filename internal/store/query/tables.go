@@ -115,8 +115,8 @@ func (a *Asker) spans(ctx context.Context, name string) ([]span, error) {
 		Rank    int64 `sql:"rid"`
 		N       int64 `sql:"executions"`
 	}
-	rows, err := executions.ReadAll[row](ctx, a, "SELECT pid, rid, count(*) AS executions FROM "+from+" WHERE run = $1 GROUP BY pid, rid ORDER BY "+
-		"pid, rid")
+	sql := "SELECT pid, rid, count(*) AS executions FROM " + from + " WHERE run = $1 GROUP BY pid, rid ORDER BY pid, rid"
+	rows, err := executions.ReadAll[row](ctx, a, sql)
 	if err != nil {
 		return nil, err
 	}
