@@ -68,7 +68,7 @@ explains one of them.` + runHelp,
 	f.StringVar(&filter.Order, "order", "severity", "order: severity (longest own time first), lost, score or time")
 	f.IntVar(&filter.Limit, "limit", 20, "number of rows")
 	f.IntVar(&filter.Offset, "offset", 0, "number of rows to skip")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		filter.Program = q.chosenProgram()
 		return rowsAnswer(a.Executions(ctx, filter))
 	})

@@ -82,12 +82,12 @@ func (q *queryFlags) check(f *pflag.FlagSet) error {
 // newRunQueryCmd returns a command that queries the run of its first argument and writes
 // the answer. ask gets the other arguments; its answer may be nil.
 func newRunQueryCmd(env *Env, cmd *cobra.Command, q *queryFlags,
-	ask func(ctx context.Context, a *query.Asker, args []string) (*output.Answer, error),
+	ask func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error),
 ) *cobra.Command {
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return q.limited(cmd, func(ctx context.Context) error {
-			return q.places(env).Query(ctx, args[0], q.run, func(a *query.Asker) error {
+			return q.places(env).Query(ctx, args[0], q.run, func(a *query.Queries) error {
 				answer, err := ask(ctx, a, args[1:])
 				if err != nil || answer == nil {
 					return err

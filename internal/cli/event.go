@@ -29,7 +29,7 @@ contain the calls around the execution.` + runHelp,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
 	cmd.Flags().IntVar(&width, "width", 0, "width of the text in columns; 0 for 100")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		e, err := a.Event(ctx, args[0], q.chosenProgram())
 		if err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ func newExplainCmd(env *Env) *cobra.Command {
 		Args: args(cobra.ExactArgs(1)),
 	}
 	flags.register(cmd.Flags())
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		by, err := flags.check()
 		if err != nil {
 			return nil, err

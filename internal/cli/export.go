@@ -29,7 +29,7 @@ chrome://tracing and other viewers.` + runHelp,
 	}
 	cmd.Flags().StringVar(&to, "to", "parquet", "format: parquet, csv or json; with --event perfetto or chrome")
 	cmd.Flags().StringVar(&event, "event", "", "ID of an execution, as chimbuko anomalies lists it")
-	cmd = newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) (*output.Answer, error) {
+	cmd = newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		if event != "" {
 			return nil, exportEvent(ctx, env, a, &q, event, to, args[0])
 		}
@@ -46,7 +46,7 @@ chrome://tracing and other viewers.` + runHelp,
 	return cmd
 }
 
-func exportEvent(ctx context.Context, env *Env, a *query.Asker, q *queryFlags, id, to, path string) error {
+func exportEvent(ctx context.Context, env *Env, a *query.Queries, q *queryFlags, id, to, path string) error {
 	write := tracefile.WritePerfetto
 	switch to {
 	case "perfetto":

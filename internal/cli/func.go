@@ -27,7 +27,7 @@ and ?. CSV and Parquet files contain one part, the profile unless --part chooses
 	}
 	cmd.Flags().StringVar(&part, "part", "", "only one part: profile, ranks, times or paths")
 	cmd.Flags().IntVar(&limit, "limit", 20, "number of ranks and of call paths")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		if part == "" && (q.format == "csv" || q.format == "parquet") {
 			part = "profile"
 		}

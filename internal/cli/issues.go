@@ -47,7 +47,7 @@ Issues are stored when a run ends. For a run that has not ended they are compute
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
 	f.BoolVar(&flags.all, "all", false, "also waits with known culprits")
 	f.IntVar(&flags.limit, "limit", 20, "number of issues")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		for _, k := range flags.kinds {
 			if kinds := provenance.IssueKinds(); !slices.Contains(kinds, provenance.AnomalyKind(k)) {
 				return nil, usagef("unknown kind %q (want %s)", k, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))

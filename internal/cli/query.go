@@ -33,7 +33,7 @@ lists tables and views, with examples. $1, $2 … stand for the values of --para
 	f.StringVar(&file, "file", "", "file with the statement; - for standard input")
 	f.IntVar(&maxRows, "max-rows", 100_000, "greatest number of rows, with a warning if there are more; 0 for all")
 	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		sql, err := statement(env, args, file)
 		if err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func newRunsCmd(env *Env) *cobra.Command {
 		Example: `  chimbuko runs postgres://user@server/chimbuko`,
 		Args:    args(cobra.ExactArgs(1)),
 	}
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		return rowsAnswer(a.Query(ctx, `SELECT run, name, state, started, finished,
        (SELECT count(*) FROM executions e WHERE e.run = r.run AND anomalous AND status IS DISTINCT FROM 'withdrawn') AS anomalies
 FROM runs r

@@ -45,7 +45,7 @@ address of a page.` + runHelp,
 	f.IntVar(&top.Limit, "limit", 10, "number of rows")
 	f.BoolVar(&live, "live", false, "overview of the page in this terminal; printed once if there is no terminal")
 	f.DurationVar(&every, "every", 2*time.Second, "interval of updates with --live")
-	cmd = newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+	cmd = newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		top.Program = q.chosenProgram()
 		return rowsAnswer(a.Top(ctx, top))
 	})
@@ -105,7 +105,7 @@ func newCountersCmd(env *Env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&pattern, "name", "", "pattern of counter names, with * and ?")
 	cmd.Flags().IntVar(&limit, "limit", 1000, "number of rows")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		return rowsAnswer(a.Counters(ctx, pattern, q.chosenProgram(), limit))
 	})
 }

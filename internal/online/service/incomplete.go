@@ -50,7 +50,7 @@ func (s *server) listen() {
 
 // query queries the store. It retries if the store is in another process, which may be
 // restarted.
-func (s *server) query(ctx context.Context, f func(a *query.Asker) error) error {
+func (s *server) query(ctx context.Context, f func(a *query.Queries) error) error {
 	for {
 		a, err := query.New(ctx, s.Reader(), s.run)
 		if err == nil {
@@ -83,7 +83,7 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 		return err
 	}
 	var left int64
-	err := s.query(ctx, func(a *query.Asker) (err error) {
+	err := s.query(ctx, func(a *query.Queries) (err error) {
 		left, err = a.Provisional(ctx)
 		return err
 	})

@@ -37,9 +37,9 @@ func newSalvager(review *analyzer.Salvage, lost []trace.RankKey, send func(n int
 }
 
 // run reviews the anomalies of the store. ask may call its function again after a failure.
-func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*query.Asker) error) error) error {
+func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*query.Queries) error) error) error {
 	var failed error // of take: do not query again
-	err := ask(ctx, func(a *query.Asker) error {
+	err := ask(ctx, func(a *query.Queries) error {
 		for doc, err := range a.Documents(ctx, "anomalies") {
 			if err != nil {
 				return err

@@ -190,7 +190,7 @@ func (rs *Runs) find(ctx context.Context, id string, two *pair, at int) error {
 	if reader == nil || name == "" {
 		return errNotComparable(id)
 	}
-	a, err := insight.InSlot(ctx, rs.in, func(ctx context.Context) (*query.Asker, error) { return query.New(ctx, reader, name) })
+	a, err := insight.InSlot(ctx, rs.in, func(ctx context.Context) (*query.Queries, error) { return query.New(ctx, reader, name) })
 	if err != nil {
 		return err
 	}

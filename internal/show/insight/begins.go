@@ -40,7 +40,7 @@ const (
 )
 
 // correct sets the start of a run that is only estimated.
-func (b *begins) correct(ctx context.Context, a *query.Asker) error {
+func (b *begins) correct(ctx context.Context, a *query.Queries) error {
 	key := runID{a.Run.ID, a.Run.Started}
 	b.mu.Lock()
 	e, ok := b.byRun[key]

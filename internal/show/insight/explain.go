@@ -105,7 +105,7 @@ const leastDetailed = 2000
 // readDetails returns the cached details of executions, which are read once for a run that
 // has ended. The caller has a slot.
 func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details, error) {
-	a := *q.Asker
+	a := *q.Queries
 	least := int64(query.LeastDetailed)
 	if !a.Run.State.Open() {
 		least = leastDetailed

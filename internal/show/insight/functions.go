@@ -100,7 +100,7 @@ func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.Functi
 			return err
 		}
 		d.Model = q.data.pageModel(params)
-		d.Strip, err = stripOf(ctx, q.Asker, executions.Timeline{To: q.data.extent, Columns: of.Columns, Filter: executions.Filter{One: f}})
+		d.Strip, err = stripOf(ctx, q.Queries, executions.Timeline{To: q.data.extent, Columns: of.Columns, Filter: executions.Filter{One: f}})
 		return err
 	})
 	return &d, g.Wait()

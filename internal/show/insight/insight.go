@@ -49,7 +49,7 @@ type Insight struct {
 	slots chan struct{} // one for each running query
 
 	begins   begins
-	askers   memo.Memo[*query.Asker]
+	askers   memo.Memo[*query.Queries]
 	runs     memo.Memo[*runData]
 	findings memo.Memo[*findings]
 	caches   memo.Memo[*executions.Copy]
@@ -63,10 +63,11 @@ func New(cfg Config) *Insight {
 	cfg.Questions = cmp.Or(cfg.Questions, 4)
 	return &Insight{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions),
-		askers: memo.Memo[*query.Asker]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
+		askers: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
 		findings: memo.Memo[*findings]{Size: maxRuns, ServeStale: true},
-		caches:   memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true}, details: memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
-		tops: memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
+		caches:   memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true},
+		details:  memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
+		tops:     memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
 	}
 }
 
@@ -111,7 +112,7 @@ func Problemf(kind api.ProblemKind, hint, format string, args ...any) error {
 
 // runQuery is a query about a run.
 type runQuery struct {
-	*query.Asker
+	*query.Queries
 	data *runData // set by withData and inMemory
 }
 
@@ -134,7 +135,7 @@ func askFor[T any](ctx context.Context, in *Insight, run string, timeout time.Du
 		return none, err
 	}
 	a.Memory = in.caches.Peek(runKey(&a.Run))
-	v, err := f(limited, &runQuery{Asker: a})
+	v, err := f(limited, &runQuery{Queries: a})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
 	}
@@ -190,7 +191,7 @@ func (in *Insight) slot(ctx context.Context, timeout time.Duration) (_ context.C
 }
 
 // askerBy finds a run of a store. It caches the metadata of finished runs.
-func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*query.Asker, error) {
+func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*query.Queries, error) {
 	run, err := query.Find(ctx, r, name)
 	if err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 	if run.State.Open() {
 		return query.Of(ctx, r, *run)
 	}
-	a, err := in.askers.Get(ctx, key, func(ctx context.Context) (*query.Asker, bool, error) {
+	a, err := in.askers.Get(ctx, key, func(ctx context.Context) (*query.Queries, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 		defer cancel()
 		a, err := query.Of(ctx, r, *run)
@@ -215,7 +216,7 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 }
 
 // asker finds a run in the store.
-func (in *Insight) asker(ctx context.Context, run string) (*query.Asker, error) {
+func (in *Insight) asker(ctx context.Context, run string) (*query.Queries, error) {
 	r := in.Source.Reader()
 	if r == nil {
 		return nil, Problemf(api.Unavailable, "query the process that stores the records",

@@ -38,7 +38,7 @@ func (in *Insight) Top(ctx context.Context, run string, of query.Top) (*api.List
 		if of.Program != nil {
 			program = int64(*of.Program)
 		}
-		a, key := *q.Asker, fmt.Sprintf("%s %s %s %d", runKey(&q.Run), of.By, of.Order, program)
+		a, key := *q.Queries, fmt.Sprintf("%s %s %s %d", runKey(&q.Run), of.By, of.Order, program)
 		rows, err := in.tops.Get(ctx, key, func(ctx context.Context) ([]json.RawMessage, bool, error) {
 			ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 			defer cancel()

@@ -62,7 +62,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 		if p.Columns != UsualColumns {
 			o.Strip, err = ask(ctx, in, run, func(ctx context.Context, q *runQuery) (api.Strip, error) {
 				q.Begin, q.Memory = v.data.begin, v.data.memory
-				return stripOf(ctx, q.Asker, executions.Timeline{To: v.data.extent, Columns: p.Columns})
+				return stripOf(ctx, q.Queries, executions.Timeline{To: v.data.extent, Columns: p.Columns})
 			})
 			if err != nil {
 				return nil, err
@@ -312,7 +312,7 @@ func (d *runData) review(state api.State) *api.ReviewEnd {
 }
 
 // stripOf queries the lost time by kind, in the order of kinds.
-func stripOf(ctx context.Context, a *query.Asker, q executions.Timeline) (api.Strip, error) {
+func stripOf(ctx context.Context, a *query.Queries, q executions.Timeline) (api.Strip, error) {
 	strip := api.Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Micros(q.Columns)) / 1e6, Series: []api.Layer{}}
 	lines, err := a.Timeline(ctx, q)
 	if err != nil {

@@ -135,7 +135,7 @@ const maxAhead = 24 * time.Hour
 
 // traceTime returns the time up to which the traces of the watched run have been read, by the
 // clock. It is 0 if the run has ended or its traces have another clock, as in a replay.
-func (in *Insight) traceTime(ctx context.Context, a *query.Asker) trace.Micros {
+func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Micros {
 	if a.Run.Name != in.Run || a.Run.State != provdb.Running || a.Begin == 0 {
 		return 0
 	}
@@ -157,12 +157,12 @@ func (in *Insight) traceTime(ctx context.Context, a *query.Asker) trace.Micros {
 }
 
 // find finds a run in a slot of its own.
-func (in *Insight) find(ctx context.Context, run string) (*query.Asker, error) {
-	return InSlot(ctx, in, func(ctx context.Context) (*query.Asker, error) { return in.asker(ctx, run) })
+func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error) {
+	return InSlot(ctx, in, func(ctx context.Context) (*query.Queries, error) { return in.asker(ctx, run) })
 }
 
 // readRunData reads all but the findings. now is the trace time of a live run, or 0.
-func readRunData(ctx context.Context, a *query.Asker, now trace.Micros) (*runData, error) {
+func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runData, error) {
 	d := &runData{run: a.Run, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
 	kept, err := a.Kept(ctx, minSamples(d.info))
 	if err != nil {
@@ -205,7 +205,7 @@ type hostShare struct {
 }
 
 // withdrawnHost returns the host with most withdrawn anomalies.
-func (d *runData) withdrawnHost(ctx context.Context, a *query.Asker) (most hostShare, err error) {
+func (d *runData) withdrawnHost(ctx context.Context, a *query.Queries) (most hostShare, err error) {
 	rows, err := a.Query(ctx, statement("withdrawn"), int32(a.Run.ID))
 	if err != nil {
 		return most, err
@@ -229,7 +229,7 @@ func (d *runData) withdrawnHost(ctx context.Context, a *query.Asker) (most hostS
 }
 
 // readFindings reads the stored issues of a run, or computes them.
-func readFindings(ctx context.Context, a *query.Asker) *findings {
+func readFindings(ctx context.Context, a *query.Queries) *findings {
 	f := &findings{byKey: make(map[string]int), sparse: make(map[trace.FuncKey]bool)}
 	if f.issues, f.err = a.StoredIssues(ctx); f.err != nil {
 		return f
@@ -263,7 +263,7 @@ func readFindings(ctx context.Context, a *query.Asker) *findings {
 const sureFactor = 10
 
 // findSparse finds the functions whose models have too few samples for a reliable judgment.
-func (f *findings) findSparse(ctx context.Context, a *query.Asker) error {
+func (f *findings) findSparse(ctx context.Context, a *query.Queries) error {
 	least := float64(sureFactor * minSamples(a.Run.Decoded()))
 	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
 		m := provenance.ReadModel(model)

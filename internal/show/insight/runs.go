@@ -57,7 +57,7 @@ func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) 
 	}
 	rows, err := ask(ctx, in, run, func(ctx context.Context, q *runQuery) (rows [2][]json.RawMessage, err error) {
 		if rows[0], err = objects(q.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top})); err == nil {
-			rows[1], err = newestOf(ctx, q.Asker, of.Newest)
+			rows[1], err = newestOf(ctx, q.Queries, of.Newest)
 		}
 		return rows, err
 	})
@@ -73,7 +73,7 @@ func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) 
 }
 
 // newestOf returns the anomalies that were entered last, the newest first.
-func newestOf(ctx context.Context, a *query.Asker, n int) ([]json.RawMessage, error) {
+func newestOf(ctx context.Context, a *query.Queries, n int) ([]json.RawMessage, error) {
 	rows, err := a.Query(ctx, statement("newest"), int32(a.Run.ID), int64(n))
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 // Export writes a run into a directory: its tables as parquet or csv, or its documents as
 // json. It reports each file on w.
-func Export(ctx context.Context, w io.Writer, a *query.Asker, format, dir string) error {
+func Export(ctx context.Context, w io.Writer, a *query.Queries, format, dir string) error {
 	write, names, content := exportTable, query.Tables, "rows"
 	if format == "json" {
 		write, names, content = exportDocuments, query.Collections, "documents"
@@ -37,7 +37,7 @@ func Export(ctx context.Context, w io.Writer, a *query.Asker, format, dir string
 }
 
 // exportTable writes a table to a file and returns the number of rows.
-func exportTable(ctx context.Context, a *query.Asker, name, format, path string) (n int, err error) {
+func exportTable(ctx context.Context, a *query.Queries, name, format, path string) (n int, err error) {
 	rows, err := a.Table(ctx, name)
 	if err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func exportTable(ctx context.Context, a *query.Asker, name, format, path string)
 }
 
 // exportDocuments writes a collection to a file and returns the number of documents.
-func exportDocuments(ctx context.Context, a *query.Asker, collection, _, path string) (n int, err error) {
+func exportDocuments(ctx context.Context, a *query.Queries, collection, _, path string) (n int, err error) {
 	documents := counting(a.Documents(ctx, collection), &n)
 	err = WriteFile(path, func(w io.Writer) error { return writeArray[json.RawMessage](w, documents) })
 	return n, err

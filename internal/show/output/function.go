@@ -24,7 +24,7 @@ var partTitles = map[string]string{
 }
 
 // FunctionPart returns one of the tables about a function, at most limit rows.
-func FunctionPart(ctx context.Context, a *query.Asker, f *executions.Function, part string, limit int) (*provdb.Rows, error) {
+func FunctionPart(ctx context.Context, a *query.Queries, f *executions.Function, part string, limit int) (*provdb.Rows, error) {
 	const periods = 20 // of the run
 	switch part {
 	case "profile":
@@ -40,7 +40,7 @@ func FunctionPart(ctx context.Context, a *query.Asker, f *executions.Function, p
 }
 
 // Function returns all tables about a function, and its model.
-func Function(ctx context.Context, a *query.Asker, f *executions.Function, limit int) (*Answer, error) {
+func Function(ctx context.Context, a *query.Queries, f *executions.Function, limit int) (*Answer, error) {
 	model, err := a.Model(ctx, f)
 	if err != nil {
 		return nil, err

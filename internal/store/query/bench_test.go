@@ -33,7 +33,7 @@ type largeStore struct {
 	err   error
 }
 
-func (l *largeStore) open(b *testing.B, open func() (provdb.Store, error)) *query.Asker {
+func (l *largeStore) open(b *testing.B, open func() (provdb.Store, error)) *query.Queries {
 	b.Helper()
 	ctx := context.WithoutCancel(b.Context()) // the store outlives this run
 	l.once.Do(func() { l.err = l.fill(ctx, open) })
@@ -109,7 +109,7 @@ func BenchmarkQuestionsPostgreSQL(b *testing.B) {
 }
 
 // askAll asks each kind of question several times and reports the median.
-func askAll(b *testing.B, a *query.Asker, rate float64) {
+func askAll(b *testing.B, a *query.Queries, rate float64) {
 	ctx := b.Context()
 	f, err := a.Function(ctx, "*relax_22*", nil)
 	if err != nil {
@@ -184,10 +184,10 @@ func askAll(b *testing.B, a *query.Asker, rate float64) {
 	})
 }
 
-var eventIDs sync.Map // of *query.Asker
+var eventIDs sync.Map // of *query.Queries
 
 // someEvent is an id that the store holds.
-func someEvent(b *testing.B, a *query.Asker) string {
+func someEvent(b *testing.B, a *query.Queries) string {
 	b.Helper()
 	if id, ok := eventIDs.Load(a); ok {
 		return id.(string)

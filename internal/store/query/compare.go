@@ -16,7 +16,7 @@ const maxRanksCompared = 1_000_000
 
 // Comparable returns what is compared of the run with others. It does not depend on the
 // store.
-func (a *Asker) Comparable(ctx context.Context) (*comparison.Run, error) {
+func (a *Queries) Comparable(ctx context.Context) (*comparison.Run, error) {
 	r := &comparison.Run{
 		Name: a.Run.Name, State: string(a.Run.State), Started: a.Run.Started,
 		Hosts: []comparison.Host{}, Facts: []comparison.Fact{}, Functions: []comparison.Function{}, Paths: []comparison.Path{},
@@ -41,7 +41,7 @@ func (a *Asker) Comparable(ctx context.Context) (*comparison.Run, error) {
 }
 
 // comparedRanks adds where ranks ran, and returns it.
-func (a *Asker) comparedRanks(ctx context.Context, r *comparison.Run) (map[trace.RankKey]string, error) {
+func (a *Queries) comparedRanks(ctx context.Context, r *comparison.Run) (map[trace.RankKey]string, error) {
 	placed, err := a.Ranks(ctx, maxRanksCompared)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (a *Asker) comparedRanks(ctx context.Context, r *comparison.Run) (map[trace
 
 // comparedFunctions adds what is known of all calls. Functions of one name may have
 // several numbers: the model is that of most calls.
-func (a *Asker) comparedFunctions(ctx context.Context, r *comparison.Run) error {
+func (a *Queries) comparedFunctions(ctx context.Context, r *comparison.Run) error {
 	device := make(map[trace.FuncKey]bool)
 	if err := a.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (a *Asker) comparedFunctions(ctx context.Context, r *comparison.Run) error 
 }
 
 // comparedTimes adds the time of all calls by call path.
-func (a *Asker) comparedTimes(ctx context.Context, r *comparison.Run) error {
+func (a *Queries) comparedTimes(ctx context.Context, r *comparison.Run) error {
 	times, err := a.PathTimes(ctx, nil)
 	for i := range times {
 		t := &times[i]
@@ -106,7 +106,7 @@ func (a *Asker) comparedTimes(ctx context.Context, r *comparison.Run) error {
 }
 
 // comparedLosses adds the anomalies, with the hosts that lost most by them.
-func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map[trace.RankKey]string) error {
+func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts map[trace.RankKey]string) error {
 	names, err := a.FunctionNames(ctx)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func worstHosts(lost map[string]int64) []comparison.HostLost {
 }
 
 // comparedFacts adds what ranks told of themselves. Hosts are there already.
-func (a *Asker) comparedFacts(ctx context.Context, r *comparison.Run) error {
+func (a *Queries) comparedFacts(ctx context.Context, r *comparison.Run) error {
 	type row struct {
 		Program  trace.Program `sql:"program"`
 		Name     string        `sql:"name"`

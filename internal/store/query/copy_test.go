@@ -124,7 +124,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 }
 
 // entangled are the findings of a run, of which some anomalies wait for others.
-func entangled(ctx context.Context, t *testing.T, a *query.Asker) *blame.Findings {
+func entangled(ctx context.Context, t *testing.T, a *query.Queries) *blame.Findings {
 	t.Helper()
 	found, err := a.Findings(ctx, true)
 	if err != nil {
@@ -156,7 +156,7 @@ func same[T any](t *testing.T, what string, store, memory func() (T, error)) {
 	}
 }
 
-func compareExecutions(t *testing.T, store, memory *query.Asker, found *blame.Findings, all []*provenance.Record) {
+func compareExecutions(t *testing.T, store, memory *query.Queries, found *blame.Findings, all []*provenance.Record) {
 	ctx := t.Context()
 	issue := make(map[string]int)
 	for i := range found.Links {
@@ -179,20 +179,20 @@ func compareExecutions(t *testing.T, store, memory *query.Asker, found *blame.Fi
 			if err != nil || place == nil {
 				t.Fatal(place, err)
 			}
-			ask := func(f func(a *query.Asker) (any, error)) {
+			ask := func(f func(a *query.Queries) (any, error)) {
 				t.Helper()
 				same(t, fmt.Sprintf("%d: %s", i, r.EventID), func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
 			}
-			ask(func(a *query.Asker) (any, error) { return a.Place(ctx, r) })
-			ask(func(a *query.Asker) (any, error) {
+			ask(func(a *query.Queries) (any, error) { return a.Place(ctx, r) })
+			ask(func(a *query.Queries) (any, error) {
 				e, other, place, path, err := a.EventWithTwin(ctx, r.EventID, &r.PID)
 				return []any{e, other, place, path}, err
 			})
-			ask(func(a *query.Asker) (any, error) { return a.FunctionOf(ctx, r.EventID, r.PID) })
-			ask(func(a *query.Asker) (any, error) { return a.Related(ctx, r.PID, r.EventID) })
-			ask(func(a *query.Asker) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
+			ask(func(a *query.Queries) (any, error) { return a.FunctionOf(ctx, r.EventID, r.PID) })
+			ask(func(a *query.Queries) (any, error) { return a.Related(ctx, r.PID, r.EventID) })
+			ask(func(a *query.Queries) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
 			if n := issue[r.EventID]; n > 0 {
-				ask(func(a *query.Asker) (any, error) {
+				ask(func(a *query.Queries) (any, error) {
 					previous, next, err := a.Neighbors(ctx, n, r, place)
 					return [2]string{previous, next}, err
 				})
@@ -201,7 +201,7 @@ func compareExecutions(t *testing.T, store, memory *query.Asker, found *blame.Fi
 	}
 }
 
-func compareLists(t *testing.T, store, memory *query.Asker) {
+func compareLists(t *testing.T, store, memory *query.Queries) {
 	ended := *memory
 	ended.Run.State = provdb.Finished
 	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
@@ -222,7 +222,7 @@ func compareLists(t *testing.T, store, memory *query.Asker) {
 			f.Order = order
 			for _, page := range tracetest.Sample([][2]int{{0, 50}, {0, 1}, {77, 3}, {700, 900}, {0, 100_000}}, 2) {
 				f.Offset, f.Limit = page[0], page[1]
-				list := func(a *query.Asker) func() ([][]any, error) {
+				list := func(a *query.Queries) func() ([][]any, error) {
 					return func() ([][]any, error) {
 						rows, err := a.Executions(t.Context(), f)
 						if err != nil {
@@ -237,7 +237,7 @@ func compareLists(t *testing.T, store, memory *query.Asker) {
 	}
 }
 
-func compareFunctions(t *testing.T, store, memory *query.Asker, found *blame.Findings) {
+func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.Findings) {
 	ctx := t.Context()
 	functions, err := store.Functions(ctx)
 	if err != nil {
@@ -252,21 +252,21 @@ func compareFunctions(t *testing.T, store, memory *query.Asker, found *blame.Fin
 			continue
 		}
 		f := &functions[i]
-		ask := func(f func(a *query.Asker) (any, error)) {
+		ask := func(f func(a *query.Queries) (any, error)) {
 			t.Helper()
 			same(t, functions[i].Name, func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
 		}
-		ask(func(a *query.Asker) (any, error) { return a.RankLosses(ctx, f, 30) })
-		ask(func(a *query.Asker) (any, error) { return a.Ways(ctx, f, 5) })
-		ask(func(a *query.Asker) (any, error) { return a.PointsOfFunction(ctx, f, 100) })
-		ask(func(a *query.Asker) (any, error) { return a.TypicalPoints(ctx, f, 20) })
-		ask(func(a *query.Asker) (any, error) {
+		ask(func(a *query.Queries) (any, error) { return a.RankLosses(ctx, f, 30) })
+		ask(func(a *query.Queries) (any, error) { return a.Ways(ctx, f, 5) })
+		ask(func(a *query.Queries) (any, error) { return a.PointsOfFunction(ctx, f, 100) })
+		ask(func(a *query.Queries) (any, error) { return a.TypicalPoints(ctx, f, 20) })
+		ask(func(a *query.Queries) (any, error) {
 			rows, _, err := a.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
 			return rows, err
 		})
 		for k := range found.Issues {
 			if x := &found.Issues[k]; x.Func == f.Name {
-				ask(func(a *query.Asker) (any, error) { return a.PointsOfIssue(ctx, x.Number, f, 50) })
+				ask(func(a *query.Queries) (any, error) { return a.PointsOfIssue(ctx, x.Number, f, 50) })
 			}
 		}
 	}
@@ -281,7 +281,7 @@ func compareFunctions(t *testing.T, store, memory *query.Asker, found *blame.Fin
 	}
 }
 
-func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.Findings) {
+func compareExplanations(t *testing.T, store, memory *query.Queries, found *blame.Findings) {
 	ctx := t.Context()
 	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
 	asker := *memory
@@ -322,7 +322,7 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,
 				contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream,
 			}, 4) {
-				group := func(a *query.Asker) func() (*query.Groups, error) {
+				group := func(a *query.Queries) func() (*query.Groups, error) {
 					return func() (*query.Groups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
 				}
 				same(t, fmt.Sprint("selection ", i, " by ", by), group(store), group(memory))
@@ -344,8 +344,8 @@ func lasso(t *testing.T, text string) []contrast.Vertex {
 	return l
 }
 
-// inMemory makes an Asker answer from a copy in memory.
-func inMemory(t *testing.T, a *query.Asker) {
+// inMemory makes queries answer from a copy in memory.
+func inMemory(t *testing.T, a *query.Queries) {
 	t.Helper()
 	var err error
 	if a.Memory, err = a.Copy(t.Context(), 1_000_000); err != nil || a.Memory == nil {

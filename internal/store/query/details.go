@@ -25,14 +25,14 @@ const (
 )
 
 // ForExplain makes explanations of a large run look at the same executions as the dashboard.
-func (a *Asker) ForExplain(ctx context.Context) (err error) {
+func (a *Queries) ForExplain(ctx context.Context) (err error) {
 	a.Details, err = a.ReadDetails(ctx, LeastDetailed, MaxDetailed)
 	return err
 }
 
 // ReadDetails returns the details of about most executions; nil if the run has fewer than
 // least executions.
-func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, error) {
+func (a *Queries) ReadDetails(ctx context.Context, least, most int64) (*Details, error) {
 	n, err := a.Count(ctx)
 	if err != nil || n == 0 || n < least {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 // twentieth part of runs that have few, which is worse.
 func TestPlantedCausesComeFirstWhenFewAreLookedAtClosely(t *testing.T) {
 	store := sharedStore(t)
-	seen, askers := make(map[string]bool), make(map[string]*query.Asker)
+	seen, askers := make(map[string]bool), make(map[string]*query.Queries)
 	right, total := 0, 0
 	for _, c := range quickCauses() {
 		if !seen[c.scenario] {
@@ -42,8 +42,8 @@ func TestPlantedCausesComeFirstWhenFewAreLookedAtClosely(t *testing.T) {
 	}
 }
 
-// withDetails has an Asker answer from memory, with details of one in so many executions.
-func withDetails(t *testing.T, a *query.Asker, share int64) *query.Asker {
+// withDetails makes queries answer from memory, with details of one in so many executions.
+func withDetails(t *testing.T, a *query.Queries, share int64) *query.Queries {
 	t.Helper()
 	inMemory(t, a)
 	kept, err := a.Kept(t.Context(), 0)
@@ -92,7 +92,7 @@ func TestOfWhatIsNotAtHandAStoreIsAskedForLittle(t *testing.T) {
 func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
 	a := explainedRun(t, "slow-link")
 	whole := explainedAs(t, a, query.Selection{})
-	groups := func(a *query.Asker) *query.Groups {
+	groups := func(a *query.Queries) *query.Groups {
 		t.Helper()
 		g, err := a.Group(t.Context(), query.Selection{}, contrast.FieldKey{Kind: contrast.FieldPartner}, 100)
 		if err != nil {
@@ -121,8 +121,8 @@ func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
 	}
 }
 
-// explainedRun returns an Asker for a simulated run.
-func explainedRun(t *testing.T, name string) *query.Asker {
+// explainedRun returns the queries of a simulated run.
+func explainedRun(t *testing.T, name string) *query.Queries {
 	t.Helper()
 	store := sharedStore(t)
 	for i := range plantedCauses {

@@ -25,7 +25,7 @@ type ExecutionsPDB struct {
 // ExecutionsPDB yields the documents of anomalies that were not withdrawn, by their entry,
 // then at most one error. Those that are shorter than Least, with what they call, are left
 // out.
-func (a *Asker) ExecutionsPDB(ctx context.Context, q ExecutionsPDB) iter.Seq2[json.RawMessage, error] {
+func (a *Queries) ExecutionsPDB(ctx context.Context, q ExecutionsPDB) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		var rank, fid any
 		if q.Rank != nil {

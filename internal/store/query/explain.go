@@ -10,22 +10,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Selection chooses anomalies that are to be explained.
+// Selection selects the anomalies of an explanation.
 type Selection struct {
-	// Filter chooses anomalies that were not withdrawn. Normal, Withdrawn, order and
-	// limits are not looked at.
+	// Filter selects anomalies that were not withdrawn. Normal, Withdrawn, order and
+	// limits are ignored.
 	Filter executions.Filter
-	// Issue leaves only its anomalies; nil: those of all.
+	// Issue selects only its anomalies; nil: those of all.
 	Issue *provenance.Issue
-	// Member tells which anomalies are of Issue where that is not stored; nil: it is.
+	// Member reports which anomalies belong to Issue; nil: the store has that.
 	Member func(program trace.Program, event string) bool
-	// Only leaves executions that have, of each field that it names, one of the values.
-	// Without leaves out what has any of its values, here and in what the selection is
-	// held against. Lasso leaves those inside of a polygon.
+	// Only selects executions with one of the values of each of its fields. Without excludes
+	// executions with any of its values, also from the baseline. Lasso selects executions inside
+	// a polygon.
 	Only, Without []contrast.Term
 	Lasso         []contrast.Vertex
-	// Ranks are all of the run, and Extent is how long it took; nil and 0: they are
-	// asked for.
+	// Ranks are all ranks of the run, and Extent is its duration; nil and 0: read from the store.
 	Ranks  []Placed
 	Extent trace.Micros
 }
@@ -146,10 +145,9 @@ type device struct {
 	thread  int64
 }
 
-// Explain tells what is different about a selection of anomalies: it is held against
-// typical executions of the same functions, other anomalies of them, and what is known
-// of all calls.
-func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation, error) {
+// Explain returns the fields in which a selection of anomalies differs from typical executions of
+// the same functions, from other anomalies of them, and from all calls.
+func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanation, error) {
 	if q.Issue != nil && q.Issue.IsChange() {
 		if err := q.ofChange(); err != nil {
 			return nil, err
@@ -175,7 +173,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 		e.Sentence = "No anomaly is in the selection"
 		return e, nil
 	}
-	if err := a.known(ctx, s); err != nil {
+	if err := a.readFields(ctx, s); err != nil {
 		return nil, err
 	}
 	e.Explain(s.fields(), s.bins())
@@ -202,7 +200,7 @@ func (s *sampling) functions() []contrast.Count {
 
 // conditions returns the conditions of a selection: on all executions that are examined, and on
 // the selected ones among them.
-func (a *Asker) conditions(ctx context.Context, q *Selection) (all, selected executions.Condition, err error) {
+func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected executions.Condition, err error) {
 	all = executions.AllOf(append(q.withoutConditions(a.Begin), executions.Flagged)...)
 	f := q.Filter
 	f.Normal, f.Withdrawn = false, true // all has the condition
@@ -221,7 +219,7 @@ func (a *Asker) conditions(ctx context.Context, q *Selection) (all, selected exe
 }
 
 // choose reads the selection and returns its conditions.
-func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected executions.Condition, err error) {
+func (a *Queries) choose(ctx context.Context, s *sampling) (all, selected executions.Condition, err error) {
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
@@ -250,7 +248,7 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (all, selected executio
 }
 
 // readBaseline reads the executions that the selection is compared with.
-func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected executions.Condition) error {
+func (a *Queries) readBaseline(ctx context.Context, s *sampling, all, selected executions.Condition) error {
 	functions := executions.OfFunctions(s.functionIDs())
 	where := []executions.Condition{all, functions}
 	if s.q.Member == nil {
@@ -270,9 +268,8 @@ func (a *Asker) readBaseline(ctx context.Context, s *sampling, all, selected exe
 	return a.exclude(ctx, s, others)
 }
 
-// exclude removes from what the selection is held against what is left out of all, as far
-// as the store or memory could not tell.
-func (a *Asker) exclude(ctx context.Context, s *sampling, others []*sampled) (err error) {
+// exclude removes the executions that Without excludes by details from the baseline.
+func (a *Queries) exclude(ctx context.Context, s *sampling, others []*sampled) (err error) {
 	if others, err = a.leaveOutClosely(ctx, s, others); err != nil {
 		return err
 	}
@@ -282,7 +279,7 @@ func (a *Asker) exclude(ctx context.Context, s *sampling, others []*sampled) (er
 	return err
 }
 
-// keepMembers leaves those that are of the issue.
+// keepMembers keeps the members of the issue.
 func (s *sampling) keepMembers() {
 	all := len(s.selected)
 	s.selected = slices.DeleteFunc(s.selected, func(x *sampled) bool { return !s.q.Member(x.Program, x.Event) })
@@ -316,7 +313,7 @@ func (s *sampling) functionIDs() (ids []executions.FunctionID) {
 }
 
 // sample returns the first executions that a condition selects, in sampling order.
-func (a *Asker) sample(ctx context.Context, where executions.Condition, limit int) (list []*sampled, err error) {
+func (a *Queries) sample(ctx context.Context, where executions.Condition, limit int) (list []*sampled, err error) {
 	all, err := a.List(ctx, where, executions.InSamplingOrder, limit)
 	for i := range all {
 		list = append(list, &sampled{Execution: all[i], count: 1})

@@ -46,7 +46,7 @@ const (
 	maxRanges = 12
 )
 
-// ofChange refuses to narrow a lasting change, which is no set of anomalies.
+// ofChange returns an error if a lasting change is narrowed: it is not a set of anomalies.
 func (q *Selection) ofChange() error {
 	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
 		return nil
@@ -55,9 +55,8 @@ func (q *Selection) ofChange() error {
 		"narrowed or grouped"}
 }
 
-// Group breaks a selection down by a field: how many executions have which value, and
-// what they lost; no more than limit values.
-func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, limit int) (*Groups, error) {
+// Group breaks a selection down by a field: the executions and the lost time of at most limit values.
+func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, limit int) (*Groups, error) {
 	if _, err := contrast.ParseField(by.String()); err != nil {
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, li
 }
 
 // grouped divides the whole selection.
-func (a *Asker) grouped(ctx context.Context, s *sampling, by executions.Grouping) error {
+func (a *Queries) grouped(ctx context.Context, s *sampling, by executions.Grouping) error {
 	all, selected, err := a.conditions(ctx, s.q)
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// known asks for all that is known of the executions, and of all calls.
-func (a *Asker) known(ctx context.Context, s *sampling) error {
+// readFields reads the values of all fields of the executions, and of all calls.
+func (a *Queries) readFields(ctx context.Context, s *sampling) error {
 	if err := a.whereAndHowLong(ctx, s); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 
 // lookInto reads what fields of some kinds need of executions: their messages, counters
 // or states of nodes, each once. Each kind fills in fields of its own.
-func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...contrast.FieldKind) error {
+func (a *Queries) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...contrast.FieldKind) error {
 	if s.read == nil {
 		s.read = make(map[contrast.FieldKind]map[trace.EventKey]bool)
 	}
@@ -65,7 +65,7 @@ func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kind
 }
 
 // whereAndHowLong asks for the ranks and the length of the run, if the caller did not know.
-func (a *Asker) whereAndHowLong(ctx context.Context, s *sampling) (err error) {
+func (a *Queries) whereAndHowLong(ctx context.Context, s *sampling) (err error) {
 	if s.q.Ranks == nil {
 		if s.q.Ranks, err = a.Ranks(ctx, maxRanks); err != nil {
 			return err
@@ -119,7 +119,7 @@ func named(byKey map[trace.EventKey]*sampled) (where string, args []any) {
 }
 
 // eachOf calls f for each row of a statement about executions.
-func eachOf[T any](ctx context.Context, a *Asker, name, where string, args []any, f func(row *T)) error {
+func eachOf[T any](ctx context.Context, a *Queries, name, where string, args []any, f func(row *T)) error {
 	if where == "" {
 		return nil
 	}
@@ -127,7 +127,7 @@ func eachOf[T any](ctx context.Context, a *Asker, name, where string, args []any
 }
 
 // messagesOf finds the message that tells most of each execution.
-func (a *Asker) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
+func (a *Queries) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
 		Sent           bool         `sql:"sent"`
@@ -162,7 +162,7 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sample
 	})
 }
 
-func (a *Asker) countersOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
+func (a *Queries) countersOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
 		Name           string  `sql:"counter_name"`
@@ -181,7 +181,7 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[trace.EventKey]*sample
 }
 
 // statesOf reads the states of nodes.
-func (a *Asker) statesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
+func (a *Queries) statesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
 		At             any     `sql:"timestamp"`
@@ -203,7 +203,7 @@ func (a *Asker) statesOf(ctx context.Context, byKey map[trace.EventKey]*sampled,
 
 // statesBeside reads, if there are any states of nodes, also those of executions of
 // other functions, as a node has its state whatever runs; and what all readings were.
-func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
+func (a *Queries) statesBeside(ctx context.Context, s *sampling) (err error) {
 	lists := [][]*sampled{s.selected, s.typical, s.others}
 	if !slices.ContainsFunc(slices.Concat(lists...), func(x *sampled) bool { return x.states != nil }) {
 		return nil
@@ -243,7 +243,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 }
 
 // pathsOf reads how often functions of the selection were called in which way.
-func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
+func (a *Queries) pathsOf(ctx context.Context, s *sampling) error {
 	s.pathNames, s.pathCalls = make(map[executions.PathID]string), make(map[executions.PathID]float64)
 	ids := s.functionIDs()
 	if a.Memory != nil {
@@ -288,7 +288,7 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 }
 
 // devicesOf reads the devices and streams.
-func (a *Asker) devicesOf(ctx context.Context, s *sampling) (err error) {
+func (a *Queries) devicesOf(ctx context.Context, s *sampling) (err error) {
 	s.devices = make(map[device][2]string)
 	var facts []executions.Fact
 	if a.Memory != nil {
@@ -315,7 +315,7 @@ func (a *Asker) devicesOf(ctx context.Context, s *sampling) (err error) {
 }
 
 // readExtent reads the last step of the run and the threads of hosts.
-func (a *Asker) readExtent(ctx context.Context, s *sampling) error {
+func (a *Queries) readExtent(ctx context.Context, s *sampling) error {
 	program := s.selected[0].Program
 	if a.Memory != nil {
 		s.lastStep, s.threads = a.Memory.LastStep, a.Memory.Threads[program]

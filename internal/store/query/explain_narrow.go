@@ -94,7 +94,7 @@ func (q *Selection) onlyConditions(begin trace.Micros) (list []executions.Condit
 // narrow leaves those of the selection that terms choose of which a store knows nothing
 // by itself: it looks closely at what there is. Of very many that is a part, and how
 // many there are is then reckoned from it.
-func (a *Asker) narrow(ctx context.Context, s *sampling) error {
+func (a *Queries) narrow(ctx context.Context, s *sampling) error {
 	seen := s.atHand(s.selected)
 	if err := a.lookInto(ctx, s, seen, s.q.kinds()...); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (a *Asker) narrow(ctx context.Context, s *sampling) error {
 }
 
 // leaveOutClosely removes from executions what terms leave out.
-func (a *Asker) leaveOutClosely(ctx context.Context, s *sampling, list []*sampled) ([]*sampled, error) {
+func (a *Queries) leaveOutClosely(ctx context.Context, s *sampling, list []*sampled) ([]*sampled, error) {
 	if !slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool { return t.Field.Kind.Closely() }) {
 		return list, nil
 	}

@@ -126,7 +126,7 @@ func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
 	})
 }
 
-func explainedAs(t *testing.T, a *query.Asker, q query.Selection) *contrast.Explanation {
+func explainedAs(t *testing.T, a *query.Queries, q query.Selection) *contrast.Explanation {
 	t.Helper()
 	e, err := a.Explain(t.Context(), q)
 	if err != nil {
@@ -136,7 +136,7 @@ func explainedAs(t *testing.T, a *query.Asker, q query.Selection) *contrast.Expl
 }
 
 // checkField chooses by a field in all ways.
-func checkField(t *testing.T, a *query.Asker, q query.Selection, e *contrast.Explanation, f *contrast.Difference) {
+func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.Explanation, f *contrast.Difference) {
 	t.Helper()
 	what := fmt.Sprintf("%s, %s, %v", a.Run.Name, q.Issue.Func, f.Terms)
 	only, without := q, q

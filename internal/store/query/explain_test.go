@@ -88,7 +88,7 @@ var plantedCauses = []plantedCause{
 }
 
 // explained asks for the explanation of a planted cause; nil if nothing of it is an anomaly.
-func explained(t *testing.T, a *query.Asker, issues []provenance.Issue, c *plantedCause) *contrast.Explanation {
+func explained(t *testing.T, a *query.Queries, issues []provenance.Issue, c *plantedCause) *contrast.Explanation {
 	t.Helper()
 	var q query.Selection
 	for i := range issues {
@@ -219,7 +219,7 @@ func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
 // simulated is a DuckDB store for the tests that only read it, and the runs of explainable.
 var simulated struct {
 	store *duckstore.Store
-	runs  map[simulatedRun]*query.Asker
+	runs  map[simulatedRun]*query.Queries
 }
 
 type simulatedRun struct {
@@ -241,15 +241,15 @@ func sharedStore(t *testing.T) *duckstore.Store {
 	return simulated.store
 }
 
-// explainable returns an Asker for the run of the scenario of a planted cause. The first
+// explainable returns the queries of the run of the scenario of a planted cause. The first
 // call analyzes it into the store, as analyze does.
-func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64) *query.Asker {
+func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64) *query.Queries {
 	t.Helper()
 	key := simulatedRun{store, fmt.Sprintf("%s %d %d", c.scenario, seed, c.steps)}
 	a := simulated.runs[key]
 	if a == nil {
 		if simulated.runs == nil {
-			simulated.runs = make(map[simulatedRun]*query.Asker)
+			simulated.runs = make(map[simulatedRun]*query.Queries)
 		}
 		a = analyzed(t, store, c, seed, key.name)
 		simulated.runs[key] = a
@@ -258,7 +258,7 @@ func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64)
 	return &asker
 }
 
-func analyzed(t *testing.T, store provdb.Store, c *plantedCause, seed uint64, name string) *query.Asker {
+func analyzed(t *testing.T, store provdb.Store, c *plantedCause, seed uint64, name string) *query.Queries {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "explain", c.scenario+".toml"))
 	if err != nil {

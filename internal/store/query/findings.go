@@ -15,7 +15,7 @@ import (
 
 // Issues returns what is wrong with the run, the worst first: as it was stored when
 // the run ended, or else found out now.
-func (a *Asker) Issues(ctx context.Context) ([]provenance.Issue, error) {
+func (a *Queries) Issues(ctx context.Context) ([]provenance.Issue, error) {
 	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {
 		return issues, err
@@ -29,7 +29,7 @@ func (a *Asker) Issues(ctx context.Context) ([]provenance.Issue, error) {
 
 // StoredIssues returns the issues that were stored when the run ended, the worst first;
 // none while it goes on.
-func (a *Asker) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
+func (a *Queries) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
 	type row struct {
 		Number    int                    `sql:"issue"`
 		PID       trace.Program          `sql:"pid"`
@@ -87,7 +87,7 @@ type Linked struct {
 
 // Link returns what an anomaly has to do with others: as it was stored, or else
 // found out now; nil if nothing is known of it.
-func (a *Asker) Link(ctx context.Context, program trace.Program, event string) (*Linked, error) {
+func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*Linked, error) {
 	link, err := a.LinkOnly(ctx, program, event)
 	if err != nil || link == nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (a *Asker) Link(ctx context.Context, program trace.Program, event string) (
 }
 
 // LinkOnly is Link without what is known of the culprit.
-func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
+func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
 	var rank any // to be found sooner
 	if n, ok := executions.EventNumbers(event); ok {
 		rank = int32(n[0])
@@ -151,14 +151,14 @@ func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event strin
 
 // Findings finds out what is wrong with the run, from its records. provisional says
 // that anomalies count of which no review has told.
-func (a *Asker) Findings(ctx context.Context, provisional bool) (*blame.Findings, error) {
+func (a *Queries) Findings(ctx context.Context, provisional bool) (*blame.Findings, error) {
 	_, found, err := a.FindOut(ctx, provisional)
 	return found, err
 }
 
 // FindOut does what Findings does, and returns the anomalies that it looked at, too;
 // the links are in their order.
-func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *blame.Findings, error) {
+func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *blame.Findings, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
 		return nil, nil, err
@@ -167,7 +167,7 @@ func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *bla
 }
 
 // anomalies reads what is needed of all anomalies.
-func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
+func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
 	paths, err := a.PathNames(ctx)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, er
 }
 
 // inStep finds out when ranks left collective calls before they waited.
-func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
+func (a *Queries) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
 	type function struct {
 		Name string `sql:"name"`
 	}
@@ -232,7 +232,7 @@ func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKe
 }
 
 // messages reads those that were received in anomalies and sent around them.
-func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
+func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
 	type window struct {
 		trace.EventKey `sql:"pid,event_id"`
 		Until          trace.Micros `sql:"until"`

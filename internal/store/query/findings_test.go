@@ -46,7 +46,7 @@ func (g *gatherer) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ [
 
 // stored analyses a scenario into a store and returns who asks about the run, and
 // what is found out from the records themselves.
-func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algorithm) (*query.Asker, *blame.Findings) {
+func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algorithm) (*query.Queries, *blame.Findings) {
 	t.Helper()
 	text, err := scenario.Builtin(name)
 	if err != nil {
@@ -133,7 +133,7 @@ func TestFindingsAreTheSameFromTheStore(t *testing.T) {
 
 // answersFindings compares answers about a run whose findings are not stored yet,
 // and then when they are.
-func answersFindings(t *testing.T, store provdb.Store, a *query.Asker, want *blame.Findings) {
+func answersFindings(t *testing.T, store provdb.Store, a *query.Queries, want *blame.Findings) {
 	t.Helper()
 	for _, there := range []bool{false, true} {
 		issues, err := a.Issues(t.Context())
@@ -169,7 +169,7 @@ func answersFindings(t *testing.T, store provdb.Store, a *query.Asker, want *bla
 
 // answersOthers compares what is told of culprits, and of the anomalies of issues, with
 // what was stored.
-func answersOthers(t *testing.T, a *query.Asker, want *blame.Findings) {
+func answersOthers(t *testing.T, a *query.Queries, want *blame.Findings) {
 	t.Helper()
 	ctx := t.Context()
 	culprits := 0
@@ -208,7 +208,7 @@ func answersOthers(t *testing.T, a *query.Asker, want *blame.Findings) {
 
 // walksIssue goes from each anomaly of an issue to the next, and compares them with the
 // list of all.
-func walksIssue(t *testing.T, a *query.Asker, x *provenance.Issue) {
+func walksIssue(t *testing.T, a *query.Queries, x *provenance.Issue) {
 	t.Helper()
 	ctx := t.Context()
 	e, err := a.Event(ctx, x.Example, &x.PID)

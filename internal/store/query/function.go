@@ -16,7 +16,7 @@ import (
 
 // Function finds a function by its name, a pattern with * and ?, or a part of
 // its name. Several that match are an error that lists them.
-func (a *Asker) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
+func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
 	for _, pattern := range []string{executions.Like(name), "%" + executions.Like(name) + "%"} {
 		found, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
 		if err != nil {
@@ -46,17 +46,17 @@ func ambiguous(name string, found []executions.Function) error {
 }
 
 // Profile answers with one row: times of all its calls, and sums over what was kept.
-func (a *Asker) Profile(ctx context.Context, f *executions.Function) (*provdb.Rows, error) {
+func (a *Queries) Profile(ctx context.Context, f *executions.Function) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_profile"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number)
 }
 
 // OverRanks answers with the ranks on which the function lost most.
-func (a *Asker) OverRanks(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
+func (a *Queries) OverRanks(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_ranks"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(limit))
 }
 
 // RankLosses returns the ranks on which the function lost most.
-func (a *Asker) RankLosses(ctx context.Context, f *executions.Function, limit int) (list []api.FunctionRank, err error) {
+func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit int) (list []api.FunctionRank, err error) {
 	groups, err := a.Sum(ctx, executions.AllOf(executions.OfFunction(f), executions.Flagged),
 		executions.Grouping{executions.Rank, executions.Host})
 	slices.SortFunc(groups, func(x, y executions.Sums) int {
@@ -73,21 +73,21 @@ func (a *Asker) RankLosses(ctx context.Context, f *executions.Function, limit in
 
 // OverTime answers with the anomalies of equal parts of the time from the run's
 // begin to the last anomaly. Parts without any are left out.
-func (a *Asker) OverTime(ctx context.Context, f *executions.Function, parts int) (*provdb.Rows, error) {
+func (a *Queries) OverTime(ctx context.Context, f *executions.Function, parts int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_times"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts))
 }
 
 // Paths answers with the call paths that lead to the function.
-func (a *Asker) Paths(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
+func (a *Queries) Paths(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_paths"), int32(a.Run.ID), int32(f.Program), f.Number, int64(limit))
 }
 
 // Model returns the final model of the function, nil where there is none.
-func (a *Asker) Model(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
+func (a *Queries) Model(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
 	return a.model(ctx, "func_model", f)
 }
 
-func (a *Asker) model(ctx context.Context, statement string, f *executions.Function) (json.RawMessage, error) {
+func (a *Queries) model(ctx context.Context, statement string, f *executions.Function) (json.RawMessage, error) {
 	type row struct {
 		Model json.RawMessage `sql:"model"`
 	}

@@ -28,7 +28,7 @@ type Kept struct {
 }
 
 // Kept counts what is stored. minCalls is how many calls make a function warm.
-func (a *Asker) Kept(ctx context.Context, minCalls int) (*Kept, error) {
+func (a *Queries) Kept(ctx context.Context, minCalls int) (*Kept, error) {
 	k, err := executions.ReadFirst[Kept](ctx, a, text("kept"), float64(minCalls))
 	if err != nil || k == nil {
 		return new(Kept), err
@@ -43,7 +43,7 @@ type Placed struct {
 }
 
 // Provisional returns the number of anomalies that have not been reviewed.
-func (a *Asker) Provisional(ctx context.Context) (n int64, err error) {
+func (a *Queries) Provisional(ctx context.Context) (n int64, err error) {
 	type row struct {
 		N int64 `sql:"anomalies"`
 	}
@@ -53,12 +53,12 @@ func (a *Asker) Provisional(ctx context.Context) (n int64, err error) {
 }
 
 // Ranks returns the ranks that the store knows of, in order, but no more than limit.
-func (a *Asker) Ranks(ctx context.Context, limit int) ([]Placed, error) {
+func (a *Queries) Ranks(ctx context.Context, limit int) ([]Placed, error) {
 	return executions.ReadAll[Placed](ctx, a, text("ranks"), int64(limit))
 }
 
 // Executables returns the executables of programs, as far as metadata tells.
-func (a *Asker) Executables(ctx context.Context) (map[trace.Program]string, error) {
+func (a *Queries) Executables(ctx context.Context) (map[trace.Program]string, error) {
 	type row struct {
 		Program trace.Program `sql:"pid"`
 		Name    string        `sql:"executable"`
@@ -70,6 +70,6 @@ func (a *Asker) Executables(ctx context.Context) (map[trace.Program]string, erro
 
 // Slowest returns the functions with the longest single calls, whether or not they are
 // anomalies. It is known when the run has ended.
-func (a *Asker) Slowest(ctx context.Context, limit int) ([]api.Slowest, error) {
+func (a *Queries) Slowest(ctx context.Context, limit int) ([]api.Slowest, error) {
 	return executions.ReadAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
 }

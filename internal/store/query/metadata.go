@@ -17,7 +17,7 @@ type Metadata struct {
 }
 
 // Metadata answers with a part of the facts, in order of ranks and steps.
-func (a *Asker) Metadata(ctx context.Context, q Metadata) (*provdb.Rows, error) {
+func (a *Queries) Metadata(ctx context.Context, q Metadata) (*provdb.Rows, error) {
 	var name, rank any
 	if q.Name != "" {
 		name = executions.Like(q.Name)

@@ -22,7 +22,7 @@ type PathTime struct {
 // PathTimes returns all calls of a program, or of all, by call path. Each path comes
 // after the one that it continues, and that is always there. It is empty for a run of
 // which nothing is known yet, or that an older chimbuko analyzed.
-func (a *Asker) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, error) {
+func (a *Queries) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, error) {
 	var all []PathTime
 	type row struct {
 		executions.PathID

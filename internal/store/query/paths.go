@@ -12,19 +12,19 @@ import (
 )
 
 // FunctionNumbered returns the function with a number; nil if there is none.
-func (a *Asker) FunctionNumbered(ctx context.Context, program trace.Program, fn int32) (*executions.Function, error) {
+func (a *Queries) FunctionNumbered(ctx context.Context, program trace.Program, fn int32) (*executions.Function, error) {
 	return executions.ReadFirst[executions.Function](ctx, a, text("function_number"), int32(program), fn)
 }
 
 // SearchFunctions returns the functions with a part in their names, whatever the case
 // of letters: those that begin with it first, then the shortest.
-func (a *Asker) SearchFunctions(ctx context.Context, part string, limit int) ([]executions.Function, error) {
+func (a *Queries) SearchFunctions(ctx context.Context, part string, limit int) ([]executions.Function, error) {
 	part = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(part))
 	return executions.ReadAll[executions.Function](ctx, a, text("function_search"), "%"+part+"%", part+"%", int64(limit))
 }
 
 // OnDevice calls f with each function of which an execution is kept that ran on a GPU.
-func (a *Asker) OnDevice(ctx context.Context, f func(p trace.Program, name string)) error {
+func (a *Queries) OnDevice(ctx context.Context, f func(p trace.Program, name string)) error {
 	type row struct {
 		Program trace.Program `sql:"pid"`
 		Name    string        `sql:"name"`
@@ -67,7 +67,7 @@ var tableOrder = map[string]string{
 }
 
 // FunctionTable answers with a part of the functions, in order, and how many there are.
-func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []FunctionRow, total int64, err error) {
+func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (list []FunctionRow, total int64, err error) {
 	order, err := executions.Choose("order", q.Order, tableOrder)
 	if err != nil {
 		return nil, 0, err
@@ -113,7 +113,7 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 // ModelNow returns the model of a function as far as it is known: the final one, or
 // while the run goes on the newest by which an execution was judged that is stored; nil
 // where there is none.
-func (a *Asker) ModelNow(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
+func (a *Queries) ModelNow(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
 	model, err := a.Model(ctx, f)
 	if err != nil || model != nil {
 		return model, err
@@ -122,7 +122,7 @@ func (a *Asker) ModelNow(ctx context.Context, f *executions.Function) (json.RawM
 }
 
 // NewestModels calls f with the newest model of each function of which one is stored.
-func (a *Asker) NewestModels(ctx context.Context, f func(p trace.Program, name string, model json.RawMessage)) error {
+func (a *Queries) NewestModels(ctx context.Context, f func(p trace.Program, name string, model json.RawMessage)) error {
 	type row struct {
 		Program trace.Program   `sql:"pid"`
 		Name    string          `sql:"name"`
@@ -140,7 +140,7 @@ type Way struct {
 }
 
 // Ways returns the call paths that lead to a function, those with the most lost time first.
-func (a *Asker) Ways(ctx context.Context, f *executions.Function, limit int) ([]Way, error) {
+func (a *Queries) Ways(ctx context.Context, f *executions.Function, limit int) ([]Way, error) {
 	groups, err := a.Sum(ctx, executions.OfFunction(f), executions.Grouping{executions.PathNumber})
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (a *Asker) Ways(ctx context.Context, f *executions.Function, limit int) ([]
 }
 
 // LostWays returns the call paths of all anomalies that were not withdrawn.
-func (a *Asker) LostWays(ctx context.Context, p *trace.Program) ([]Way, error) {
+func (a *Queries) LostWays(ctx context.Context, p *trace.Program) ([]Way, error) {
 	sql, err := a.summing(ctx, "path_lost")
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
-// Package query answers what people usually ask about a run: which functions,
-// ranks and hosts lost most time, which executions went wrong, what is known of
-// one, and what can be compared with another run. Its SQL is in sql/ and runs on every
-// store; each answer can be had with the statements that gave it.
+// Package query has the built-in queries of a run: the functions, ranks and hosts that lost most
+// time, its issues, the fields in which selected executions differ from others, and the data that
+// is compared with other runs. Its SQL is in sql/ and runs on every store.
 package query
 
 import (
@@ -21,14 +20,14 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// Asker asks about one run of a store.
-type Asker struct {
+// Queries are the queries of one run of a store.
+type Queries struct {
 	executions.Reader
-	// Guessed says that Begin is the entry of the first execution that is kept, as the
-	// run does not tell yet when it began.
+	// Guessed reports that Begin is the entry of the first stored execution, because the
+	// begin of the run is not stored yet.
 	Guessed bool
-	// Details are of some executions what an explanation looks at closely; nil: the store
-	// is asked for all of it.
+	// Details are messages, counters and node states of some executions for explanations;
+	// nil: explanations read all of them from the store.
 	Details *Details
 }
 
@@ -55,9 +54,9 @@ func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run
 	return runs, err
 }
 
-// New returns an Asker for the run of that name, or for the latest without a
+// New returns the queries of the run of that name, or of the latest without a
 // name. provdb.ErrNotFound says which runs there are.
-func New(ctx context.Context, r provdb.Reader, name string) (*Asker, error) {
+func New(ctx context.Context, r provdb.Reader, name string) (*Queries, error) {
 	run, err := Find(ctx, r, name)
 	if err != nil {
 		return nil, err
@@ -88,9 +87,9 @@ func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error
 	return &runs[i], nil
 }
 
-// Of returns an Asker for a run that was found.
-func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
-	a := &Asker{Reader: executions.Reader{Run: run, Store: r}}
+// Of returns the queries of a run that Find returned.
+func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Queries, error) {
+	a := &Queries{Reader: executions.Reader{Run: run, Store: r}}
 	type row struct {
 		Info json.RawMessage `sql:"info"`
 	}
@@ -101,15 +100,15 @@ func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
 	return a, a.begin(ctx)
 }
 
-// WithReader returns an Asker for the same run that queries another reader.
-func (a *Asker) WithReader(r provdb.Reader) *Asker {
+// WithReader returns the queries of the same run that read another store.
+func (a *Queries) WithReader(r provdb.Reader) *Queries {
 	b := *a
 	b.Store = r
 	return &b
 }
 
-// begin finds out when the run began.
-func (a *Asker) begin(ctx context.Context) error {
+// begin sets Begin and Guessed.
+func (a *Queries) begin(ctx context.Context) error {
 	if a.Begin = a.Run.Decoded().Totals.Begin; a.Begin != 0 {
 		return nil
 	}
@@ -126,7 +125,7 @@ func (a *Asker) begin(ctx context.Context) error {
 // FirstCall returns when the first call was entered that is in the call stack of an
 // execution that is kept; that is about when the run began. oneRank looks at one rank
 // only, which is quicker. It is 0 if nothing is kept.
-func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
+func (a *Queries) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
 	type row struct {
 		First trace.Micros `sql:"first_us"`
 	}
@@ -137,9 +136,9 @@ func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, erro
 	return first.First, nil
 }
 
-// summing returns the statement of a file that sums anomalies up: by the sums that
-// were made when the run ended, or anew.
-func (a *Asker) summing(ctx context.Context, name string) (string, error) {
+// summing returns the statement of a file that sums up anomalies: from the sums that were
+// stored when the run ended, or from the anomalies.
+func (a *Queries) summing(ctx context.Context, name string) (string, error) {
 	type row struct {
 		RolledUp bool `sql:"rolled_up"`
 	}

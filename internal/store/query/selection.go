@@ -20,7 +20,7 @@ var ErrNoIssue = errors.New("no such issue")
 
 // SelectIssue selects the anomalies of an issue by its number; 0 is the worst issue of the
 // selected program. The issues are those stored with the run, or found now.
-func (a *Asker) SelectIssue(ctx context.Context, s *Selection, number int) error {
+func (a *Queries) SelectIssue(ctx context.Context, s *Selection, number int) error {
 	issues, err := a.StoredIssues(ctx)
 	if err != nil {
 		return err

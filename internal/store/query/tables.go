@@ -52,11 +52,11 @@ var tables = map[string]table{
 
 // Table answers with all rows of one of Tables, in order. Of large ones a few
 // ranks are read at a time, so that neither side holds the whole.
-func (a *Asker) Table(ctx context.Context, name string) (*provdb.Rows, error) {
+func (a *Queries) Table(ctx context.Context, name string) (*provdb.Rows, error) {
 	return a.readTable(ctx, name, "*")
 }
 
-func (a *Asker) readTable(ctx context.Context, name, columns string) (*provdb.Rows, error) {
+func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.Rows, error) {
 	t, ok := tables[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown table %q (want %s)", name, strings.Join(Tables, ", "))
@@ -105,7 +105,7 @@ type span struct{ program, first, last int64 }
 const spanSize = 20_000
 
 // spans divides the ranks of the run; there is always at least one.
-func (a *Asker) spans(ctx context.Context, name string) ([]span, error) {
+func (a *Queries) spans(ctx context.Context, name string) ([]span, error) {
 	from := "executions"
 	if strings.HasPrefix(name, "metadata") {
 		from = "metadata"
@@ -137,7 +137,7 @@ func (a *Asker) spans(ctx context.Context, name string) ([]span, error) {
 
 // Documents yields the documents of a collection as the schema's JSON, then at
 // most one error.
-func (a *Asker) Documents(ctx context.Context, collection string) iter.Seq2[json.RawMessage, error] {
+func (a *Queries) Documents(ctx context.Context, collection string) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		rows, err := a.readTable(ctx, collection+"_json", "doc::VARCHAR AS doc")
 		if err != nil {

@@ -24,7 +24,7 @@ var (
 )
 
 // Top answers with the worst first.
-func (a *Asker) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
+func (a *Queries) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 	file, err := executions.Choose("by", q.By, topBy)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (a *Asker) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 
 // Counters answers with what is known of the counters whose names match; an
 // empty pattern matches all.
-func (a *Asker) Counters(ctx context.Context, pattern string, p *trace.Program, limit int) (*provdb.Rows, error) {
+func (a *Queries) Counters(ctx context.Context, pattern string, p *trace.Program, limit int) (*provdb.Rows, error) {
 	var name any
 	if pattern != "" {
 		name = executions.Like(pattern)

@@ -16,7 +16,7 @@ import (
 // returns, in the same order. They are asked for all at once. onQuery is called with each statement;
 // nil: nobody is.
 func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(sql string, args []any)) ([]*comparison.Sums, error) {
-	a := &Asker{Reader: executions.Reader{Store: r, OnQuery: onQuery}}
+	a := &Queries{Reader: executions.Reader{Store: r, OnQuery: onQuery}}
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
 		all[i] = &comparison.Sums{Comparable: Comparable(runs[i])}
@@ -61,7 +61,7 @@ func Comparable(run provdb.Run) api.Comparable {
 
 // tablesOfSums returns the runs by where their anomalies are summed up: when they ended, or
 // anew, as summing does it for one.
-func (a *Asker) tablesOfSums(ctx context.Context, runs []provdb.Run) (map[string][]provdb.RunID, error) {
+func (a *Queries) tablesOfSums(ctx context.Context, runs []provdb.Run) (map[string][]provdb.RunID, error) {
 	var ids []provdb.RunID
 	for i := range runs {
 		ids = append(ids, runs[i].ID)

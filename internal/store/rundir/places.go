@@ -24,7 +24,7 @@ type Places struct {
 }
 
 // Query calls f with the run of that name at a place; without a name, with the latest.
-func (p *Places) Query(ctx context.Context, where, name string, f func(a *query.Asker) error) error {
+func (p *Places) Query(ctx context.Context, where, name string, f func(a *query.Queries) error) error {
 	return p.withStore(ctx, where, func(place Place, r provdb.Reader) error {
 		a, err := query.New(ctx, r, cmp.Or(name, place.Run))
 		if err != nil {
@@ -55,7 +55,7 @@ func (p *Places) Comparable(ctx context.Context, where, name string) (r *compari
 	if r, err = ReadBaseline(where); r != nil || err != nil {
 		return r, err
 	}
-	err = p.Query(ctx, where, name, func(a *query.Asker) (err error) {
+	err = p.Query(ctx, where, name, func(a *query.Queries) (err error) {
 		r, err = a.Comparable(ctx)
 		return err
 	})
