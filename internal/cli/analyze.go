@@ -129,7 +129,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	settings map[string]string,
 ) error {
 	defer frugal(60)()
-	store, err := flags.keeperFlags.config()
+	store, err := flags.config()
 	if err != nil {
 		return err
 	}

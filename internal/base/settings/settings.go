@@ -227,7 +227,7 @@ func flagTexts(f *pflag.Flag, value any) ([]string, error) {
 	texts := make([]string, 0, len(elements))
 	for _, e := range elements {
 		shown, kind := describe(e)
-		if kind != want && !(kind == kindInt && want == kindFloat) {
+		if kind != want && (kind != kindInt || want != kindFloat) {
 			return nil, fmt.Errorf("%s is %s, not %s", shown, kind, want)
 		}
 		texts = append(texts, fmt.Sprint(e))

@@ -24,7 +24,7 @@ const MaxPaths = 20_000
 // it, the paths of a recursion would need memory quadratic in its depth.
 const MaxDepth = 128
 
-// Other, as the last function of a path, represents all folded paths. No trace has so
+// Other is the last function of a path that represents all folded paths. No trace has so
 // many functions that one of them needs this number.
 const Other = math.MaxUint32
 

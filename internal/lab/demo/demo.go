@@ -177,7 +177,8 @@ func (d *demo) start(ctx context.Context) (err error) {
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
 	fmt.Fprintf(d.out, "Simulating %d ranks on %d hosts for %v: %s\n", d.Scenario.Ranks(), len(hosts), d.Duration, d.Scenario.Text)
-	d.services, err = d.crew.StartServices(ctx, "--name=demo", "--ranks="+strconv.Itoa(d.Scenario.Ranks()), "--http="+d.Web, "--store-delay=200ms")
+	d.services, err = d.crew.StartServices(ctx, "--name=demo", "--ranks="+strconv.Itoa(d.Scenario.Ranks()),
+		"--http="+d.Web, "--store-delay=200ms")
 	if err != nil {
 		return err
 	}

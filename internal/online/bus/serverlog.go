@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -82,7 +81,11 @@ func (l *serverLog) write(level slog.Level, key, text string, more ...any) {
 	if left > 0 {
 		more = append(more, "left_out", left)
 	}
-	l.log.Log(context.Background(), level, text, more...)
+	if level < slog.LevelError {
+		l.log.Warn(text, more...)
+	} else {
+		l.log.Error(text, more...)
+	}
 }
 
 // writeRepeats logs how often lines were repeated.

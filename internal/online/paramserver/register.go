@@ -29,7 +29,8 @@ func alsoRead(r *rankState) string {
 func rankKey(m interface {
 	GetProgram() uint32
 	GetRank() uint32
-}) trace.RankKey {
+},
+) trace.RankKey {
 	return trace.RankKey{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank())}
 }
 

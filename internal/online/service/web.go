@@ -65,7 +65,10 @@ func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address strin
 		return "", err
 	}
 	s.later(with.Close)
-	cfg := dashboard.Config{Config: insight.Config{Source: s, Run: s.run}, Version: s.cfg.Version, Token: s.services.Secret, References: with.List, Log: s.log}
+	cfg := dashboard.Config{
+		Config: insight.Config{Source: s, Run: s.run}, Version: s.cfg.Version, Token: s.services.Secret,
+		References: with.List, Log: s.log,
+	}
 	page, err := s.cfg.Page.ServeConfig(ctx, cfg, s.cfg.Store.Dir, s.webBefore)
 	if err != nil {
 		return "", err

@@ -28,7 +28,8 @@ func WaitOf(name string) Wait {
 	if operation, ok := mpiOperation(name); ok {
 		return mpiWaits[operation]
 	}
-	if kernel, ok := strings.CutPrefix(strings.Replace(name, "devkernel", "kernel", 1), "ncclkernel"); ok { // it runs until all ranks have arrived
+	// NCCL kernels run until all ranks have arrived.
+	if kernel, ok := strings.CutPrefix(strings.Replace(name, "devkernel", "kernel", 1), "ncclkernel"); ok {
 		if strings.HasPrefix(kernel, "_sendrecv") {
 			return PointToPoint
 		}

@@ -37,8 +37,9 @@ func (p *page) distribution() {
 func (p *page) momentsText() {
 	s := p.model.Moments
 	p.heading("Own time of the calls of the function")
-	p.paragraph("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", text.Count(int64(*s.Count), "call"),
-		text.Duration(s.Minimum), text.Duration(s.Maximum), text.Duration(*s.Mean), text.Duration(s.Stddev), text.ThreeDigits(s.Skewness), text.ThreeDigits(s.Kurtosis)))
+	p.paragraph("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.",
+		text.Count(int64(*s.Count), "call"), text.Duration(s.Minimum), text.Duration(s.Maximum), text.Duration(*s.Mean),
+		text.Duration(s.Stddev), text.ThreeDigits(s.Skewness), text.ThreeDigits(s.Kurtosis)))
 }
 
 // bars draws the histogram with a mark at the row of own.
@@ -47,7 +48,8 @@ func (p *page) bars(own float64, mark string) {
 	most, froms, tos, counts := 0.0, 0, 0, 5
 	for _, r := range rows {
 		most = max(most, r.count)
-		froms, tos, counts = max(froms, width(text.Duration(r.from))), max(tos, width(text.Duration(r.to))), max(counts, width(text.Number(r.count)))
+		froms, tos = max(froms, width(text.Duration(r.from))), max(tos, width(text.Duration(r.to)))
+		counts = max(counts, width(text.Number(r.count)))
 	}
 	p.line("  %s  %s  %s", right("FROM", froms), right("TO", tos), right("CALLS", counts))
 	cells := max(1, p.Width-8-froms-tos-counts-width(mark))
@@ -56,8 +58,8 @@ func (p *page) bars(own float64, mark string) {
 			p.line("  %s", right("⋮", froms))
 			continue
 		}
-		line := fmt.Sprintf("  %s  %s  %s  %s", right(text.Duration(r.from), froms), right(text.Duration(r.to), tos), right(text.Number(r.count), counts),
-			bar(r.count/most, cells))
+		line := fmt.Sprintf("  %s  %s  %s  %s", right(text.Duration(r.from), froms), right(text.Duration(r.to), tos),
+			right(text.Number(r.count), counts), bar(r.count/most, cells))
 		if r.self {
 			line += mark
 		}

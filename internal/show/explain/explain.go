@@ -156,7 +156,8 @@ func (p *page) tookText() string {
 	case judged:
 		return fmt.Sprintf("Its own time was %s, %s; with the calls inside it, it took %s.", text.Duration(own), typical, text.Duration(total))
 	}
-	return fmt.Sprintf("Its own time was %s; with the calls inside it, it took %s. %s", text.Duration(own), text.Duration(total), sentence(typical))
+	return fmt.Sprintf("Its own time was %s; with the calls inside it, it took %s. %s",
+		text.Duration(own), text.Duration(total), sentence(typical))
 }
 
 // moreText adds the lost time and the own time to Why.
@@ -182,7 +183,8 @@ func (p *page) typicalText(own float64) string {
 	}
 	what := fmt.Sprintf("the typical %s (median of %s)", text.Duration(value), text.Count(int64(count), "call"))
 	if s := p.model.Moments; s != nil {
-		what = fmt.Sprintf("the typical %s ± %s (mean and deviation of %s)", text.Duration(value), text.Duration(s.Stddev), text.Count(int64(count), "call"))
+		what = fmt.Sprintf("the typical %s ± %s (mean and deviation of %s)",
+			text.Duration(value), text.Duration(s.Stddev), text.Count(int64(count), "call"))
 	}
 	ratio := own / value
 	switch {

@@ -66,7 +66,8 @@ func (p *page) window() {
 		if m.brief != "" && width(name) > names {
 			name = strings.Replace(name, m.name, m.brief, 1)
 		}
-		p.line("  %s  %s %s %s  %s", right(start(m), starts), right(m.took, times), left(m.mark, 2), left(text.Shorten(name, names), names), a.draw(m))
+		p.line("  %s  %s %s %s  %s", right(start(m), starts), right(m.took, times), left(m.mark, 2),
+			left(text.Shorten(name, names), names), a.draw(m))
 	}
 }
 

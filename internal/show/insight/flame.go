@@ -38,7 +38,7 @@ func (q *runQuery) flame(ctx context.Context, of FlameParams) (*api.Flame, error
 	}
 	partial := ""
 	if len(paths) == 0 && of.Metric != MetricLost {
-		partial = "Times of call paths are unknown: they are stored some ten seconds after the first calls, and not by older versions of chimbuko."
+		partial = "Times of call paths are unknown: they are stored some ten seconds after the first calls."
 	}
 	device := make(map[trace.FuncKey]bool)
 	if err := q.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {

@@ -233,7 +233,9 @@ func (q *runQuery) functionOfIssue(ctx context.Context, x *provenance.Issue) (*e
 
 // issuePoints returns the anomalies of an issue. If links are not stored, it selects them from
 // those of the function.
-func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *executions.Function, limit int) ([]executions.Execution, error) {
+func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *executions.Function, limit int) (
+	[]executions.Execution, error,
+) {
 	if x.IsChange() {
 		return nil, nil
 	}

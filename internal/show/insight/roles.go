@@ -43,7 +43,9 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 }
 
 // addOthers adds culprit, victims, and the previous and next anomaly of the issue.
-func (q *runQuery) addOthers(ctx context.Context, e *executions.Event, place *executions.Place, l *provenance.Link, v *api.Evidence) (err error) {
+func (q *runQuery) addOthers(
+	ctx context.Context, e *executions.Event, place *executions.Place, l *provenance.Link, v *api.Evidence,
+) (err error) {
 	if l.Culprit != "" {
 		culprit, err := q.Related(ctx, l.CulpritPID, l.Culprit)
 		if err != nil {

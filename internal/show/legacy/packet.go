@@ -191,8 +191,14 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 		key   string
 		value float64
 	}{
-		{`{"accumulate":`, s.Accumulate}, {`,"count":`, s.Count}, {`,"kurtosis":`, s.Kurtosis}, {`,"maximum":`, s.Maximum},
-		{`,"mean":`, s.Mean}, {`,"minimum":`, s.Minimum}, {`,"skewness":`, s.Skewness}, {`,"stddev":`, s.Stddev},
+		{`{"accumulate":`, s.Accumulate},
+		{`,"count":`, s.Count},
+		{`,"kurtosis":`, s.Kurtosis},
+		{`,"maximum":`, s.Maximum},
+		{`,"mean":`, s.Mean},
+		{`,"minimum":`, s.Minimum},
+		{`,"skewness":`, s.Skewness},
+		{`,"stddev":`, s.Stddev},
 	} {
 		b = appendFloat(append(b, f.key...), f.value)
 	}

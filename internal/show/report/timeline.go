@@ -100,7 +100,8 @@ func newTimeline(lanes []api.Lane, arrows []api.Arrow, s span, what string) *tim
 		v.addArrow(a, s, x, tops, deepest)
 	}
 	v.Ticks = v.timeTicks(s, x)
-	v.Label = fmt.Sprintf("%s: %d calls on %d threads from %s to %s after its entry.", what, drawn, len(v.Lanes), text.Offset(s.from), text.Offset(s.to))
+	v.Label = fmt.Sprintf("%s: %d calls on %d threads from %s to %s after its entry.",
+		what, drawn, len(v.Lanes), text.Offset(s.from), text.Offset(s.to))
 	return v
 }
 

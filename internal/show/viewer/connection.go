@@ -166,7 +166,8 @@ func (l *Live) ask(ctx context.Context, f func(ctx context.Context, page *Connec
 func (l *Live) Look(ctx context.Context, columns, rows int) (*terminal.Picture, error) {
 	p := new(terminal.Picture)
 	return p, l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
-		if p.Overview, err = page.Overview(ctx, page.Run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: terminal.Issues}); err != nil {
+		params := insight.OverviewParams{Columns: insight.UsualColumns, Issues: terminal.Issues}
+		if p.Overview, err = page.Overview(ctx, page.Run, params); err != nil {
 			return err
 		}
 		// The view can do without these.

@@ -75,7 +75,8 @@ func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, be
 	p.serving = new(errgroup.Group)
 	own, _, _ := net.SplitHostPort(HostPort(p.Address)) // it always has a port
 	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), own)
-	p.serving.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), o.Cert, o.Key, cfg.Log) })
+	handler := dashboard.New(cfg) //nolint:contextcheck // requests have their own
+	p.serving.Go(func() error { return serveHTTP(ctx, listener, handler, o.Cert, o.Key, cfg.Log) })
 	return p, nil
 }
 

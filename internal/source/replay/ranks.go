@@ -36,7 +36,8 @@ func (p *Replay) addCopies() (targets []string, err error) {
 			return nil, err
 		}
 		if other := owner[rank]; other != nil {
-			return nil, fmt.Errorf("%s and %s both contain rank %d (adding ranks needs the ranks of one program)", other.src.Path(), s.src.Path(), rank)
+			return nil, fmt.Errorf("%s and %s both contain rank %d (adding ranks needs the ranks of one program)",
+				other.src.Path(), s.src.Path(), rank)
 		}
 		owner[rank] = s
 	}
@@ -74,7 +75,8 @@ func (s *stream) rank() (trace.Rank, error) {
 		}
 	}
 	if len(ranks) != 1 {
-		return 0, fmt.Errorf("%s contains the events of %d ranks (adding ranks needs one dataset for each recorded rank)", s.src.Path(), len(ranks))
+		return 0, fmt.Errorf("%s contains the events of %d ranks (adding ranks needs one dataset for each recorded rank)",
+			s.src.Path(), len(ranks))
 	}
 	for r := range ranks {
 		return r, nil

@@ -63,7 +63,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("%d ranks: out of range", c.Ranks))
 	}
 	if c.Now == nil || c.Sleep == nil {
-		errs = append(errs, errors.New("Now and Sleep are required"))
+		errs = append(errs, errors.New("no clock: set Now and Sleep"))
 	}
 	return errors.Join(errs...)
 }

@@ -22,7 +22,8 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 		if same > 0 {
 			return fmt.Errorf("%q: %w", name, provdb.ErrRunExists)
 		}
-		_, err = conn.ExecContext(ctx, "INSERT INTO runs VALUES ($1, $2, $3, $4, $5, $6::JSON)", append([]any{int32(id), name}, run.Values()...)...)
+		_, err = conn.ExecContext(ctx, "INSERT INTO runs VALUES ($1, $2, $3, $4, $5, $6::JSON)",
+			append([]any{int32(id), name}, run.Values()...)...)
 		return err
 	})
 	if err != nil {

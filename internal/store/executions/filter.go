@@ -97,11 +97,21 @@ func (x *Columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
 	}
 	return &provdb.Rows{
 		Columns: []provdb.Column{
-			{Name: "event_id", Type: provdb.Text}, {Name: "at_s", Type: provdb.Float}, {Name: "exclusive_us", Type: provdb.Int},
-			{Name: "inclusive_us", Type: provdb.Int}, {Name: "lost_us", Type: provdb.Int}, {Name: "severity", Type: provdb.Float},
-			{Name: "score", Type: provdb.Float}, {Name: "kind", Type: provdb.Text}, {Name: "status", Type: provdb.Text},
-			{Name: "io_step", Type: provdb.Int}, {Name: "program", Type: provdb.Int}, {Name: "rank", Type: provdb.Int},
-			{Name: "thread", Type: provdb.Int}, {Name: "host", Type: provdb.Text}, {Name: "function", Type: provdb.Text},
+			{Name: "event_id", Type: provdb.Text},
+			{Name: "at_s", Type: provdb.Float},
+			{Name: "exclusive_us", Type: provdb.Int},
+			{Name: "inclusive_us", Type: provdb.Int},
+			{Name: "lost_us", Type: provdb.Int},
+			{Name: "severity", Type: provdb.Float},
+			{Name: "score", Type: provdb.Float},
+			{Name: "kind", Type: provdb.Text},
+			{Name: "status", Type: provdb.Text},
+			{Name: "io_step", Type: provdb.Int},
+			{Name: "program", Type: provdb.Int},
+			{Name: "rank", Type: provdb.Int},
+			{Name: "thread", Type: provdb.Int},
+			{Name: "host", Type: provdb.Text},
+			{Name: "function", Type: provdb.Text},
 		},
 		All: func(yield func([]any, error) bool) {
 			for _, row := range list {
@@ -118,7 +128,7 @@ func (x *Columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
 	}
 }
 
-// maxNumbers is how many functions a condition names by number.
+// MaxFunctions is the number of functions that a condition lists by number.
 const MaxFunctions = 200
 
 // Check returns an error if a kind is unknown.

@@ -56,6 +56,7 @@ type FunctionID struct {
 // FunctionNames are the names of functions by their numbers.
 type FunctionNames map[FunctionID]string
 
+// FunctionNames reads the names of all functions of the run.
 func (a *Reader) FunctionNames(ctx context.Context) (FunctionNames, error) {
 	type row struct {
 		FunctionID

@@ -70,7 +70,7 @@ func (s *Store) start(ctx context.Context, sql string, args []any) (*provdb.Rows
 		a.end() //nolint:contextcheck // it has its own context
 		return nil, err
 	}
-	closeRows := func() error { a.stop(nil); return nil }
+	closeRows := func() error { a.stop(nil); return nil } //nolint:contextcheck // the answer has its own context
 	return &provdb.Rows{Columns: a.columns, All: a.all, Close: closeRows}, nil
 }
 

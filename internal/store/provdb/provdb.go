@@ -1,5 +1,6 @@
 // Package provdb is the contract of the provenance database: writing, queries,
-// and the errors that callers distinguish. It has no implementation; the tests of internal/store/storetest are the suite that each one passes.
+// and the errors that callers distinguish. It has no implementation; each one passes
+// the tests of internal/store/storetest.
 //
 // A store holds any number of runs. All that belongs to a run is named by the
 // run, the program and an id that the trace gives, so storing a thing twice is
