@@ -10,22 +10,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Timeline asks how much was lost over time by the anomalies that a filter chooses
-// and that were not withdrawn.
+// Timeline describes a query for the time lost over time by the anomalies that a filter
+// selects and that were not withdrawn.
 type Timeline struct {
-	From, To trace.Micros // since the run's begin; To is after From
+	From, To trace.Micros // since the start of the run; To is after From
 	Columns  int          // of equal width, at least one
-	// Lines tells in which line a rank is drawn; what is of other ranks is left out.
-	// nil: one line for each kind of anomaly.
+	// Lines maps ranks to lines; other ranks are left out. If nil, there is one line for
+	// each kind of anomaly.
 	Lines map[trace.RankKey]int
-	// Filter chooses anomalies. Since, Until, Normal, Withdrawn, order and limits are
-	// not looked at.
+	// Filter selects anomalies. Since, Until, Normal, Withdrawn, order and limits are ignored.
 	Filter Filter
 }
 
-// Line is what was lost in the columns of a timeline. An anomaly that is longer than
-// a column is spread evenly over the time from its entry to its exit, and counted
-// where it was entered. So of all lines together no more is told than was lost.
+// Line is the time lost in the columns of a timeline. The lost time of an anomaly that crosses
+// columns is spread evenly from its entry to its exit; the anomaly counts in the column of its
+// entry. The sum over all lines is the lost time.
 type Line struct {
 	Kind      string // where lines are kinds; empty for anomalies that have none
 	Number    int    // where lines are of ranks
@@ -72,16 +71,26 @@ type lineKey struct {
 	number int
 }
 
-// spread is the lost time of n anomalies with the same first and last column. Those that are
-// longer than a column are spread evenly from entry to exit: Each goes to every column that
-// they fill, Tail to the last one, and the rest to the first one, so that the sum is exact.
+// spread is the lost time of n anomalies with the same times. If they are longer than a column
+// it is spread evenly from entry to exit: each goes to every column that they fill, tail to the
+// last one, and the rest to the first one, so that the sum is exact.
 type spread struct {
-	First int64 `sql:"first_column"`
-	Last  int64 `sql:"last_column"`
-	N     int64 `sql:"anomalies"`
-	Lost  int64 `sql:"lost_us"`
-	Each  int64 `sql:"each_us"`
-	Tail  int64 `sql:"tail_us"`
+	first, last         int64 // columns
+	n, lost, each, tail int64
+}
+
+// spread returns the lost time of n anomalies from entry to exit, which lost the same each if
+// they cross columns.
+func (t *timeline) spread(entry, exit, n, lost int64) spread {
+	s := spread{first: floorDiv(entry-t.from, t.width), n: n, lost: lost}
+	s.last = s.first
+	if exit-t.from > (s.first+1)*t.width {
+		s.last = floorDiv(exit-1-t.from, t.width)
+		one, long := float64(lost/n), float64(exit-entry)
+		s.each = n * int64(one*float64(t.width)/long)
+		s.tail = n * int64(one*float64(exit-t.from-s.last*t.width)/long)
+	}
+	return s
 }
 
 // line returns a line, which finish completes.
@@ -98,20 +107,20 @@ func (t *timeline) line(key lineKey) *Line {
 // add adds lost time to a line.
 func (l *Line) add(s *spread) {
 	columns := int64(len(l.Lost))
-	if s.First >= 0 {
-		l.Lost[s.First] += s.Lost - s.Tail - s.Each*max(s.Last-s.First-1, 0)
-		l.Anomalies[s.First] += s.N
+	if s.first >= 0 {
+		l.Lost[s.first] += s.lost - s.tail - s.each*max(s.last-s.first-1, 0)
+		l.Anomalies[s.first] += s.n
 	}
-	if s.Last == s.First {
+	if s.last == s.first {
 		return
 	}
-	if s.Last < columns {
-		l.Lost[s.Last] += s.Tail
+	if s.last < columns {
+		l.Lost[s.last] += s.tail
 	}
-	if next := max(s.First+1, 0); next < s.Last && next < columns {
-		l.each[next] += s.Each
-		if s.Last < columns {
-			l.each[s.Last] -= s.Each
+	if next := max(s.first+1, 0); next < s.last && next < columns {
+		l.each[next] += s.each
+		if s.last < columns {
+			l.each[s.last] -= s.each
 		}
 	}
 }
@@ -135,7 +144,6 @@ func (t *timeline) finish() (lines []Line) {
 func (x *Columns) addTo(t *timeline, where Condition, numbers map[trace.RankKey]int) {
 	byPlace, byKind := make([]*Line, len(x.places)), make([]*Line, len(x.kinds))
 	end := t.from + t.width*int64(t.columns)
-	var s spread
 	x.each(where, func(row int32) bool {
 		entry, exit := x.entry[row], max(x.exit[row], x.entry[row]+1)
 		if entry >= end || exit <= t.from {
@@ -153,12 +161,7 @@ func (x *Columns) addTo(t *timeline, where Condition, numbers map[trace.RankKey]
 			}
 			*l = t.line(lineKey{number: number})
 		}
-		s = spread{First: floorDiv(entry-t.from, t.width), Last: floorDiv(exit-1-t.from, t.width), N: 1, Lost: x.lost[row]}
-		if s.Last > s.First {
-			lost, long := float64(s.Lost), float64(exit-entry)
-			s.Each = int64(lost * float64(t.width) / long)
-			s.Tail = int64(lost * float64(exit-t.from-s.Last*t.width) / long)
-		}
+		s := t.spread(entry, exit, 1, x.lost[row])
 		(*l).add(&s)
 		return true
 	})
@@ -184,9 +187,15 @@ func (a *Reader) addStored(ctx context.Context, t *timeline, where Condition, nu
 	type row struct {
 		Kind   string `sql:"kind"`
 		Number int    `sql:"line"`
-		spread
+		Entry  int64  `sql:"entry"`
+		Exit   int64  `sql:"exit"`
+		N      int64  `sql:"anomalies"`
+		Lost   int64  `sql:"lost_us"`
 	}
-	return ReadEach(ctx, a, sql, func(r *row) { t.line(lineKey{r.Kind, r.Number}).add(&r.spread) }, args[1:]...)
+	return ReadEach(ctx, a, sql, func(r *row) {
+		s := t.spread(r.Entry, r.Exit, r.N, r.Lost)
+		t.line(lineKey{r.Kind, r.Number}).add(&s)
+	}, args[1:]...)
 }
 
 // lineText writes the lines of ranks as a parameter.

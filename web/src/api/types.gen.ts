@@ -167,7 +167,7 @@ export interface TrendSeries {
   since?: TrendSince;
 }
 /**
- * TrendSince is the begin of a lasting change: the newest run and all runs from Run on differ
+ * TrendSince is the start of a lasting change: the newest run and all runs from Run on differ
  * from Before. A function that became worse is compared with its best run, others with their
  * worst.
  */

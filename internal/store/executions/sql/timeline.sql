@@ -1,19 +1,22 @@
--- The lost time of anomalies by line, first and last column, as query.spread has it.
+-- Anomalies by line, added up: those within one column, and those that cross columns and have the same times and lost time.
 WITH a AS (
-    SELECT kind, pid, rid, lost_time, entry - $2::BIGINT AS begun, greatest("exit", entry + 1) - $2::BIGINT AS ended
+    SELECT kind, pid, rid, lost_time, entry, greatest("exit", entry + 1) AS "exit",
+           floor((entry - $2::BIGINT)::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS first_column
     FROM executions
     WHERE run = $1 AND entry < $3::BIGINT AND (entry >= $2::BIGINT OR "exit" > $2::BIGINT) AND /*where*/
 )
-SELECT kind, line, first_column, last_column, count(*) AS anomalies, sum(lost_time)::BIGINT AS lost_us,
-       sum(CASE WHEN last_column = first_column THEN 0
-                ELSE floor(lost_time::DOUBLE PRECISION * $4::BIGINT / (ended - begun))::BIGINT END)::BIGINT AS each_us,
-       sum(CASE WHEN last_column = first_column THEN 0
-                ELSE floor(lost_time::DOUBLE PRECISION * (ended - last_column * $4::BIGINT) / (ended - begun))::BIGINT END)::BIGINT AS tail_us
+SELECT kind, line, min(entry) AS entry, coalesce(crossing_exit, min(entry) + 1) AS "exit", count(*) AS anomalies,
+       sum(lost_time)::BIGINT AS lost_us
 FROM (
-    SELECT *, floor(begun::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS first_column,
-           floor((ended - 1)::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS last_column
+    SELECT kind, line, lost_time, entry, first_column,
+           CASE WHEN crosses THEN entry END AS crossing_entry,
+           CASE WHEN crosses THEN "exit" END AS crossing_exit,
+           CASE WHEN crosses THEN lost_time END AS crossing_lost
     FROM (
-        /*lines*/
-    ) l
+        SELECT *, "exit" > $2::BIGINT + (first_column + 1) * $4::BIGINT AS crosses
+        FROM (
+            /*lines*/
+        ) l
+    ) c
 ) p
-GROUP BY kind, line, first_column, last_column
+GROUP BY kind, line, first_column, crossing_entry, crossing_exit, crossing_lost

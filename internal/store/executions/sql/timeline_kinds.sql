@@ -1,1 +1,1 @@
-SELECT coalesce(kind, '') AS kind, 0 AS line, lost_time, begun, ended FROM a
+SELECT coalesce(kind, '') AS kind, 0 AS line, lost_time, entry, "exit", first_column FROM a
