@@ -206,7 +206,7 @@ func TestShownSQLGivesSameAnswer(t *testing.T) {
 	f("anomalies", dir, "--func", "*a*", "--rank", "0,1-7", "--step", "0:", "--since", "0", "--until", "9s", "--min-severity", "1",
 		"--min-lost", "1",
 		"--min-score", "0.5", "--host", "?*")
-	if r := run(t, "anomalies", dir, "--host", "it's", "--show-sql"); !strings.Contains(r.stderr, "-- $6 = 'it''s'\n") {
+	if r := run(t, "anomalies", dir, "--host", "it's", "--show-sql"); !strings.Contains(r.stderr, " = 'it''s'\n") {
 		t.Errorf("a quote is shown as %s", r.stderr)
 	}
 	f("counters", dir, "--name", "*")
