@@ -1,0 +1,5 @@
+//go:build race
+
+package truth_test
+
+func init() { raceDetector = true }
