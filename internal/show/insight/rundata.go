@@ -101,8 +101,9 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 		return nil, err
 	}
 	d, err := in.runs.Get(ctx, key, inSlot(in, func(ctx context.Context) (*runData, bool, error) {
-		a.Memory = memory
-		d, err := readRunData(ctx, a, in.traceTime(ctx, a))
+		fast := *a // the copy may still be read with a
+		fast.Memory = memory
+		d, err := readRunData(ctx, &fast, in.traceTime(ctx, &fast))
 		return d, ended, err
 	}))
 	if err != nil {
