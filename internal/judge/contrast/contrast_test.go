@@ -39,7 +39,7 @@ func repeated(n int, values ...float64) (all []float64) {
 	return all
 }
 
-func TestAHostWinsOverItsRanksIfAllOfThemAreAffected(t *testing.T) {
+func TestHostComesBeforeItsRanksIfAllAreAffected(t *testing.T) {
 	f := func(want string, ranks ...float64) {
 		t.Helper()
 		found := contrast.Default().Compare(places(16, onRanks(ranks...)))
@@ -80,7 +80,7 @@ func TestSpreadByChanceIsNotNotable(t *testing.T) {
 	}
 }
 
-func TestWhatHappensAtOnceOnARankCountsOnce(t *testing.T) {
+func TestSimultaneousExecutionsOfRankCountOnce(t *testing.T) {
 	cells := onRanks(repeated(100, 9)...)
 	for i := range cells {
 		cells[i].Unit = 7
@@ -91,7 +91,7 @@ func TestWhatHappensAtOnceOnARankCountsOnce(t *testing.T) {
 	}
 }
 
-func TestATimeComesAfterACauseAndBeforeNothing(t *testing.T) {
+func TestTimeComesAfterCauses(t *testing.T) {
 	when := contrast.Column{Name: "time", Shape: contrast.Spans, Role: contrast.When}
 	for i := range 100 {
 		when.Shares = append(when.Shares, contrast.Share{Number: float64(i), Weight: 1})
@@ -119,7 +119,7 @@ func TestATimeComesAfterACauseAndBeforeNothing(t *testing.T) {
 	}
 }
 
-func TestWhatWasChosenComesLastAndIsNeverNotable(t *testing.T) {
+func TestSelectedFieldComesLast(t *testing.T) {
 	columns := places(16, onRanks(repeated(40, 9)...))
 	columns[1].Role = contrast.Chosen
 	found := contrast.Default().Compare(columns)
@@ -128,7 +128,7 @@ func TestWhatWasChosenComesLastAndIsNeverNotable(t *testing.T) {
 	}
 }
 
-func TestAnAmountIsHeldAgainstASampleOrAgainstMoments(t *testing.T) {
+func TestAmountIsComparedWithSampleOrMoments(t *testing.T) {
 	column := contrast.Column{Name: "memory", Shape: contrast.Amounts}
 	for i := range 20 {
 		column.Selection = append(column.Selection, contrast.Cell{Number: 1000 + float64(i), Unit: uint64(i)})
@@ -160,7 +160,7 @@ func TestMissingValuesCountAsOthers(t *testing.T) {
 	}
 }
 
-func TestAFieldThatCannotDifferIsLeftOut(t *testing.T) {
+func TestConstantFieldIsOmitted(t *testing.T) {
 	f := func(c contrast.Column) {
 		t.Helper()
 		if found := contrast.Default().Compare([]contrast.Column{c}); len(found) > 0 {

@@ -14,7 +14,7 @@ import (
 
 func empty() *catalog.Catalog { return catalog.New() }
 
-func TestFunctionsAreNumberedFromOneInEachProgram(t *testing.T) {
+func TestFunctionNumbersStartAtOnePerProgram(t *testing.T) {
 	c := empty()
 	f := func(program trace.Program, fid int, name string, want int32) {
 		t.Helper()
@@ -46,7 +46,7 @@ func stack(names ...string) (s []provenance.StackEntry) {
 	return s
 }
 
-func TestPathsGoFromTheOutermostToTheExecution(t *testing.T) {
+func TestPathsStartWithOutermostCall(t *testing.T) {
 	c := empty()
 	f := func(program trace.Program, want int32, names ...string) {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestPathsGoFromTheOutermostToTheExecution(t *testing.T) {
 	}
 }
 
-func TestModelsAreVersionsOfAFunction(t *testing.T) {
+func TestModelsHaveVersionsPerFunction(t *testing.T) {
 	c := empty()
 	f := func(program trace.Program, fn int32, params string, want int32) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestModelsAreVersionsOfAFunction(t *testing.T) {
 	}
 }
 
-func TestStatesOfNodesAreSharedWhereTheyAreTheSame(t *testing.T) {
+func TestEqualNodeStatesAreShared(t *testing.T) {
 	c := empty()
 	state := func(at trace.Micros, entries ...provenance.StateEntry) *provenance.NodeState {
 		return &provenance.NodeState{Timestamp: at, Data: entries}
@@ -136,7 +136,7 @@ func batch() *provdb.Batch {
 	}
 }
 
-func TestABatchIsNumberedOnce(t *testing.T) {
+func TestBatchIsNumberedOnce(t *testing.T) {
 	c := empty()
 	c.Add(batch())
 	fresh := c.Fresh()
@@ -157,7 +157,7 @@ func TestABatchIsNumberedOnce(t *testing.T) {
 	}
 }
 
-func TestACatalogGoesOnWhereAnotherEnded(t *testing.T) {
+func TestCatalogContinuesNumbers(t *testing.T) {
 	first := empty()
 	first.Add(batch())
 	known := first.Fresh()
@@ -181,7 +181,7 @@ func TestACatalogGoesOnWhereAnotherEnded(t *testing.T) {
 	}
 }
 
-func TestStatesOfLongAgoAreForgotten(t *testing.T) {
+func TestOldNodeStatesAreDropped(t *testing.T) {
 	c := catalog.New()
 	state := func(i int) *provenance.NodeState { return &provenance.NodeState{Timestamp: trace.Micros(i)} }
 	for i := 1; i <= 2*catalog.MaxSamples; i++ {

@@ -54,7 +54,7 @@ func TestKnowsNumbersNothing(t *testing.T) {
 	}
 }
 
-func TestModelsAreComparedWithWhatTheyWere(t *testing.T) {
+func TestUnchangedModelsKeepVersion(t *testing.T) {
 	c := empty()
 	params := json.RawMessage("[1]")
 	first := c.Model(0, 1, params)
@@ -65,7 +65,7 @@ func TestModelsAreComparedWithWhatTheyWere(t *testing.T) {
 }
 
 // One catalog numbers, another follows it.
-func TestWhatOthersNumberedIsLoaded(t *testing.T) {
+func TestNumbersOfOthersAreLoaded(t *testing.T) {
 	ours, theirs := empty(), empty()
 	theirs.Add(shared("work", "{}", 1))
 	theirs.Add(shared("rest", "[]", 2))
@@ -97,7 +97,7 @@ func TestWhatOthersNumberedIsLoaded(t *testing.T) {
 	}
 }
 
-func TestIDsAreReadAsTheyAreWritten(t *testing.T) {
+func TestIDsRoundTrip(t *testing.T) {
 	f := func(id string, rank trace.Rank, step int32, row int64) {
 		t.Helper()
 		s, r, ok := catalog.ParseID(id, rank)

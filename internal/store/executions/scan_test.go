@@ -64,7 +64,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-func TestScanNamesTheColumnThatDoesNotFit(t *testing.T) {
+func TestScanNamesMismatchedColumn(t *testing.T) {
 	type row struct {
 		Name string `sql:"name"`
 	}

@@ -68,7 +68,7 @@ func add(t *testing.T, b *provdb.Buffer, n int) {
 // pass lets time pass.
 func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
 
-func TestTheDelayCountsFromTheFirstDocument(t *testing.T) {
+func TestDelayStartsWithFirstDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slow{began: time.Now()}
 		b := provdb.NewBuffer(t.Context(), w, 1, time.Second, 100)
@@ -88,7 +88,7 @@ func TestTheDelayCountsFromTheFirstDocument(t *testing.T) {
 	})
 }
 
-func TestAFullBufferIsWrittenAtOnce(t *testing.T) {
+func TestFullBufferIsWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slow{began: time.Now()}
 		b := provdb.NewBuffer(t.Context(), w, 1, time.Hour, 10)
@@ -103,7 +103,7 @@ func TestAFullBufferIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestASlowWriterHoldsThoseBackWhoAdd(t *testing.T) {
+func TestSlowWriterBlocksAdd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slow{takes: time.Minute, began: time.Now()}
 		b := provdb.NewBuffer(t.Context(), w, 1, time.Hour, 10)
@@ -127,7 +127,7 @@ func TestASlowWriterHoldsThoseBackWhoAdd(t *testing.T) {
 	})
 }
 
-func TestFlushWaitsForAWriteThatIsUnderWay(t *testing.T) {
+func TestFlushWaitsForRunningWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slow{takes: time.Minute, began: time.Now()}
 		b := provdb.NewBuffer(t.Context(), w, 1, time.Second, 100)
@@ -140,7 +140,7 @@ func TestFlushWaitsForAWriteThatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestNothingIsWrittenAfterAnError(t *testing.T) {
+func TestNothingIsWrittenAfterError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slow{fails: provdb.ErrNotFound, began: time.Now()}
 		b := provdb.NewBuffer(t.Context(), w, 1, time.Second, 100)
@@ -161,7 +161,7 @@ func TestNothingIsWrittenAfterAnError(t *testing.T) {
 	})
 }
 
-func TestABatchIsAsLongAsItsDocuments(t *testing.T) {
+func TestBatchCountsDocuments(t *testing.T) {
 	b := &provdb.Batch{
 		Anomalies: make([]*provenance.Record, 1), Typical: make([]*provenance.Record, 2), Functions: make([]provenance.FuncStats, 3),
 		Counters: make([]provenance.CounterStats, 4), Models: make([]provenance.ADModel, 5),

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func TestTheLatestRecordOfAnEventStays(t *testing.T) {
+func TestLatestRecordOfEventWins(t *testing.T) {
 	record := func(program trace.Program, id, host string) *provenance.Record {
 		return &provenance.Record{PID: program, EventID: id, Hostname: host}
 	}
@@ -32,7 +32,7 @@ func TestTheLatestRecordOfAnEventStays(t *testing.T) {
 	}
 }
 
-func TestACleanRecordIsNotCopied(t *testing.T) {
+func TestCleanRecordIsNotCopied(t *testing.T) {
 	r := &provenance.Record{
 		EventID: "0:0:0", Func: "größe", AlgoParams: json.RawMessage(`{"a":"\u00e4"}`),
 		CallStack: []provenance.StackEntry{}, CounterEvents: []provenance.CounterEntry{},
@@ -43,7 +43,7 @@ func TestACleanRecordIsNotCopied(t *testing.T) {
 	}
 }
 
-func TestTextOfRecordsBecomesTextAndTheBatchStays(t *testing.T) {
+func TestInvalidTextIsEscapedInCopy(t *testing.T) {
 	r := &provenance.Record{
 		Func: "a\xff", CallStack: []provenance.StackEntry{{Func: "b\x00"}}, GPUParent: "c\xfe",
 		EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{StackEntry: provenance.StackEntry{Func: "d\xfd"}}}},
@@ -66,7 +66,7 @@ func TestTextOfRecordsBecomesTextAndTheBatchStays(t *testing.T) {
 	}
 }
 
-func TestJSONThatDatabasesRefuseIsMended(t *testing.T) {
+func TestInvalidJSONIsRepaired(t *testing.T) {
 	f := func(in, want string) {
 		t.Helper()
 		if got := string(provdb.CleanJSON(json.RawMessage(in))); got != want {

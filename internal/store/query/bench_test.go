@@ -94,14 +94,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func BenchmarkQuestionsDuckDB(b *testing.B) {
+func BenchmarkQueriesDuckDB(b *testing.B) {
 	a := largeDuck.open(b, func() (provdb.Store, error) {
 		return duckstore.Open(context.WithoutCancel(b.Context()), filepath.Join(dir, duckstore.FileName), duckstore.Options{})
 	})
 	askAll(b, a, largeDuck.rate)
 }
 
-func BenchmarkQuestionsPostgreSQL(b *testing.B) {
+func BenchmarkQueriesPostgreSQL(b *testing.B) {
 	a := largePostgres.open(b, func() (provdb.Store, error) {
 		return pgstore.Open(context.WithoutCancel(b.Context()), pgtest.Shared(b).URL("postgres"), pgstore.Options{})
 	})

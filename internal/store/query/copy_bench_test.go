@@ -21,8 +21,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCacheDuckDB measures queries over a run in memory.
-func BenchmarkCacheDuckDB(b *testing.B) {
+// BenchmarkCopyDuckDB measures queries over a run in memory.
+func BenchmarkCopyDuckDB(b *testing.B) {
 	ctx := context.WithoutCancel(b.Context())
 	a := largeDuck.open(b, func() (provdb.Store, error) {
 		return duckstore.Open(ctx, filepath.Join(dir, duckstore.FileName), duckstore.Options{})

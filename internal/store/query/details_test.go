@@ -16,7 +16,7 @@ import (
 
 // What is looked at closely in a run of many executions is a part of them. Here it is the
 // twentieth part of runs that have few, which is worse.
-func TestPlantedCausesComeFirstWhenFewAreLookedAtClosely(t *testing.T) {
+func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
 	store := sharedStore(t)
 	seen, askers := make(map[string]bool), make(map[string]*query.Queries)
 	right, total := 0, 0
@@ -56,7 +56,7 @@ func withDetails(t *testing.T, a *query.Queries, share int64) *query.Queries {
 	return a
 }
 
-func TestOfWhatIsNotAtHandAStoreIsAskedForLittle(t *testing.T) {
+func TestDetailsOutsideSampleAreReadFromStore(t *testing.T) {
 	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestOfWhatIsNotAtHandAStoreIsAskedForLittle(t *testing.T) {
 }
 
 // What is reckoned from a part lies as near to the truth as chance allows.
-func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
+func TestEstimatesFromSampleAreClose(t *testing.T) {
 	a := explainedRun(t, "slow-link")
 	whole := explainedAs(t, a, query.Selection{})
 	groups := func(a *query.Queries) *query.Groups {

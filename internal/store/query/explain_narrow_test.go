@@ -37,7 +37,7 @@ const few = 400
 
 // What a field says of how many have its values is what is chosen by them, whichever field
 // it is; and groups are a selection in parts, each of which can be chosen.
-func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
+func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
 		issues, err := a.Issues(t.Context())
@@ -85,7 +85,7 @@ func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
 }
 
 // A function is not what a selection differs in, as it is held against the same ones.
-func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
+func TestFunctionsFilterExcludeAndGroupByName(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
 		rows, err := a.Query(t.Context(), `SELECT func, count(*), sum(lost_time)::BIGINT FROM anomalies
@@ -179,7 +179,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 }
 
 // While a run goes on it is not stored which anomalies are of an issue.
-func TestMembersThatAreToldCanBeNarrowedAndGrouped(t *testing.T) {
+func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
 		issues, err := a.Issues(t.Context())
@@ -218,7 +218,7 @@ func terms(t *testing.T, texts ...string) (list []contrast.Term) {
 }
 
 // Of 8 ranks without one there are 7 to be held against, and the next one comes first.
-func TestWhatIsLeftOutIsNeitherHereNorThere(t *testing.T) {
+func TestExcludedExecutionsAreInNeitherSide(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
 		q := query.Selection{Without: terms(t, "rank=1", "host=node01")}
@@ -261,7 +261,7 @@ func cut(text, prefix string) (string, bool) {
 }
 
 // A lasso is a polygon of straight lines in a picture of durations by their logarithm.
-func TestALassoChoosesWhatIsInside(t *testing.T) {
+func TestLassoSelectsInside(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
 		rows, err := a.Query(t.Context(), "SELECT entry, runtime_exclusive FROM anomalies WHERE run = $1 AND status IS DISTINCT FROM "+
@@ -315,7 +315,7 @@ func within(lasso []contrast.Vertex, seconds, micros float64) bool {
 	return math.Abs(turns) > math.Pi && int(math.Round(math.Abs(turns)/(2*math.Pi)))%2 == 1
 }
 
-func TestTermsThatMakeNoSenseAreRefusedWithAReason(t *testing.T) {
+func TestInvalidTermsAreRejectedWithReason(t *testing.T) {
 	for _, text := range []string{
 		"", "host", "=x", "host=", "color=red", "counter=5", "counter:=5", "rank:x=5", "rank=x", "rank=-1", "rank=1.5", "rank=5..4", "rank=..",
 		"rank=99999999999",

@@ -132,9 +132,9 @@ func (c *plantedCause) right(e *contrast.Explanation) bool {
 // explainSeeds is with how many seeds each scenario runs; 0: those that are quick, once.
 var explainSeeds = flag.Int("explain-seeds", 0, "seeds of each scenario that is explained; 0 is one, of some scenarios")
 
-// TestExplainNamesWhatWasPlanted prints the table of docs/adr/0021-rank-explanations-by-information.md:
+// TestExplainNamesPlantedCauses prints the table of docs/adr/0021-rank-explanations-by-information.md:
 // go test -v -run Planted ./internal/store/query -explain-seeds 5.
-func TestExplainNamesWhatWasPlanted(t *testing.T) {
+func TestExplainNamesPlantedCauses(t *testing.T) {
 	seeds, quick := max(1, *explainSeeds), quickCauses()
 	store := sharedStore(t)
 	type outcome struct {
@@ -198,7 +198,7 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 }
 
 // Who a rank talks to follows from the rank, so that is nothing new where ranks were chosen.
-func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
+func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	store := sharedStore(t)
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
 	since, until := trace.Micros(4_900_000), trace.Micros(5_300_000)

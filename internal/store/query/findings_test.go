@@ -104,9 +104,9 @@ func sorted(links []provenance.Link) []provenance.Link {
 	return links
 }
 
-// TestFindingsAreTheSameFromTheStore finds out what is wrong with runs from what
+// TestStoredFindingsAreUnchanged finds out what is wrong with runs from what
 // stores have of them: it is the same as from the records.
-func TestFindingsAreTheSameFromTheStore(t *testing.T) {
+func TestStoredFindingsAreUnchanged(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		for _, scene := range tracetest.Sample([]string{"slow-link", "workflow"}, 2) {
 			a, want := stored(t, store, scene, outlier.SSTD)

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestPathTimesAreATreeInWhichTotalsAddUp(t *testing.T) {
+func TestPathTimesAddUp(t *testing.T) {
 	duck, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
