@@ -72,7 +72,7 @@ describe('recorded packets', () => {
       const { page } = v;
       await page.getByRole('banner').getByText('REPLAY ENDED').waitFor();
       await page.getByRole('heading', { name: /60 anomalies on 1 rank/ }).waitFor();
-      await page.getByText('hold no executions').waitFor();
+      await page.getByText('no executions, so lost time').waitFor();
       await page.getByRole('heading', { name: 'Anomalies by rank over time' }).waitFor();
       expect(await page.getByRole('button', { name: 'lost time', exact: true }).count()).toBe(0);
       await v.isAccessible();

@@ -66,7 +66,7 @@ describe('a report', () => {
         .first()
         .waitFor();
       await page
-        .getByRole('img', { name: /^The execution and what was around it/ })
+        .getByRole('img', { name: /^The execution and its surroundings/ })
         .first()
         .waitFor();
       await page.getByRole('link', { name: 'Evidence of 1' }).click();
