@@ -32,7 +32,7 @@ type fieldForm struct {
 	names   bool   // values are names
 	whole   bool   // values are whole numbers that are not negative
 	named   bool   // the field needs a name
-	closely bool   // values are in messages, counters or node states
+	details bool   // values are in messages, counters or node states
 }
 
 var fieldForms = map[FieldKind]fieldForm{
@@ -42,13 +42,13 @@ var fieldForms = map[FieldKind]fieldForm{
 	FieldDevice:  {name: "GPU device", names: true},
 	FieldStream:  {name: "GPU stream", names: true},
 	FieldRank:    {name: "rank", whole: true},
-	FieldLink:    {name: "link", names: true, closely: true},
-	FieldPartner: {name: "message partner", whole: true, closely: true},
+	FieldLink:    {name: "link", names: true, details: true},
+	FieldPartner: {name: "message partner", whole: true, details: true},
 	FieldThread:  {name: "thread", whole: true},
 	FieldPath:    {name: "call path", names: true},
-	FieldBytes:   {name: "message bytes", closely: true},
-	FieldState:   {named: true, closely: true},
-	FieldCounter: {named: true, closely: true},
+	FieldBytes:   {name: "message bytes", details: true},
+	FieldState:   {named: true, details: true},
+	FieldCounter: {named: true, details: true},
 	FieldTime:    {name: "time"},
 	FieldStep:    {name: "step", whole: true},
 }
@@ -266,9 +266,9 @@ const (
 	FieldStep    FieldKind = "step"
 )
 
-// Closely reports whether the values of a field are in the messages, counters or node states of
+// NeedsDetails reports whether the values of a field are in the messages, counters or node states of
 // executions.
-func (k FieldKind) Closely() bool { return fieldForms[k].closely }
+func (k FieldKind) NeedsDetails() bool { return fieldForms[k].details }
 
 // Named reports whether values of the field are names rather than numbers.
 func (k FieldKind) Named() bool { return fieldForms[k].names }

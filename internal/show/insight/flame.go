@@ -52,9 +52,9 @@ func (q *runQuery) flame(ctx context.Context, of FlameParams) (*api.Flame, error
 // time, or those of all calls with their times.
 func (q *runQuery) flamePaths(ctx context.Context, of FlameParams) (paths []flame.Path, err error) {
 	if of.Metric == MetricLost {
-		ways, err := q.LostWays(ctx, of.Program)
-		for _, w := range ways {
-			paths = append(paths, flame.Path{Program: w.Program, Funcs: w.Path, Self: float64(w.Lost), Calls: w.N})
+		losses, err := q.AllPathLosses(ctx, of.Program)
+		for _, l := range losses {
+			paths = append(paths, flame.Path{Program: l.Program, Funcs: l.Path, Self: float64(l.Lost), Calls: l.N})
 		}
 		return paths, err
 	}

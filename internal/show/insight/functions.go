@@ -88,9 +88,9 @@ func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.Functi
 		return err
 	})
 	g.Go(func() error {
-		ways, err := q.Ways(ctx, f, of.Limit)
-		for _, w := range ways {
-			d.Paths = append(d.Paths, api.FunctionPath{Path: w.Path, Anomalies: w.N, Lost: w.Lost})
+		paths, err := q.PathLosses(ctx, f, of.Limit)
+		for _, p := range paths {
+			d.Paths = append(d.Paths, api.FunctionPath{Path: p.Path, Anomalies: p.N, Lost: p.Lost})
 		}
 		return err
 	})

@@ -11,11 +11,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// maxRanksCompared is of how many ranks it is known where they ran.
+// maxRanksCompared bounds the ranks whose hosts are compared.
 const maxRanksCompared = 1_000_000
 
-// Comparable returns what is compared of the run with others. It does not depend on the
-// store.
+// Comparable returns the data of the run that comparisons with other runs need.
 func (a *Queries) Comparable(ctx context.Context) (*comparison.Run, error) {
 	r := &comparison.Run{
 		Name: a.Run.Name, State: string(a.Run.State), Started: a.Run.Started,
@@ -40,7 +39,7 @@ func (a *Queries) Comparable(ctx context.Context) (*comparison.Run, error) {
 	return r, nil
 }
 
-// comparedRanks adds where ranks ran, and returns it.
+// comparedRanks adds the hosts of the run to r and returns the host of each rank.
 func (a *Queries) comparedRanks(ctx context.Context, r *comparison.Run) (map[trace.RankKey]string, error) {
 	placed, err := a.Ranks(ctx, maxRanksCompared)
 	if err != nil {
@@ -61,8 +60,8 @@ func (a *Queries) comparedRanks(ctx context.Context, r *comparison.Run) (map[tra
 	return hosts, nil
 }
 
-// comparedFunctions adds what is known of all calls. Functions of one name may have
-// several numbers: the model is that of most calls.
+// comparedFunctions adds the functions with the statistics of all their calls. Functions with the
+// same name are merged; the model of the one with the most calls is kept.
 func (a *Queries) comparedFunctions(ctx context.Context, r *comparison.Run) error {
 	device := make(map[trace.FuncKey]bool)
 	if err := a.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {
@@ -93,7 +92,7 @@ func (a *Queries) comparedFunctions(ctx context.Context, r *comparison.Run) erro
 	})
 }
 
-// comparedTimes adds the time of all calls by call path.
+// comparedTimes adds the times of all calls by call path.
 func (a *Queries) comparedTimes(ctx context.Context, r *comparison.Run) error {
 	times, err := a.PathTimes(ctx, nil)
 	for i := range times {
@@ -105,17 +104,17 @@ func (a *Queries) comparedTimes(ctx context.Context, r *comparison.Run) error {
 	return err
 }
 
-// comparedLosses adds the anomalies, with the hosts that lost most by them.
+// comparedLosses adds the anomalies by call path, with the hosts that lost most time.
 func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts map[trace.RankKey]string) error {
 	names, err := a.FunctionNames(ctx)
 	if err != nil {
 		return err
 	}
-	sql, err := a.summing(ctx, "compare_paths")
+	sql, err := a.rollupStatement(ctx, "compare_paths")
 	if err != nil {
 		return err
 	}
-	byHost := make(map[int]map[string]int64) // by place of the path
+	byHost := make(map[int]map[string]int64) // by index in r.Paths
 	type row struct {
 		Program   trace.Program   `sql:"program"`
 		Rank      trace.Rank      `sql:"rank"`
@@ -126,7 +125,7 @@ func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts m
 	}
 	err = executions.ReadEach(ctx, a, sql, func(row *row) {
 		path, err := names.Path(row.Program, row.Funcs)
-		if err != nil || len(path) == 0 { // it is not known: the function itself
+		if err != nil || len(path) == 0 { // the path is unknown
 			path = []string{row.Function}
 		}
 		at := r.Path(row.Program, path)
@@ -146,7 +145,7 @@ func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts m
 	return err
 }
 
-// worstHosts are the hosts that lost most.
+// worstHosts returns the hosts that lost most time, at most comparison.MaxHosts.
 func worstHosts(lost map[string]int64) []comparison.HostLost {
 	var list []comparison.HostLost
 	for host, us := range lost {
@@ -158,7 +157,7 @@ func worstHosts(lost map[string]int64) []comparison.HostLost {
 	return list[:min(len(list), comparison.MaxHosts)]
 }
 
-// comparedFacts adds what ranks told of themselves. Hosts are there already.
+// comparedFacts adds the metadata of ranks, except their hosts.
 func (a *Queries) comparedFacts(ctx context.Context, r *comparison.Run) error {
 	type row struct {
 		Program  trace.Program `sql:"program"`

@@ -73,7 +73,7 @@ func BenchmarkCopyDuckDB(b *testing.B) {
 		{"points", func() error { _, err := a.PointsOfFunction(ctx, f, 500); return err }},
 		{"typical", func() error { _, err := a.TypicalPoints(ctx, f, 500); return err }},
 		{"ranks", func() error { _, err := a.RankLosses(ctx, f, 20); return err }},
-		{"ways", func() error { _, err := a.Ways(ctx, f, 20); return err }},
+		{"path-losses", func() error { _, err := a.PathLosses(ctx, f, 20); return err }},
 		{"functions", func() error {
 			_, _, err := a.FunctionTable(ctx, query.FunctionTable{Order: "lost", Limit: 50})
 			return err

@@ -257,7 +257,7 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.F
 			same(t, functions[i].Name, func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
 		}
 		ask(func(a *query.Queries) (any, error) { return a.RankLosses(ctx, f, 30) })
-		ask(func(a *query.Queries) (any, error) { return a.Ways(ctx, f, 5) })
+		ask(func(a *query.Queries) (any, error) { return a.PathLosses(ctx, f, 5) })
 		ask(func(a *query.Queries) (any, error) { return a.PointsOfFunction(ctx, f, 100) })
 		ask(func(a *query.Queries) (any, error) { return a.TypicalPoints(ctx, f, 20) })
 		ask(func(a *query.Queries) (any, error) {

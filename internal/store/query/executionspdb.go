@@ -10,21 +10,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// ExecutionsPDB asks for anomalies as the dashboard of the original does.
+// ExecutionsPDB describes a query for anomalies in the form of the original Chimbuko dashboard.
 type ExecutionsPDB struct {
 	Program         trace.Program
-	Rank            *trace.Rank      // nil: all
-	Steps           executions.Range // of I/O
-	FID             *int64           // of the schema; nil: all
-	Severity, Score float64          // the least
-	Least           trace.Micros
-	Descending      bool // latest first
+	Rank            *trace.Rank      // all ranks if nil
+	Steps           executions.Range // I/O steps
+	FID             *int64           // function id of the schema; all functions if nil
+	Severity, Score float64          // lower bounds
+	Least           trace.Micros     // lower bound of the inclusive duration
+	Descending      bool             // latest first
 	Limit           int
 }
 
-// ExecutionsPDB yields the documents of anomalies that were not withdrawn, by their entry,
-// then at most one error. Those that are shorter than Least, with what they call, are left
-// out.
+// ExecutionsPDB yields the documents of anomalies that were not withdrawn, ordered by entry time,
+// then at most one error.
 func (a *Queries) ExecutionsPDB(ctx context.Context, q ExecutionsPDB) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		var rank, fid any

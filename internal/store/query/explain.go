@@ -15,111 +15,112 @@ type Selection struct {
 	// Filter selects anomalies that were not withdrawn. Normal, Withdrawn, order and
 	// limits are ignored.
 	Filter executions.Filter
-	// Issue selects only its anomalies; nil: those of all.
+	// Issue selects only the anomalies of an issue, if not nil.
 	Issue *provenance.Issue
-	// Member reports which anomalies belong to Issue; nil: the store has that.
+	// Member reports whether an anomaly belongs to Issue; if nil, the store knows the members.
 	Member func(program trace.Program, event string) bool
 	// Only selects executions with one of the values of each of its fields. Without excludes
 	// executions with any of its values, also from the baseline. Lasso selects executions inside
 	// a polygon.
 	Only, Without []contrast.Term
 	Lasso         []contrast.Vertex
-	// Ranks are all ranks of the run, and Extent is its duration; nil and 0: read from the store.
+	// Ranks are all ranks of the run, and Extent is its duration. If nil or 0, they are read from the store.
 	Ranks  []Placed
 	Extent trace.Micros
 }
 
-// Bounds of what an explanation looks at. Of more, some of all times are taken.
+// Bounds of the samples of an explanation. Samples are spread over the whole run.
 const (
 	maxSelected = 2000
 	maxTypical  = 1000
 	maxOthers   = 1000
-	maxStates   = 300 // executions of any function whose nodes' states are looked at
-	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
-	// leastClosely is how many are looked at in any case of a run of which details are at hand.
-	leastClosely = 25
+	maxStates   = 300 // executions of any function whose node states are read
+	// Of each sample, the details of at most maxExamined executions are examined. If some details are
+	// cached, those of at least minExamined executions are examined, from the store if necessary.
+	maxExamined = 400
+	minExamined = 25
 )
 
-// sampled is an execution of a sample, or a group of them.
+// sampled is an execution of a sample, or a group of executions.
 type sampled struct {
 	executions.Execution
-	marked, detailed bool // whether detailed is set; whether Details has it
-	message          *message
-	counters         map[string]float64
-	states           map[string]float64
-	stateRead        any // time
-	stateUnit        uint64
-	count            int64 // executions in the group
+	marked, hasDetails bool // whether hasDetails is set; whether Details contains the execution
+	message            *message
+	counters           map[string]float64
+	states             map[string]float64
+	stateRead          any // time
+	stateUnit          uint64
+	count              int64 // executions in the group
 }
 
-// split tells those whose details are at hand from others.
-func (s *sampling) split(list []*sampled) (atHand, others []*sampled) {
+// splitByDetails separates the executions whose details are cached from the others.
+func (s *sampling) splitByDetails(list []*sampled) (cached, others []*sampled) {
 	s.details.mark(list)
 	for _, x := range list {
-		if x.detailed {
-			atHand = append(atHand, x)
+		if x.hasDetails {
+			cached = append(cached, x)
 		} else {
 			others = append(others, x)
 		}
 	}
-	return atHand, others
+	return cached, others
 }
 
-// atHand are those whose details are at hand, where there are such and not too few of them.
-func (s *sampling) atHand(list []*sampled) []*sampled {
+// preferCached returns the executions whose details are cached, or all if fewer than minExamined are.
+func (s *sampling) preferCached(list []*sampled) []*sampled {
 	if s.details == nil {
 		return list
 	}
-	if atHand, _ := s.split(list); len(atHand) >= leastClosely {
-		return atHand
+	if cached, _ := s.splitByDetails(list); len(cached) >= minExamined {
+		return cached
 	}
 	return list
 }
 
-// closely are those of which messages, counters and states are looked at: what is at hand,
-// and as many others as make it leastClosely, since each of them costs a store some time.
-func (s *sampling) closely(list []*sampled) []*sampled {
+// toExamine returns the executions whose messages, counters and node states are examined. If some
+// details are cached, it adds others only up to minExamined, because reading them is slow.
+func (s *sampling) toExamine(list []*sampled) []*sampled {
 	if s.details != nil {
-		atHand, others := s.split(list)
-		list = append(atHand, others[:min(len(others), max(0, leastClosely-len(atHand)))]...)
+		cached, others := s.splitByDetails(list)
+		list = append(cached, others[:min(len(others), max(0, minExamined-len(cached)))]...)
 	}
-	return list[:min(len(list), maxClosely)]
+	return list[:min(len(list), maxExamined)]
 }
 
 func (s *sampled) key() trace.EventKey { return trace.EventKey{Program: s.Program, ID: s.Event} }
 
-// message is the one that tells most of an execution: of its own the last that came, or
-// else the last that was sent; or else the nearest around it.
+// message is the most informative message of an execution: the last that it received, else the
+// last that it sent, else the nearest one around it.
 type message struct {
 	partner int64
 	bytes   float64
 	own     bool
 }
 
-// sampling is all that is looked at.
+// sampling holds the samples of an explanation and the values of their fields.
 type sampling struct {
 	q                         *Selection
 	details                   *Details
 	begin                     trace.Micros
 	selected, typical, others []*sampled
-	anywhere                  []*sampled // for states of nodes only
+	anywhere                  []*sampled // only for node states
 	total                     int64
 	lost                      trace.Micros
-	reckoned                  bool                                           // both of them
-	read                      map[contrast.FieldKind]map[trace.EventKey]bool // of which executions messages, counters and states are known
+	estimated                 bool                                           // total and lost are extrapolated from a sample
+	read                      map[contrast.FieldKind]map[trace.EventKey]bool // executions whose details were read
 	lastStep                  int64
 	hosts                     map[trace.RankKey]string
 
 	pathNames map[executions.PathID]string
-	pathCalls map[executions.PathID]float64 // of the functions of the selection; empty: not known
+	pathCalls map[executions.PathID]float64 // of the selected functions; empty if unknown
 	devices   map[device][2]string          // device and stream
-	threads   []int64                       // of hosts, that are known of
+	threads   []int64                       // threads on CPUs
 	readings  map[string]contrast.Moments
 	units     map[unit]uint64
 }
 
-// unit is a rank at a time: what happens on a rank in a two-hundredth of the run has
-// mostly one reason, and counts once for chance.
+// unit is a rank during a two-hundredth of the run. Events of one unit mostly share a cause, so
+// significance tests count them once.
 type unit struct {
 	program trace.Program
 	rank    trace.Rank
@@ -149,7 +150,7 @@ type device struct {
 // the same functions, from other anomalies of them, and from all calls.
 func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanation, error) {
 	if q.Issue != nil && q.Issue.IsChange() {
-		if err := q.ofChange(); err != nil {
+		if err := q.checkChange(); err != nil {
 			return nil, err
 		}
 		return contrast.ExplainChange(q.Issue, a.Begin), nil
@@ -158,7 +159,7 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 	if err := q.Filter.Check(); err != nil {
 		return nil, err
 	}
-	all, selected, err := a.choose(ctx, s)
+	all, selected, err := a.readSelection(ctx, s)
 	if err == nil && len(s.selected) > 0 {
 		err = a.readBaseline(ctx, s, all, selected)
 	}
@@ -166,7 +167,7 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 		return nil, err
 	}
 	e := &contrast.Explanation{
-		Selected: s.total, Lost: s.lost, Reckoned: s.reckoned, Looked: len(s.selected), Typical: len(s.typical),
+		Selected: s.total, Lost: s.lost, Reckoned: s.estimated, Looked: len(s.selected), Typical: len(s.typical),
 		Others: len(s.others), Functions: s.functions(),
 	}
 	if len(s.selected) == 0 {
@@ -180,7 +181,7 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 	return e, nil
 }
 
-// functions counts those of the selection, the most frequent first.
+// functions counts the selected executions by function, the most frequent first.
 func (s *sampling) functions() []contrast.Count {
 	var list []contrast.Count
 	at := make(map[executions.FunctionID]int)
@@ -203,7 +204,7 @@ func (s *sampling) functions() []contrast.Count {
 func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected executions.Condition, err error) {
 	all = executions.AllOf(append(q.withoutConditions(a.Begin), executions.Flagged)...)
 	f := q.Filter
-	f.Normal, f.Withdrawn = false, true // all has the condition
+	f.Normal, f.Withdrawn = false, true // all contains this condition
 	filtered, err := f.Condition(ctx, &a.Reader)
 	if err != nil {
 		return all, selected, err
@@ -218,11 +219,11 @@ func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected e
 	return all, executions.AllOf(list...), nil
 }
 
-// choose reads the selection and returns its conditions.
-func (a *Queries) choose(ctx context.Context, s *sampling) (all, selected executions.Condition, err error) {
+// readSelection reads a sample of the selection and returns its conditions.
+func (a *Queries) readSelection(ctx context.Context, s *sampling) (all, selected executions.Condition, err error) {
 	limit := maxSelected
 	if s.q.Member != nil {
-		limit = 10 * maxSelected // not all of them are of the issue
+		limit = 10 * maxSelected // some belong to other issues
 	}
 	if all, selected, err = a.conditions(ctx, s.q); err != nil {
 		return all, selected, err
@@ -241,7 +242,7 @@ func (a *Queries) choose(ctx context.Context, s *sampling) (all, selected execut
 	if s.q.Member != nil {
 		s.keepMembers()
 	}
-	if s.q.closely() {
+	if s.q.needsDetails() {
 		err = a.narrow(ctx, s)
 	}
 	return all, selected, err
@@ -270,16 +271,16 @@ func (a *Queries) readBaseline(ctx context.Context, s *sampling, all, selected e
 
 // exclude removes the executions that Without excludes by details from the baseline.
 func (a *Queries) exclude(ctx context.Context, s *sampling, others []*sampled) (err error) {
-	if others, err = a.leaveOutClosely(ctx, s, others); err != nil {
+	if others, err = a.excludeByDetails(ctx, s, others); err != nil {
 		return err
 	}
 	s.others = append(others, s.others...)
 	s.others = s.others[:min(len(s.others), maxOthers)]
-	s.typical, err = a.leaveOutClosely(ctx, s, s.typical)
+	s.typical, err = a.excludeByDetails(ctx, s, s.typical)
 	return err
 }
 
-// keepMembers keeps the members of the issue.
+// keepMembers removes the anomalies that do not belong to the issue.
 func (s *sampling) keepMembers() {
 	all := len(s.selected)
 	s.selected = slices.DeleteFunc(s.selected, func(x *sampled) bool { return !s.q.Member(x.Program, x.Event) })
@@ -299,7 +300,8 @@ func (s *sampling) keepMembers() {
 	s.selected = s.selected[:min(len(s.selected), maxSelected)]
 }
 
-// functionIDs returns the functions of the selection in order of appearance, at most maxNumbers.
+// functionIDs returns the functions of the selection in order of appearance, at most
+// executions.MaxFunctions.
 func (s *sampling) functionIDs() (ids []executions.FunctionID) {
 	seen := make(map[executions.FunctionID]bool)
 	for _, x := range s.selected {
@@ -312,7 +314,7 @@ func (s *sampling) functionIDs() (ids []executions.FunctionID) {
 	return ids
 }
 
-// sample returns the first executions that a condition selects, in sampling order.
+// sample returns the first limit executions that satisfy a condition, in sampling order.
 func (a *Queries) sample(ctx context.Context, where executions.Condition, limit int) (list []*sampled, err error) {
 	all, err := a.List(ctx, where, executions.InSamplingOrder, limit)
 	for i := range all {

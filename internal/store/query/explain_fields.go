@@ -9,11 +9,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// monitoring is how counters are named in the trace that tell the state of the node.
+// monitoring is the prefix of the names of counters that hold node states.
 const monitoring = "monitoring: "
 
-// fields makes columns of all that is known. Where several tell the same, the first is
-// the simplest: a host before its ranks, a rank before who it talks to.
+// fields returns the columns of all fields. Simpler fields come first and win if several fields
+// explain the same: a host before its ranks, a rank before its partners.
 func (s *sampling) fields() []contrast.Field {
 	list := append(s.places(), s.column(contrast.FieldKey{Kind: contrast.FieldLink}, contrast.Labels, nil, ""),
 		s.column(contrast.FieldKey{Kind: contrast.FieldPartner}, contrast.Numbers, nil, ""))
@@ -24,7 +24,7 @@ func (s *sampling) fields() []contrast.Field {
 	for i := range list {
 		k := list[i].Key
 		switch {
-		case s.chosenBy(k):
+		case s.selectsBy(k):
 			list[i].Role = contrast.Chosen
 		case k.Kind == contrast.FieldTime || k.Kind == contrast.FieldStep:
 			list[i].Role = contrast.When
@@ -33,19 +33,19 @@ func (s *sampling) fields() []contrast.Field {
 	return list
 }
 
-// chosenBy reports whether the selection was made by a field, so that it tells nothing.
-func (s *sampling) chosenBy(k contrast.FieldKey) bool {
+// selectsBy reports whether the selection depends on a field, so that the field explains nothing.
+func (s *sampling) selectsBy(k contrast.FieldKey) bool {
 	f := &s.q.Filter
 	if slices.ContainsFunc(s.q.Only, func(t contrast.Term) bool { return t.Field == k }) {
 		return true
 	}
 	switch k.Kind {
 	case contrast.FieldTime, contrast.FieldStep:
-		// Of what one of them leaves out the other knows nothing.
-		left := slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool {
+		// Shares of times do not account for excluded steps, and vice versa.
+		excluded := slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool {
 			return t.Field != k && (t.Field.Kind == contrast.FieldTime || t.Field.Kind == contrast.FieldStep)
 		})
-		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || left ||
+		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || excluded ||
 			s.q.only(contrast.FieldTime, contrast.FieldStep)
 	case contrast.FieldHost:
 		return f.Host != "" || len(f.Ranks) > 0 || s.q.only(contrast.FieldRank)
@@ -59,17 +59,17 @@ func (s *sampling) chosenBy(k contrast.FieldKey) bool {
 	return false
 }
 
-// column makes a field of values of the executions; without a share of what is known of
-// all calls they are held against the others that are kept.
+// column returns the values of a field. They are compared with shares of all calls, or without
+// shares with the other stored executions.
 func (s *sampling) column(key contrast.FieldKey, shape contrast.Shape, shares []contrast.Share, rest string) contrast.Field {
 	selected, typical, others := s.selected, s.typical, s.others
 	if key.Kind == contrast.FieldLink || key.Kind == contrast.FieldPartner {
-		typical, others = s.onChosenRanks(typical), s.onChosenRanks(others)
+		typical, others = s.onSelectedRanks(typical), s.onSelectedRanks(others)
 	}
-	if key.Kind.Closely() {
-		selected, typical, others = s.closely(selected), s.closely(typical), s.closely(others)
+	if key.Kind.NeedsDetails() {
+		selected, typical, others = s.toExamine(selected), s.toExamine(typical), s.toExamine(others)
 	}
-	shares = slices.DeleteFunc(shares, func(w contrast.Share) bool { return s.leftOut(key, w) })
+	shares = slices.DeleteFunc(shares, func(w contrast.Share) bool { return s.excluded(key, w) })
 	f := contrast.Field{Key: key, Rest: rest, Column: contrast.Column{Name: key.Words(), Shape: shape, Shares: shares, Of: len(selected)}}
 	cells := func(list []*sampled) (cells []contrast.Cell) {
 		for _, x := range list {
@@ -88,13 +88,13 @@ func (s *sampling) column(key contrast.FieldKey, shape contrast.Shape, shares []
 	return f
 }
 
-// leftOut reports whether all that has a value was left out.
-func (s *sampling) leftOut(key contrast.FieldKey, w contrast.Share) bool {
+// excluded reports whether Without excludes all executions with the value of a share.
+func (s *sampling) excluded(key contrast.FieldKey, w contrast.Share) bool {
 	return slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool {
 		if t.Field != key {
 			return false
 		}
-		if key.Kind == contrast.FieldTime { // of the part of the run
+		if key.Kind == contrast.FieldTime { // w.Number is a bin
 			width := float64(s.bins().Width()) / 1e6
 			return w.Number*width >= t.From-1e-6 && (w.Number+1)*width <= t.To+1e-6
 		}
@@ -102,7 +102,7 @@ func (s *sampling) leftOut(key contrast.FieldKey, w contrast.Share) bool {
 	})
 }
 
-// cell is the value that an execution has of a field; !ok: none.
+// cell returns the value of a field of an execution.
 func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok bool) {
 	switch key.Kind {
 	case contrast.FieldFunction:
@@ -160,26 +160,26 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 	return c, false
 }
 
-// onChosenRanks leaves those on ranks of the selection if it was chosen by rank or host: who
-// a rank talks to depends on the rank, and that was not found but chosen.
-func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
+// onSelectedRanks returns the executions on ranks of the selection if it selects by rank or host:
+// partners depend on the rank, so other ranks are no baseline.
+func (s *sampling) onSelectedRanks(list []*sampled) []*sampled {
 	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" && !s.q.only(contrast.FieldRank, contrast.FieldHost) {
 		return list
 	}
-	chosen := make(map[trace.RankKey]bool)
+	ranks := make(map[trace.RankKey]bool)
 	for _, x := range s.selected {
-		chosen[trace.RankKey{Program: x.Program, Rank: x.Rank}] = true
+		ranks[trace.RankKey{Program: x.Program, Rank: x.Rank}] = true
 	}
-	var left []*sampled
+	var kept []*sampled
 	for _, x := range list {
-		if chosen[trace.RankKey{Program: x.Program, Rank: x.Rank}] {
-			left = append(left, x)
+		if ranks[trace.RankKey{Program: x.Program, Rank: x.Rank}] {
+			kept = append(kept, x)
 		}
 	}
-	return left
+	return kept
 }
 
-// places are hosts, devices, streams, ranks and threads.
+// places returns the fields of hosts, devices, streams, ranks and threads.
 func (s *sampling) places() []contrast.Field {
 	programs := make(map[trace.Program]bool)
 	for _, x := range s.selected {
@@ -188,11 +188,11 @@ func (s *sampling) places() []contrast.Field {
 	var hosts, ranks, threads []contrast.Share
 	for _, r := range s.q.Ranks {
 		host, rank := contrast.Share{Label: r.Host, Weight: 1}, contrast.Share{Number: float64(r.Rank), Weight: 1}
-		if !programs[r.Program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldHost}, host) ||
-			s.leftOut(contrast.FieldKey{Kind: contrast.FieldRank}, rank) {
+		if !programs[r.Program] || s.excluded(contrast.FieldKey{Kind: contrast.FieldHost}, host) ||
+			s.excluded(contrast.FieldKey{Kind: contrast.FieldRank}, rank) {
 			continue
 		}
-		// Which host it is was chosen; which of its ranks was not.
+		// Compare with the ranks of the selected hosts only.
 		if !s.q.only(contrast.FieldHost) || slices.ContainsFunc(s.q.Only,
 			func(t contrast.Term) bool { return t.Field.Kind == contrast.FieldHost && t.Label == r.Host }) {
 			ranks = append(ranks, rank)
@@ -216,8 +216,8 @@ func (s *sampling) places() []contrast.Field {
 
 func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, streams []contrast.Share) {
 	for key, d := range s.devices {
-		if !programs[key.program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldDevice}, contrast.Share{Label: d[0]}) ||
-			s.leftOut(contrast.FieldKey{Kind: contrast.FieldStream}, contrast.Share{Label: d[1]}) {
+		if !programs[key.program] || s.excluded(contrast.FieldKey{Kind: contrast.FieldDevice}, contrast.Share{Label: d[0]}) ||
+			s.excluded(contrast.FieldKey{Kind: contrast.FieldStream}, contrast.Share{Label: d[1]}) {
 			continue
 		}
 		if d[0] != "" {
@@ -230,14 +230,14 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 	return devices, streams
 }
 
-// paths are how functions were called.
+// paths returns the field of call paths.
 func (s *sampling) paths() contrast.Field {
 	functions := make(map[executions.FunctionID]bool)
 	for _, x := range s.selected {
 		functions[x.FunctionID()] = true
 	}
 	var shares []contrast.Share
-	if len(functions) == 1 { // else a function would be taken for its path
+	if len(functions) == 1 { // with several functions the path would only name the function
 		for key, n := range s.pathCalls {
 			shares = append(shares, contrast.Share{Label: s.pathNames[key], Weight: n})
 		}
@@ -245,7 +245,7 @@ func (s *sampling) paths() contrast.Field {
 	return s.column(contrast.FieldKey{Kind: contrast.FieldPath}, contrast.Labels, shares, "calls")
 }
 
-// amounts are counters that were read in executions, or states of nodes.
+// amounts returns the fields of counters or node states of the selection.
 func (s *sampling) amounts(kind contrast.FieldKind) []contrast.Field {
 	values := func(x *sampled) map[string]float64 {
 		if kind == contrast.FieldState {
@@ -274,27 +274,27 @@ func (s *sampling) amounts(kind contrast.FieldKind) []contrast.Field {
 	return list
 }
 
-// stateCells are the states of nodes. One that the selection has is not held against it.
+// stateCells returns the node states of the selection and of its baseline, which has no reading of the selection.
 func (s *sampling) stateCells(name string) (selection, rest []contrast.Cell) {
-	taken := make(map[uint64]bool)
+	used := make(map[uint64]bool)
 	for _, x := range s.selected {
 		if v, ok := x.states[name]; ok {
 			selection = append(selection, contrast.Cell{Number: v, Unit: x.stateUnit})
-			taken[x.stateUnit] = true
+			used[x.stateUnit] = true
 		}
 	}
 	for _, list := range [][]*sampled{s.typical, s.others, s.anywhere} {
 		for _, x := range list {
-			if v, ok := x.states[name]; ok && !taken[x.stateUnit] {
+			if v, ok := x.states[name]; ok && !used[x.stateUnit] {
 				rest = append(rest, contrast.Cell{Number: v, Unit: x.stateUnit})
-				taken[x.stateUnit] = true
+				used[x.stateUnit] = true
 			}
 		}
 	}
 	return selection, rest
 }
 
-// times are the time since the begin of the run, in parts of it, and the step.
+// times returns the fields of the time since the start of the run, in bins, and of the step.
 func (s *sampling) times() []contrast.Field {
 	last := s.bins().Last()
 	var times, steps []contrast.Share
@@ -310,8 +310,8 @@ func (s *sampling) times() []contrast.Field {
 	}
 }
 
-// maxSteps is how many steps of a run are told apart.
+// maxSteps bounds the steps of a run that are distinguished.
 const maxSteps = 100_000
 
-// bins returns the parts of the run.
+// bins returns the time bins of the run.
 func (s *sampling) bins() contrast.Bins { return contrast.Bins{Extent: s.q.Extent} }

@@ -14,20 +14,20 @@ import (
 // Groups is a selection broken down by a field.
 type Groups struct {
 	Field      contrast.FieldKey
-	Name       string // of the field, in words
+	Name       string // of the field, for people
 	Executions int64  // of the selection
 	Lost       trace.Micros
-	Reckoned   bool  // both are reckoned from a part
-	Looked     int64 // executions that the rows are of; fewer if there are very many
-	// Rows are the values that lost most first; of amounts and times ranges in their order.
+	Reckoned   bool  // Executions and Lost are extrapolated from a sample
+	Looked     int64 // executions in Rows, Rest and None: a sample of very many
+	// Rows are sorted by lost time; ranges of amounts and times by value.
 	Rows   []Group
-	Ranges bool  // that is what the rows are
-	Values int   // how many values there are
-	Rest   Group // those of further values
-	None   Group // those that have no value
+	Ranges bool  // each row is a range of values
+	Values int   // number of distinct values
+	Rest   Group // values beyond Rows
+	None   Group // executions without a value
 }
 
-// Group is executions with one value, or with values of a range.
+// Group sums up executions with one value or a range of values.
 type Group struct {
 	Label      string
 	Term       contrast.Term
@@ -40,34 +40,33 @@ func (g *Group) add(x *sampled) {
 	g.Lost += x.Lost
 }
 
-// MaxGroups is how many rows there are at most, and maxRanges how many ranges.
+// MaxGroups and maxRanges bound the rows of Groups.
 const (
 	MaxGroups = 1000
 	maxRanges = 12
 )
 
-// ofChange returns an error if a lasting change is narrowed: it is not a set of anomalies.
-func (q *Selection) ofChange() error {
+// checkChange returns an error if terms narrow a lasting change, which is not a set of anomalies.
+func (q *Selection) checkChange() error {
 	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
 		return nil
 	}
-	return &contrast.TermError{Text: q.Issue.Func, Reason: "it changed for all of its calls: that is no set of anomalies which could be " +
-		"narrowed or grouped"}
+	return &contrast.TermError{Text: q.Issue.Func, Reason: "all of its calls changed, so there is no set of anomalies to narrow or group"}
 }
 
-// Group breaks a selection down by a field: the executions and the lost time of at most limit values.
+// Group returns the executions and the lost time of a selection by the values of a field, at most limit of them.
 func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, limit int) (*Groups, error) {
 	if _, err := contrast.ParseField(by.String()); err != nil {
 		return nil, err
 	}
 	if q.Issue != nil && q.Issue.IsChange() {
-		q.Lasso = make([]contrast.Vertex, 1) // as if it were narrowed
-		return nil, q.ofChange()
+		q.Lasso = make([]contrast.Vertex, 1) // grouping counts as narrowing
+		return nil, q.checkChange()
 	}
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	err := q.Filter.Check()
 	if err == nil {
-		err = a.whereAndHowLong(ctx, s)
+		err = a.readRanksAndExtent(ctx, s)
 	}
 	if err != nil {
 		return nil, err
@@ -76,12 +75,12 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 	if by.Kind == contrast.FieldTime {
 		of, ok = executions.ByTime(a.Begin, s.bins().Width()), true
 	}
-	if ok && q.Member == nil && !q.closely() {
-		err = a.grouped(ctx, s, of)
+	if ok && q.Member == nil && !q.needsDetails() {
+		err = a.sumGroups(ctx, s, of)
 	} else {
-		if _, _, err = a.choose(ctx, s); err == nil && by.Kind.Closely() {
-			s.selected = s.atHand(s.selected)
-			err = a.lookInto(ctx, s, s.selected, by.Kind)
+		if _, _, err = a.readSelection(ctx, s); err == nil && by.Kind.NeedsDetails() {
+			s.selected = s.preferCached(s.selected)
+			err = a.examine(ctx, s, s.selected, by.Kind)
 		}
 	}
 	if err == nil && by.Kind == contrast.FieldPath {
@@ -93,13 +92,13 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 	if err != nil {
 		return nil, err
 	}
-	g := &Groups{Field: by, Name: by.Words(), Executions: s.total, Lost: s.lost, Reckoned: s.reckoned}
+	g := &Groups{Field: by, Name: by.Words(), Executions: s.total, Lost: s.lost, Reckoned: s.estimated}
 	g.fill(s, max(1, limit))
 	return g, nil
 }
 
-// grouped divides the whole selection.
-func (a *Queries) grouped(ctx context.Context, s *sampling, by executions.Grouping) error {
+// sumGroups sums up the whole selection by a grouping.
+func (a *Queries) sumGroups(ctx context.Context, s *sampling, by executions.Grouping) error {
 	all, selected, err := a.conditions(ctx, s.q)
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func (a *Queries) grouped(ctx context.Context, s *sampling, by executions.Groupi
 	return err
 }
 
-// fill makes rows of the selection.
+// fill sets the rows from the selection.
 func (g *Groups) fill(s *sampling, limit int) {
 	at := make(map[contrast.Cell]int)
 	for _, x := range s.selected {
@@ -157,7 +156,7 @@ func (g *Groups) fill(s *sampling, limit int) {
 	g.Rows = g.Rows[:min(limit, len(g.Rows))]
 }
 
-// ranges joins values that are in order to a few parts of equal width.
+// ranges merges the sorted rows into at most maxRanges ranges of equal width.
 func (g *Groups) ranges(s *sampling) {
 	isTime := g.Field.Kind == contrast.FieldTime
 	var parts []Group
@@ -169,7 +168,7 @@ func (g *Groups) ranges(s *sampling) {
 		}
 		last := -1
 		for _, row := range g.Rows {
-			part := last + 1 // few values are shown as they are
+			part := last + 1 // few values need no ranges
 			if isTime || len(g.Rows) > maxRanges {
 				part = min(maxRanges-1, int((row.Term.From-low)/width))
 			}
@@ -189,7 +188,7 @@ func (g *Groups) ranges(s *sampling) {
 	g.Rows = parts
 }
 
-// label writes what a range is.
+// label sets the label of a range, and its term for times.
 func (g *Groups) label(s *sampling, p *Group, low, width float64) {
 	from, to := p.Term.From, p.Term.To
 	switch {

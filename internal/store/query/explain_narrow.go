@@ -10,14 +10,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// closely reports whether executions have to be looked at closely to know which of them
-// the terms choose.
-func (q *Selection) closely() bool {
-	deep := func(t contrast.Term) bool { return t.Field.Kind.Closely() }
-	return slices.ContainsFunc(q.Only, deep) || slices.ContainsFunc(q.Without, deep)
+// needsDetails reports whether the terms depend on messages, counters or node states.
+func (q *Selection) needsDetails() bool {
+	ofDetails := func(t contrast.Term) bool { return t.Field.Kind.NeedsDetails() }
+	return slices.ContainsFunc(q.Only, ofDetails) || slices.ContainsFunc(q.Without, ofDetails)
 }
 
-// kinds are those of the fields that terms are about.
+// kinds returns the kinds of the fields of the terms.
 func (q *Selection) kinds() (kinds []contrast.FieldKind) {
 	for _, t := range slices.Concat(q.Only, q.Without) {
 		kinds = append(kinds, t.Field.Kind)
@@ -25,29 +24,29 @@ func (q *Selection) kinds() (kinds []contrast.FieldKind) {
 	return kinds
 }
 
-// only reports whether terms of some kinds say what is left.
+// only reports whether Only has terms of some kinds.
 func (q *Selection) only(kinds ...contrast.FieldKind) bool {
 	return slices.ContainsFunc(q.Only, func(t contrast.Term) bool { return slices.Contains(kinds, t.Field.Kind) })
 }
 
-// without reports whether terms leave an execution out that was looked at closely.
-func (q *Selection) without(x *sampled, s *sampling) bool {
+// excludes reports whether Without excludes an execution by its details, which were read.
+func (q *Selection) excludes(x *sampled, s *sampling) bool {
 	return slices.ContainsFunc(q.Without, func(t contrast.Term) bool {
-		if !t.Field.Kind.Closely() {
-			return false // the store left it out
+		if !t.Field.Kind.NeedsDetails() {
+			return false // the store applied the term
 		}
 		c, ok := s.cell(t.Field, x)
 		return ok && t.Has(c)
 	})
 }
 
-// has reports whether an execution that was looked at closely has one of the values that
-// are left of each field.
-func (q *Selection) has(x *sampled, s *sampling) bool {
+// includes reports whether Only selects an execution by its details, which were read: it has one
+// of the values of each field.
+func (q *Selection) includes(x *sampled, s *sampling) bool {
 	for i := range q.Only {
 		field := q.Only[i].Field
-		if !field.Kind.Closely() {
-			continue // the store chose by it
+		if !field.Kind.NeedsDetails() {
+			continue // the store applied the term
 		}
 		c, ok := s.cell(field, x)
 		if !ok || !slices.ContainsFunc(q.Only, func(t contrast.Term) bool { return t.Field == field && t.Has(c) }) {
@@ -57,7 +56,7 @@ func (q *Selection) has(x *sampled, s *sampling) bool {
 	return true
 }
 
-// withoutConditions returns the conditions on all executions that are examined.
+// withoutConditions returns the conditions of Without, which hold for the baseline, too.
 func (q *Selection) withoutConditions(begin trace.Micros) (list []executions.Condition) {
 	for i := range q.Without {
 		if c, ok := executions.OfTerm(&q.Without[i], begin); ok {
@@ -91,44 +90,43 @@ func (q *Selection) onlyConditions(begin trace.Micros) (list []executions.Condit
 	return list
 }
 
-// narrow leaves those of the selection that terms choose of which a store knows nothing
-// by itself: it looks closely at what there is. Of very many that is a part, and how
-// many there are is then reckoned from it.
+// narrow applies the terms that depend on details to the sample. If the sample is only a part of
+// the selection, it extrapolates the number of anomalies and the lost time.
 func (a *Queries) narrow(ctx context.Context, s *sampling) error {
-	seen := s.atHand(s.selected)
-	if err := a.lookInto(ctx, s, seen, s.q.kinds()...); err != nil {
+	examined := s.preferCached(s.selected)
+	if err := a.examine(ctx, s, examined, s.q.kinds()...); err != nil {
 		return err
 	}
 	var lost trace.Micros
 	s.selected = nil
-	for _, x := range seen {
+	for _, x := range examined {
 		switch {
-		case s.q.without(x, s):
-		case s.q.has(x, s):
+		case s.q.excludes(x, s):
+		case s.q.includes(x, s):
 			s.selected = append(s.selected, x)
 			lost += x.Lost
 		default:
 			s.others = append(s.others, x)
 		}
 	}
-	s.reckoned = s.total > int64(len(seen))
-	if !s.reckoned {
+	s.estimated = s.total > int64(len(examined))
+	if !s.estimated {
 		s.total, s.lost = int64(len(s.selected)), lost
 		return nil
 	}
-	part := float64(s.total) / float64(max(1, len(seen)))
-	s.total, s.lost = int64(math.Round(part*float64(len(s.selected)))), trace.Micros(math.Round(part*float64(lost)))
+	scale := float64(s.total) / float64(max(1, len(examined)))
+	s.total, s.lost = int64(math.Round(scale*float64(len(s.selected)))), trace.Micros(math.Round(scale*float64(lost)))
 	return nil
 }
 
-// leaveOutClosely removes from executions what terms leave out.
-func (a *Queries) leaveOutClosely(ctx context.Context, s *sampling, list []*sampled) ([]*sampled, error) {
-	if !slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool { return t.Field.Kind.Closely() }) {
+// excludeByDetails returns the examined executions that Without does not exclude by their details.
+func (a *Queries) excludeByDetails(ctx context.Context, s *sampling, list []*sampled) ([]*sampled, error) {
+	if !slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool { return t.Field.Kind.NeedsDetails() }) {
 		return list, nil
 	}
-	list = s.closely(list)
-	if err := a.lookInto(ctx, s, list, s.q.kinds()...); err != nil {
+	list = s.toExamine(list)
+	if err := a.examine(ctx, s, list, s.q.kinds()...); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list, func(x *sampled) bool { return s.q.without(x, s) }), nil
+	return slices.DeleteFunc(list, func(x *sampled) bool { return s.q.excludes(x, s) }), nil
 }

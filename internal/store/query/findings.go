@@ -13,8 +13,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Issues returns what is wrong with the run, the worst first: as it was stored when
-// the run ended, or else found out now.
+// Issues returns the issues of the run, the worst first: those stored when the run ended, or else
+// those found now.
 func (a *Queries) Issues(ctx context.Context) ([]provenance.Issue, error) {
 	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {
@@ -27,8 +27,8 @@ func (a *Queries) Issues(ctx context.Context) ([]provenance.Issue, error) {
 	return found.Issues, nil
 }
 
-// StoredIssues returns the issues that were stored when the run ended, the worst first;
-// none while it goes on.
+// StoredIssues returns the issues that were stored when the run ended, the worst first. It returns
+// none while the run is in progress.
 func (a *Queries) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
 	type row struct {
 		Number    int                    `sql:"issue"`
@@ -57,7 +57,7 @@ func (a *Queries) StoredIssues(ctx context.Context) ([]provenance.Issue, error) 
 		OverTime  json.RawMessage        `sql:"over_time"`
 	}
 	issues := []provenance.Issue{}
-	var bad error
+	var invalid error
 	err := executions.ReadEach(ctx, a, text("issues"), func(r *row) {
 		issue := provenance.Issue{
 			Number: r.Number, PID: r.PID, Func: r.Func, Path: r.Path, Kind: r.Kind, Role: r.Role, Cause: r.Cause, Anomalies: r.Anomalies,
@@ -67,26 +67,26 @@ func (a *Queries) StoredIssues(ctx context.Context) ([]provenance.Issue, error) 
 		err := errors.Join(json.Unmarshal(r.Ranks, &issue.Ranks), json.Unmarshal(r.Hosts, &issue.Hosts),
 			json.Unmarshal(r.OverTime, &issue.OverTime))
 		if err != nil {
-			bad = errors.Join(bad, fmt.Errorf("issue %d: %w", issue.Number, err))
+			invalid = errors.Join(invalid, fmt.Errorf("issue %d: %w", issue.Number, err))
 		}
 		issues = append(issues, issue)
 	})
-	if err := errors.Join(err, bad); err != nil {
+	if err := errors.Join(err, invalid); err != nil {
 		return nil, err
 	}
 	return issues, nil
 }
 
-// Linked is what is known of an anomaly and others.
+// Linked is the link of an anomaly with the execution of its culprit.
 type Linked struct {
 	provenance.Link
-	// Of Culprit, if it is not empty.
+	// Rank, host and function of Culprit, if it is not empty.
 	CulpritRank                trace.Rank
 	CulpritHost, CulpritCalled string
 }
 
-// Link returns what an anomaly has to do with others: as it was stored, or else
-// found out now; nil if nothing is known of it.
+// Link returns the link of an anomaly to its issue and culprit: as stored when the run ended, or
+// else as found now. It returns nil if there is none.
 func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*Linked, error) {
 	link, err := a.LinkOnly(ctx, program, event)
 	if err != nil || link == nil {
@@ -103,9 +103,9 @@ func (a *Queries) Link(ctx context.Context, program trace.Program, event string)
 	return l, err
 }
 
-// LinkOnly is Link without what is known of the culprit.
+// LinkOnly is like Link but does not look up the culprit.
 func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
-	var rank any // to be found sooner
+	var rank any // speeds up the query
 	if n, ok := executions.EventNumbers(event); ok {
 		rank = int32(n[0])
 	}
@@ -135,7 +135,7 @@ func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event str
 	}
 	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {
-		return nil, err // it was withdrawn
+		return nil, err // the anomaly was withdrawn
 	}
 	found, err := a.Findings(ctx, true)
 	if err != nil {
@@ -146,18 +146,18 @@ func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event str
 			return l, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // nothing is known
+	return nil, nil //nolint:nilnil // no link
 }
 
-// Findings finds out what is wrong with the run, from its records. provisional says
-// that anomalies count of which no review has told.
+// Findings computes the issues and links of the run from its stored anomalies. If provisional is
+// true, it includes anomalies that have not been reviewed.
 func (a *Queries) Findings(ctx context.Context, provisional bool) (*blame.Findings, error) {
 	_, found, err := a.FindOut(ctx, provisional)
 	return found, err
 }
 
-// FindOut does what Findings does, and returns the anomalies that it looked at, too;
-// the links are in their order.
+// FindOut is like Findings and also returns the anomalies that it read; the links are in the same
+// order.
 func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *blame.Findings, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *b
 	return run, blame.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
 }
 
-// anomalies reads what is needed of all anomalies.
+// anomalies reads the anomalies for Findings.
 func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
 	paths, err := a.PathNames(ctx)
 	if err != nil {
@@ -201,11 +201,11 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 	if err != nil || len(run.Anomalies) == 0 {
 		return run, err
 	}
-	return run, errors.Join(a.inStep(ctx, run, at), a.messages(ctx, run, at))
+	return run, errors.Join(a.readStepExits(ctx, run, at), a.messages(ctx, run, at))
 }
 
-// inStep finds out when ranks left collective calls before they waited.
-func (a *Queries) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
+// readStepExits sets when ranks left the last collective call before each anomaly.
+func (a *Queries) readStepExits(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
 	type function struct {
 		Name string `sql:"name"`
 	}
@@ -231,7 +231,7 @@ func (a *Queries) inStep(ctx context.Context, run *blame.Run, at map[trace.Event
 	}, names...)
 }
 
-// messages reads those that were received in anomalies and sent around them.
+// messages reads the messages received in anomalies and sent around them.
 func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
 	type window struct {
 		trace.EventKey `sql:"pid,event_id"`

@@ -14,8 +14,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Function finds a function by its name, a pattern with * and ?, or a part of
-// its name. Several that match are an error that lists them.
+// Function returns the function with a name, matching a pattern with * and ?, or with a part of
+// the name. If several match, it returns an error that lists them.
 func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
 	for _, pattern := range []string{executions.Like(name), "%" + executions.Like(name) + "%"} {
 		found, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
@@ -42,20 +42,20 @@ func ambiguous(name string, found []executions.Function) error {
 		}
 		fmt.Fprintf(&b, "\n  program %d: %.200s", f.Program, f.Name)
 	}
-	return fmt.Errorf("%q is the name of several functions; say which, with --program if need be:%s", name, b.String())
+	return fmt.Errorf("%q matches several functions (give the full name, or --program):%s", name, b.String())
 }
 
-// Profile answers with one row: times of all its calls, and sums over what was kept.
+// Profile returns one row: the times of all calls of the function, and sums over its stored executions.
 func (a *Queries) Profile(ctx context.Context, f *executions.Function) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_profile"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number)
 }
 
-// OverRanks answers with the ranks on which the function lost most.
+// OverRanks returns the ranks on which the function lost most time, as rows of a table.
 func (a *Queries) OverRanks(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_ranks"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(limit))
 }
 
-// RankLosses returns the ranks on which the function lost most.
+// RankLosses returns the ranks on which the function lost most time.
 func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit int) (list []api.FunctionRank, err error) {
 	groups, err := a.Sum(ctx, executions.AllOf(executions.OfFunction(f), executions.Flagged),
 		executions.Grouping{executions.Rank, executions.Host})
@@ -71,18 +71,18 @@ func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit 
 	return list, err
 }
 
-// OverTime answers with the anomalies of equal parts of the time from the run's
-// begin to the last anomaly. Parts without any are left out.
+// OverTime returns the anomalies in equal parts of the time from the start of the run to the last
+// anomaly. It omits parts without anomalies.
 func (a *Queries) OverTime(ctx context.Context, f *executions.Function, parts int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_times"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts))
 }
 
-// Paths answers with the call paths that lead to the function.
+// Paths returns the call paths that lead to the function, as rows of a table.
 func (a *Queries) Paths(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
 	return a.Query(ctx, text("func_paths"), int32(a.Run.ID), int32(f.Program), f.Number, int64(limit))
 }
 
-// Model returns the final model of the function, nil where there is none.
+// Model returns the final model of the function, or nil.
 func (a *Queries) Model(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
 	return a.model(ctx, "func_model", f)
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Kept is what a store holds of a run, in numbers.
+// Kept has the numbers of stored executions, anomalies and functions of a run.
 type Kept struct {
-	Executions int64        `sql:"kept"`      // typical ones and withdrawn anomalies included
-	Anomalies  int64        `sql:"anomalies"` // that count
-	Lost       trace.Micros `sql:"lost_us"`   // by them
+	Executions int64        `sql:"kept"`      // including typical ones and withdrawn anomalies
+	Anomalies  int64        `sql:"anomalies"` // that were not withdrawn
+	Lost       trace.Micros `sql:"lost_us"`   // to these anomalies
 	Confirmed  int64        `sql:"confirmed"`
 	Promoted   int64        `sql:"promoted"`
 	Withdrawn  int64        `sql:"withdrawn"`
-	// End is the newest time that is known, since the epoch of the trace; 0: none.
+	// End is the latest stored time, since the epoch of the trace; 0 if there is none.
 	End       trace.Micros `sql:"last_us"`
 	Functions int64        `sql:"functions"`
-	// Profiled is how many functions have a profile, which they get when the run ends;
-	// Warm of them have at least as many calls as were asked for. Calls is all of them.
+	// Profiled is the number of functions with a profile, which is stored when the run ends. Warm of
+	// them have at least the requested number of calls. Calls is the number of all calls.
 	Profiled int64   `sql:"profiled"`
 	Warm     int64   `sql:"warm"`
 	Calls    int64   `sql:"calls"`
-	Longest  float64 `sql:"longest_us"` // of the longest call that is known of, in microseconds
+	Longest  float64 `sql:"longest_us"` // duration of the longest call, in microseconds
 }
 
-// Kept counts what is stored. minCalls is how many calls make a function warm.
+// Kept counts the stored data. A function is warm if it has at least minCalls calls.
 func (a *Queries) Kept(ctx context.Context, minCalls int) (*Kept, error) {
 	k, err := executions.ReadFirst[Kept](ctx, a, text("kept"), float64(minCalls))
 	if err != nil || k == nil {
@@ -36,10 +36,10 @@ func (a *Queries) Kept(ctx context.Context, minCalls int) (*Kept, error) {
 	return k, nil
 }
 
-// Placed is a rank and where it ran.
+// Placed is a rank and its host.
 type Placed struct {
 	trace.RankKey `sql:"pid,rid"`
-	Host          string `sql:"host"` // empty where it is not known
+	Host          string `sql:"host"` // empty if unknown
 }
 
 // Provisional returns the number of anomalies that have not been reviewed.
@@ -52,12 +52,12 @@ func (a *Queries) Provisional(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Ranks returns the ranks that the store knows of, in order, but no more than limit.
+// Ranks returns the stored ranks in order, at most limit.
 func (a *Queries) Ranks(ctx context.Context, limit int) ([]Placed, error) {
 	return executions.ReadAll[Placed](ctx, a, text("ranks"), int64(limit))
 }
 
-// Executables returns the executables of programs, as far as metadata tells.
+// Executables returns the executables of programs that are in the metadata.
 func (a *Queries) Executables(ctx context.Context) (map[trace.Program]string, error) {
 	type row struct {
 		Program trace.Program `sql:"pid"`
@@ -69,7 +69,7 @@ func (a *Queries) Executables(ctx context.Context) (map[trace.Program]string, er
 }
 
 // Slowest returns the functions with the longest single calls, whether or not they are
-// anomalies. It is known when the run has ended.
+// anomalies. It returns none before the run ends.
 func (a *Queries) Slowest(ctx context.Context, limit int) ([]api.Slowest, error) {
 	return executions.ReadAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
 }

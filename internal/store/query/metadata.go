@@ -8,15 +8,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Metadata asks for facts that were told of ranks.
+// Metadata describes a query for the metadata of ranks.
 type Metadata struct {
-	Name          string // pattern with * and ?; empty: all
+	Name          string // pattern with * and ?; all if empty
 	Program       *trace.Program
 	Rank          *trace.Rank
 	Limit, Offset int64
 }
 
-// Metadata answers with a part of the facts, in order of ranks and steps.
+// Metadata returns the selected metadata, ordered by rank and step.
 func (a *Queries) Metadata(ctx context.Context, q Metadata) (*provdb.Rows, error) {
 	var name, rank any
 	if q.Name != "" {

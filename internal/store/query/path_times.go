@@ -8,20 +8,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// PathTime is how much time all calls with one call path took.
+// PathTime is the time of all calls with one call path.
 type PathTime struct {
 	Program   trace.Program
 	Path      int32    // number, as in call_paths
-	Parent    int      // place in the answer of the path without the last function; -1: none
-	Funcs     []string // from the outermost; the last may be callpath.OtherName
-	Calls     int64    // that ended; 0 where the path only leads to others
+	Parent    int      // index of the path without the last function; -1 if there is none
+	Funcs     []string // outermost first; the last may be callpath.OtherName
+	Calls     int64    // that ended; 0 if the path is only a prefix of others
 	Exclusive trace.Micros
-	Inclusive trace.Micros // with that of all paths that continue it
+	Inclusive trace.Micros // including that of all longer paths
 }
 
-// PathTimes returns all calls of a program, or of all, by call path. Each path comes
-// after the one that it continues, and that is always there. It is empty for a run of
-// which nothing is known yet, or that an older chimbuko analyzed.
+// PathTimes returns the times of all calls of a program, or of all programs, by call path. Each
+// path comes after its parent. The result is empty if no times are stored yet.
 func (a *Queries) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, error) {
 	var all []PathTime
 	type row struct {
@@ -42,7 +41,7 @@ func (a *Queries) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, 
 		places[r.PathID] = len(all)
 		all = append(all, t)
 	}, executions.OptionalProgram(p))
-	for _, t := range slices.Backward(all) { // what continues a path comes after it
+	for _, t := range slices.Backward(all) { // children come after their parents
 		if t.Parent >= 0 {
 			all[t.Parent].Inclusive += t.Inclusive
 		}

@@ -11,19 +11,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// FunctionNumbered returns the function with a number; nil if there is none.
+// FunctionNumbered returns the function with a number, or nil.
 func (a *Queries) FunctionNumbered(ctx context.Context, program trace.Program, fn int32) (*executions.Function, error) {
 	return executions.ReadFirst[executions.Function](ctx, a, text("function_number"), int32(program), fn)
 }
 
-// SearchFunctions returns the functions with a part in their names, whatever the case
-// of letters: those that begin with it first, then the shortest.
+// SearchFunctions returns the functions whose names contain a text, ignoring case: names that begin
+// with it first, then the shortest.
 func (a *Queries) SearchFunctions(ctx context.Context, part string, limit int) ([]executions.Function, error) {
 	part = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(part))
 	return executions.ReadAll[executions.Function](ctx, a, text("function_search"), "%"+part+"%", part+"%", int64(limit))
 }
 
-// OnDevice calls f with each function of which an execution is kept that ran on a GPU.
+// OnDevice calls f for each function with a stored execution on a GPU.
 func (a *Queries) OnDevice(ctx context.Context, f func(p trace.Program, name string)) error {
 	type row struct {
 		Program trace.Program `sql:"pid"`
@@ -32,10 +32,10 @@ func (a *Queries) OnDevice(ctx context.Context, f func(p trace.Program, name str
 	return executions.ReadEach(ctx, a, text("function_device"), func(r *row) { f(r.Program, r.Name) })
 }
 
-// FunctionRow is a function with all that is known of its calls and anomalies.
+// FunctionRow is a function with the statistics of its calls and anomalies.
 type FunctionRow struct {
 	executions.Function
-	// Of all calls; nil until they are stored, which is when the run ends.
+	// Statistics of all calls, which are stored when the run ends; nil before.
 	Calls         *int64   `sql:"calls"`
 	Exclusive     *float64 `sql:"exclusive_us"`
 	ExclusiveMean *float64 `sql:"exclusive_mean_us"`
@@ -43,18 +43,18 @@ type FunctionRow struct {
 	Inclusive     *float64 `sql:"inclusive_us"`
 	InclusiveMean *float64 `sql:"inclusive_mean_us"`
 
-	// Of anomalies that were not withdrawn; times in microseconds.
+	// Sums over anomalies that were not withdrawn; times in microseconds.
 	Anomalies     int64 `sql:"anomalies"`
 	Lost          int64 `sql:"lost_us"`
 	AnomalousTime int64 `sql:"anomalous_us"`
 
-	OnGPU bool `sql:"on_gpu"` // executions that were kept ran on a GPU
+	OnGPU bool `sql:"on_gpu"` // a stored execution ran on a GPU
 	Modes *int64
 }
 
-// FunctionTable asks for functions.
+// FunctionTable describes a query for functions.
 type FunctionTable struct {
-	Name          string // pattern with * and ?; empty: all
+	Name          string // pattern with * and ?; all if empty
 	Program       *trace.Program
 	Function      *executions.Function // only this one
 	Order         string               // name, lost, anomalies, calls, exclusive or inclusive
@@ -66,7 +66,7 @@ var tableOrder = map[string]string{
 	"exclusive": "exclusive_us DESC NULLS LAST, ", "inclusive": "inclusive_us DESC NULLS LAST, ",
 }
 
-// FunctionTable answers with a part of the functions, in order, and how many there are.
+// FunctionTable returns one page of the selected functions, and how many are selected in all.
 func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (list []FunctionRow, total int64, err error) {
 	order, err := executions.Choose("order", q.Order, tableOrder)
 	if err != nil {
@@ -110,9 +110,8 @@ func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (list []Fu
 	return list, total, err
 }
 
-// ModelNow returns the model of a function as far as it is known: the final one, or
-// while the run goes on the newest by which an execution was judged that is stored; nil
-// where there is none.
+// ModelNow returns the final model of a function or, while the run is in progress, the newest model
+// stored with an execution. It returns nil if there is none.
 func (a *Queries) ModelNow(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
 	model, err := a.Model(ctx, f)
 	if err != nil || model != nil {
@@ -121,7 +120,7 @@ func (a *Queries) ModelNow(ctx context.Context, f *executions.Function) (json.Ra
 	return a.model(ctx, "model_newest", f)
 }
 
-// NewestModels calls f with the newest model of each function of which one is stored.
+// NewestModels calls f with the newest stored model of each function that has one.
 func (a *Queries) NewestModels(ctx context.Context, f func(p trace.Program, name string, model json.RawMessage)) error {
 	type row struct {
 		Program trace.Program   `sql:"pid"`
@@ -131,16 +130,16 @@ func (a *Queries) NewestModels(ctx context.Context, f func(p trace.Program, name
 	return executions.ReadEach(ctx, a, text("models_newest"), func(r *row) { f(r.Program, r.Name, r.Model) })
 }
 
-// Way is a call path with what was counted of it.
-type Way struct {
+// PathLoss is the lost time of a call path.
+type PathLoss struct {
 	Program trace.Program
-	Path    []string // from the outermost function on
+	Path    []string // outermost function first
 	Lost    int64    // microseconds
-	N       int64    // anomalies, or executions that are kept
+	N       int64    // anomalies
 }
 
-// Ways returns the call paths that lead to a function, those with the most lost time first.
-func (a *Queries) Ways(ctx context.Context, f *executions.Function, limit int) ([]Way, error) {
+// PathLosses returns the call paths that lead to a function, those with the most lost time first.
+func (a *Queries) PathLosses(ctx context.Context, f *executions.Function, limit int) ([]PathLoss, error) {
 	groups, err := a.Sum(ctx, executions.OfFunction(f), executions.Grouping{executions.PathNumber})
 	if err != nil {
 		return nil, err
@@ -164,18 +163,18 @@ func (a *Queries) Ways(ctx context.Context, f *executions.Function, limit int) (
 	slices.SortFunc(groups, func(x, y executions.Sums) int {
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(y.Anomalies, x.Anomalies), cmp.Compare(x.Path, y.Path))
 	})
-	var list []Way
+	var list []PathLoss
 	for _, g := range groups {
 		if path, ok := paths[g.PathID()]; ok && len(list) < limit {
-			list = append(list, Way{Program: f.Program, Path: path, N: g.Anomalies, Lost: int64(g.Lost)})
+			list = append(list, PathLoss{Program: f.Program, Path: path, N: g.Anomalies, Lost: int64(g.Lost)})
 		}
 	}
 	return list, nil
 }
 
-// LostWays returns the call paths of all anomalies that were not withdrawn.
-func (a *Queries) LostWays(ctx context.Context, p *trace.Program) ([]Way, error) {
-	sql, err := a.summing(ctx, "path_lost")
+// AllPathLosses returns the call paths of all anomalies that were not withdrawn.
+func (a *Queries) AllPathLosses(ctx context.Context, p *trace.Program) ([]PathLoss, error) {
+	sql, err := a.rollupStatement(ctx, "path_lost")
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +191,9 @@ func (a *Queries) LostWays(ctx context.Context, p *trace.Program) ([]Way, error)
 		Lost int64 `sql:"lost_us"`
 		N    int64 `sql:"anomalies"`
 	}
-	var list []Way
+	var list []PathLoss
 	err = executions.ReadEach(ctx, a, sql, func(r *row) {
-		list = append(list, Way{Program: r.Program, Path: paths[r.PathID], Lost: r.Lost, N: r.N})
+		list = append(list, PathLoss{Program: r.Program, Path: paths[r.PathID], Lost: r.Lost, N: r.N})
 	}, executions.OptionalProgram(p))
 	return list, err
 }

@@ -1,4 +1,4 @@
-// Package query has the built-in queries of a run: the functions, ranks and hosts that lost most
+// Package query implements the built-in queries of a run: the functions, ranks and hosts that lost most
 // time, its issues, the fields in which selected executions differ from others, and the data that
 // is compared with other runs. Its SQL is in sql/ and runs on every store.
 package query
@@ -23,11 +23,11 @@ var files embed.FS
 // Queries are the queries of one run of a store.
 type Queries struct {
 	executions.Reader
-	// Guessed reports that Begin is the entry of the first stored execution, because the
-	// begin of the run is not stored yet.
+	// Guessed reports that Begin is the entry of the first stored execution, because the start of
+	// the run is not stored yet.
 	Guessed bool
-	// Details are messages, counters and node states of some executions for explanations;
-	// nil: explanations read all of them from the store.
+	// Details caches messages, counters and node states of some executions for explanations. If
+	// nil, explanations read them from the store.
 	Details *Details
 }
 
@@ -36,7 +36,7 @@ func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
 	return runsBy(ctx, r, text("runs"))
 }
 
-// runsBy reads runs.
+// runsBy returns the runs that a statement selects.
 func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run, err error) {
 	rows, err := r.Query(ctx, sql)
 	if err != nil {
@@ -54,8 +54,8 @@ func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run
 	return runs, err
 }
 
-// New returns the queries of the run of that name, or of the latest without a
-// name. provdb.ErrNotFound says which runs there are.
+// New returns the queries of the run with a name, or of the latest run if name is empty. If there
+// is none, the error wraps provdb.ErrNotFound and lists the runs.
 func New(ctx context.Context, r provdb.Reader, name string) (*Queries, error) {
 	run, err := Find(ctx, r, name)
 	if err != nil {
@@ -64,7 +64,7 @@ func New(ctx context.Context, r provdb.Reader, name string) (*Queries, error) {
 	return Of(ctx, r, *run)
 }
 
-// Find returns the run that New is for, without its Info, which may be large.
+// Find returns the run with a name, or the latest, without its Info, which may be large.
 func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error) {
 	runs, err := runsBy(ctx, r, text("run_names"))
 	if err != nil {
@@ -100,7 +100,7 @@ func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Queries, error) 
 	return a, a.begin(ctx)
 }
 
-// WithReader returns the queries of the same run that read another store.
+// WithReader returns queries of the same run that read from r.
 func (a *Queries) WithReader(r provdb.Reader) *Queries {
 	b := *a
 	b.Store = r
@@ -122,9 +122,9 @@ func (a *Queries) begin(ctx context.Context) error {
 	return err
 }
 
-// FirstCall returns when the first call was entered that is in the call stack of an
-// execution that is kept; that is about when the run began. oneRank looks at one rank
-// only, which is quicker. It is 0 if nothing is kept.
+// FirstCall returns the entry time of the first call in the stacks of stored executions, which is
+// about the start of the run, or 0 if none is stored. With oneRank it reads one rank only, which is
+// faster.
 func (a *Queries) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
 	type row struct {
 		First trace.Micros `sql:"first_us"`
@@ -136,9 +136,9 @@ func (a *Queries) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, er
 	return first.First, nil
 }
 
-// summing returns the statement of a file that sums up anomalies: from the sums that were
-// stored when the run ended, or from the anomalies.
-func (a *Queries) summing(ctx context.Context, name string) (string, error) {
+// rollupStatement returns the statement of a file that sums up anomalies. It reads the sums stored
+// when the run ended, or else the anomalies.
+func (a *Queries) rollupStatement(ctx context.Context, name string) (string, error) {
 	type row struct {
 		RolledUp bool `sql:"rolled_up"`
 	}
@@ -157,7 +157,7 @@ func (a *Queries) summing(ctx context.Context, name string) (string, error) {
 func text(name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
-		panic(err) // a file that is not embedded is a mistake in this package
+		panic(err) // a bug in this package: the file is not embedded
 	}
 	return strings.TrimSpace(string(b))
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// ErrNoIssue is returned if a run has no issue of that number.
+// ErrNoIssue is returned if a run has no issue with the given number.
 var ErrNoIssue = errors.New("no such issue")
 
 // SelectIssue selects the anomalies of an issue by its number; 0 is the worst issue of the
-// selected program. The issues are those stored with the run, or found now.
+// selected program. It uses the issues stored with the run, or else finds them now.
 func (a *Queries) SelectIssue(ctx context.Context, s *Selection, number int) error {
 	issues, err := a.StoredIssues(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *Queries) SelectIssue(ctx context.Context, s *Selection, number int) err
 
 // ParseTime parses a duration such as 20ms, or a number of units.
 func ParseTime(text string, unit time.Duration) (trace.Micros, error) {
-	const most = 1 << 53 // microseconds: beyond, a float64 is not exact
+	const most = 1 << 53 // microseconds; a float64 is exact up to here
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if n = math.Round(n * float64(unit) / float64(time.Microsecond)); !(math.Abs(n) <= most) { // also NaN
 			return 0, fmt.Errorf("%.40q is not a time: out of range", text)
@@ -74,7 +74,7 @@ func ParseTime(text string, unit time.Duration) (trace.Micros, error) {
 	return trace.Micros(d.Microseconds()), nil
 }
 
-// ParseRanks parses ranks and ranges of them, as in 0,4-7. Empty text is no range.
+// ParseRanks parses ranks and ranges of them, as in 0,4-7. It returns nil for an empty text.
 func ParseRanks(text string) (ranges []executions.Range, err error) {
 	if text == "" {
 		return nil, nil
@@ -93,8 +93,8 @@ func ParseRanks(text string) (ranges []executions.Range, err error) {
 	return ranges, nil
 }
 
-// ParseSteps parses a step or a range first:last, of which one side may be missing. Empty
-// text is nil.
+// ParseSteps parses a step or a range first:last, of which one side may be missing. It returns nil
+// for an empty text.
 func ParseSteps(text string) (*executions.Range, error) {
 	if text == "" {
 		return nil, nil
@@ -115,7 +115,7 @@ func ParseSteps(text string) (*executions.Range, error) {
 	return &r, nil
 }
 
-// parseRange parses a range of numbers that are not negative.
+// parseRange parses a range of numbers ≥ 0.
 func parseRange(first, last string) (r executions.Range, ok bool) {
 	var errFirst, errLast error
 	r.First, errFirst = strconv.ParseInt(first, 10, 32)

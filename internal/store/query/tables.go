@@ -14,16 +14,16 @@ import (
 // Collections are the names of the six collections of the schema.
 var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model"}
 
-// Tables are the tables and views that hold all of a run.
+// Tables are the tables and views that together hold all data of a run.
 var Tables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
 	"frames", "window_calls", "messages", "counter_events", "node_states", "issues", "links",
 }
 
-// table is how a table or view is read in order.
+// table describes how to read a table or view in order.
 type table struct {
 	order   string
-	ofRanks bool // large: read a few ranks at a time
+	ofRanks bool // large, so read a few ranks at a time
 }
 
 var tables = map[string]table{
@@ -50,8 +50,8 @@ var tables = map[string]table{
 	"ad_model_json":      {"pid, fid", false},
 }
 
-// Table answers with all rows of one of Tables, in order. Of large ones a few
-// ranks are read at a time, so that neither side holds the whole.
+// Table returns all rows of one of Tables, in order. It reads large tables a few ranks at a time to
+// bound memory.
 func (a *Queries) Table(ctx context.Context, name string) (*provdb.Rows, error) {
 	return a.readTable(ctx, name, "*")
 }
@@ -69,10 +69,10 @@ func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.
 		return nil, err
 	}
 	sql := fmt.Sprintf("SELECT %s FROM %s WHERE run = $1 AND pid = $2 AND rid BETWEEN $3 AND $4 ORDER BY %s", columns, name, t.order)
-	ask := func(s span) (*provdb.Rows, error) {
+	query := func(s span) (*provdb.Rows, error) {
 		return a.Query(ctx, sql, int32(a.Run.ID), s.program, s.first, s.last)
 	}
-	rows, err := ask(spans[0])
+	rows, err := query(spans[0])
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.
 		part := &first
 		for i := range spans {
 			if i > 0 {
-				next, err := ask(spans[i])
+				next, err := query(spans[i])
 				if err != nil {
 					yield(nil, err)
 					return
@@ -98,13 +98,13 @@ func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.
 	return rows, nil
 }
 
-// span is some ranks of a program.
+// span is a range of ranks of a program.
 type span struct{ program, first, last int64 }
 
-// spanSize is how many executions a span has, unless one rank has more.
+// spanSize bounds the executions of a span, unless one rank has more.
 const spanSize = 20_000
 
-// spans divides the ranks of the run; there is always at least one.
+// spans divides the ranks of the run into at least one span.
 func (a *Queries) spans(ctx context.Context, name string) ([]span, error) {
 	from := "executions"
 	if strings.HasPrefix(name, "metadata") {
@@ -135,8 +135,7 @@ func (a *Queries) spans(ctx context.Context, name string) ([]span, error) {
 	return spans, nil
 }
 
-// Documents yields the documents of a collection as the schema's JSON, then at
-// most one error.
+// Documents yields the documents of a collection as JSON of the schema, then at most one error.
 func (a *Queries) Documents(ctx context.Context, collection string) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		rows, err := a.readTable(ctx, collection+"_json", "doc::VARCHAR AS doc")
@@ -148,7 +147,7 @@ func (a *Queries) Documents(ctx context.Context, collection string) iter.Seq2[js
 	}
 }
 
-// yieldDocuments yields the only column of an answer.
+// yieldDocuments yields the values of the only column of rows.
 func yieldDocuments(rows *provdb.Rows, yield func(json.RawMessage, error) bool) {
 	for row, err := range rows.All {
 		if err != nil {

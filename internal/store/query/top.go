@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Top asks for what lost most to anomalies that were not withdrawn.
+// Top describes a query for the largest losses to anomalies that were not withdrawn.
 type Top struct {
 	By      string // function, rank, host, path or kind
 	Order   string // lost, anomalies, severity or score
@@ -17,13 +17,13 @@ type Top struct {
 	Limit   int
 }
 
-// topBy are the statements of Top, topOrder the columns that it orders by.
+// topBy maps By to statements, topOrder maps Order to columns.
 var (
 	topBy    = map[string]string{"function": "top_function", "rank": "top_rank", "host": "top_host", "path": "top_path", "kind": "top_kind"}
 	topOrder = map[string]string{"lost": "lost_us", "anomalies": "anomalies", "severity": "severity", "score": "score"}
 )
 
-// Top answers with the worst first.
+// Top returns the largest losses first.
 func (a *Queries) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 	file, err := executions.Choose("by", q.By, topBy)
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *Queries) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	sql, err := a.summing(ctx, file)
+	sql, err := a.rollupStatement(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func (a *Queries) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 	return a.Query(ctx, sql, int32(a.Run.ID), int64(a.Begin), executions.OptionalProgram(q.Program), int64(q.Limit))
 }
 
-// Counters answers with what is known of the counters whose names match; an
-// empty pattern matches all.
+// Counters returns the statistics of the counters whose names match a pattern. An empty pattern
+// matches all.
 func (a *Queries) Counters(ctx context.Context, pattern string, p *trace.Program, limit int) (*provdb.Rows, error) {
 	var name any
 	if pattern != "" {

@@ -12,9 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Sums returns what a trend needs of runs of a store, which are those of what Comparable
-// returns, in the same order. They are asked for all at once. onQuery is called with each statement;
-// nil: nobody is.
+// Sums returns the sums by function of runs of a store, in the order of runs, as a trend needs them.
+// It queries all runs at once. onQuery, if not nil, is called with each statement.
 func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(sql string, args []any)) ([]*comparison.Sums, error) {
 	a := &Queries{Reader: executions.Reader{Store: r, OnQuery: onQuery}}
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
@@ -22,7 +21,7 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 		all[i] = &comparison.Sums{Comparable: Comparable(runs[i])}
 		byID[runs[i].ID] = all[i]
 	}
-	byTable, err := a.tablesOfSums(ctx, runs)
+	byTable, err := a.runsByRollup(ctx, runs)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 			Lost      int64         `sql:"lost_us"`
 		}
 		err = provdb.Scan(rows, func(r *row) {
-			f := byID[r.Run].Function(r.Program, r.Name) // several may have one name
+			f := byID[r.Run].Function(r.Program, r.Name) // functions may share a name
 			f.Calls += r.Calls
 			f.Exclusive += r.Exclusive
 			f.Anomalies += r.Anomalies
@@ -59,9 +58,9 @@ func Comparable(run provdb.Run) api.Comparable {
 	return api.Comparable{Name: run.Name, State: string(run.State), Started: run.Started}
 }
 
-// tablesOfSums returns the runs by where their anomalies are summed up: when they ended, or
-// anew, as summing does it for one.
-func (a *Queries) tablesOfSums(ctx context.Context, runs []provdb.Run) (map[string][]provdb.RunID, error) {
+// runsByRollup returns the runs by the table with the sums of their anomalies, as rollupStatement
+// chooses it for one run.
+func (a *Queries) runsByRollup(ctx context.Context, runs []provdb.Run) (map[string][]provdb.RunID, error) {
 	var ids []provdb.RunID
 	for i := range runs {
 		ids = append(ids, runs[i].ID)
@@ -91,7 +90,7 @@ func (a *Queries) tablesOfSums(ctx context.Context, runs []provdb.Run) (map[stri
 	return tables, nil
 }
 
-// ofRuns is the statement of a file about several runs.
+// ofRuns returns the statement of a file for several runs.
 func ofRuns(name string, ids []provdb.RunID) string {
 	var list []string
 	for _, id := range ids {

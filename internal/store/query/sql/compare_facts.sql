@@ -1,4 +1,4 @@
--- The first values of each are found without window functions; see function_table.sql.
+-- No window functions: see function_table.sql.
 SELECT program, name, "value", ranks, distinct_values, all_ranks
 FROM (
     SELECT program, name, unnest("values"[1:$2::INTEGER]) AS "value", unnest(counts[1:$2::INTEGER]) AS ranks, distinct_values, all_ranks

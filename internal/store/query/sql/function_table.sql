@@ -1,5 +1,5 @@
--- The number of all is not counted by a window function: those of DuckDB 1.5 fail now and then
--- on a busy machine, and leave a database that answers nothing more.
+-- The total is not counted with a window function: in DuckDB 1.5 window functions sometimes fail on a
+-- busy machine, after which the database rejects all statements.
 SELECT f.pid, f.fn, f.fid, f.name, p.exclusive_count::BIGINT AS calls, p.exclusive_accumulate AS exclusive_us, p.exclusive_mean AS exclusive_mean_us,
        p.exclusive_maximum AS exclusive_max_us, p.inclusive_accumulate AS inclusive_us, p.inclusive_mean AS inclusive_mean_us,
        coalesce(a.anomalies, 0)::BIGINT AS anomalies, coalesce(a.lost_us, 0)::BIGINT AS lost_us, coalesce(a.anomalous_us, 0)::BIGINT AS anomalous_us,

@@ -15,31 +15,31 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// readFields reads the values of all fields of the executions, and of all calls.
+// readFields reads the values of all fields for the samples and for all calls.
 func (a *Queries) readFields(ctx context.Context, s *sampling) error {
-	if err := a.whereAndHowLong(ctx, s); err != nil {
+	if err := a.readRanksAndExtent(ctx, s); err != nil {
 		return err
 	}
-	if err := a.readExtent(ctx, s); err != nil {
+	if err := a.readStepsAndThreads(ctx, s); err != nil {
 		return err
 	}
-	list := slices.Concat(s.closely(s.typical), s.closely(s.others), s.closely(s.selected))
-	if err := a.lookInto(ctx, s, list, contrast.FieldBytes, contrast.FieldCounter, contrast.FieldState); err != nil {
+	list := slices.Concat(s.toExamine(s.typical), s.toExamine(s.others), s.toExamine(s.selected))
+	if err := a.examine(ctx, s, list, contrast.FieldBytes, contrast.FieldCounter, contrast.FieldState); err != nil {
 		return err
 	}
-	return errors.Join(a.statesBeside(ctx, s), a.pathsOf(ctx, s), a.devicesOf(ctx, s))
+	return errors.Join(a.readOtherStates(ctx, s), a.pathsOf(ctx, s), a.devicesOf(ctx, s))
 }
 
-// lookInto reads what fields of some kinds need of executions: their messages, counters
-// or states of nodes, each once. Each kind fills in fields of its own.
-func (a *Queries) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...contrast.FieldKind) error {
+// examine reads the messages, counters or node states of executions that fields of some kinds
+// need, unless they were read before. Kinds are read concurrently: each sets different fields.
+func (a *Queries) examine(ctx context.Context, s *sampling, list []*sampled, kinds ...contrast.FieldKind) error {
 	if s.read == nil {
 		s.read = make(map[contrast.FieldKind]map[trace.EventKey]bool)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, kind := range kinds {
 		if kind == contrast.FieldLink || kind == contrast.FieldPartner {
-			kind = contrast.FieldBytes // they are of the same message
+			kind = contrast.FieldBytes // read with the same message
 		}
 		if s.read[kind] == nil {
 			s.read[kind] = make(map[trace.EventKey]bool)
@@ -50,22 +50,22 @@ func (a *Queries) lookInto(ctx context.Context, s *sampling, list []*sampled, ki
 				s.read[kind][key], byKey[key] = true, x
 			}
 		}
-		unknown := s.details.fill(byKey, kind)
-		where, args := named(unknown)
+		missing := s.details.fill(byKey, kind)
+		where, args := eventCondition(missing)
 		switch kind {
 		case contrast.FieldBytes:
-			g.Go(func() error { return a.messagesOf(ctx, unknown, where, args) })
+			g.Go(func() error { return a.messagesOf(ctx, missing, where, args) })
 		case contrast.FieldCounter:
-			g.Go(func() error { return a.countersOf(ctx, unknown, where, args) })
+			g.Go(func() error { return a.countersOf(ctx, missing, where, args) })
 		case contrast.FieldState:
-			g.Go(func() error { return a.statesOf(ctx, unknown, where, args) })
+			g.Go(func() error { return a.statesOf(ctx, missing, where, args) })
 		}
 	}
 	return g.Wait()
 }
 
-// whereAndHowLong asks for the ranks and the length of the run, if the caller did not know.
-func (a *Queries) whereAndHowLong(ctx context.Context, s *sampling) (err error) {
+// readRanksAndExtent reads the ranks and the duration of the run unless the selection contains them.
+func (a *Queries) readRanksAndExtent(ctx context.Context, s *sampling) (err error) {
 	if s.q.Ranks == nil {
 		if s.q.Ranks, err = a.Ranks(ctx, maxRanks); err != nil {
 			return err
@@ -85,13 +85,13 @@ func (a *Queries) whereAndHowLong(ctx context.Context, s *sampling) (err error) 
 	return nil
 }
 
-// maxRanks bounds the ranks that are asked for.
+// maxRanks bounds the ranks of an explanation.
 const maxRanks = 1_000_000
 
-// named is a condition on executions by the numbers of their ids: a database looks into few
-// others then. Those whose ids are of another form are left out: of them nothing more is
-// known. It is empty if there are none.
-func named(byKey map[trace.EventKey]*sampled) (where string, args []any) {
+// eventCondition returns a condition that includes the executions and few others, by the numbers
+// in their ids. It skips ids of another form, which have no details in the store, and is empty if
+// none is left.
+func eventCondition(byKey map[trace.EventKey]*sampled) (where string, args []any) {
 	var numbers [3]map[int64]bool
 	for i := range numbers {
 		numbers[i] = make(map[int64]bool)
@@ -118,15 +118,15 @@ func named(byKey map[trace.EventKey]*sampled) (where string, args []any) {
 	return strings.Join(parts, " AND "), args
 }
 
-// eachOf calls f for each row of a statement about executions.
-func eachOf[T any](ctx context.Context, a *Queries, name, where string, args []any, f func(row *T)) error {
+// readDetail calls f for each row of the named statement for the executions of a condition.
+func readDetail[T any](ctx context.Context, a *Queries, name, where string, args []any, f func(row *T)) error {
 	if where == "" {
 		return nil
 	}
 	return executions.ReadEach(ctx, a, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
 }
 
-// messagesOf finds the message that tells most of each execution.
+// messagesOf reads the most informative message of each execution.
 func (a *Queries) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
@@ -137,26 +137,26 @@ func (a *Queries) messagesOf(ctx context.Context, byKey map[trace.EventKey]*samp
 		At             trace.Micros `sql:"timestamp"`
 		Own            bool         `sql:"own"`
 	}
-	rank := make(map[trace.EventKey][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
-	return eachOf(ctx, a, "explain_messages", where, args, func(r *row) {
+	best := make(map[trace.EventKey][4]int64) // priority of the message: own, received, time or nearness, partner
+	return readDetail(ctx, a, "explain_messages", where, args, func(r *row) {
 		key := r.EventKey
 		x := byKey[key]
 		if x == nil {
 			return
 		}
 		m := &message{own: r.Own, partner: r.Source, bytes: r.Bytes}
-		good := [4]int64{0, 0, -int64(max(x.Entry-r.At, r.At-x.Exit, 0))}
+		priority := [4]int64{0, 0, -int64(max(x.Entry-r.At, r.At-x.Exit, 0))}
 		if r.Own {
-			good = [4]int64{1, 1, int64(r.At)}
+			priority = [4]int64{1, 1, int64(r.At)}
 		}
 		if r.Sent {
 			m.partner = r.Target
-			good[1] = 0
+			priority[1] = 0
 		}
-		good[3] = m.partner
-		old, ok := rank[key]
-		if !ok || slices.Compare(good[:], old[:]) > 0 {
-			rank[key] = good
+		priority[3] = m.partner
+		old, ok := best[key]
+		if !ok || slices.Compare(priority[:], old[:]) > 0 {
+			best[key] = priority
 			x.message = m
 		}
 	})
@@ -168,7 +168,7 @@ func (a *Queries) countersOf(ctx context.Context, byKey map[trace.EventKey]*samp
 		Name           string  `sql:"counter_name"`
 		Value          float64 `sql:"counter_value"`
 	}
-	return eachOf(ctx, a, "explain_counters", where, args, func(r *row) {
+	return readDetail(ctx, a, "explain_counters", where, args, func(r *row) {
 		x := byKey[r.EventKey]
 		if x == nil {
 			return
@@ -180,7 +180,6 @@ func (a *Queries) countersOf(ctx context.Context, byKey map[trace.EventKey]*samp
 	})
 }
 
-// statesOf reads the states of nodes.
 func (a *Queries) statesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
@@ -188,7 +187,7 @@ func (a *Queries) statesOf(ctx context.Context, byKey map[trace.EventKey]*sample
 		Name           string  `sql:"field"`
 		Value          float64 `sql:"value"`
 	}
-	return eachOf(ctx, a, "explain_states", where, args, func(r *row) {
+	return readDetail(ctx, a, "explain_states", where, args, func(r *row) {
 		x := byKey[r.EventKey]
 		if x == nil {
 			return
@@ -201,9 +200,9 @@ func (a *Queries) statesOf(ctx context.Context, byKey map[trace.EventKey]*sample
 	})
 }
 
-// statesBeside reads, if there are any states of nodes, also those of executions of
-// other functions, as a node has its state whatever runs; and what all readings were.
-func (a *Queries) statesBeside(ctx context.Context, s *sampling) (err error) {
+// readOtherStates adds, if the samples have node states, those of executions of any function to
+// the baseline, because node states do not depend on the function, and the moments of all readings.
+func (a *Queries) readOtherStates(ctx context.Context, s *sampling) (err error) {
 	lists := [][]*sampled{s.selected, s.typical, s.others}
 	if !slices.ContainsFunc(slices.Concat(lists...), func(x *sampled) bool { return x.states != nil }) {
 		return nil
@@ -216,10 +215,10 @@ func (a *Queries) statesBeside(ctx context.Context, s *sampling) (err error) {
 			return err
 		}
 	}
-	if err := a.lookInto(ctx, s, s.anywhere, contrast.FieldState); err != nil {
+	if err := a.examine(ctx, s, s.anywhere, contrast.FieldState); err != nil {
 		return err
 	}
-	s.anywhere = slices.DeleteFunc(s.anywhere, func(x *sampled) bool { return s.q.without(x, s) })
+	s.anywhere = slices.DeleteFunc(s.anywhere, func(x *sampled) bool { return s.q.excludes(x, s) })
 	for _, list := range append(lists, s.anywhere) {
 		for _, x := range list {
 			if x.states != nil {
@@ -242,7 +241,7 @@ func (a *Queries) statesBeside(ctx context.Context, s *sampling) (err error) {
 	})
 }
 
-// pathsOf reads how often functions of the selection were called in which way.
+// pathsOf reads the names and the numbers of calls of the call paths of the selected functions.
 func (a *Queries) pathsOf(ctx context.Context, s *sampling) error {
 	s.pathNames, s.pathCalls = make(map[executions.PathID]string), make(map[executions.PathID]float64)
 	ids := s.functionIDs()
@@ -279,15 +278,15 @@ func (a *Queries) pathsOf(ctx context.Context, s *sampling) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	type named struct {
+	type pathName struct {
 		executions.PathID
 		Name string `sql:"call_path"`
 	}
-	return executions.ReadEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.PathID] = r.Name },
+	return executions.ReadEach(ctx, a, text("explain_path_names"), func(r *pathName) { s.pathNames[r.PathID] = r.Name },
 		strings.Join(missing, ","))
 }
 
-// devicesOf reads the devices and streams.
+// devicesOf reads the device and the stream of each GPU thread.
 func (a *Queries) devicesOf(ctx context.Context, s *sampling) (err error) {
 	s.devices = make(map[device][2]string)
 	var facts []executions.Fact
@@ -314,8 +313,8 @@ func (a *Queries) devicesOf(ctx context.Context, s *sampling) (err error) {
 	return nil
 }
 
-// readExtent reads the last step of the run and the threads of hosts.
-func (a *Queries) readExtent(ctx context.Context, s *sampling) error {
+// readStepsAndThreads reads the last step of the run and the threads on CPUs.
+func (a *Queries) readStepsAndThreads(ctx context.Context, s *sampling) error {
 	program := s.selected[0].Program
 	if a.Memory != nil {
 		s.lastStep, s.threads = a.Memory.LastStep, a.Memory.Threads[program]
