@@ -21,11 +21,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// million is how many anomalies the benchmarks of questions ask about.
+// million is the number of anomalies in the store of the query benchmarks.
 const million = 1_000_000
 
-// largeStore is a store with a million anomalies of a thousand ranks, made once
-// for all runs of a benchmark.
+// largeStore is a store with a million anomalies of a thousand ranks, created once for all runs of
+// a benchmark.
 type largeStore struct {
 	once  sync.Once
 	store provdb.Store
@@ -35,7 +35,7 @@ type largeStore struct {
 
 func (l *largeStore) open(b *testing.B, open func() (provdb.Store, error)) *query.Queries {
 	b.Helper()
-	ctx := context.WithoutCancel(b.Context()) // the store outlives this run
+	ctx := context.WithoutCancel(b.Context()) // the store outlives this benchmark
 	l.once.Do(func() { l.err = l.fill(ctx, open) })
 	if l.err != nil {
 		b.Fatal(l.err)
@@ -90,7 +90,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := pgtest.Main(m)
-	_ = os.RemoveAll(dir) // of tests
+	_ = os.RemoveAll(dir) // temporary
 	os.Exit(code)
 }
 
@@ -98,18 +98,18 @@ func BenchmarkQueriesDuckDB(b *testing.B) {
 	a := largeDuck.open(b, func() (provdb.Store, error) {
 		return duckstore.Open(context.WithoutCancel(b.Context()), filepath.Join(dir, duckstore.FileName), duckstore.Options{})
 	})
-	askAll(b, a, largeDuck.rate)
+	benchmarkQueries(b, a, largeDuck.rate)
 }
 
 func BenchmarkQueriesPostgreSQL(b *testing.B) {
 	a := largePostgres.open(b, func() (provdb.Store, error) {
 		return pgstore.Open(context.WithoutCancel(b.Context()), pgtest.Shared(b).URL("postgres"), pgstore.Options{})
 	})
-	askAll(b, a, largePostgres.rate)
+	benchmarkQueries(b, a, largePostgres.rate)
 }
 
-// askAll asks each kind of question several times and reports the median.
-func askAll(b *testing.B, a *query.Queries, rate float64) {
+// benchmarkQueries runs each kind of query several times and reports the median.
+func benchmarkQueries(b *testing.B, a *query.Queries, rate float64) {
 	ctx := b.Context()
 	f, err := a.Function(ctx, "*relax_22*", nil)
 	if err != nil {
@@ -158,7 +158,7 @@ func askAll(b *testing.B, a *query.Queries, rate float64) {
 		{"anomalies/lost", filter(func(f *executions.Filter) { f.Lost = 90_000; f.Order = "score" })},
 		{"anomalies/withdrawn", filter(func(f *executions.Filter) { f.Withdrawn = true })},
 		{"anomalies/normal", filter(func(f *executions.Filter) { f.Normal = true })},
-		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // it takes that of b
+		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // someEvent uses the context of b
 		{"func/profile", func() error { return rows(a.Profile(ctx, f)) }},
 		{"func/ranks", func() error { return rows(a.OverRanks(ctx, f, 20)) }},
 		{"func/times", func() error { return rows(a.OverTime(ctx, f, 20)) }},
@@ -184,9 +184,9 @@ func askAll(b *testing.B, a *query.Queries, rate float64) {
 	})
 }
 
-var eventIDs sync.Map // of *query.Queries
+var eventIDs sync.Map // by *query.Queries
 
-// someEvent is an id that the store holds.
+// someEvent returns an id of a stored event.
 func someEvent(b *testing.B, a *query.Queries) string {
 	b.Helper()
 	if id, ok := eventIDs.Load(a); ok {

@@ -55,7 +55,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	all := storetest.Records(records, 3)
 	for i, r := range all {
 		switch i % 50 {
-		case 0: // of no time
+		case 0: // zero duration
 			r.Exit = r.Entry
 		case 1: // long
 			r.Exit = r.Entry + trace.Micros(i)*10_000
@@ -75,7 +75,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := entangled(ctx, t, store)
+	found := linkedFindings(ctx, t, store)
 	if err := s.Write(ctx, id, &provdb.Batch{Issues: found.Issues, Links: found.Links}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	}
 }
 
-// entangled are the findings of a run, of which some anomalies wait for others.
-func entangled(ctx context.Context, t *testing.T, a *query.Queries) *blame.Findings {
+// linkedFindings returns the findings of a run in which some anomalies wait for others.
+func linkedFindings(ctx context.Context, t *testing.T, a *query.Queries) *blame.Findings {
 	t.Helper()
 	found, err := a.Findings(ctx, true)
 	if err != nil {
@@ -140,7 +140,7 @@ func entangled(ctx context.Context, t *testing.T, a *query.Queries) *blame.Findi
 	return found
 }
 
-// same tells whether an answer from memory is that of the store.
+// same fails the test if the results from memory and from the store differ.
 func same[T any](t *testing.T, what string, store, memory func() (T, error)) {
 	t.Helper()
 	want, err := store()
@@ -168,7 +168,7 @@ func compareExecutions(t *testing.T, store, memory *query.Queries, found *blame.
 	}
 	for i := 0; i < len(all); i += step {
 		r := all[i]
-		for _, offset := range []int{0, 5} { // the odd one as well
+		for _, offset := range []int{0, 5} { // an odd offset as well
 			if offset > 0 {
 				if i > 0 {
 					break
@@ -344,7 +344,7 @@ func lasso(t *testing.T, text string) []contrast.Vertex {
 	return l
 }
 
-// inMemory makes queries answer from a copy in memory.
+// inMemory makes queries read from a copy in memory.
 func inMemory(t *testing.T, a *query.Queries) {
 	t.Helper()
 	var err error

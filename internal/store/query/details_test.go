@@ -14,8 +14,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// What is looked at closely in a run of many executions is a part of them. Here it is the
-// twentieth part of runs that have few, which is worse.
+// Explanations of large runs examine the details of a sample. A twentieth of a small run, as here,
+// is harder.
 func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
 	store := sharedStore(t)
 	seen, askers := make(map[string]bool), make(map[string]*query.Queries)
@@ -38,11 +38,11 @@ func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
 		}
 	}
 	if t.Logf("%d of %d", right, total); 10*right < 9*total {
-		t.Error("fewer than nine of ten are right")
+		t.Error("fewer than nine of ten explanations name the planted cause first")
 	}
 }
 
-// withDetails makes queries answer from memory, with details of one in so many executions.
+// withDetails makes queries read from memory, with the details of one in share executions.
 func withDetails(t *testing.T, a *query.Queries, share int64) *query.Queries {
 	t.Helper()
 	inMemory(t, a)
@@ -75,20 +75,20 @@ func TestDetailsOutsideSampleAreReadFromStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	withDetails(t, a, 50)
-	asked, most := 0, 0
+	queries, maxArgs := 0, 0
 	a.OnQuery = func(sql string, args []any) {
 		if strings.Contains(sql, "FROM messages") {
-			asked, most = asked+1, max(most, len(args))
+			queries, maxArgs = queries+1, max(maxArgs, len(args))
 		}
 	}
 	e := explainedAs(t, a, query.Selection{})
-	// The run, and three numbers for each of 25 of the selection and of 25 typical ones.
-	if asked != 1 || most > 1+3*2*25 {
-		t.Errorf("of %d and %d executions the store was asked %d times for messages, with %d numbers", e.Looked, e.Typical, asked, most)
+	// The run, and three numbers for each of 25 selected and 25 typical executions.
+	if queries != 1 || maxArgs > 1+3*2*25 {
+		t.Errorf("%d selected and %d typical executions: got %d queries for messages with %d arguments", e.Looked, e.Typical, queries, maxArgs)
 	}
 }
 
-// What is reckoned from a part lies as near to the truth as chance allows.
+// Estimates from a sample are within four standard deviations.
 func TestEstimatesFromSampleAreClose(t *testing.T) {
 	a := explainedRun(t, "slow-link")
 	whole := explainedAs(t, a, query.Selection{})
@@ -101,22 +101,22 @@ func TestEstimatesFromSampleAreClose(t *testing.T) {
 		return g
 	}
 	exact := groups(a)
-	part := *a
-	withDetails(t, &part, 3)
-	looked := groups(&part)
-	if looked.Looked >= exact.Looked || exact.Looked != whole.Selected || len(exact.Rows) < 5 {
-		t.Fatalf("got %+v of all, %+v of a part", exact, looked)
+	sampled := *a
+	withDetails(t, &sampled, 3)
+	estimate := groups(&sampled)
+	if estimate.Looked >= exact.Looked || exact.Looked != whole.Selected || len(exact.Rows) < 5 {
+		t.Fatalf("got %+v from all, %+v from a sample", exact, estimate)
 	}
-	if looked.Executions != whole.Selected || looked.Lost != whole.Lost {
-		t.Errorf("all are %d that lost %d, want %d and %d", looked.Executions, looked.Lost, whole.Selected, whole.Lost)
+	if estimate.Executions != whole.Selected || estimate.Lost != whole.Lost {
+		t.Errorf("sample: got %d executions that lost %d, want %d and %d", estimate.Executions, estimate.Lost, whole.Selected, whole.Lost)
 	}
 	for i := range exact.Rows {
 		r := &exact.Rows[i]
-		got := explainedAs(t, &part, query.Selection{Only: []contrast.Term{r.Term}})
+		got := explainedAs(t, &sampled, query.Selection{Only: []contrast.Term{r.Term}})
 		share := float64(r.Executions) / float64(whole.Selected)
-		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(looked.Looked))
+		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(estimate.Looked))
 		if math.Abs(float64(got.Selected-r.Executions)) > allowed || !got.Reckoned {
-			t.Errorf("%s: reckoned %d (%t), there are %d, allowed are %.0f more or less", r.Term, got.Selected, got.Reckoned, r.Executions, allowed)
+			t.Errorf("%s: got %d (estimated: %t), want %d ± %.0f", r.Term, got.Selected, got.Reckoned, r.Executions, allowed)
 		}
 	}
 }
@@ -130,6 +130,6 @@ func explainedRun(t *testing.T, name string) *query.Queries {
 			return explainable(t, store, c, 0)
 		}
 	}
-	t.Fatalf("no cause is planted in %s", name)
+	t.Fatalf("scenario %s has no planted cause", name)
 	return nil
 }

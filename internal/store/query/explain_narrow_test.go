@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// inEachStore runs a test with a store of each sort.
+// inEachStore runs a test with each kind of store.
 func inEachStore(t *testing.T, test func(t *testing.T, store provdb.Store)) {
 	t.Run("DuckDB", func(t *testing.T) {
 		test(t, sharedStore(t))
@@ -32,11 +32,11 @@ func inEachStore(t *testing.T, test func(t *testing.T, store provdb.Store)) {
 	})
 }
 
-// few is up to how many executions all are looked at closely.
-const few = 400
+// maxExamined is the number of executions up to which the details of all are examined.
+const maxExamined = 400
 
-// What a field says of how many have its values is what is chosen by them, whichever field
-// it is; and groups are a selection in parts, each of which can be chosen.
+// For every field, terms select as many executions as the explanation counts, and groups add up to
+// the selection.
 func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
@@ -48,11 +48,11 @@ func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 		for i := range issues {
 			q := query.Selection{Issue: &issues[i]}
 			e := explainedAs(t, a, q)
-			if e.Selected == 0 || e.Selected > few {
-				t.Fatalf("%s: %d are selected", issues[i].Func, e.Selected)
+			if e.Selected == 0 || e.Selected > maxExamined {
+				t.Fatalf("%s: selected %d executions, want 1 to %d", issues[i].Func, e.Selected, maxExamined)
 			}
 			for j := range e.Fields {
-				// One sort of execution is enough to try a field.
+				// One issue is enough to test a field.
 				if f := &e.Fields[j]; !seen[f.Key] {
 					seen[f.Key] = true
 					if !testing.Short() || len(seen)%3 == 1 {
@@ -71,7 +71,7 @@ func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Errorf("fields were %v, want %v", got, want)
+			t.Errorf("got fields %v, want %v", got, want)
 		}
 		// Each rank has one device.
 		device, err := a.Group(t.Context(), query.Selection{}, contrast.FieldKey{Kind: contrast.FieldDevice}, 5)
@@ -84,7 +84,7 @@ func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 	})
 }
 
-// A function is not what a selection differs in, as it is held against the same ones.
+// Functions do not explain a selection, because its baseline has the same functions.
 func TestFunctionsFilterExcludeAndGroupByName(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
@@ -120,7 +120,7 @@ func TestFunctionsFilterExcludeAndGroupByName(t *testing.T) {
 		}
 		for _, f := range all.Fields {
 			if f.Kind == contrast.FieldFunction {
-				t.Errorf("the function explains: %+v", f)
+				t.Errorf("the function explains the selection: %+v", f)
 			}
 		}
 	})
@@ -135,7 +135,7 @@ func explainedAs(t *testing.T, a *query.Queries, q query.Selection) *contrast.Ex
 	return e
 }
 
-// checkField chooses by a field in all ways.
+// checkField filters, excludes and groups by a field.
 func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.Explanation, f *contrast.Difference) {
 	t.Helper()
 	what := fmt.Sprintf("%s, %s, %v", a.Run.Name, q.Issue.Func, f.Terms)
@@ -144,12 +144,12 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	with, rest := explainedAs(t, a, only), explainedAs(t, a, without)
 	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Reckoned ||
 		len(f.Terms) == 0 {
-		t.Errorf("%s: only %d and without %d of %d, of which %d have it; lost %d and %d of %d", what, with.Selected, rest.Selected, e.Selected,
+		t.Errorf("%s: only selects %d and without %d of %d, want %d with the value; lost %d and %d of %d", what, with.Selected, rest.Selected, e.Selected,
 			f.With, with.Lost, rest.Lost, e.Lost)
 	}
 	for i := range with.Fields {
 		if c := &with.Fields[i]; c.Key == f.Key && c.Notable {
-			t.Errorf("%s: it was chosen by %s, and that is notable", what, c.Name)
+			t.Errorf("%s: %s is notable, although it was selected by", what, c.Name)
 		}
 	}
 	g, err := a.Group(t.Context(), q, f.Key, 5)
@@ -166,7 +166,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 		one := q
 		one.Only = []contrast.Term{r.Term}
 		if got := explainedAs(t, a, one); got.Selected != r.Executions || got.Lost != r.Lost {
-			t.Errorf("%s: %s is %d that lost %d, chosen by it are %d that lost %d", what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
+			t.Errorf("%s: group %s has %d executions that lost %d, its term selects %d that lost %d", what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
 		}
 		if i > 0 && !g.Ranges && r.Lost > g.Rows[i-1].Lost {
 			t.Errorf("%s: %s lost more than %s", what, r.Label, g.Rows[i-1].Label)
@@ -174,11 +174,11 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	}
 	if n != e.Selected || lost != e.Lost || g.Executions != e.Selected || g.Lost != e.Lost || g.Looked != e.Selected || len(g.Rows) > 5 ||
 		len(g.Rows) == 0 {
-		t.Errorf("%s: groups are %+v, want %d that lost %d", what, g, e.Selected, e.Lost)
+		t.Errorf("%s: got groups %+v, want %d executions that lost %d", what, g, e.Selected, e.Lost)
 	}
 }
 
-// While a run goes on it is not stored which anomalies are of an issue.
+// While a run is in progress, the members of an issue are not stored.
 func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
@@ -217,7 +217,7 @@ func terms(t *testing.T, texts ...string) (list []contrast.Term) {
 	return list
 }
 
-// Of 8 ranks without one there are 7 to be held against, and the next one comes first.
+// Excluded ranks and hosts are also excluded from the baseline.
 func TestExcludedExecutionsAreInNeitherSide(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
@@ -233,7 +233,7 @@ func TestExcludedExecutionsAreInNeitherSide(t *testing.T) {
 				}
 			}
 		}
-		// Several terms of a field are one or the other, of two fields both.
+		// Terms of one field are alternatives; terms of different fields must all hold.
 		for n, only := range map[int64][]string{
 			160: {"rank=4..5", "rank=6..7"},
 			40:  {"rank=4..5", "host=node01", "rank=7", "without rank=4..5"},
@@ -278,7 +278,7 @@ func TestLassoSelectsInside(t *testing.T) {
 			"5:1,5.8:100000000,6.6:1",                                     // a triangle
 			"5:10,6.6:10000000,6.6:10,5:10000000",                         // a bow tie
 			"4:100,5.5:2000,7:100,6:3000,7:90000,5.5:5000,4:90000,5:3000", // a star
-			"5:0,6:0,6:0.5", // lower than anything
+			"5:0,6:0,6:0.5", // below all executions
 		} {
 			lasso, err := contrast.ParseLasso(text)
 			if err != nil {
@@ -296,14 +296,14 @@ func TestLassoSelectsInside(t *testing.T) {
 			}
 			for _, f := range e.Fields {
 				if (f.Kind == contrast.FieldTime || f.Kind == contrast.FieldStep) && f.Notable {
-					t.Errorf("%s was chosen by time, and that is notable", text)
+					t.Errorf("%s selects by time, but time is notable", text)
 				}
 			}
 		}
 	})
 }
 
-// within winds around a point: the sum of angles to all corners.
+// within reports whether a polygon winds around a point, by the sum of the angles to its corners.
 func within(lasso []contrast.Vertex, seconds, micros float64) bool {
 	turns := 0.0
 	angle := func(v contrast.Vertex) float64 {
@@ -322,12 +322,12 @@ func TestInvalidTermsAreRejectedWithReason(t *testing.T) {
 		"time=5", "time=1e300..", "bytes=NaN", "bytes=..Inf", "link=5", "link=5:x", "host=\x00", "host=\xff", "node-state:x=soon", "node-state=3",
 	} {
 		if term, err := contrast.ParseTerm(text); err == nil {
-			t.Errorf("%q is taken for %+v", text, term)
+			t.Errorf("%q: got %+v, want an error", text, term)
 		}
 	}
 	for _, text := range []string{"", "1:2,3:4", "1:2,3:4,5", "1:2,3:4,x:6", "1:2,3:4,5:-6", "1:2,3:4,NaN:6"} {
 		if lasso, err := contrast.ParseLasso(text); err == nil {
-			t.Errorf("%q is taken for %+v", text, lasso)
+			t.Errorf("%q: got %+v, want an error", text, lasso)
 		}
 	}
 }
@@ -347,7 +347,7 @@ func FuzzTerm(f *testing.F) {
 		}
 		again, err := contrast.ParseTerm(term.String())
 		if err != nil || again != term {
-			t.Errorf("%q is %+v, its text %q is %+v, %v", text, term, term, again, err)
+			t.Errorf("%q: parsed %+v, whose text %q parses as %+v, %v", text, term, term, again, err)
 		}
 	})
 }
@@ -361,7 +361,7 @@ func FuzzLasso(f *testing.F) {
 		}
 		again, err := contrast.ParseLasso(contrast.LassoText(lasso))
 		if err != nil || !slices.Equal(again, lasso) {
-			t.Errorf("%q is %v, and again %v, %v", text, lasso, again, err)
+			t.Errorf("%q: parsed %v, whose text parses as %v, %v", text, lasso, again, err)
 		}
 	})
 }

@@ -27,18 +27,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// plantedCause is what a trouble of a scenario is, as its definition says, and what a user
-// would select to see why: the worst issue of a function, or of all, and of its
-// executions those of a time if several troubles strike the function.
+// plantedCause is the cause of a trouble in a scenario and the selection of a user who looks for
+// it: the worst issue of a function, or of all, restricted to a time if several troubles affect the
+// function.
 type plantedCause struct {
 	scenario, trouble string
 	function          string
 	program           trace.Program
 	from, to          float64 // seconds
-	field             string  // kind or name of the field; "nothing": none is to be notable
-	value             string  // how its values begin; empty: they are not looked at
-	steps, ranks      int     // instead of those of the scenario
-	quick             bool    // there is always the time for it
+	field             string  // kind or name of the field; "nothing" if none may be notable
+	value             string  // prefix of its values; not checked if empty
+	steps, ranks      int     // override the scenario
+	quick             bool    // also tested without -explain-seeds
 }
 
 // quickCauses returns the causes to test without -explain-seeds.
@@ -55,7 +55,7 @@ var plantedCauses = []plantedCause{
 	{quick: true, scenario: "slow-host", trouble: "node02 is hot", field: "host", value: "node02"},
 	{quick: true, scenario: "slow-rank", trouble: "rank 3", field: "rank", value: "3"},
 	{quick: true, scenario: "slow-link", trouble: "cable between node00 and node01", function: "MPI_Waitall()", field: "link", value: "5 – 6"},
-	// With 50 steps the trouble is a third of the run, and nothing of it is an anomaly.
+	// With 50 steps the trouble lasts for a third of the run and causes no anomaly.
 	{scenario: "memory-pressure", trouble: "memory of node01", field: "Memory Footprint (VmRSS) (KB)", steps: 150},
 	{scenario: "os-noise", trouble: "a service on node01", field: "host", value: "node01"},
 	{quick: true, scenario: "burst", trouble: "collide on rank 1", function: "collide", field: "rank", value: "1"},
@@ -76,7 +76,7 @@ var plantedCauses = []plantedCause{
 	{quick: true, scenario: "large-messages", trouble: "", function: "pack_faces", field: "bytes"},
 	{quick: true, scenario: "call-path", trouble: "coarse smoothing", function: "smooth", field: "call-path"},
 	{quick: true, scenario: "gpu-stream", trouble: "second stream", function: "advance(float4*, int)", field: "gpu-stream", value: "1"},
-	// Calls that are slow by chance, wherever and whenever.
+	// Calls that are slow by chance, at any place and time.
 	{scenario: "threads", trouble: "stiff elements", function: "element_stiffness", field: "nothing"},
 	{quick: true, scenario: "heavy-tail", trouble: "lost particles", function: "track_particle", field: "nothing"},
 	{scenario: "message-size", trouble: "unpacking hangs", function: "unpack_block", field: "nothing"},
@@ -87,7 +87,7 @@ var plantedCauses = []plantedCause{
 	{quick: true, scenario: "repeated", trouble: "odd cells", field: "nothing"},
 }
 
-// explained asks for the explanation of a planted cause; nil if nothing of it is an anomaly.
+// explained returns the explanation for a planted cause, or nil if it caused no anomaly.
 func explained(t *testing.T, a *query.Queries, issues []provenance.Issue, c *plantedCause) *contrast.Explanation {
 	t.Helper()
 	var q query.Selection
@@ -111,7 +111,7 @@ func explained(t *testing.T, a *query.Queries, issues []provenance.Issue, c *pla
 	return e
 }
 
-// right says whether an explanation has the planted cause first.
+// right reports whether the planted cause comes first in an explanation.
 func (c *plantedCause) right(e *contrast.Explanation) bool {
 	if e == nil {
 		return false
@@ -124,12 +124,12 @@ func (c *plantedCause) right(e *contrast.Explanation) bool {
 	}
 	first := &e.Fields[0]
 	if c.field == "time" && first.Kind == contrast.FieldStep {
-		return true // it is a time, too
+		return true // a step is a time, too
 	}
 	return (string(first.Kind) == c.field || first.Name == c.field) && strings.HasPrefix(first.Values, c.value)
 }
 
-// explainSeeds is with how many seeds each scenario runs; 0: those that are quick, once.
+// explainSeeds is the number of seeds of each scenario; if 0, quick scenarios run once.
 var explainSeeds = flag.Int("explain-seeds", 0, "seeds of each scenario that is explained; 0 is one, of some scenarios")
 
 // TestExplainNamesPlantedCauses prints the table of docs/adr/0021-rank-explanations-by-information.md:
@@ -191,13 +191,13 @@ func TestExplainNamesPlantedCauses(t *testing.T) {
 			named, total = named+o.right, total+seeds
 		}
 	}
-	t.Logf("planted causes that come first: %d of %d; nothing is made up where there is none: %d of %d", named, total, quiet, chance)
+	t.Logf("planted causes that come first: %d of %d; scenarios without a cause and without an explanation: %d of %d", named, total, quiet, chance)
 	if 10*named < 9*total || 10*quiet < 9*chance {
-		t.Errorf("fewer than nine of ten are right")
+		t.Errorf("fewer than nine of ten explanations name the planted cause first")
 	}
 }
 
-// Who a rank talks to follows from the rank, so that is nothing new where ranks were chosen.
+// The partners of a rank follow from the rank, so they do not explain a selection of ranks.
 func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	store := sharedStore(t)
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
@@ -216,7 +216,7 @@ func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	}
 }
 
-// simulated is a DuckDB store for the tests that only read it, and the runs of explainable.
+// simulated is a DuckDB store shared by tests that only read it, and the runs of explainable.
 var simulated struct {
 	store *duckstore.Store
 	runs  map[simulatedRun]*query.Queries
@@ -241,8 +241,8 @@ func sharedStore(t *testing.T) *duckstore.Store {
 	return simulated.store
 }
 
-// explainable returns the queries of the run of the scenario of a planted cause. The first
-// call analyzes it into the store, as analyze does.
+// explainable returns the queries of the run of a planted cause's scenario. The first call analyzes
+// the scenario into the store.
 func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64) *query.Queries {
 	t.Helper()
 	key := simulatedRun{store, fmt.Sprintf("%s %d %d", c.scenario, seed, c.steps)}

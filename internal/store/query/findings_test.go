@@ -25,7 +25,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// gatherer keeps what is needed of anomalies.
+// gatherer collects the anomalies for blame.
 type gatherer struct {
 	mu sync.Mutex
 	blame.Run
@@ -44,8 +44,8 @@ func (g *gatherer) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ [
 	return nil
 }
 
-// stored analyses a scenario into a store and returns who asks about the run, and
-// what is found out from the records themselves.
+// stored analyzes a scenario into a store and returns the queries of the run and the findings from
+// the records themselves.
 func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algorithm) (*query.Queries, *blame.Findings) {
 	t.Helper()
 	text, err := scenario.Builtin(name)
@@ -56,7 +56,7 @@ func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algo
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Stretch(s.Steps * 7 / 10); err != nil { // all that happens becomes shorter
+	if err := s.Stretch(s.Steps * 7 / 10); err != nil { // shortens the run
 		t.Fatal(err)
 	}
 	var inputs []analyzer.Input
@@ -104,8 +104,7 @@ func sorted(links []provenance.Link) []provenance.Link {
 	return links
 }
 
-// TestStoredFindingsAreUnchanged finds out what is wrong with runs from what
-// stores have of them: it is the same as from the records.
+// TestStoredFindingsAreUnchanged compares findings from stored runs with those from the records.
 func TestStoredFindingsAreUnchanged(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		for _, scene := range tracetest.Sample([]string{"slow-link", "workflow"}, 2) {
@@ -124,21 +123,20 @@ func TestStoredFindingsAreUnchanged(t *testing.T) {
 				t.Errorf("%s: only %d victims and %d issues", scene, victims, len(want.Issues))
 			}
 			if !reflect.DeepEqual(got.Issues, want.Issues) || !reflect.DeepEqual(sorted(got.Links), sorted(want.Links)) {
-				t.Errorf("%s: it is not the same", scene)
+				t.Errorf("%s: findings from the store differ from those of the records", scene)
 			}
-			answersFindings(t, store, a, want)
+			checkFindings(t, store, a, want)
 		}
 	})
 }
 
-// answersFindings compares answers about a run whose findings are not stored yet,
-// and then when they are.
-func answersFindings(t *testing.T, store provdb.Store, a *query.Queries, want *blame.Findings) {
+// checkFindings compares query results before and after the findings of a run are stored.
+func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *blame.Findings) {
 	t.Helper()
 	for _, there := range []bool{false, true} {
 		issues, err := a.Issues(t.Context())
 		if err != nil || !reflect.DeepEqual(issues, want.Issues) {
-			t.Errorf("%s, stored %t: other issues, %v", a.Run.Name, there, err)
+			t.Errorf("%s, stored %t: issues differ, %v", a.Run.Name, there, err)
 		}
 		seen := make(map[provenance.Role]bool)
 		for i := range want.Links {
@@ -152,11 +150,11 @@ func answersFindings(t *testing.T, store provdb.Store, a *query.Queries, want *b
 				t.Errorf("%s, stored %t:\n got %+v, %v\nwant %+v", a.Run.Name, there, l, err, w)
 			}
 			if l != nil && w.Culprit != "" && (l.CulpritHost == "" || l.CulpritCalled == "") {
-				t.Errorf("%s: nothing is told of the culprit of %+v", a.Run.Name, w)
+				t.Errorf("%s: the culprit of %+v has no host or function", a.Run.Name, w)
 			}
 		}
 		if l, err := a.Link(t.Context(), 0, "no such event"); l != nil || err != nil {
-			t.Errorf("an event that is not there: got %+v, %v", l, err)
+			t.Errorf("unknown event: got %+v, %v", l, err)
 		}
 		if !there {
 			if err := store.Write(t.Context(), a.Run.ID, &provdb.Batch{Issues: want.Issues, Links: want.Links}); err != nil {
@@ -164,12 +162,11 @@ func answersFindings(t *testing.T, store provdb.Store, a *query.Queries, want *b
 			}
 		}
 	}
-	answersOthers(t, a, want)
+	checkRelated(t, a, want)
 }
 
-// answersOthers compares what is told of culprits, and of the anomalies of issues, with
-// what was stored.
-func answersOthers(t *testing.T, a *query.Queries, want *blame.Findings) {
+// checkRelated compares the victims of culprits and the anomalies of issues with the findings.
+func checkRelated(t *testing.T, a *query.Queries, want *blame.Findings) {
 	t.Helper()
 	ctx := t.Context()
 	culprits := 0
@@ -183,32 +180,31 @@ func answersOthers(t *testing.T, a *query.Queries, want *blame.Findings) {
 		lost := trace.Micros(0)
 		for j, v := range victims {
 			if lost += v.Lost; j > 0 && v.Lost > victims[j-1].Lost || v.Host == "" || v.Function == "" || v.Entry == 0 {
-				t.Errorf("%s: victim %+v of %s", a.Run.Name, v, l.EventID)
+				t.Errorf("%s: unexpected victim %+v of %s", a.Run.Name, v, l.EventID)
 			}
 		}
 		if err != nil || int64(len(victims)) != l.Waits || lost != l.WaitTime {
-			t.Errorf("%s: %s made %d wait for %d, %v; want %d for %d", a.Run.Name, l.EventID, len(victims), lost, err, l.Waits, l.WaitTime)
+			t.Errorf("%s: %s: got %d victims that lost %d, %v; want %d and %d", a.Run.Name, l.EventID, len(victims), lost, err, l.Waits, l.WaitTime)
 		}
 		if r, err := a.Related(ctx, l.PID, l.EventID); err != nil || r == nil || r.Event != l.EventID || r.Rank != l.RID {
-			t.Errorf("%s: %s is %+v, %v", a.Run.Name, l.EventID, r, err)
+			t.Errorf("%s: %s: got %+v, %v", a.Run.Name, l.EventID, r, err)
 		}
 	}
 	if culprits == 0 {
 		t.Errorf("%s has no culprits", a.Run.Name)
 	}
 	if r, err := a.Related(ctx, 0, "no such event"); r != nil || err != nil {
-		t.Errorf("an event that is not there: got %+v, %v", r, err)
+		t.Errorf("unknown event: got %+v, %v", r, err)
 	}
 	for i := range want.Issues {
 		if x := &want.Issues[i]; !x.IsChange() {
-			walksIssue(t, a, x)
+			checkNeighbors(t, a, x)
 		}
 	}
 }
 
-// walksIssue goes from each anomaly of an issue to the next, and compares them with the
-// list of all.
-func walksIssue(t *testing.T, a *query.Queries, x *provenance.Issue) {
+// checkNeighbors compares the neighbors of each anomaly of an issue with the list of all.
+func checkNeighbors(t *testing.T, a *query.Queries, x *provenance.Issue) {
 	t.Helper()
 	ctx := t.Context()
 	e, err := a.Event(ctx, x.Example, &x.PID)
@@ -217,7 +213,7 @@ func walksIssue(t *testing.T, a *query.Queries, x *provenance.Issue) {
 	}
 	p, err := a.Place(ctx, e.Record)
 	if err != nil || p == nil {
-		t.Fatalf("%s is nowhere, %v", x.Example, err)
+		t.Fatalf("%s has no place, %v", x.Example, err)
 	}
 	points, err := a.PointsOfIssue(ctx, x.Number, &p.Function, 100_000)
 	if err != nil || int64(len(points)) != x.Anomalies {
@@ -237,7 +233,7 @@ func walksIssue(t *testing.T, a *query.Queries, x *provenance.Issue) {
 		}
 		previous, next, err := a.Neighbors(ctx, x.Number, r, p)
 		if err != nil || previous != before || next != after {
-			t.Errorf("issue %d: around %s are %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
+			t.Errorf("issue %d: neighbors of %s: got %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
 		}
 	}
 }

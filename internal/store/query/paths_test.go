@@ -32,7 +32,7 @@ func TestPathTimesAddUp(t *testing.T) {
 
 func checkPathTimes(t *testing.T, store provdb.Store) {
 	t.Helper()
-	defer store.Close() //nolint:errcheck // nothing is written any more
+	defer store.Close() //nolint:errcheck // all writes are done
 	run := provdb.Run{Name: "run", State: provdb.Running, Started: time.Unix(1, 0)}
 	var err error
 	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
@@ -47,7 +47,7 @@ func checkPathTimes(t *testing.T, store provdb.Store) {
 		got, err := a.PathTimes(t.Context(), program)
 		for i := range got {
 			if got[i].Path <= 0 {
-				t.Errorf("%v has the number %d", got[i].Funcs, got[i].Path)
+				t.Errorf("%v: got path number %d", got[i].Funcs, got[i].Path)
 			}
 			got[i].Path = 0
 		}
