@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
-// onRanks are executions on ranks, each at a time of its own.
+// onRanks returns executions on ranks, each at a different time.
 func onRanks(ranks ...float64) (cells []contrast.Cell) {
 	for i, r := range ranks {
 		cells = append(cells, contrast.Cell{Number: r, Label: fmt.Sprintf("node%02.0f", math.Floor(r/4)), Unit: uint64(i)})
@@ -18,7 +18,7 @@ func onRanks(ranks ...float64) (cells []contrast.Cell) {
 	return cells
 }
 
-// places are the fields host and rank of a program with four ranks on each host.
+// places returns the fields host and rank of a program with four ranks per host.
 func places(ranks int, cells []contrast.Cell) []contrast.Column {
 	host, rank := contrast.Column{Name: "host"}, contrast.Column{Name: "rank", Shape: contrast.Numbers}
 	for r := range ranks {
@@ -173,7 +173,7 @@ func TestConstantFieldIsOmitted(t *testing.T) {
 	f(contrast.Column{Selection: []contrast.Cell{{Label: "x"}}, Shares: []contrast.Share{{Label: "x", Weight: 1}}})
 }
 
-// TestGain holds the measure against the sum over all four cases.
+// The reference is the sum over all four cases.
 func TestGainIsTheMutualInformation(t *testing.T) {
 	for _, c := range [][2]float64{{1, 0}, {0.5, 0.5}, {1, 0.25}, {0.9, 0.07}, {0.3, 0.29}} {
 		want := 0.0

@@ -28,9 +28,9 @@ type Term struct {
 
 // fieldForm describes a field.
 type fieldForm struct {
-	name    string // in words; those of counters and states are their own
+	name    string // for people; counters and node states have their own names
 	names   bool   // values are names
-	whole   bool   // values are whole numbers that are not negative
+	whole   bool   // values are integers ≥ 0
 	named   bool   // the field needs a name
 	details bool   // values are in messages, counters or node states
 }

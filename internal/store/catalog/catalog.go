@@ -1,6 +1,6 @@
-// Package catalog numbers what many records of a run share: functions, call
-// paths, models and states of nodes. A store keeps each once and refers to it by number. The
-// package is pure; a Catalog serves one run and must not be shared.
+// Package catalog numbers the entries that many records of a run share: functions, call paths,
+// models and node states. A store keeps each entry once and refers to it by number. A Catalog serves
+// one run and is not safe for concurrent use.
 package catalog
 
 import (
@@ -42,7 +42,7 @@ type Model struct {
 	Params  json.RawMessage
 }
 
-// Sample is a state of a node that several records saw.
+// Sample is a node state that several records share.
 type Sample struct {
 	Program trace.Program
 	N       int32
@@ -57,7 +57,7 @@ type Entries struct {
 	Samples   []Sample
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (e *Entries) Len() int { return len(e.Functions) + len(e.Paths) + len(e.Models) + len(e.Samples) }
 
 type funcKey struct {
@@ -99,7 +99,7 @@ type series struct {
 	fn      int32
 }
 
-// Catalog knows the entries of a run.
+// Catalog holds the entries of a run.
 type Catalog struct {
 	funcs   map[funcKey]int32
 	paths   map[pathKey]int32
@@ -108,8 +108,8 @@ type Catalog struct {
 	highest map[series]int32
 	fresh   Entries
 
-	asking  bool // Knows runs: entries without a number get none
-	missing bool // one has none
+	asking  bool // in Knows, which does not number entries
+	missing bool // an entry has no number
 
 	key  []byte
 	last map[series]lastModel
@@ -117,13 +117,13 @@ type Catalog struct {
 	recent [256]recentFunc // by number and program
 }
 
-// recentFunc saves hashing the name of a function that comes again and again.
+// recentFunc caches the number of a frequent function to avoid hashing its name.
 type recentFunc struct {
 	funcKey
 	n int32
 }
 
-// lastModel saves hashing a model again that many records share.
+// lastModel caches the version of a model that many records share to avoid hashing it.
 type lastModel struct {
 	params []byte
 	n      int32
@@ -169,7 +169,7 @@ func (c *Catalog) next(s series) int32 {
 	return c.highest[s]
 }
 
-// Knows reports whether all that the batch refers to has a number. It numbers nothing.
+// Knows reports whether all entries of the batch have numbers. It assigns none.
 func (c *Catalog) Knows(b *provdb.Batch) bool {
 	c.asking, c.missing = true, false
 	c.Add(b)
@@ -206,7 +206,7 @@ func (c *Catalog) Fresh() Entries {
 func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
 	key := funcKey{trace.FuncKey{Program: program, Name: name}, fid}
 	at := (uint(fid) ^ uint(program)<<4) % uint(len(c.recent))
-	if r := &c.recent[at]; r.n != 0 && r.funcKey == key { // quick where names are the same memory
+	if r := &c.recent[at]; r.n != 0 && r.funcKey == key { // fast if the names share memory
 		return r.n
 	}
 	n, ok := c.funcs[key]
@@ -264,7 +264,7 @@ func (c *Catalog) Paths(all []provenance.PathStats) (paths, functions []int32) {
 	return paths, functions
 }
 
-// Model returns the version of a function's model, 0 where there is none.
+// Model returns the version of a function's model, or 0 if there is none.
 func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage) int32 {
 	if len(params) == 0 || bytes.Equal(params, []byte("null")) {
 		return 0
@@ -286,7 +286,7 @@ func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage)
 	return n
 }
 
-// Sample returns the number of a state, 0 for nil.
+// Sample returns the number of a node state, or 0 for nil.
 func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int32 {
 	if state == nil {
 		return 0
@@ -306,9 +306,8 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 	return n
 }
 
-// MaxSamples is about how many states are known at a time: there is a new one for
-// each node and step, and only neighboring records share it. One that was forgotten
-// gets another number.
+// MaxSamples is about the number of node states in memory. Each node and step has a new one that
+// only neighboring records share. A dropped state gets another number if it occurs again.
 const MaxSamples = 1 << 16
 
 func (c *Catalog) keepSample(key sampleKey, n int32) {
@@ -326,7 +325,7 @@ func (c *Catalog) sampleKey(program trace.Program, state *provenance.NodeState) 
 	return sampleKey{program, sha256.Sum256(c.key)}
 }
 
-// Add numbers all that the batch refers to.
+// Add numbers all entries of the batch.
 func (c *Catalog) Add(b *provdb.Batch) {
 	for _, records := range [][]*provenance.Record{b.Anomalies, b.Typical} {
 		for _, r := range records {
@@ -372,7 +371,7 @@ func (c *Catalog) pathBytes(funcs []int32) []byte {
 	return c.key
 }
 
-// hash names a model by its content, whatever the spaces in it.
+// hash returns the hash of a model, ignoring white space.
 func hash(params json.RawMessage) [sha256.Size]byte {
 	var b bytes.Buffer
 	if json.Compact(&b, params) != nil {

@@ -31,14 +31,14 @@ func TestFunctionNumbersStartAtOnePerProgram(t *testing.T) {
 	f(0, 0, "", 5)
 	want := []catalog.Function{{0, 1, 7, "a"}, {0, 2, 8, "b"}, {0, 3, 7, "b"}, {0, 4, 9, "a"}, {1, 1, 7, "a"}, {0, 5, 0, ""}}
 	if got := c.Fresh().Functions; !reflect.DeepEqual(got, want) {
-		t.Errorf("fresh are %v, want %v", got, want)
+		t.Errorf("got fresh entries %v, want %v", got, want)
 	}
 	if got := c.Fresh(); got.Len() != 0 {
 		t.Errorf("%d entries are fresh twice", got.Len())
 	}
 }
 
-// stack has these names, from the execution outwards.
+// stack returns a call stack of functions, innermost first.
 func stack(names ...string) (s []provenance.StackEntry) {
 	for _, name := range names {
 		s = append(s, provenance.StackEntry{Func: name})

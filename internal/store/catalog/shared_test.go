@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// shared is a batch that refers to something of each kind, under these names.
+// shared returns a batch with an entry of each kind.
 func shared(name, params string, value uint64) *provdb.Batch {
 	return &provdb.Batch{
 		Anomalies: []*provenance.Record{{
@@ -50,7 +50,7 @@ func TestKnowsNumbersNothing(t *testing.T) {
 	c.Add(shared("work", "[]", 2))
 	next := c.Fresh()
 	if got, want := fmt.Sprint(next.Models[0].N, next.Samples[0].N, len(next.Functions), len(next.Paths)), "2 2 0 0"; got != want {
-		t.Errorf("after questions the next numbers are %s, want %s", got, want)
+		t.Errorf("after Knows the next numbers are %s, want %s", got, want)
 	}
 }
 
@@ -58,13 +58,13 @@ func TestUnchangedModelsKeepVersion(t *testing.T) {
 	c := empty()
 	params := json.RawMessage("[1]")
 	first := c.Model(0, 1, params)
-	copy(params, "[2]") // the memory is the caller's
+	copy(params, "[2]") // the caller may reuse its memory
 	if second := c.Model(0, 1, params); second == first {
 		t.Errorf("[1] and [2] are both model %d", first)
 	}
 }
 
-// One catalog numbers, another follows it.
+// One catalog numbers entries, another loads them.
 func TestNumbersOfOthersAreLoaded(t *testing.T) {
 	ours, theirs := empty(), empty()
 	theirs.Add(shared("work", "{}", 1))
@@ -75,7 +75,7 @@ func TestNumbersOfOthersAreLoaded(t *testing.T) {
 	added := theirs.Fresh()
 	ours.Load(added)
 	if !ours.Knows(shared("rest", "[]", 2)) || ours.Knows(shared("rest", "{}", 3)) {
-		t.Error("it does not know just what was loaded")
+		t.Error("the catalog does not know exactly the loaded entries")
 	}
 	f := func(what string, got, want []catalog.Mark) {
 		t.Helper()

@@ -54,8 +54,7 @@ func (t *Table) Delete(run provdb.RunID) (sql string, args []any) {
 		t.Name, strings.Join(columns, ", "), strings.Join(conditions, " AND ")), args
 }
 
-// Tables returns the rows of a batch, except those of its records. What has no number
-// gets one.
+// Tables returns the rows of a batch, except those of its records, and numbers its new entries.
 func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
 	tables := []Table{{Name: "rollups"}} // removed: the sums do not include the batch
 	if b.VoidsFindings() {

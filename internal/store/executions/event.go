@@ -12,15 +12,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Event is one kept execution.
+// Event is a stored execution.
 type Event struct {
 	Collection string // anomalies or normalexecs
 	Document   json.RawMessage
 	Record     *provenance.Record
 }
 
-// Event returns the execution with an id. Where several programs have one, the
-// program must be given.
+// Event returns the execution with an id. If several programs have the id, the program must be
+// given.
 func (a *Reader) Event(ctx context.Context, id string, p *trace.Program) (*Event, error) {
 	rows, err := a.event(ctx, id, p)
 	if err != nil {

@@ -10,25 +10,25 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Range is from First to Last, both included.
+// Range is a range from First to Last, inclusive.
 type Range struct{ First, Last int64 }
 
-// Filter chooses executions. The zero value of a field does not filter.
+// Filter selects executions. The zero value of a field does not filter.
 type Filter struct {
-	Normal    bool      // of normalexecs instead of anomalies
+	Normal    bool      // typical executions instead of anomalies
 	Function  string    // pattern
 	One       *Function `json:"-"` // only this one
 	Kinds     []string  // any of them
 	Host      string
 	Ranks     []Range // any of them
 	Steps     *Range
-	Since     *trace.Micros // since the run's begin
+	Since     *trace.Micros // since the start of the run
 	Until     *trace.Micros
-	Severity  float64 // the least
+	Severity  float64 // lower bound
 	Took      *Range  // microseconds of exclusive time
 	Lost      trace.Micros
 	Score     float64
-	Withdrawn bool // also those that were withdrawn
+	Withdrawn bool // include withdrawn anomalies
 	Program   *trace.Program
 	Order     string // severity, lost, score or time
 	Limit     int
@@ -45,7 +45,7 @@ func listOrder(by Column, descending bool) Order {
 	return Order{{by, descending}, {Column: Program}, {Column: Rank}, {Column: eventStep}, {Column: eventRow}, {Column: eventText}}
 }
 
-// kinds are those of anomalies.
+// kinds are the kinds of anomalies.
 var kinds = func() map[string]string {
 	all := make(map[string]string)
 	for _, k := range provenance.AnomalyKinds() {

@@ -19,7 +19,7 @@ var files embed.FS
 // Reader reads the executions of one run of a store.
 type Reader struct {
 	Run   provdb.Run
-	Begin trace.Micros // of the run; 0 if nothing is known
+	Begin trace.Micros // start of the run; 0 if unknown
 	// Memory, if not nil, answers queries over many executions.
 	Memory *Copy
 	// OnQuery, if non-nil, is called with each statement before it runs.
@@ -53,12 +53,12 @@ const (
 func text(name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
-		panic(err) // a file that is not embedded is a mistake in this package
+		panic(err) // a bug in this package: the file is not embedded
 	}
 	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", LotSQL)
 }
 
-// OptionalProgram binds a program, or none.
+// OptionalProgram returns a program as a parameter, or NULL.
 func OptionalProgram(p *trace.Program) any {
 	if p == nil {
 		return nil
@@ -66,7 +66,7 @@ func OptionalProgram(p *trace.Program) any {
 	return int32(*p)
 }
 
-// Choose looks a word up.
+// Choose returns the value of a choice, or a ChoiceError.
 func Choose[V any](what, word string, among map[string]V) (v V, err error) {
 	v, ok := among[word]
 	if !ok {
@@ -81,7 +81,7 @@ type ChoiceError struct {
 	Among      []string
 }
 
-// Error says which there are.
+// Error lists the valid choices.
 func (e *ChoiceError) Error() string {
 	return fmt.Sprintf("unknown %s %q (want %s)", e.What, e.Word, strings.Join(e.Among, ", "))
 }

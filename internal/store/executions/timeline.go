@@ -15,7 +15,7 @@ import (
 type Timeline struct {
 	From, To trace.Micros // since the start of the run; To is after From
 	Columns  int          // of equal width, at least one
-	// Lines maps ranks to lines; other ranks are left out. If nil, there is one line for
+	// Lines maps ranks to lines; other ranks are omitted. If nil, there is one line for
 	// each kind of anomaly.
 	Lines map[trace.RankKey]int
 	// Filter selects anomalies. Since, Until, Normal, Withdrawn, order and limits are ignored.
@@ -26,15 +26,15 @@ type Timeline struct {
 // columns is spread evenly from its entry to its exit; the anomaly counts in the column of its
 // entry. The sum over all lines is the lost time.
 type Line struct {
-	Kind      string // where lines are kinds; empty for anomalies that have none
-	Number    int    // where lines are of ranks
+	Kind      string // of anomalies, if lines are kinds; may be empty
+	Number    int    // of the line, if lines are ranks
 	Lost      []int64
 	Anomalies []int64
 
 	each []int64 // added to this column and all that follow
 }
 
-// ColumnWidth is the width of a column: a whole number of microseconds, with which the
+// ColumnWidth returns the width of a column: a whole number of microseconds, with which the
 // columns cover the whole time.
 func (q *Timeline) ColumnWidth() trace.Micros {
 	n := trace.Micros(q.Columns)
@@ -44,7 +44,7 @@ func (q *Timeline) ColumnWidth() trace.Micros {
 // Timeline returns the lines with anomalies, in the order of their number or kind.
 func (a *Reader) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
 	f := q.Filter
-	f.Since, f.Until, f.Normal, f.Withdrawn = nil, nil, false, true // withdrawn ones never count here
+	f.Since, f.Until, f.Normal, f.Withdrawn = nil, nil, false, true // the condition excludes withdrawn anomalies
 	filtered, err := f.Condition(ctx, a)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Buffer gathers small batches of a run and writes them as larger ones, at the
-// latest after a delay. Several goroutines may call it.
+// Buffer merges small batches of a run and writes them as larger ones, at the latest after a delay.
+// It is safe for concurrent use.
 type Buffer struct {
 	w     Writer
 	run   RunID
@@ -16,31 +16,31 @@ type Buffer struct {
 	size  int
 
 	mu      sync.Mutex
-	changed sync.Cond // pending, writing or err
+	changed sync.Cond // signals changes of pending, writing and err
 	pending Batch
 	writing bool
-	err     error // of the first write that failed; nothing is written after it
+	err     error // of the first failed write, after which nothing is written
 	timer   *time.Timer
 }
 
-// Usual limits of a Buffer.
+// Default limits of a Buffer.
 const (
 	DefaultDelay = time.Second
 	DefaultSize  = 4096 // documents
 )
 
-// NewBuffer returns a buffer for a run that writes when size documents have come
-// together, or delay after the first of them. ctx is that of all writes.
+// NewBuffer returns a buffer for a run that writes when it has size documents, or delay after the
+// first of them. Delayed writes use ctx.
 func NewBuffer(ctx context.Context, w Writer, run RunID, delay time.Duration, size int) *Buffer {
 	b := &Buffer{w: w, run: run, delay: delay, size: size}
 	b.changed.L = &b.mu
-	b.timer = time.AfterFunc(math.MaxInt64, func() { b.write(ctx) }) // set when there is something to write
+	b.timer = time.AfterFunc(math.MaxInt64, func() { b.write(ctx) }) // Add resets it
 	return b
 }
 
-// Add hands over a batch, which the buffer owns then. It waits while too much is
-// being written, and returns the error of an earlier write. What was added is
-// durable when a later Flush has returned nil.
+// Add adds a batch, which the buffer then owns. It blocks while the buffer is full and a write is in
+// progress, and returns the error of an earlier write. The batch is durable when a later Flush
+// returns nil.
 func (b *Buffer) Add(ctx context.Context, batch *Batch) error {
 	b.mu.Lock()
 	for b.err == nil && b.writing && b.pending.Len() >= b.size {
@@ -62,7 +62,7 @@ func (b *Buffer) Add(ctx context.Context, batch *Batch) error {
 	return nil
 }
 
-// Flush writes what exists and waits until it is durable.
+// Flush writes the pending batch and waits until it is durable.
 func (b *Buffer) Flush(ctx context.Context) error {
 	b.write(ctx)
 	b.mu.Lock()
@@ -73,7 +73,7 @@ func (b *Buffer) Flush(ctx context.Context) error {
 	return b.err
 }
 
-// write writes what is pending, after a write that is under way.
+// write writes the pending batch, after a write in progress has ended.
 func (b *Buffer) write(ctx context.Context) {
 	b.mu.Lock()
 	for b.writing {
@@ -100,8 +100,7 @@ func (b *Buffer) write(ctx context.Context) {
 	b.mu.Unlock()
 }
 
-// Merge adds all of o. Its call paths replace those of b, and so do its issues and
-// links.
+// Merge adds the documents of o to b. Call paths, issues and links of o replace those of b.
 func (b *Batch) Merge(o *Batch) {
 	b.Anomalies = append(b.Anomalies, o.Anomalies...)
 	b.Typical = append(b.Typical, o.Typical...)

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// slow is a Writer that takes its time and notes what it wrote.
+// slow is a Writer that takes a fixed time and records the sizes of batches.
 type slow struct {
 	provdb.Writer
 	takes time.Duration
@@ -65,14 +65,14 @@ func add(t *testing.T, b *provdb.Buffer, n int) {
 	}
 }
 
-// pass lets time pass.
+// pass advances the fake clock.
 func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
 
 func TestDelayStartsWithFirstDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slow{began: time.Now()}
 		b := provdb.NewBuffer(t.Context(), w, 1, time.Second, 100)
-		pass(10 * time.Second) // nothing is there
+		pass(10 * time.Second) // the buffer is empty
 		w.wrote(t)
 		add(t, b, 1)
 		pass(999 * time.Millisecond)
@@ -112,7 +112,7 @@ func TestSlowWriterBlocksAdd(t *testing.T) {
 			adding.Go(func() { add(t, b, 10) })
 		}
 		pass(time.Second)
-		w.wrote(t, 10) // one is written, one waits, the others are held
+		w.wrote(t, 10) // one is being written, one is pending, the others block
 		adding.Wait()
 		if err := b.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestFlushWaitsForRunningWrite(t *testing.T) {
 		pass(2 * time.Second)
 		w.wrote(t, 1)
 		if err := b.Flush(t.Context()); err != nil || time.Since(w.began) != 61*time.Second {
-			t.Errorf("flushed after %v, error %v", time.Since(w.began), err)
+			t.Errorf("Flush returned after %v, error %v", time.Since(w.began), err)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestBatchCountsDocuments(t *testing.T) {
 	all := &provdb.Batch{}
 	all.Merge(b)
 	all.Merge(b)
-	if all.Len() != 2*28+8 || b.Len() != 36 { // the later call paths replace the others
-		t.Errorf("merged %d, its parts %d", all.Len(), b.Len())
+	if all.Len() != 2*28+8 || b.Len() != 36 { // later call paths replace earlier ones
+		t.Errorf("got %d documents after merging, %d in the merged batch", all.Len(), b.Len())
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Clean returns the batch as every store can hold it: texts are valid, no list is null, and
-// of documents with the same key only the last is left; anomalies replace typical
-// executions. It does not change b, but shares the records that need no change, which are
-// nearly all.
+// Clean returns a batch that every store can hold: texts are valid, no list is null, and only the
+// last document with a key is kept; anomalies replace typical executions. It does not change b, but
+// shares the records that need no change, which are nearly all.
 func (b *Batch) Clean() *Batch {
 	type event struct {
 		program trace.Program
@@ -49,7 +48,7 @@ func (b *Batch) Clean() *Batch {
 	}
 }
 
-// latest returns clean copies of the items, of each key that is not seen yet the last.
+// latest returns clean copies of the items: the last of each key that was not seen before.
 func latest[T any, K comparable](items []T, seen map[K]bool, clean func(*T), key func(*T) K) []T {
 	kept := make([]T, 0, len(items))
 	for _, item := range slices.Backward(items) {
@@ -91,10 +90,10 @@ func cleanIssue(i *provenance.Issue) {
 
 func cleanLink(l *provenance.Link) { cleanTexts(&l.EventID, &l.Culprit, (*string)(&l.Role)) }
 
-// cleaner remembers the last model that needs no change, which many records share.
+// cleaner caches the last model that needs no change, which many records share.
 type cleaner struct{ fit json.RawMessage }
 
-// fits reports whether a model can be held as it is.
+// fits reports whether a model needs no change.
 func (c *cleaner) fits(params json.RawMessage) bool {
 	if len(params) > 0 && len(params) == len(c.fit) && &params[0] == &c.fit[0] {
 		return true
@@ -106,7 +105,7 @@ func (c *cleaner) fits(params json.RawMessage) bool {
 	return true
 }
 
-// record replaces a record that needs changes by a copy.
+// record replaces a record that needs changes with a clean copy.
 func (c *cleaner) record(p **provenance.Record) {
 	r := *p
 	fit := c.fits(r.AlgoParams) && r.CallStack != nil && r.CounterEvents != nil && r.EventWindow.Comms != nil && r.EventWindow.Execs != nil
@@ -182,8 +181,8 @@ func stackTexts(stack []provenance.StackEntry, f func(*string)) {
 	}
 }
 
-// fitJSON reports whether a text of JSON is UTF-8 and surely has no escapes that
-// databases refuse: those of zero bytes and of halves of characters.
+// fitJSON reports whether JSON is valid UTF-8 and has no escapes that databases may reject: those
+// of zero bytes and of surrogates.
 func fitJSON(text json.RawMessage) bool {
 	if !utf8.Valid(text) {
 		return false
@@ -200,15 +199,15 @@ func fitJSON(text json.RawMessage) bool {
 	}
 }
 
-// CleanJSON returns JSON that every store can hold. What is no JSON only becomes
-// text.
+// CleanJSON returns JSON that every store can hold. Invalid JSON is only converted to valid
+// UTF-8.
 func CleanJSON(text json.RawMessage) json.RawMessage {
 	if fitJSON(text) {
 		return text
 	}
 	text = bytes.ToValidUTF8(text, []byte("\ufffd"))
 	var v any
-	d := json.NewDecoder(bytes.NewReader(text)) // makes characters of halves
+	d := json.NewDecoder(bytes.NewReader(text)) // joins or replaces surrogates
 	d.UseNumber()
 	if d.Decode(&v) != nil {
 		return text

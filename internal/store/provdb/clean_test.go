@@ -28,7 +28,7 @@ func TestLatestRecordOfEventWins(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if len(b.Anomalies) != 4 || len(b.Typical) != 3 {
-		t.Error("the batch has changed")
+		t.Error("Clean changed the batch")
 	}
 }
 
@@ -39,7 +39,7 @@ func TestCleanRecordIsNotCopied(t *testing.T) {
 		EventWindow: provenance.EventWindow{Comms: []provenance.CommEntry{}, Execs: []provenance.WindowEntry{}},
 	}
 	if got := (&provdb.Batch{Anomalies: []*provenance.Record{r}}).Clean().Anomalies[0]; got != r {
-		t.Error("it is another")
+		t.Error("the clean record was copied")
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// WriteCSV writes an answer as CSV with a header. Values are exact; what is not known
-// is empty.
+// WriteCSV writes rows as CSV with a header. Values are exact; NULL is empty.
 func WriteCSV(w io.Writer, rows *Rows) error {
 	c := csv.NewWriter(w)
 	line := make([]string, len(rows.Columns))
@@ -32,7 +31,7 @@ func WriteCSV(w io.Writer, rows *Rows) error {
 	return errors.Join(err, c.Error())
 }
 
-// PlainText is a value of an answer as text, from which it can be read again.
+// PlainText formats a value of a row without loss.
 func PlainText(v any) string {
 	switch v := v.(type) {
 	case nil:

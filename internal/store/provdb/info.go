@@ -99,12 +99,12 @@ type ImportCounts struct {
 	Paths     int64 `json:"path_stats"`
 }
 
-// Decoded returns the Info of the run. Runs that other programs stored may have
-// anything as info: fields that do not fit stay zero.
+// Decoded returns the Info of the run. Fields of runs stored by other programs stay zero if their
+// types differ.
 func (r *Run) Decoded() *Info {
 	info := new(Info)
 	if r.Info != nil {
-		_ = json.Unmarshal(r.Info, info) // fields that fit are set
+		_ = json.Unmarshal(r.Info, info) // sets the fields whose types match
 	}
 	return info
 }
@@ -141,7 +141,7 @@ func (i *Info) Finish(res *summary.Outcome) {
 	i.Incomplete = append(i.Incomplete, i.missing()...)
 }
 
-// missing lists what is missing because traces or the program did not end well.
+// missing describes the data that is missing because traces or the program ended early.
 func (i *Info) missing() (why []string) {
 	switch p := i.Program; {
 	case p == nil:

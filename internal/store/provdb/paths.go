@@ -8,18 +8,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// checkPaths returns why call paths are no tree.
+// checkPaths returns an error if call paths do not form a tree.
 func checkPaths(all []provenance.PathStats) error {
 	for i := range all {
 		p := &all[i]
 		err := checkProgram(p.PID)
 		switch {
 		case p.Node != i+1 || p.Parent < 0 || p.Parent > i:
-			err = errors.New("they are to be numbered from 1, and each is to follow on its parent")
+			err = errors.New("paths must be numbered from 1 and follow their parents")
 		case p.Parent > 0 && all[p.Parent-1].PID != p.PID:
-			err = errors.New("it is of another program than its parent")
+			err = errors.New("program differs from that of its parent")
 		case p.Calls < 0 || p.Exclusive < 0:
-			err = errors.New("numbers of calls and times are not negative")
+			err = errors.New("calls and times must be ≥ 0")
 		}
 		if err != nil {
 			return fmt.Errorf("call path %d: %w", i+1, err)
@@ -28,7 +28,7 @@ func checkPaths(all []provenance.PathStats) error {
 	return nil
 }
 
-// cleanPaths returns call paths with valid names. Those whose names become equal are merged.
+// cleanPaths returns call paths with valid names. It merges paths whose names become equal.
 func cleanPaths(all []provenance.PathStats) []provenance.PathStats {
 	type key struct {
 		program trace.Program
@@ -36,23 +36,23 @@ func cleanPaths(all []provenance.PathStats) []provenance.PathStats {
 		fid     int
 		name    string
 	}
-	known := make(map[key]int, len(all))
-	nodes := make([]int, len(all)+1) // in fit
-	fit := make([]provenance.PathStats, 0, len(all))
+	numbers := make(map[key]int, len(all))
+	nodes := make([]int, len(all)+1) // numbers in merged
+	merged := make([]provenance.PathStats, 0, len(all))
 	for i := range all {
 		p := all[i]
 		p.Func, p.Parent = provenance.Text(p.Func), nodes[p.Parent]
 		k := key{p.PID, p.Parent, p.FID, p.Func}
-		if known[k] == 0 {
-			p.Node = len(fit) + 1
-			known[k] = p.Node
-			fit = append(fit, p)
+		if numbers[k] == 0 {
+			p.Node = len(merged) + 1
+			numbers[k] = p.Node
+			merged = append(merged, p)
 		} else {
-			same := &fit[known[k]-1]
+			same := &merged[numbers[k]-1]
 			same.Calls += p.Calls
 			same.Exclusive += p.Exclusive
 		}
-		nodes[i+1] = known[k]
+		nodes[i+1] = numbers[k]
 	}
-	return fit
+	return merged
 }

@@ -1,10 +1,8 @@
-// Package provdb is the contract of the provenance database: writing, queries,
-// and the errors that callers distinguish. It has no implementation; each one passes
-// the tests of internal/store/storetest.
+// Package provdb defines the interface of the provenance database: writing, queries, and the errors
+// that callers distinguish. Implementations must pass the tests of internal/store/storetest.
 //
-// A store holds any number of runs. All that belongs to a run is named by the
-// run, the program and an id that the trace gives, so storing a thing twice is
-// the same as storing it once.
+// A store holds any number of runs. The run, the program and an id from the trace identify each
+// document, so storing a document twice is the same as storing it once.
 package provdb
 
 import (
@@ -20,8 +18,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Errors that callers distinguish with errors.Is. Those that a store returns name
-// the file or server and what to do.
+// Errors that callers distinguish with errors.Is. Stores wrap them with the file or server and a
+// hint.
 var (
 	ErrRunExists = errors.New("a run of that name already exists")
 	ErrNotFound  = errors.New("not found")
@@ -50,14 +48,14 @@ const (
 	Incomplete = api.Incomplete
 )
 
-// Run is what a store knows of a run as a whole.
+// Run is the metadata of a run in a store.
 type Run struct {
 	ID       RunID
 	Name     string
 	State    State
 	Started  time.Time
-	Finished time.Time       // zero until it is
-	Info     json.RawMessage // settings and totals, as in run.json; nil for none
+	Finished time.Time       // zero until the run ends
+	Info     json.RawMessage // settings and totals, as in run.json; may be nil
 }
 
 // Values returns the columns state, started, finished and info.
@@ -72,7 +70,7 @@ func (r *Run) Values() []any {
 	return []any{string(r.State), r.Started.UTC(), finished, info}
 }
 
-// Batch is what is stored at once: all of it, or nothing.
+// Batch is a set of documents that are stored atomically.
 type Batch struct {
 	Anomalies []*provenance.Record
 	Typical   []*provenance.Record // the collection normalexecs
@@ -80,14 +78,14 @@ type Batch struct {
 	Functions []provenance.FuncStats
 	Counters  []provenance.CounterStats
 	Models    []provenance.ADModel
-	// All calls of the run by call path.
+	// Paths has all calls of the run by call path.
 	Paths []provenance.PathStats
-	// What is wrong with the run as a whole, and the link of each of its anomalies.
+	// Issues of the run, and the link of each of its anomalies.
 	Issues []provenance.Issue
 	Links  []provenance.Link
 }
 
-// StepMetadata are all the facts that appeared on a rank in a step.
+// StepMetadata is the metadata of a rank in a step.
 type StepMetadata struct {
 	Program trace.Program
 	Rank    trace.Rank
@@ -95,7 +93,7 @@ type StepMetadata struct {
 	Facts   []provenance.Metadata
 }
 
-// Len is the number of documents in the batch.
+// Len returns the number of documents in the batch.
 func (b *Batch) Len() int {
 	n := len(b.Anomalies) + len(b.Typical) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Issues) + len(b.Links)
 	for i := range b.Metadata {
@@ -110,31 +108,29 @@ func (b *Batch) HasFindings() bool { return len(b.Issues)+len(b.Links) > 0 }
 // VoidsFindings reports whether the batch replaces or invalidates stored issues and links.
 func (b *Batch) VoidsFindings() bool { return len(b.Anomalies)+len(b.Typical) > 0 || b.HasFindings() }
 
-// Writer stores. Several goroutines may call it.
+// Writer writes to a store. It is safe for concurrent use.
 type Writer interface {
-	// CreateRun makes a run; the ID of the argument is ignored. A second run of
-	// that name is ErrRunExists.
+	// CreateRun creates a run and returns its ID; run.ID is ignored. It returns ErrRunExists if the
+	// name is in use.
 	CreateRun(ctx context.Context, run Run) (RunID, error)
-	// UpdateRun replaces state, times and info of a run. When it is Finished,
-	// anomalies that are still provisional are withdrawn: no review confirmed them.
+	// UpdateRun replaces state, times and info of a run. If the state is Finished, it withdraws
+	// provisional anomalies, which no review confirmed.
 	UpdateRun(ctx context.Context, run Run) error
-	// DeleteRun removes a run and all that belongs to it.
+	// DeleteRun removes a run and its documents.
 	DeleteRun(ctx context.Context, id RunID) error
-	// Write stores a batch and returns nil when it is durable. What is there
-	// already is replaced: a record with the program and event id of another
-	// (of either collection), the metadata of a step, what is known of a function,
-	// counter or model. Call paths replace all that the run has. So do issues and
-	// links, and records remove these: what was found out does not hold any more. A
-	// batch that is not valid is refused as a whole. It keeps nothing of the batch.
+	// Write stores a batch and returns nil when it is durable. It replaces records with the same
+	// program and event id (of either collection), the metadata of the same step, and the
+	// statistics of the same function, counter or model. Call paths, issues and links replace all
+	// those of the run; records remove its issues and links, which are no longer valid. Write
+	// rejects an invalid batch as a whole and does not retain the batch.
 	Write(ctx context.Context, id RunID, batch *Batch) error
 }
 
-// Reader answers.
+// Reader queries a store.
 type Reader interface {
-	// Query runs one statement of SQL that only reads, with $1, $2 … bound to
-	// args. Statements can reach neither files nor the network; the context
-	// bounds their time. The tables and views are those of docs/sql.md in every
-	// store.
+	// Query runs one read-only SQL statement with $1, $2 … bound to args. Statements cannot access
+	// files or the network; the context bounds their time. Every store has the tables and views of
+	// docs/sql.md.
 	Query(ctx context.Context, sql string, args ...any) (*Rows, error)
 }
 
@@ -142,36 +138,36 @@ type Reader interface {
 type Store interface {
 	Reader
 	Writer
-	// Close waits for writes that are under way. Nothing may be called after it.
+	// Close waits for writes in progress. The store must not be used afterward.
 	Close() error
 }
 
-// Type is what a column of an answer holds; its values are nil or of one Go type.
+// Type is the type of a column; its values are nil or of one Go type.
 type Type string
 
 // The types of columns.
 const (
 	Bool  Type = "bool"   // bool
-	Int   Type = "int"    // int64; json.Number where that is too small
+	Int   Type = "int"    // int64, or json.Number if that is too small
 	Float Type = "float"  // float64
 	Text  Type = "string" // string
-	JSON  Type = "json"   // json.RawMessage; also lists and structures
+	JSON  Type = "json"   // json.RawMessage, also for lists and structs
 	Time  Type = "time"   // time.Time
 )
 
-// Column of an answer.
+// Column describes a column of Rows.
 type Column struct {
 	Name string
 	Type Type
 }
 
-// Rows are an answer that is read once. The connection is free again when All
-// has ended, by its end or by a break; an answer that is not read must be closed.
+// Rows is the result of a query and can be read once. All releases the connection when it ends or
+// the loop breaks; rows that are not read must be closed.
 type Rows struct {
 	Columns []Column
 	// All yields the rows, then at most one error. A row is valid until the next.
 	All iter.Seq2[[]any, error]
-	// Close gives up an answer that is not read to its end. It may be called twice.
+	// Close discards rows that were not read to the end. It may be called twice.
 	Close func() error
 }
 
@@ -187,8 +183,7 @@ func (r *Rows) Collect() ([][]any, error) {
 	return all, nil
 }
 
-// Schema is the version of the tables that this program reads and writes. Earlier
-// versions were never released.
+// Schema is the version of the tables that this program reads and writes; earlier ones were never released.
 const Schema = 5
 
 // CheckSchema returns an error if this program cannot read tables of a version.

@@ -40,7 +40,7 @@ func planOf(t reflect.Type) []scanField {
 	return plan
 }
 
-// Scan calls f with each row of an answer as a T, a struct whose fields have tags sql:"column".
+// Scan calls f with each row as a T, a struct whose fields have tags sql:"column".
 // NULL is the zero value, or nil for pointers. The row is valid until f returns. Columns without
 // a field are skipped; a field without a column is an error.
 func Scan[T any](rows *Rows, f func(row *T)) error {
@@ -66,7 +66,7 @@ func Scan[T any](rows *Rows, f func(row *T)) error {
 		}
 		for i, field := range fields {
 			if !assign(field, values[columns[i]]) {
-				_ = rows.Close() // err says more
+				_ = rows.Close() // the mismatch is reported instead
 				return fmt.Errorf("scan %T: column %q has a %T, want %s", *row, plan[i].column, values[columns[i]], field.Type())
 			}
 		}
@@ -75,7 +75,7 @@ func Scan[T any](rows *Rows, f func(row *T)) error {
 	return nil
 }
 
-// assign sets a field to a value of a row; false if their types do not fit.
+// assign sets a field to a value of a row and reports whether their types match.
 func assign(field reflect.Value, value any) bool {
 	if value == nil {
 		field.SetZero()

@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Validate rejects what no document can hold: numbers that are none, and programs
-// beyond the range of tables.
+// Validate returns an error if the batch has values that no store can hold: NaN, infinite numbers,
+// or programs beyond the range of the tables.
 func (b *Batch) Validate() error {
 	for _, records := range [][]*provenance.Record{b.Anomalies, b.Typical} {
 		for _, r := range records {

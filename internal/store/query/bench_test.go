@@ -158,7 +158,7 @@ func benchmarkQueries(b *testing.B, a *query.Queries, rate float64) {
 		{"anomalies/lost", filter(func(f *executions.Filter) { f.Lost = 90_000; f.Order = "score" })},
 		{"anomalies/withdrawn", filter(func(f *executions.Filter) { f.Withdrawn = true })},
 		{"anomalies/normal", filter(func(f *executions.Filter) { f.Normal = true })},
-		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // someEvent uses the context of b
+		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // context of b
 		{"func/profile", func() error { return rows(a.Profile(ctx, f)) }},
 		{"func/ranks", func() error { return rows(a.OverRanks(ctx, f, 20)) }},
 		{"func/times", func() error { return rows(a.OverTime(ctx, f, 20)) }},

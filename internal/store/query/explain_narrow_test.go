@@ -144,8 +144,8 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	with, rest := explainedAs(t, a, only), explainedAs(t, a, without)
 	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Reckoned ||
 		len(f.Terms) == 0 {
-		t.Errorf("%s: only selects %d and without %d of %d, want %d with the value; lost %d and %d of %d", what, with.Selected, rest.Selected, e.Selected,
-			f.With, with.Lost, rest.Lost, e.Lost)
+		t.Errorf("%s: only selects %d and without %d of %d, want %d with the value; lost %d and %d of %d", what,
+			with.Selected, rest.Selected, e.Selected, f.With, with.Lost, rest.Lost, e.Lost)
 	}
 	for i := range with.Fields {
 		if c := &with.Fields[i]; c.Key == f.Key && c.Notable {
@@ -166,7 +166,8 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 		one := q
 		one.Only = []contrast.Term{r.Term}
 		if got := explainedAs(t, a, one); got.Selected != r.Executions || got.Lost != r.Lost {
-			t.Errorf("%s: group %s has %d executions that lost %d, its term selects %d that lost %d", what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
+			t.Errorf("%s: group %s has %d executions that lost %d, its term selects %d that lost %d",
+				what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
 		}
 		if i > 0 && !g.Ranges && r.Lost > g.Rows[i-1].Lost {
 			t.Errorf("%s: %s lost more than %s", what, r.Label, g.Rows[i-1].Label)

@@ -191,7 +191,8 @@ func TestExplainNamesPlantedCauses(t *testing.T) {
 			named, total = named+o.right, total+seeds
 		}
 	}
-	t.Logf("planted causes that come first: %d of %d; scenarios without a cause and without an explanation: %d of %d", named, total, quiet, chance)
+	t.Logf("planted causes that come first: %d of %d; scenarios without a cause and without an explanation: %d of %d",
+		named, total, quiet, chance)
 	if 10*named < 9*total || 10*quiet < 9*chance {
 		t.Errorf("fewer than nine of ten explanations name the planted cause first")
 	}
