@@ -23,7 +23,7 @@ const (
 	Numbers
 	// Amounts are measured: bytes, memory. A lower or upper bound can.
 	Amounts
-	// Spans are numbers of which only a range can: times.
+	// Spans are numbers that only a range can separate: times.
 	Spans
 )
 
@@ -34,25 +34,25 @@ type Role int
 const (
 	Cause  Role = iota // place, activity or state
 	When               // time, which comes after possible causes
-	Chosen             // the selection was made by it, so a difference means nothing
+	Chosen             // the selection depends on it, so a difference means nothing
 )
 
-// Cell is a value of one execution. Cells of the same Unit count as one observation for
-// chance: events on a rank within a step mostly have one reason.
+// Cell is a value of one execution. Cells with the same Unit count as one observation in
+// significance tests: events on a rank within a step mostly share a cause.
 type Cell struct {
 	Label  string  // of Labels
 	Number float64 // of Numbers and Amounts; neither NaN nor infinite
 	Unit   uint64
 }
 
-// Share is the known share of a value in the rest.
+// Share is the known share of a value in the baseline.
 type Share struct {
 	Label  string
 	Number float64
-	Weight float64 // not negative; shares of a field are divided by their sum
+	Weight float64 // ≥ 0; shares of a field are divided by their sum
 }
 
-// Moments are those of all readings of an amount.
+// Moments are the moments of all readings of an amount.
 type Moments struct{ Mean, Deviation, Count float64 }
 
 // Column is a field of the selection and of its baseline.
@@ -64,7 +64,7 @@ type Column struct {
 	// no cell and count as having another value.
 	Selection []Cell
 	Of        int
-	// Baseline is a sample of the rest. Shares is used instead where they are known.
+	// Baseline is a sample. If Shares is not empty, it is used instead.
 	Baseline []Cell
 	Shares   []Share
 	// Stale marks values that are read periodically, so that some are older than the execution,
@@ -76,19 +76,19 @@ type Column struct {
 
 // Finding is the difference in a field.
 type Finding struct {
-	Column int // index of the columns
+	Column int // index of the column
 	Name   string
 	Role   Role
-	// The values that separate the selection from the rest: Labels, Numbers, or From and To
+	// The values that separate the selection from the baseline: Labels, Numbers, or From and To
 	// with one of Range, Least and Most.
 	Labels   []string
 	Numbers  []float64
-	Range    bool // from From to To, both included
+	Range    bool // from From to To, inclusive
 	Least    bool // From or more
 	Most     bool // To or less
 	From, To float64
-	// With of Of selected executions have them, and BaselineWith of BaselineOf of the
-	// rest, or this share of it if BaselineOf is 0.
+	// With of Of selected executions have these values, and BaselineWith of BaselineOf executions
+	// of the baseline, or BaselineShare if BaselineOf is 0.
 	With, Of                 int
 	BaselineWith, BaselineOf int
 	Share, BaselineShare     float64

@@ -6,30 +6,30 @@ import (
 	"slices"
 )
 
-// bin is one value of a field: how many of the selection and of the rest have it.
+// bin counts the executions of the selection and of the baseline with one value of a field.
 type bin struct {
-	label     string
-	number    float64
-	selected  int
-	rested    int     // of a sample
-	weight    float64 // of known shares
-	from, off float64 // shares of selection and rest
+	label                string
+	number               float64
+	selected             int
+	inBaseline           int     // if the baseline is a sample
+	weight               float64 // if the baseline is shares
+	share, baselineShare float64
 }
 
 // sides has the counts of a field by value.
 type sides struct {
 	bins []bin
-	// Executions and observations of both sides; 0 for the rest if shares are known.
+	// Executions and observations of both sides; 0 for a baseline of shares.
 	n, units, m, restUnits int
-	known                  bool // shares
+	hasShares              bool // of all calls, instead of a sample
 	moments                *Moments
 }
 
-// field finds the values that best separate the selection from the rest; !ok if there is only one
-// value, or no data of one side.
+// field returns the values that best separate the selection from the baseline. It returns false if
+// there is only one value, or no data of one side.
 func (cfg Config) field(c *Column) (f Finding, ok bool) {
 	s := newSides(c)
-	if s.units == 0 || s.restUnits == 0 && !s.known && s.moments == nil || len(s.bins) < 2 && s.moments == nil {
+	if s.units == 0 || s.restUnits == 0 && !s.hasShares && s.moments == nil || len(s.bins) < 2 && s.moments == nil {
 		return f, false
 	}
 	switch c.Shape {
@@ -49,7 +49,7 @@ func (cfg Config) field(c *Column) (f Finding, ok bool) {
 }
 
 func newSides(c *Column) *sides {
-	s := &sides{n: max(c.Of, len(c.Selection)), known: len(c.Shares) > 0}
+	s := &sides{n: max(c.Of, len(c.Selection)), hasShares: len(c.Shares) > 0}
 	if c.Shape == Amounts && c.Moments != nil && c.Moments.Count > 1 && c.Moments.Deviation > 0 {
 		s.moments = c.Moments
 	}
@@ -71,7 +71,7 @@ func newSides(c *Column) *sides {
 	}
 	s.units = len(units)
 	sum := 0.0
-	if s.known {
+	if s.hasShares {
 		for _, share := range c.Shares {
 			slot(share.Label, share.Number).weight += share.Weight
 			sum += share.Weight
@@ -79,7 +79,7 @@ func newSides(c *Column) *sides {
 	} else {
 		rest := make(map[uint64]bool)
 		for _, cell := range c.Baseline {
-			slot(cell.Label, cell.Number).rested++
+			slot(cell.Label, cell.Number).inBaseline++
 			rest[cell.Unit] = true
 		}
 		s.m, s.restUnits = len(c.Baseline), len(rest)
@@ -87,12 +87,12 @@ func newSides(c *Column) *sides {
 	slices.SortFunc(s.bins, func(a, b bin) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.label, b.label)) })
 	for i := range s.bins {
 		b := &s.bins[i]
-		b.from = float64(b.selected) / float64(s.n)
+		b.share = float64(b.selected) / float64(s.n)
 		switch {
 		case sum > 0:
-			b.off = b.weight / sum
+			b.baselineShare = b.weight / sum
 		case s.m > 0:
-			b.off = float64(b.rested) / float64(s.m)
+			b.baselineShare = float64(b.inBaseline) / float64(s.m)
 		}
 	}
 	return s
@@ -100,36 +100,36 @@ func newSides(c *Column) *sides {
 
 // amount is the sum of some bins.
 type amount struct {
-	selected, rested int
-	off              float64
+	selected, inBaseline int
+	baselineShare        float64
 }
 
 func (a *amount) add(b *bin) {
 	a.selected += b.selected
-	a.rested += b.rested
-	a.off += b.off
+	a.inBaseline += b.inBaseline
+	a.baselineShare += b.baselineShare
 }
 
 // take returns the finding of some bins, without its chance. bound, if not nil, is an upper bound
-// of the share of the rest.
+// of the share of the baseline.
 func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 	f := Finding{
-		With: a.selected, Of: s.n, BaselineWith: a.rested, BaselineOf: s.m, Units: s.units, BaselineUnits: s.restUnits,
-		Share: float64(a.selected) / float64(s.n), BaselineShare: min(1, a.off),
+		With: a.selected, Of: s.n, BaselineWith: a.inBaseline, BaselineOf: s.m, Units: s.units, BaselineUnits: s.restUnits,
+		Share: float64(a.selected) / float64(s.n), BaselineShare: min(1, a.baselineShare),
 	}
-	there := f.BaselineShare
-	if !s.known {
-		there = 1
+	baseline := f.BaselineShare
+	if !s.hasShares {
+		baseline = 1
 		if s.restUnits > 0 {
-			there = smooth(f.BaselineShare, s.restUnits)
+			baseline = smooth(f.BaselineShare, s.restUnits)
 		}
-		if bound != nil && *bound < there {
-			there, f.BaselineShare, f.Bounded = *bound, *bound, true
+		if bound != nil && *bound < baseline {
+			baseline, f.BaselineShare, f.Bounded = *bound, *bound, true
 		}
 	}
-	f.rest = there
-	if here := smooth(f.Share, s.units); here > there {
-		f.Bits = cfg.Measure(here, there)
+	f.rest = baseline
+	if selected := smooth(f.Share, s.units); selected > baseline {
+		f.Bits = cfg.Measure(selected, baseline)
 	}
 	return f
 }
@@ -137,7 +137,7 @@ func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 // judge computes the chance of a finding that is the best of looks choices of values.
 func (s *sides) judge(f *Finding, looks float64) {
 	k := int(math.Round(f.Share * float64(s.units)))
-	if s.known || f.Bounded {
+	if s.hasShares || f.Bounded {
 		f.Own = binomialTail(k, s.units, f.BaselineShare)
 	} else {
 		f.Own = fisherTail(k, s.units, int(math.Round(f.BaselineShare*float64(s.restUnits))), s.restUnits)
@@ -152,10 +152,10 @@ func smooth(share float64, n int) float64 { return (share*float64(n) + 0.5) / (f
 // set takes the values with the largest excess in the selection while each adds enough bits.
 func (cfg Config) set(s *sides, numbers bool) (best Finding) {
 	sorted := slices.Clone(s.bins)
-	slices.SortStableFunc(sorted, func(a, b bin) int { return cmp.Compare(b.from-b.off, a.from-a.off) })
+	slices.SortStableFunc(sorted, func(a, b bin) int { return cmp.Compare(b.share-b.baselineShare, a.share-a.baselineShare) })
 	var sum amount
 	taken := 0
-	for n := 1; n <= min(cfg.MaxValues, len(sorted)) && (n == 1 || sorted[n-1].from > sorted[n-1].off); n++ {
+	for n := 1; n <= min(cfg.MaxValues, len(sorted)) && (n == 1 || sorted[n-1].share > sorted[n-1].baselineShare); n++ {
 		sum.add(&sorted[n-1])
 		f := cfg.take(s, sum, nil)
 		if n > 1 && f.Bits < best.Bits+cfg.Step {
@@ -182,7 +182,7 @@ func (cfg Config) span(s *sides) Finding {
 		if sum <= 0 {
 			begin, sum = i, 0
 		}
-		if sum += s.bins[i].from - s.bins[i].off; sum > most {
+		if sum += s.bins[i].share - s.bins[i].baselineShare; sum > most {
 			first, last, most = begin, i, sum
 		}
 	}

@@ -44,7 +44,7 @@ type Count struct {
 type Difference struct {
 	Finding
 	Kind   FieldKind
-	Values string // that separate it from the rest, in words
+	Values string // that separate it from the baseline, in words
 	Rest   string // the share of the baseline, in words
 	Bars   []Bar  // shares by value, or by parts of a range
 	Clause string // predicate of a sentence about the executions
@@ -237,7 +237,7 @@ func (f *Field) clause(values string, found Finding) string {
 	return "ran while " + Plain(f.Name) + " was " + values
 }
 
-// restText returns the share of the rest that has the values, in words.
+// restText returns the share of the baseline that has the values, in words.
 func (f *Field) restText(found Finding) string {
 	switch {
 	case found.Bounded:
@@ -312,18 +312,18 @@ func (e *Explanation) sentence() string {
 			count = "The only execution"
 		}
 	}
-	sentence := fmt.Sprintf("%s %s%s (%s)", count, first.Clause, first.beside(), first.Strength())
+	sentence := fmt.Sprintf("%s %s%s (%s)", count, first.Clause, first.baselineClause(), first.Strength())
 	switch {
 	case first.Notable && first.Role == Cause:
-		return sentence + e.alsoWhen()
+		return sentence + e.timeClause()
 	case first.Notable, first.Role != Chosen && first.Bits >= Default().LeastBits && first.Share >= 0.5:
 		return sentence
 	}
 	return "No stored field sets " + what + " apart: the differences may be chance"
 }
 
-// beside returns the part of a sentence about the share of the rest.
-func (c *Difference) beside() string {
+// baselineClause returns the part of a sentence about the share of the baseline.
+func (c *Difference) baselineClause() string {
 	switch c.Kind {
 	case FieldHost:
 		return ", which has " + c.Rest
@@ -335,8 +335,8 @@ func (c *Difference) beside() string {
 	return ", as did " + c.Rest
 }
 
-// alsoWhen returns the part of a sentence about the time, if it is notable.
-func (e *Explanation) alsoWhen() string {
+// timeClause returns the part of a sentence about the time, if it is notable.
+func (e *Explanation) timeClause() string {
 	for i := range e.Fields {
 		if f := &e.Fields[i]; f.Kind == FieldTime && f.Notable {
 			if f.With == f.Of {

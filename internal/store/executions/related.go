@@ -131,7 +131,7 @@ func (x *Copy) withIDInAnyProgram(id string, p *trace.Program) (list []Execution
 	return list
 }
 
-// Related returns an anomaly; nil if there is none of that id.
+// Related returns the anomaly with an id, or nil.
 func (a *Reader) Related(ctx context.Context, program trace.Program, event string) (*Execution, error) {
 	e, err := a.find(ctx, program, event)
 	if err != nil || e == nil || !e.Anomalous {
