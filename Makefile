@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test unit web web-check bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults bench bench-compare golden clean
+.PHONY: check help build demo test unit web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults bench bench-compare golden clean
 
 check: fmt-check vet layers docs-check tidy-check lint vuln web-check ## check format, vet, layers, docs, modules, lint, vulnerabilities and the page
 
@@ -33,6 +33,9 @@ unit: ## run the tests without servers, browser or subprocesses
 
 web: ## build the page: shared types and embedded files
 	scripts/web build
+
+pictures: build ## take the screenshots of docs/img
+	cd web && CHIMBUKO=../bin/chimbuko node scripts/pictures.mjs
 
 web-check:
 	scripts/web check
