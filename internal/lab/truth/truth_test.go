@@ -453,20 +453,6 @@ func TestWriterKeepsFirstError(t *testing.T) {
 	}
 }
 
-// raceDetector is set if the race detector is on, which empties the pools of encoding/json.
-var raceDetector bool
-
-func TestWriterCallAllocatesNothing(t *testing.T) {
-	if raceDetector {
-		t.Skip("SKIP: the race detector adds allocations")
-	}
-	w := truth.NewWriter(&full{left: math.MaxInt})
-	c := call("8:0:1", "a", truth.Cause, 5)
-	if n := testing.AllocsPerRun(10_000, func() { w.Call(&c) }); n != 0 {
-		t.Errorf("%v allocations for a call", n)
-	}
-}
-
 func BenchmarkWriterCall(b *testing.B) {
 	w := truth.NewWriter(&full{left: math.MaxInt})
 	culprit := trace.Rank(12)
