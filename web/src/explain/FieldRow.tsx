@@ -22,14 +22,12 @@ export function FieldRow({ field, selection }: { field: ExplainField; selection:
           <span className="explain-meter" aria-hidden="true">
             <span style={{ width: `${100 * field.bits}%` }} />
           </span>
-          {strength(field.bits)}
         </span>
       </div>
       <Bars field={field} />
       <p className="explain-support" title={measure}>
         {field.support}
         {field.role === 'chosen' && '; part of the selection'}
-        {field.role !== 'chosen' && !field.notable && '; may be chance'}
       </p>
       <Actions field={field} selection={selection} />
       {field.terms.length > 0 && selection.by === field.key && <Groups selection={selection} />}
@@ -70,11 +68,6 @@ function Bars({ field }: { field: ExplainField }) {
       ))}
     </div>
   );
-}
-
-/** Words for the strength of a field in bits, from 0 to 1. */
-function strength(bits: number): string {
-  return bits >= 0.3 ? 'strong' : bits >= 0.1 ? 'moderate' : 'weak';
 }
 
 function barWords(b: ExplainBar): string {

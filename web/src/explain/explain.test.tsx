@@ -64,6 +64,7 @@ function explained(e: Partial<Explained> = {}): Explained {
         values: '1 and 2',
         labels: [],
         numbers: [1, 2],
+        support: '40 of 98 here, 2 of 16 ranks; weak; possibly chance',
         notable: false,
       }),
       field({
@@ -224,7 +225,7 @@ describe('the drawer', () => {
       '<b>memory</b>',
     ]);
     expect(screen.getByText('chimbuko explain r --issue 1')).toBeTruthy();
-    expect(screen.getAllByText(/may be chance/)).toHaveLength(1);
+    expect(screen.getAllByText(/possibly chance/)).toHaveLength(1);
     expect(screen.getAllByRole('img')[0]?.getAttribute('aria-label')).toContain(
       'node02: 100 % here, 25 % elsewhere',
     );
