@@ -94,7 +94,7 @@ function Numbers({ detail: d, live }: { detail: FunctionDetail; live: boolean })
     ['lost', duration(d.lost_us), undefined],
     ['anomalies', count(d.anomalies), percentOf(d.anomalous_calls_percent, 'of calls')],
     ['calls', count(d.calls), undefined],
-    ['itself', duration(d.exclusive_us), undefined],
+    ['own time', duration(d.exclusive_us), undefined],
     ['mean', duration(d.exclusive_mean_us), undefined],
     ['longest', duration(d.exclusive_max_us), undefined],
     ['inclusive', duration(d.inclusive_us), undefined],

@@ -191,7 +191,7 @@ function Chosen(props: PanelProps & { cell: Cell; root: Cell; lost: boolean }) {
         <FunctionPlace name={node.function} most={70} />
       </strong>
       <span>
-        itself {duration(node.self_us)} <span className="muted">{share(node.self_us, root)}</span>
+        own time {duration(node.self_us)} <span className="muted">{share(node.self_us, root)}</span>
       </span>
       <span>
         inclusive {duration(node.total_us)}{' '}
