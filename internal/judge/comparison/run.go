@@ -65,14 +65,26 @@ type Value struct {
 // Function is the sums of all calls of a function, and of its anomalies that were not
 // withdrawn.
 type Function struct {
-	Program   trace.Program   `json:"program"`
-	Name      string          `json:"name"`
-	OnGPU     bool            `json:"on_gpu,omitempty"`
-	Calls     int64           `json:"calls"`
-	Exclusive float64         `json:"exclusive_us"`
-	Model     json.RawMessage `json:"model,omitempty"` // algo_params; nil: none
-	Anomalies int64           `json:"-"`               // of Sums; those of a Run are in its call paths
-	Lost      int64           `json:"-"`
+	Program   trace.Program   `json:"program" sql:"program"`
+	Name      string          `json:"name" sql:"function"`
+	OnGPU     bool            `json:"on_gpu,omitempty" sql:"on_gpu"`
+	Calls     int64           `json:"calls" sql:"calls"`
+	Exclusive float64         `json:"exclusive_us" sql:"exclusive_us"`
+	Model     json.RawMessage `json:"model,omitempty" sql:"model"` // algo_params; nil: none
+	Anomalies int64           `json:"-" sql:"anomalies"`           // of Sums; those of a Run are in its call paths
+	Lost      int64           `json:"-" sql:"lost_us"`
+}
+
+// Merge adds the sums of o, a function with the same name. It keeps its own model, if any.
+func (f *Function) Merge(o *Function) {
+	if f.Model == nil && len(o.Model) > 0 {
+		f.Model = o.Model
+	}
+	f.OnGPU = f.OnGPU || o.OnGPU
+	f.Calls += o.Calls
+	f.Exclusive += o.Exclusive
+	f.Anomalies += o.Anomalies
+	f.Lost += o.Lost
 }
 
 // Key returns the key of the function.
@@ -106,6 +118,15 @@ type pathStep struct {
 // Path returns the index in Paths of a call path and adds the path if it is missing. funcs
 // has at least one function and begins with the outermost.
 func (r *Run) Path(program trace.Program, funcs []string) int {
+	at := -1
+	for _, f := range funcs {
+		at = r.Child(at, program, f)
+	}
+	return at
+}
+
+// Child is like Path for the path that continues another with a function. parent is -1 for none.
+func (r *Run) Child(parent int, program trace.Program, function string) int {
 	if r.index == nil {
 		r.index = make(map[pathStep]int, len(r.Paths))
 		for i := range r.Paths {
@@ -113,16 +134,12 @@ func (r *Run) Path(program trace.Program, funcs []string) int {
 			r.index[pathStep{p.Parent, p.Program, p.Function}] = i
 		}
 	}
-	at := -1
-	for _, f := range funcs {
-		key := pathStep{at, program, f}
-		next, ok := r.index[key]
-		if !ok {
-			next = len(r.Paths)
-			r.index[key] = next
-			r.Paths = append(r.Paths, Path{Parent: at, Program: program, Function: f})
-		}
-		at = next
+	key := pathStep{parent, program, function}
+	at, ok := r.index[key]
+	if !ok {
+		at = len(r.Paths)
+		r.index[key] = at
+		r.Paths = append(r.Paths, Path{Parent: parent, Program: program, Function: function})
 	}
 	return at
 }

@@ -68,40 +68,33 @@ func Choose[T any](all []T, of func(T) api.Comparable, left *LeftOut) (chosen []
 // Sums is the data of a run that a trend needs. It is smaller than a Run and quicker to query.
 type Sums struct {
 	api.Comparable
-	Functions []Function // without models
+	Functions []Function
 
 	index map[trace.FuncKey]int
 }
 
-// Function returns the sums of a function and adds it if it is missing. The pointer is valid
-// until the next call.
-func (s *Sums) Function(program trace.Program, name string) *Function {
-	key := trace.FuncKey{Program: program, Name: name}
-	at, ok := s.index[key]
-	if !ok {
-		if s.index == nil {
-			s.index = make(map[trace.FuncKey]int)
-		}
-		at = len(s.Functions)
-		s.index[key] = at
-		s.Functions = append(s.Functions, Function{Program: program, Name: name})
+// Add merges a function into the one with its name.
+func (s *Sums) Add(f *Function) {
+	if at, ok := s.index[f.Key()]; ok {
+		s.Functions[at].Merge(f)
+		return
 	}
-	return &s.Functions[at]
+	if s.index == nil {
+		s.index = make(map[trace.FuncKey]int)
+	}
+	s.index[f.Key()] = len(s.Functions)
+	s.Functions = append(s.Functions, *f)
 }
 
 // Sums returns the sums of a baseline.
 func (r *Run) Sums() *Sums {
 	s := &Sums{Comparable: api.Comparable{Name: r.Name, State: r.State, Started: r.Started, Baseline: true}}
 	for i := range r.Functions {
-		f := &r.Functions[i]
-		sum := s.Function(f.Program, f.Name)
-		sum.Calls, sum.Exclusive = f.Calls, f.Exclusive
+		s.Add(&r.Functions[i])
 	}
 	for i := range r.Paths {
 		if p := &r.Paths[i]; p.Anomalies > 0 {
-			sum := s.Function(p.Program, p.Function)
-			sum.Anomalies += p.Anomalies
-			sum.Lost += p.Lost
+			s.Add(&Function{Program: p.Program, Name: p.Function, Anomalies: p.Anomalies, Lost: p.Lost})
 		}
 	}
 	return s

@@ -21,10 +21,9 @@ func nights(times, lost []int64) []*comparison.Sums {
 		r := &comparison.Sums{Comparable: api.Comparable{
 			Name: fmt.Sprint("night", i+1), Started: time.Unix(1_700_000_000+int64(i)*86400, 0),
 		}}
-		f := r.Function(0, "main")
-		f.Calls, f.Exclusive = 1, 10e6
-		f = r.Function(0, "solve()")
-		if f.Calls, f.Exclusive = 100, 1e6; times != nil {
+		r.Add(&comparison.Function{Name: "main", Calls: 1, Exclusive: 10e6})
+		f := comparison.Function{Name: "solve()", Calls: 100, Exclusive: 1e6}
+		if times != nil {
 			f.Exclusive = 1000 * float64(times[i])
 		}
 		if lost != nil && lost[i] > 0 {
@@ -33,6 +32,7 @@ func nights(times, lost []int64) []*comparison.Sums {
 		if f.Exclusive == 0 {
 			f.Calls = 0
 		}
+		r.Add(&f)
 		runs = append(runs, r)
 	}
 	return runs
@@ -72,15 +72,16 @@ func TestTrendVerdict(t *testing.T) {
 		"loses 300 ms to anomalies since night3, and nothing in night2.")
 
 	more := nights(ms(1000, 1000, 1000), nil)
-	more[2].Function(0, "solve()").Calls, more[2].Function(0, "solve()").Exclusive = 200, 2e6
+	more[2].Add(&comparison.Function{Name: "solve()", Calls: 100, Exclusive: 1e6})
 	f(more, good, "solve takes 2.00 s since night3 instead of 1.00 s, in 200 calls instead of 100.")
 	several := nights(ms(1000, 3000, 3000), nil)
 	for i, r := range several {
 		for _, name := range []string{"pack", "send", "wait", "read", "calm"} {
-			g := r.Function(1, name)
-			if g.Calls, g.Exclusive = 10, 1e6; i > 0 && name != "calm" {
+			g := comparison.Function{Program: 1, Name: name, Calls: 10, Exclusive: 1e6}
+			if i > 0 && name != "calm" {
 				g.Exclusive = 2e6
 			}
+			r.Add(&g)
 		}
 	}
 	f(several, bad, "solve is 3.0 × slower since night2: 30.0 ms per call instead of 10.0 ms. Since then also: pack, read, 2 more functions.")
@@ -88,7 +89,7 @@ func TestTrendVerdict(t *testing.T) {
 
 func TestTrendListsTotalsAndLargestChanges(t *testing.T) {
 	runs := nights([]int64{1000, 1000, 2000}, []int64{0, 50, 70})
-	runs[1].Function(7, "other").Exclusive = 5e5
+	runs[1].Add(&comparison.Function{Program: 7, Name: "other", Exclusive: 5e5})
 	all := comparison.Over(runs, nil, 12)
 	if len(all.Runs) != 3 || all.Runs[2].Exclusive != 12e6 || all.Runs[2].Lost != 70_000 || all.Runs[2].Anomalies != 3 ||
 		all.Runs[2].Calls != 101 || all.Runs[2].LostPercent != 100*0.07/12 {
@@ -120,8 +121,7 @@ func TestTrendListsTotalsAndLargestChanges(t *testing.T) {
 func TestTrendSkipsRunsWithUnknownTimes(t *testing.T) {
 	runs := nights([]int64{1000, 1000, 2000}, []int64{10, 10, 10})
 	unknown := &comparison.Sums{Comparable: api.Comparable{Name: "unknown"}}
-	f := unknown.Function(0, "solve()")
-	f.Anomalies, f.Lost = 3, 10_000
+	unknown.Add(&comparison.Function{Name: "solve()", Anomalies: 3, Lost: 10_000})
 	runs = slices.Insert(runs, 1, unknown)
 	got := comparison.Over(runs, nil, 12)
 	if s := got.Time[1]; s.Values[1] != nil || got.Time[0].Values[1] != nil || s.Since.Run != 3 || s.Since.Before != 2 {

@@ -17,30 +17,12 @@ import (
 // maxNodes bounds the nodes of a tree.
 const maxNodes = 5000
 
-// Path is a call path with the time of its last function, without children.
-type Path struct {
-	Program trace.Program
-	Funcs   []string // the outermost first
-	Self    float64  // microseconds
-	Calls   int64
-}
-
-// Tree builds a tree of call paths. device has the functions that run on a GPU. If there are
-// several programs, they are the first level. partial says what the tree leaves out.
-func Tree(paths []Path, device map[trace.FuncKey]bool) (_ api.FlameNode, partial string) {
+// Tree builds a tree of the call paths of a run, by time or by lost time. If there are several
+// programs, they are the first level. partial says what the tree leaves out.
+func Tree(r *comparison.Run, lost bool) (_ api.FlameNode, partial string) {
 	root := newNode("all", groupUser)
-	several := slices.ContainsFunc(paths, func(p Path) bool { return p.Program != paths[0].Program })
-	for _, p := range paths {
-		at := root
-		if several {
-			at = at.program(p.Program)
-		}
-		for _, name := range p.Funcs {
-			at = at.child(name, Group(name, device[trace.FuncKey{Program: p.Program, Name: name}]))
-		}
-		at.Self[0] += p.Self
-		at.Calls[0] += p.Calls
-	}
+	several := slices.ContainsFunc(r.Paths, func(p comparison.Path) bool { return p.Program != r.Paths[0].Program })
+	root.add(r, 0, lost, nil, several)
 	root.sum()
 	partial = root.prune()
 	return root.single(), partial

@@ -32,36 +32,14 @@ func (in *Insight) Flame(ctx context.Context, run string, of FlameParams) (*api.
 }
 
 func (q *runQuery) flame(ctx context.Context, of FlameParams) (*api.Flame, error) {
-	paths, err := q.flamePaths(ctx, of)
+	r, err := q.CallPaths(ctx, of.Program, of.Metric == MetricLost)
 	if err != nil {
 		return nil, err
 	}
 	partial := ""
-	if len(paths) == 0 && of.Metric != MetricLost {
+	if len(r.Paths) == 0 && of.Metric != MetricLost {
 		partial = "Times of call paths are unknown: they are stored some ten seconds after the first calls."
 	}
-	device := make(map[trace.FuncKey]bool)
-	if err := q.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {
-		return nil, err
-	}
-	root, left := flame.Tree(paths, device)
+	root, left := flame.Tree(r, of.Metric == MetricLost)
 	return &api.Flame{Metric: of.Metric, Root: root, Partial: strings.TrimSpace(partial + " " + left)}, nil
-}
-
-// flamePaths returns the call paths of all anomalies that were not withdrawn, with their lost
-// time, or those of all calls with their times.
-func (q *runQuery) flamePaths(ctx context.Context, of FlameParams) (paths []flame.Path, err error) {
-	if of.Metric == MetricLost {
-		losses, err := q.AllPathLosses(ctx, of.Program)
-		for _, l := range losses {
-			paths = append(paths, flame.Path{Program: l.Program, Funcs: l.Path, Self: float64(l.Lost), Calls: l.N})
-		}
-		return paths, err
-	}
-	times, err := q.PathTimes(ctx, of.Program)
-	for i := range times {
-		t := &times[i]
-		paths = append(paths, flame.Path{Program: t.Program, Funcs: t.Funcs, Self: float64(t.Exclusive), Calls: t.Calls})
-	}
-	return paths, err
 }

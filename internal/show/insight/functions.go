@@ -20,39 +20,20 @@ import (
 func (in *Insight) Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error) {
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FunctionTable, error) {
 		of.Order = cmp.Or(of.Order, "lost")
-		limit := of.Limit
-		of.Limit++
-		rows, total, err := q.FunctionTable(ctx, of)
-		if err != nil {
-			return nil, err
-		}
-		table := &api.FunctionTable{Rows: []api.FunctionRow{}, Total: total}
-		for i := range rows[:min(limit, len(rows))] {
-			table.Rows = append(table.Rows, functionRow(&rows[i]))
-		}
-		if len(rows) > limit {
-			table.Next = strconv.Itoa(of.Offset + limit)
-		}
-		return table, nil
+		return q.functionTable(ctx, of)
 	})
 }
 
-func functionRow(r *query.FunctionRow) api.FunctionRow {
-	row := api.FunctionRow{
-		ID: r.ID(), Program: int64(r.Program), FID: int64(r.FID), Function: r.Name, Group: flame.Group(r.Name, r.OnGPU), Calls: r.Calls,
-		Exclusive: r.Exclusive, ExclusiveMean: r.ExclusiveMean,
-		ExclusiveMax: r.ExclusiveMax, Inclusive: r.Inclusive, InclusiveMean: r.InclusiveMean, Anomalies: r.Anomalies, Lost: r.Lost,
-		Modes: r.Modes,
+func (q *runQuery) functionTable(ctx context.Context, of query.FunctionTable) (*api.FunctionTable, error) {
+	table, err := q.FunctionTable(ctx, of)
+	if err != nil {
+		return nil, err
 	}
-	if r.Calls != nil && *r.Calls > 0 {
-		percent := 100 * float64(r.Anomalies) / float64(*r.Calls)
-		row.AnomalousCalls = &percent
+	for i := range table.Rows {
+		r := &table.Rows[i]
+		r.Group = cmp.Or(r.Group, flame.Group(r.Function, false))
 	}
-	if r.Exclusive != nil && *r.Exclusive > 0 {
-		percent := 100 * float64(r.AnomalousTime) / *r.Exclusive
-		row.AnomalousTime = &percent
-	}
-	return row
+	return table, nil
 }
 
 // FunctionParams name a function and bound the answer.
@@ -73,27 +54,17 @@ func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.Functi
 	if err != nil {
 		return nil, err
 	}
-	d := api.FunctionDetail{Paths: []api.FunctionPath{}}
+	var d api.FunctionDetail
 	g, ctx := errgroup.WithContext(ctx) // the parts set different fields
 	g.Go(func() error {
-		rows, _, err := q.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
-		if err == nil && len(rows) > 0 {
-			d.FunctionRow = functionRow(&rows[0])
+		table, err := q.functionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
+		if err == nil && len(table.Rows) > 0 {
+			d.FunctionRow = table.Rows[0]
 		}
 		return err
 	})
-	g.Go(func() error {
-		losses, err := q.RankLosses(ctx, f, of.Limit)
-		d.Ranks = append([]api.FunctionRank{}, losses...)
-		return err
-	})
-	g.Go(func() error {
-		paths, err := q.PathLosses(ctx, f, of.Limit)
-		for _, p := range paths {
-			d.Paths = append(d.Paths, api.FunctionPath{Path: p.Path, Anomalies: p.N, Lost: p.Lost})
-		}
-		return err
-	})
+	g.Go(func() (err error) { d.Ranks, err = q.RankLosses(ctx, f, of.Limit); return err })
+	g.Go(func() (err error) { d.Paths, err = q.PathLosses(ctx, f, of.Limit); return err })
 	g.Go(func() error {
 		params, err := q.ModelNow(ctx, f)
 		if err != nil {

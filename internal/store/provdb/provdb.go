@@ -50,12 +50,12 @@ const (
 
 // Run is the metadata of a run in a store.
 type Run struct {
-	ID       RunID
-	Name     string
-	State    State
-	Started  time.Time
-	Finished time.Time       // zero until the run ends
-	Info     json.RawMessage // settings and totals, as in run.json; may be nil
+	ID       RunID           `sql:"run"`
+	Name     string          `sql:"name"`
+	State    State           `sql:"state"`
+	Started  time.Time       `sql:"started"`
+	Finished time.Time       `sql:"finished"` // zero until the run ends
+	Info     json.RawMessage `sql:"info"`     // settings and totals, as in run.json; may be nil
 }
 
 // Values returns the columns state, started, finished and info.

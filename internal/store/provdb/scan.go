@@ -19,30 +19,42 @@ type scanField struct {
 	index  []int
 }
 
-// planOf returns the fields of a struct type that have a tag sql:"column", those of embedded
-// structs included. A tag sql:"a,b" of a struct names the columns of its fields.
+// planOf returns the fields of a struct type with their columns, those of embedded structs
+// included. A tag sql:"column" names the column of a field, and sql:"a,b" those of the fields of
+// a struct. In a struct without such tags, columns have the names of the fields in JSON.
 func planOf(t reflect.Type) []scanField {
 	if plan, ok := plans.Load(t); ok {
 		return plan.([]scanField)
 	}
+	tag := "json"
+	for f := range t.Fields() {
+		if _, ok := f.Tag.Lookup("sql"); ok {
+			tag = "sql"
+		}
+	}
 	var plan []scanField
-	for _, f := range reflect.VisibleFields(t) {
-		tag, ok := f.Tag.Lookup("sql")
-		if columns := strings.Split(tag, ","); len(columns) > 1 {
+	for f := range t.Fields() {
+		columns := strings.Split(f.Tag.Get(tag), ",")
+		switch {
+		case f.Anonymous && columns[0] == "":
+			for _, inner := range planOf(f.Type) {
+				plan = append(plan, scanField{inner.column, append(slices.Clone(f.Index), inner.index...)})
+			}
+		case tag == "sql" && len(columns) > 1:
 			for i, column := range columns {
 				plan = append(plan, scanField{column, append(slices.Clone(f.Index), i)})
 			}
-		} else if ok {
-			plan = append(plan, scanField{tag, f.Index})
+		case columns[0] != "" && columns[0] != "-":
+			plan = append(plan, scanField{columns[0], f.Index})
 		}
 	}
 	plans.Store(t, plan)
 	return plan
 }
 
-// Scan calls f with each row as a T, a struct whose fields have tags sql:"column".
-// NULL is the zero value, or nil for pointers. The row is valid until f returns. Columns without
-// a field are skipped; a field without a column is an error.
+// Scan calls f with each row as a T, a struct whose fields have tags sql:"column", or else json
+// tags. NULL is the zero value, or nil for pointers; a slice is read from JSON. The row is valid
+// until f returns. Columns without a field are skipped; a field without a column is an error.
 func Scan[T any](rows *Rows, f func(row *T)) error {
 	row := new(T)
 	v := reflect.ValueOf(row).Elem()
@@ -107,6 +119,9 @@ func assign(field reflect.Value, value any) bool {
 		case field.Type() == rawType:
 			field.SetBytes([]byte(v))
 			return true
+		case kind == reflect.Slice:
+			field.SetZero() // the row before keeps its own
+			return json.Unmarshal([]byte(v), field.Addr().Interface()) == nil
 		}
 	case bool:
 		if kind == reflect.Bool {

@@ -28,7 +28,7 @@ func (a *Queries) Comparable(ctx context.Context) (*comparison.Run, error) {
 	}
 	for _, add := range []func() error{
 		func() error { return a.comparedFunctions(ctx, r) },
-		func() error { return a.comparedTimes(ctx, r) },
+		func() error { return a.addPathTimes(ctx, r, nil) },
 		func() error { return a.comparedLosses(ctx, r, hosts) },
 		func() error { return a.comparedFacts(ctx, r) },
 	} {
@@ -63,44 +63,9 @@ func (a *Queries) comparedRanks(ctx context.Context, r *comparison.Run) (map[tra
 // comparedFunctions adds the functions with the statistics of all their calls. Functions with the
 // same name are merged; the model of the one with the most calls is kept.
 func (a *Queries) comparedFunctions(ctx context.Context, r *comparison.Run) error {
-	device := make(map[trace.FuncKey]bool)
-	if err := a.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {
-		return err
-	}
-	type row struct {
-		Program   trace.Program   `sql:"program"`
-		Name      string          `sql:"function"`
-		Calls     int64           `sql:"calls"`
-		Exclusive float64         `sql:"exclusive_us"`
-		Model     json.RawMessage `sql:"model"`
-	}
-	places, most := make(map[trace.FuncKey]int), make(map[trace.FuncKey]int64)
-	return executions.ReadEach(ctx, a, text("compare_functions"), func(row *row) {
-		k := trace.FuncKey{Program: row.Program, Name: row.Name}
-		at, ok := places[k]
-		if !ok {
-			at = len(r.Functions)
-			places[k] = at
-			r.Functions = append(r.Functions, comparison.Function{Program: k.Program, Name: k.Name, OnGPU: device[k]})
-		}
-		f := &r.Functions[at]
-		f.Calls += row.Calls
-		f.Exclusive += row.Exclusive
-		if len(row.Model) > 0 && (f.Model == nil || row.Calls > most[k]) {
-			f.Model, most[k] = row.Model, row.Calls
-		}
-	})
-}
-
-// comparedTimes adds the times of all calls by call path.
-func (a *Queries) comparedTimes(ctx context.Context, r *comparison.Run) error {
-	times, err := a.PathTimes(ctx, nil)
-	for i := range times {
-		t := &times[i]
-		p := &r.Paths[r.Path(t.Program, t.Funcs)]
-		p.Calls += t.Calls
-		p.Exclusive += int64(t.Exclusive)
-	}
+	sums := comparison.Sums{Functions: r.Functions}
+	err := executions.ReadEach(ctx, a, text("compare_functions"), sums.Add)
+	r.Functions = sums.Functions
 	return err
 }
 

@@ -75,7 +75,7 @@ func BenchmarkCopyDuckDB(b *testing.B) {
 		{"ranks", func() error { _, err := a.RankLosses(ctx, f, 20); return err }},
 		{"path-losses", func() error { _, err := a.PathLosses(ctx, f, 20); return err }},
 		{"functions", func() error {
-			_, _, err := a.FunctionTable(ctx, query.FunctionTable{Order: "lost", Limit: 50})
+			_, err := a.FunctionTable(ctx, query.FunctionTable{Order: "lost", Limit: 50})
 			return err
 		}},
 		{"evidence", func() error { _, _, _, _, err := a.EventWithTwin(ctx, id, nil); return err }},

@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
@@ -261,8 +262,7 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.F
 		ask(func(a *query.Queries) (any, error) { return a.PointsOfFunction(ctx, f, 100) })
 		ask(func(a *query.Queries) (any, error) { return a.TypicalPoints(ctx, f, 20) })
 		ask(func(a *query.Queries) (any, error) {
-			rows, _, err := a.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
-			return rows, err
+			return a.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
 		})
 		for k := range found.Issues {
 			if x := &found.Issues[k]; x.Func == f.Name {
@@ -271,13 +271,9 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.F
 		}
 	}
 	for _, order := range []string{"lost", "anomalies", "name"} {
-		same(t, order, func() ([]query.FunctionRow, error) {
-			rows, _, err := store.FunctionTable(ctx, query.FunctionTable{Name: "*e*", Order: order, Limit: 40})
-			return rows, err
-		}, func() ([]query.FunctionRow, error) {
-			rows, _, err := memory.FunctionTable(ctx, query.FunctionTable{Name: "*e*", Order: order, Limit: 40})
-			return rows, err
-		})
+		table := query.FunctionTable{Name: "*e*", Order: order, Limit: 40}
+		same(t, order, func() (*api.FunctionTable, error) { return store.FunctionTable(ctx, table) },
+			func() (*api.FunctionTable, error) { return memory.FunctionTable(ctx, table) })
 	}
 }
 

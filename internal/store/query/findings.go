@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,51 +29,7 @@ func (a *Queries) Issues(ctx context.Context) ([]provenance.Issue, error) {
 // StoredIssues returns the issues that were stored when the run ended, the worst first. It returns
 // none while the run is in progress.
 func (a *Queries) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
-	type row struct {
-		Number    int                    `sql:"issue"`
-		PID       trace.Program          `sql:"pid"`
-		Func      string                 `sql:"func"`
-		Path      string                 `sql:"call_path"`
-		Kind      provenance.AnomalyKind `sql:"kind"`
-		Role      provenance.Role        `sql:"role"`
-		Cause     int                    `sql:"cause"`
-		Anomalies int64                  `sql:"anomalies"`
-		LostTime  trace.Micros           `sql:"lost_us"`
-		Longest   trace.Micros           `sql:"longest_us"`
-		WorstRank trace.Rank             `sql:"worst_rank"`
-		WorstTime trace.Micros           `sql:"worst_rank_lost_us"`
-		First     trace.Micros           `sql:"first_us"`
-		Last      trace.Micros           `sql:"last_us"`
-		Trend     provenance.Trend       `sql:"trend"`
-		Example   string                 `sql:"example"`
-		Waits     int64                  `sql:"waits"`
-		WaitRanks int64                  `sql:"wait_ranks"`
-		WaitTime  trace.Micros           `sql:"waits_lost_us"`
-		Before    float64                `sql:"before_us"`
-		After     float64                `sql:"after_us"`
-		Ranks     json.RawMessage        `sql:"rank_list"`
-		Hosts     json.RawMessage        `sql:"host_list"`
-		OverTime  json.RawMessage        `sql:"over_time"`
-	}
-	issues := []provenance.Issue{}
-	var invalid error
-	err := executions.ReadEach(ctx, a, text("issues"), func(r *row) {
-		issue := provenance.Issue{
-			Number: r.Number, PID: r.PID, Func: r.Func, Path: r.Path, Kind: r.Kind, Role: r.Role, Cause: r.Cause, Anomalies: r.Anomalies,
-			LostTime: r.LostTime, Longest: r.Longest, WorstRank: r.WorstRank, WorstTime: r.WorstTime, First: r.First, Last: r.Last, Trend: r.Trend,
-			Example: r.Example, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime, Before: r.Before, After: r.After,
-		}
-		err := errors.Join(json.Unmarshal(r.Ranks, &issue.Ranks), json.Unmarshal(r.Hosts, &issue.Hosts),
-			json.Unmarshal(r.OverTime, &issue.OverTime))
-		if err != nil {
-			invalid = errors.Join(invalid, fmt.Errorf("issue %d: %w", issue.Number, err))
-		}
-		issues = append(issues, issue)
-	})
-	if err := errors.Join(err, invalid); err != nil {
-		return nil, err
-	}
-	return issues, nil
+	return executions.ReadAll[provenance.Issue](ctx, a, text("issues"))
 }
 
 // Linked is the link of an anomaly with the execution of its culprit.
@@ -109,29 +64,12 @@ func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event str
 	if n, ok := executions.EventNumbers(event); ok {
 		rank = int32(n[0])
 	}
-	type row struct {
-		Rank       trace.Rank      `sql:"rid"`
-		Issue      int             `sql:"issue"`
-		Role       provenance.Role `sql:"role"`
-		CulpritPID trace.Program   `sql:"culprit_pid"`
-		Culprit    string          `sql:"culprit_event_id"`
-		LateRank   *trace.Rank     `sql:"late_rid"`
-		Hops       int             `sql:"hops"`
-		Waits      int64           `sql:"waits"`
-		WaitRanks  int64           `sql:"wait_ranks"`
-		WaitTime   trace.Micros    `sql:"waits_lost_us"`
-	}
-	rows, err := executions.ReadAll[row](ctx, a, text("link"), int32(program), event, rank)
+	links, err := executions.ReadAll[provenance.Link](ctx, a, text("link"), int32(program), event, rank)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 1 {
-		r := &rows[0]
-		return &provenance.Link{
-			PID: program, RID: r.Rank, EventID: event, Issue: r.Issue, Role: r.Role, CulpritPID: r.CulpritPID, Culprit: r.Culprit,
-			LateRank: r.LateRank,
-			Hops:     r.Hops, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime,
-		}, nil
+	if len(links) == 1 {
+		return &links[0], nil
 	}
 	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {

@@ -56,12 +56,13 @@ func (a *Queries) OverRanks(ctx context.Context, f *executions.Function, limit i
 }
 
 // RankLosses returns the ranks on which the function lost most time.
-func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit int) (list []api.FunctionRank, err error) {
+func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit int) ([]api.FunctionRank, error) {
 	groups, err := a.Sum(ctx, executions.AllOf(executions.OfFunction(f), executions.Flagged),
 		executions.Grouping{executions.Rank, executions.Host})
 	slices.SortFunc(groups, func(x, y executions.Sums) int {
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Host, y.Host))
 	})
+	list := []api.FunctionRank{}
 	for _, g := range groups[:min(limit, len(groups))] {
 		list = append(list, api.FunctionRank{
 			Rank: int64(g.Rank), Host: g.Host, Anomalies: g.Anomalies, Lost: int64(g.Lost), Longest: int64(g.Longest),

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
@@ -21,35 +23,6 @@ func (a *Queries) FunctionNumbered(ctx context.Context, program trace.Program, f
 func (a *Queries) SearchFunctions(ctx context.Context, part string, limit int) ([]executions.Function, error) {
 	part = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(part))
 	return executions.ReadAll[executions.Function](ctx, a, text("function_search"), "%"+part+"%", part+"%", int64(limit))
-}
-
-// OnDevice calls f for each function with a stored execution on a GPU.
-func (a *Queries) OnDevice(ctx context.Context, f func(p trace.Program, name string)) error {
-	type row struct {
-		Program trace.Program `sql:"pid"`
-		Name    string        `sql:"name"`
-	}
-	return executions.ReadEach(ctx, a, text("function_device"), func(r *row) { f(r.Program, r.Name) })
-}
-
-// FunctionRow is a function with the statistics of its calls and anomalies.
-type FunctionRow struct {
-	executions.Function
-	// Statistics of all calls, which are stored when the run ends; nil before.
-	Calls         *int64   `sql:"calls"`
-	Exclusive     *float64 `sql:"exclusive_us"`
-	ExclusiveMean *float64 `sql:"exclusive_mean_us"`
-	ExclusiveMax  *float64 `sql:"exclusive_max_us"`
-	Inclusive     *float64 `sql:"inclusive_us"`
-	InclusiveMean *float64 `sql:"inclusive_mean_us"`
-
-	// Sums over anomalies that were not withdrawn; times in microseconds.
-	Anomalies     int64 `sql:"anomalies"`
-	Lost          int64 `sql:"lost_us"`
-	AnomalousTime int64 `sql:"anomalous_us"`
-
-	OnGPU bool `sql:"on_gpu"` // a stored execution ran on a GPU
-	Modes *int64
 }
 
 // FunctionTable describes a query for functions.
@@ -66,11 +39,12 @@ var tableOrder = map[string]string{
 	"exclusive": "exclusive_us DESC NULLS LAST, ", "inclusive": "inclusive_us DESC NULLS LAST, ",
 }
 
-// FunctionTable returns one page of the selected functions, and how many are selected in all.
-func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (list []FunctionRow, total int64, err error) {
+// FunctionTable returns one page of the selected functions. Only the groups of functions that ran
+// on a GPU are set.
+func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (*api.FunctionTable, error) {
 	order, err := executions.Choose("order", q.Order, tableOrder)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	var name, fn any
 	where := executions.AllOf()
@@ -87,27 +61,28 @@ func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (list []Fu
 	if a.Memory != nil && q.Function == nil {
 		sums = a.Memory.FunctionSums
 	} else if groups, err := a.Sum(ctx, where, executions.ByFunction); err != nil {
-		return nil, 0, err
+		return nil, err
 	} else {
 		sums = executions.SumText(groups)
 	}
 	type row struct {
-		FunctionRow
+		api.FunctionRow
 		Normal string `sql:"normal"` // modes of the model, as JSON
 		Total  int64  `sql:"total"`
 	}
+	table := &api.FunctionTable{Rows: []api.FunctionRow{}}
 	sql := strings.ReplaceAll(text("function_table"), "/*order*/ ", order)
 	err = executions.ReadEach(ctx, a, sql, func(r *row) {
 		var modes []json.RawMessage
-		r.Modes = nil
 		if json.Unmarshal([]byte(r.Normal), &modes) == nil && len(modes) > 0 {
-			n := int64(len(modes))
-			r.Modes = &n
+			r.Modes = new(int64(len(modes)))
 		}
-		total = r.Total
-		list = append(list, r.FunctionRow)
-	}, executions.OptionalProgram(q.Program), name, fn, int64(q.Limit), int64(q.Offset), sums)
-	return list, total, err
+		table.Rows, table.Total = append(table.Rows, r.FunctionRow), r.Total
+	}, executions.OptionalProgram(q.Program), name, fn, int64(q.Limit)+1, int64(q.Offset), sums)
+	if len(table.Rows) > q.Limit {
+		table.Rows, table.Next = table.Rows[:q.Limit], strconv.Itoa(q.Offset+q.Limit)
+	}
+	return table, err
 }
 
 // ModelNow returns the final model of a function or, while the run is in progress, the newest model
@@ -130,16 +105,8 @@ func (a *Queries) NewestModels(ctx context.Context, f func(p trace.Program, name
 	return executions.ReadEach(ctx, a, text("models_newest"), func(r *row) { f(r.Program, r.Name, r.Model) })
 }
 
-// PathLoss is the lost time of a call path.
-type PathLoss struct {
-	Program trace.Program
-	Path    []string // outermost function first
-	Lost    int64    // microseconds
-	N       int64    // anomalies
-}
-
 // PathLosses returns the call paths that lead to a function, those with the most lost time first.
-func (a *Queries) PathLosses(ctx context.Context, f *executions.Function, limit int) ([]PathLoss, error) {
+func (a *Queries) PathLosses(ctx context.Context, f *executions.Function, limit int) ([]api.FunctionPath, error) {
 	groups, err := a.Sum(ctx, executions.OfFunction(f), executions.Grouping{executions.PathNumber})
 	if err != nil {
 		return nil, err
@@ -163,37 +130,11 @@ func (a *Queries) PathLosses(ctx context.Context, f *executions.Function, limit 
 	slices.SortFunc(groups, func(x, y executions.Sums) int {
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(y.Anomalies, x.Anomalies), cmp.Compare(x.Path, y.Path))
 	})
-	var list []PathLoss
+	list := []api.FunctionPath{}
 	for _, g := range groups {
 		if path, ok := paths[g.PathID()]; ok && len(list) < limit {
-			list = append(list, PathLoss{Program: f.Program, Path: path, N: g.Anomalies, Lost: int64(g.Lost)})
+			list = append(list, api.FunctionPath{Path: path, Anomalies: g.Anomalies, Lost: int64(g.Lost)})
 		}
 	}
 	return list, nil
-}
-
-// AllPathLosses returns the call paths of all anomalies that were not withdrawn.
-func (a *Queries) AllPathLosses(ctx context.Context, p *trace.Program) ([]PathLoss, error) {
-	sql, err := a.rollupStatement(ctx, "path_lost")
-	if err != nil {
-		return nil, err
-	}
-	names, err := a.FunctionNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	paths, err := a.PathFunctions(ctx, p, names)
-	if err != nil {
-		return nil, err
-	}
-	type row struct {
-		executions.PathID
-		Lost int64 `sql:"lost_us"`
-		N    int64 `sql:"anomalies"`
-	}
-	var list []PathLoss
-	err = executions.ReadEach(ctx, a, sql, func(r *row) {
-		list = append(list, PathLoss{Program: r.Program, Path: paths[r.PathID], Lost: r.Lost, N: r.N})
-	}, executions.OptionalProgram(p))
-	return list, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
@@ -15,22 +16,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestPathTimesAddUp(t *testing.T) {
+func TestCallPathsHaveTimes(t *testing.T) {
 	duck, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("DuckDB", func(t *testing.T) { checkPathTimes(t, duck) })
+	t.Run("DuckDB", func(t *testing.T) { checkCallPaths(t, duck) })
 	t.Run("PostgreSQL", func(t *testing.T) {
 		pg, err := pgstore.Open(t.Context(), pgtest.Shared(t).Database(t), pgstore.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkPathTimes(t, pg)
+		checkCallPaths(t, pg)
 	})
 }
 
-func checkPathTimes(t *testing.T, store provdb.Store) {
+func checkCallPaths(t *testing.T, store provdb.Store) {
 	t.Helper()
 	defer store.Close() //nolint:errcheck // all writes are done
 	run := provdb.Run{Name: "run", State: provdb.Running, Started: time.Unix(1, 0)}
@@ -42,17 +43,11 @@ func checkPathTimes(t *testing.T, store provdb.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := func(program *trace.Program, want ...query.PathTime) {
+	f := func(program *trace.Program, want ...comparison.Path) {
 		t.Helper()
-		got, err := a.PathTimes(t.Context(), program)
-		for i := range got {
-			if got[i].Path <= 0 {
-				t.Errorf("%v: got path number %d", got[i].Funcs, got[i].Path)
-			}
-			got[i].Path = 0
-		}
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+		got, err := a.CallPaths(t.Context(), program, false)
+		if err != nil || !reflect.DeepEqual(got.Paths, want) {
+			t.Errorf("%v\n got %+v\nwant %+v", err, got.Paths, want)
 		}
 	}
 	f(nil)
@@ -67,13 +62,13 @@ func checkPathTimes(t *testing.T, store provdb.Store) {
 		t.Fatal(err)
 	}
 	zero, one := trace.Program(0), trace.Program(1)
-	first := []query.PathTime{
-		{Parent: -1, Funcs: []string{"main"}, Inclusive: 4320},
-		{Parent: 0, Funcs: []string{"main", "a > b"}, Calls: 2, Exclusive: 20, Inclusive: 320},
-		{Parent: 0, Funcs: []string{"main", "c"}, Calls: 4, Exclusive: 4000, Inclusive: 4000},
-		{Parent: 1, Funcs: []string{"main", "a > b", "c"}, Calls: 3, Exclusive: 300, Inclusive: 300},
+	first := []comparison.Path{
+		{Parent: -1, Function: "main"},
+		{Parent: 0, Function: "a > b", Calls: 2, Exclusive: 20},
+		{Parent: 0, Function: "c", Calls: 4, Exclusive: 4000},
+		{Parent: 1, Function: "c", Calls: 3, Exclusive: 300},
 	}
-	second := query.PathTime{Program: 1, Parent: -1, Funcs: []string{"main"}, Calls: 1, Exclusive: 5, Inclusive: 5}
+	second := comparison.Path{Program: 1, Parent: -1, Function: "main", Calls: 1, Exclusive: 5}
 	f(nil, append(first, second)...)
 	f(&zero, first...)
 	f(&one, second)

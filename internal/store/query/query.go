@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -42,15 +41,7 @@ func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run
 	if err != nil {
 		return nil, err
 	}
-	type row struct {
-		ID       provdb.RunID    `sql:"run"`
-		Name     string          `sql:"name"`
-		State    provdb.State    `sql:"state"`
-		Started  time.Time       `sql:"started"`
-		Finished time.Time       `sql:"finished"`
-		Info     json.RawMessage `sql:"info"`
-	}
-	err = provdb.Scan(rows, func(r *row) { runs = append(runs, provdb.Run(*r)) })
+	err = provdb.Scan(rows, func(r *provdb.Run) { runs = append(runs, *r) })
 	return runs, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -31,21 +30,10 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 			return nil, err
 		}
 		type row struct {
-			Run       provdb.RunID  `sql:"run"`
-			Program   trace.Program `sql:"program"`
-			Name      string        `sql:"function"`
-			Calls     int64         `sql:"calls"`
-			Exclusive float64       `sql:"exclusive_us"`
-			Anomalies int64         `sql:"anomalies"`
-			Lost      int64         `sql:"lost_us"`
+			Run provdb.RunID `sql:"run"`
+			comparison.Function
 		}
-		err = provdb.Scan(rows, func(r *row) {
-			f := byID[r.Run].Function(r.Program, r.Name) // functions may share a name
-			f.Calls += r.Calls
-			f.Exclusive += r.Exclusive
-			f.Anomalies += r.Anomalies
-			f.Lost += r.Lost
-		})
+		err = provdb.Scan(rows, func(r *row) { byID[r.Run].Add(&r.Function) })
 		if err != nil {
 			return nil, err
 		}

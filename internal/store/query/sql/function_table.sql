@@ -1,9 +1,12 @@
 -- The total is not counted with a window function: in DuckDB 1.5 window functions sometimes fail on a
 -- busy machine, after which the database rejects all statements.
-SELECT f.pid, f.fn, f.fid, f.name, p.exclusive_count::BIGINT AS calls, p.exclusive_accumulate AS exclusive_us, p.exclusive_mean AS exclusive_mean_us,
+SELECT concat(f.pid, ':', f.fn) AS id, f.pid AS program, f.fid, f.name AS "function", CASE WHEN a.on_gpu THEN 'gpu' ELSE '' END AS "group",
+       p.exclusive_count::BIGINT AS calls, p.exclusive_accumulate AS exclusive_us, p.exclusive_mean AS exclusive_mean_us,
        p.exclusive_maximum AS exclusive_max_us, p.inclusive_accumulate AS inclusive_us, p.inclusive_mean AS inclusive_mean_us,
-       coalesce(a.anomalies, 0)::BIGINT AS anomalies, coalesce(a.lost_us, 0)::BIGINT AS lost_us, coalesce(a.anomalous_us, 0)::BIGINT AS anomalous_us,
-       coalesce(a.on_gpu, FALSE) AS on_gpu, (v.params -> 'normal')::VARCHAR AS normal, t.total
+       coalesce(a.anomalies, 0)::BIGINT AS anomalies, coalesce(a.lost_us, 0)::BIGINT AS lost_us,
+       100 * coalesce(a.anomalies, 0)::DOUBLE PRECISION / nullif(p.exclusive_count, 0) AS anomalous_calls_percent,
+       100 * coalesce(a.anomalous_us, 0)::DOUBLE PRECISION / nullif(p.exclusive_accumulate, 0) AS anomalous_time_percent,
+       (v.params -> 'normal')::VARCHAR AS normal, NULL AS modes, t.total
 FROM functions f
 LEFT JOIN profiles p ON p.run = f.run AND p.pid = f.pid AND p.fn = f.fn
 LEFT JOIN (

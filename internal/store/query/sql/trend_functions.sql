@@ -1,4 +1,5 @@
-SELECT f.run, f.pid AS program, f.name AS "function", p.exclusive_count::BIGINT AS calls, p.exclusive_accumulate AS exclusive_us, a.anomalies, a.lost_us
+SELECT f.run, f.pid AS program, f.name AS "function", p.exclusive_count::BIGINT AS calls, p.exclusive_accumulate AS exclusive_us, a.anomalies, a.lost_us,
+       FALSE AS on_gpu, NULL AS model
 FROM functions f
 LEFT JOIN profiles p ON p.run = f.run AND p.pid = f.pid AND p.fn = f.fn
 LEFT JOIN (
