@@ -64,7 +64,7 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 
 // check returns all mistakes in the flags as one error, and sets defaults.
 func (a *adFlags) check(patterns []string) error {
-	var bad mistakes
+	var bad usageErrors
 	bad.addIf(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
 	bad.addIf(a.Poll <= 0, "--poll %v is not positive", a.Poll)
 	bad.addIf(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
@@ -169,7 +169,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 		return err
 	}
 	sum := &output.AnalyzerSummary{
-		Node: cfg.Node, Reading: res.Reading.Seconds(), Seconds: res.Took.Seconds(),
+		Node: cfg.Node, Reading: res.ReadingTime.Seconds(), Seconds: res.TotalTime.Seconds(),
 		Totals:    provdb.Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
 		Confirmed: res.Review.Confirmed, Promoted: res.Review.Promoted, Withdrawn: res.Review.Withdrawn,
 		Records: res.Sent, Deferred: res.Deferred, Notes: res.Tally.Notes(),

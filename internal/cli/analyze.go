@@ -128,7 +128,7 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input,
 	settings map[string]string,
 ) error {
-	defer frugal(60)()
+	defer collectEarlier(60)()
 	store, err := flags.config()
 	if err != nil {
 		return err

@@ -143,7 +143,7 @@ func (q *queryFlags) places(env *Env) *rundir.Places {
 		}
 		dir := filepath.Dir(place.File)
 		if info, err := rundir.ReadInfo(dir); err == nil && info.State.Open() {
-			fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.WhyStopped(dir, info))
+			fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.StopReason(dir, info))
 		}
 	}}
 }

@@ -49,24 +49,24 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// mistakes collects all mistakes in the flags of a command.
-type mistakes []error
+// usageErrors collects all mistakes in the flags of a command.
+type usageErrors []error
 
 // addIf adds a mistake if isWrong.
-func (m *mistakes) addIf(isWrong bool, format string, args ...any) {
+func (m *usageErrors) addIf(isWrong bool, format string, args ...any) {
 	if isWrong {
 		*m = append(*m, fmt.Errorf(format, args...))
 	}
 }
 
 // checkAddress adds a mistake if an address does not have a host and a port.
-func (m *mistakes) checkAddress(flag, address string) {
+func (m *usageErrors) checkAddress(flag, address string) {
 	_, _, err := net.SplitHostPort(address)
 	m.addIf(err != nil, "--%s %q is not of the form host:port", flag, address)
 }
 
 // usage returns all mistakes as one usage error.
-func (m *mistakes) usage() error {
+func (m *usageErrors) usage() error {
 	if err := errors.Join(*m...); err != nil {
 		return usageError{err}
 	}
@@ -118,7 +118,7 @@ them with their context, and discards the rest.`,
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	holdable(root, env)
+	addLeashFlag(root, env)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		// The errors of our own functions quote the value.
 		if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok && e.GetFlag().Value.Type() == "func" {
@@ -164,9 +164,9 @@ func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
 	return out.Flush()
 }
 
-// frugal collects garbage earlier than usual, unless GOGC is set, until end is called. It
+// collectEarlier collects garbage earlier than usual, unless GOGC is set, until end is called. It
 // saves a tenth of the memory at little cost, as the data of steps is short-lived.
-func frugal(percent int) (end func()) {
+func collectEarlier(percent int) (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}

@@ -22,7 +22,7 @@ type demoFlags struct {
 
 func (f *demoFlags) check() error {
 	const shortest = 3 * time.Second
-	var bad mistakes
+	var bad usageErrors
 	bad.addIf(f.Duration < shortest, "--duration %v is too short (want at least %v)", f.Duration, shortest)
 	bad.addIf(f.ranks < 0, "--ranks %d is negative", f.ranks)
 	bad.checkAddress("http", f.Web)
@@ -76,7 +76,7 @@ given. Ctrl-C ends the demo and all its processes at any time.`,
 				flags.Out = "chimbuko-demo"
 			}
 			if !cmd.Flags().Changed("stay") {
-				flags.Stay = env.isInteractive()
+				flags.KeepPage = env.isInteractive()
 			}
 			if err := flags.load(); err != nil {
 				return err
@@ -92,6 +92,6 @@ given. Ctrl-C ends the demo and all its processes at any time.`,
 	f.BoolVar(&flags.keep, "keep", false, "keep the run, its traces and logs in the directory chimbuko-demo")
 	f.StringVarP(&flags.Out, "out", "o", "", "keep them in this directory; replaces an earlier demo there")
 	f.StringVar(&flags.Web, "http", "127.0.0.1:0", "address the page listens on")
-	f.BoolVar(&flags.Stay, "stay", false, "keep the page open after the end, until Ctrl-C; default at a terminal")
+	f.BoolVar(&flags.KeepPage, "stay", false, "keep the page open after the end, until Ctrl-C; default at a terminal")
 	return cmd
 }

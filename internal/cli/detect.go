@@ -53,7 +53,7 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&d.minTime, "min-time", 0, "least exclusive time of stored anomalies")
 	f.IntVar(&c.Workers, "workers", 0, "number of ranks analyzed in parallel; 0 for the number of processors")
 	f.StringVar(&c.StatePrefix, "state-prefix", c.StatePrefix, "prefix of counters that describe the state of the node")
-	f.StringArrayVar(&c.Uncoupled, "ignore-correlation", nil, "pattern of functions whose GPU correlation IDs are ignored")
+	f.StringArrayVar(&c.IgnoreCorrelation, "ignore-correlation", nil, "pattern of functions whose GPU correlation IDs are ignored")
 }
 
 // modelFlags save and load models.
@@ -112,7 +112,7 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 		if m != nil && !models.frozen {
 			m.Restart()
 		}
-		cfg.Learned = m
+		cfg.InitialModels = m
 	}
 	errs = append(errs, cfg.Validate())
 	return cfg, errors.Join(errs...)

@@ -35,7 +35,7 @@ TRACE is where the traces are now, if they were moved.`,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			cfg := superviseConfig(env, given[0], flags.quiet)
 			cfg.Store = flags.store
-			err := supervise.Finish(cmd.Context(), cfg, &supervise.Unfinished{
+			err := supervise.Finish(cmd.Context(), cfg, &supervise.FinishOptions{
 				Traces: given[1:], Listen: flags.web, Force: flags.force,
 				End: new(service.Bus).Stop,
 			})

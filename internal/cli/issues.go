@@ -59,7 +59,7 @@ Issues are stored when a run ends. For a run that has not ended they are compute
 		}
 		chosen := flags.choose(issues, q.chosenProgram())
 		shown := chosen[:min(flags.limit, len(chosen))]
-		list := &output.IssueList{All: issues, Shown: shown, More: len(chosen) - len(shown), Begin: a.Begin}
+		list := &output.IssueList{All: issues, Listed: shown, Omitted: len(chosen) - len(shown), Begin: a.Begin}
 		return list.Answer(), nil
 	})
 }

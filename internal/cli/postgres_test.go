@@ -49,7 +49,7 @@ func TestPostgreSQLGivesSameErrors(t *testing.T) {
 		"DELETE FROM runs", "SELECT 1; SELECT 2", "COPY runs TO '/tmp/x'", "CREATE TABLE mine (x INTEGER)",
 		"SELECT pg_read_file('/etc/passwd')",
 	} {
-		fails(t, 1, []string{"query", url, sql}, "only questions are allowed")
+		fails(t, 1, []string{"query", url, sql}, "only read-only queries are allowed")
 	}
 	fails(t, 1, []string{"query", url, "SELECT nothing FROM runs"}, `column "nothing" does not exist`)
 	fails(t, 1, []string{

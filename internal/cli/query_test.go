@@ -25,7 +25,7 @@ func TestQueryBindsItsParameters(t *testing.T) {
 
 func TestQueryReadsStatementFromFileOrStandardInput(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
-	file := filepath.Join(t.TempDir(), "question.sql")
+	file := filepath.Join(t.TempDir(), "query.sql")
 	const sql = "-- a comment first\nSELECT 1 AS one;\n-- and one last\n"
 	if err := os.WriteFile(file, []byte(sql), 0o600); err != nil {
 		t.Fatal(err)
@@ -73,10 +73,10 @@ func TestQueryOnlyReads(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(file); err == nil {
-		t.Error("a question wrote a file")
+		t.Error("a query wrote a file")
 	}
 	same(t, "runs", ask(t, "query", dir, "SELECT run, name, state FROM runs"), before)
-	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only questions are allowed")
+	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only read-only queries are allowed")
 	fails(t, 1, []string{"query", dir, "SELECT * FROM read_csv('/etc/passwd')"}, "without access to files")
 }
 

@@ -51,7 +51,7 @@ var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", service.EngineSST: "
 
 // check reports all errors in the flags.
 func (r *runFlags) check(command []string) error {
-	var bad mistakes
+	var bad usageErrors
 	engine, ok := engines[strings.ToLower(r.engine)]
 	bad.addIf(!ok, "unknown engine %q (want BP5, BP4 or SST)", r.engine)
 	r.engine = engine

@@ -49,7 +49,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "address of HTTP")
 	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "serve /metrics without a token")
 	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "more host names of HTTP, such as those of a proxy")
-	f.BoolVar(&s.Stay, "stay", false, "keep the page after the end of the run until Ctrl-C")
+	f.BoolVar(&s.KeepPage, "stay", false, "keep the page after the end of the run until Ctrl-C")
 	f.StringVar(&s.StatsURL, "stats-url", "", "URL to post statistics to")
 	f.StringVar(&s.StatsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
 	f.DurationVar(&s.StatsPeriod, "stats-period", time.Second, "time between packets of statistics")
@@ -64,7 +64,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 
 // check reports all errors in the flags.
 func (s *serveFlags) check() error {
-	var bad mistakes
+	var bad usageErrors
 	for _, r := range s.Roles {
 		bad.addIf(!slices.Contains(service.AllRoles, r), "unknown role %q (want %s)", r, strings.Join(service.AllRoles, ", "))
 	}
@@ -139,8 +139,8 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	cfg.LoadModel, cfg.SaveModel, cfg.Frozen = flags.loadFrom, flags.saveTo, flags.frozen
 	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, newLog(env.Stderr)
 	cfg.ShowToken, cfg.ShardArgs = output.IsTerminal(env.Stderr), []string{"--" + supervise.Flag}
-	cfg.Orders = env.leash
-	cfg.Print = func(info *provdb.Info) error {
+	cfg.Commands = env.leash
+	cfg.PrintResults = func(info *provdb.Info) error {
 		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.target.Dir) })
 	}
 	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {

@@ -162,7 +162,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target simulate.Target) error {
 	run := simulate.New(s)
 	bar := output.NewCounter(env.Stderr, s.Steps*len(run.Streams()), "steps")
-	target.Stepped = func(simulate.Written) { bar.Add() }
+	target.OnStep = func(simulate.Stats) { bar.Add() }
 	start := time.Now()
 	done, err := run.Write(ctx, target)
 	bar.Clear()
@@ -172,7 +172,8 @@ func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target
 	if err != nil {
 		return err
 	}
-	printWritten(env, done.Datasets, done.Steps, text.Int(done.Events)+" events, "+text.Int(done.Bytes)+" bytes", time.Since(start), done.Late)
+	content := text.Int(done.Events) + " events, " + text.Int(done.Bytes) + " bytes"
+	printWritten(env, done.Datasets, done.Steps, content, time.Since(start), done.MaxDelay)
 	fmt.Fprintf(env.Stdout, "%s, planted in %s (and %s in a small way); %s waited because of them: %s\n",
 		text.Count(len(s.Troubles), "trouble"), text.Count(done.Planted, "call"), text.Int(done.Minor), text.Count(done.Victims, "call"),
 		filepath.Join(target.Dir, simulate.TruthFile))

@@ -371,7 +371,7 @@ func TestOpenRunAnswersQueries(t *testing.T) {
 	if lines := askCSV(t, "diff", dir, original); len(lines) != 1 {
 		t.Errorf("they differ: %q", lines)
 	}
-	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only questions are allowed")
+	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only read-only queries are allowed")
 	fails(t, 1, []string{"query", dir, "SELECT nothing FROM runs"}, `"nothing" not found`)
 	endless := "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c WHERE a.range + b.range + c.range = 7"
 	fails(t, 1, []string{"query", dir, endless, "--timeout", "50ms"}, "no answer within 50ms")

@@ -70,7 +70,7 @@ end, so its steps are lost to other readers.`,
 			if err != nil {
 				return err
 			}
-			defer frugal(50)()
+			defer collectEarlier(50)()
 			progress := output.NewCounter(env.Stderr, len(paths), "traces")
 			info, err := inspect.Summarize(cmd.Context(), paths, connect, progress.Add)
 			progress.Clear()

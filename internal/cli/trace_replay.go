@@ -88,7 +88,7 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 	}
 	cfg.Now, cfg.Sleep = time.Now, wait.Sleep
 	var bar *output.Counter
-	cfg.Stepped = func() { bar.Add() }
+	cfg.OnStep = func() { bar.Add() }
 	p, err := replay.Plan(ctx, sets, cfg)
 	switch {
 	case errors.Is(err, replay.ErrExists):
@@ -105,13 +105,13 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 		return fmt.Errorf("stopped after %s of %s steps; the datasets in %s stay marked as being written",
 			text.Int(r.Steps), text.Int(p.Steps()), to)
 	}
-	printWritten(env, r.Datasets, r.Steps, text.Int(r.Bytes)+" bytes", r.Took, r.Late)
-	if r.Attributes > 0 {
+	printWritten(env, r.Datasets, r.Steps, text.Int(r.Bytes)+" bytes", r.Time, r.MaxDelay)
+	if r.OmittedAttributes > 0 {
 		fmt.Fprintf(env.Stderr, "warning: %s were left out: BP4 has one attribute of a name, here only strings\n",
-			text.Count(r.Attributes, "attribute"))
+			text.Count(r.OmittedAttributes, "attribute"))
 	}
-	if r.Cut > 0 {
-		fmt.Fprintf(env.Stderr, "warning: %s were cut to 64 KiB, the maximum of BP4\n", text.Count(r.Cut, "attribute"))
+	if r.CutAttributes > 0 {
+		fmt.Fprintf(env.Stderr, "warning: %s were cut to 64 KiB, the maximum of BP4\n", text.Count(r.CutAttributes, "attribute"))
 	}
 	return err
 }

@@ -68,7 +68,7 @@ Ctrl-C ends the page.`,
   chimbuko view --receive --http 127.0.0.1:5002  # pserver … -ws_addr http://127.0.0.1:5002/api/anomalydata`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			var bad mistakes
+			var bad usageErrors
 			bad.checkAddress("http", flags.page.Listen)
 			if err := bad.usage(); err != nil {
 				return err
@@ -95,7 +95,7 @@ Ctrl-C ends the page.`,
 	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "more host names of the page, such as those of a proxy")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to replay")
-	f.Float64Var(&flags.speed, "speed", usualSpeed, "speed of --replay, 1 is the original pace; 0 is all at once")
+	f.Float64Var(&flags.speed, "speed", defaultSpeed, "speed of --replay, 1 is the original pace; 0 is all at once")
 	f.BoolVar(&flags.receive, "receive", false, "accept packets of statistics at api/anomalydata, without a token")
 	return cmd
 }
@@ -130,7 +130,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if !page.Labels && !flags.page.ReadOnly {
 		fmt.Fprintf(env.Stderr, "chimbuko: notes on issues cannot be stored without a run directory: give that instead of the store\n")
 	}
-	tellAddress(env, page.Address, page.Token)
+	printAddress(env, page.Address, page.Token)
 	if flags.open {
 		defer openBrowser(ctx, env, page.URL())()
 	}
@@ -151,7 +151,7 @@ func describeRun(info *provdb.Info, dir string, stopped bool) string {
 	case info.State == provdb.Failed:
 		return "failed: " + text.SingleSpaced(info.Error) + "; the page shows the data stored before"
 	case stopped:
-		return "incomplete: " + viewer.WhyStopped(dir, info) + ", after this page has ended"
+		return "incomplete: " + viewer.StopReason(dir, info) + ", after this page has ended"
 	case info.State.Open():
 		return "running"
 	}
@@ -171,16 +171,16 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	if !viewer.Reachable(s) {
 		fmt.Fprintf(env.Stderr, "chimbuko: run %q is running on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows the stored "+
 			"data here\n", s.Run, s.Host, dir)
-		return true, tellAddressOn(env, s.Host, s.Web, s.Secret)
+		return true, printAddressOn(env, s.Host, s.Web, s.Secret)
 	}
 	if _, err := viewer.FetchStatus(ctx, s); err != nil {
 		return false, nil //nolint:nilerr // the services have ended
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: run %q is running (chimbuko serve, process %d); its page is at\n", s.Run, s.PID)
-	tellAddress(env, s.Web, s.Secret)
+	printAddress(env, s.Web, s.Secret)
 	if flags.open {
 		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret))
-		_ = wait.Sleep(ctx, openPatience) // the browser reads a file that is removed
+		_ = wait.Sleep(ctx, openTimeout) // the browser reads a file that is removed
 		remove()
 	}
 	return true, nil

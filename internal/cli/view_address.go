@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
-// tellAddress prints the address of a page on a separate line, for people and programs,
+// printAddress prints the address of a page on a separate line, for people and programs,
 // and how to reach it from another machine.
-func tellAddress(env *Env, address, token string) {
+func printAddress(env *Env, address, token string) {
 	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
 	host, _ := os.Hostname() // only shown
 	if line := viewer.Tunnel(env.Environ, host, address); line != "" {
@@ -20,8 +20,8 @@ func tellAddress(env *Env, address, token string) {
 	}
 }
 
-// tellAddressOn prints the address of a page on another machine.
-func tellAddressOn(env *Env, host, address, token string) error {
+// printAddressOn prints the address of a page on another machine.
+func printAddressOn(env *Env, host, address, token string) error {
 	_, port, err := net.SplitHostPort(viewer.HostPort(address))
 	if err != nil {
 		return err
@@ -31,8 +31,8 @@ func tellAddressOn(env *Env, host, address, token string) error {
 	return nil
 }
 
-// openPatience is how long a browser may take to start.
-const openPatience = 3 * time.Second
+// openTimeout is how long a browser may take to start.
+const openTimeout = 3 * time.Second
 
 // openBrowser opens an address in the browser of this machine, or prints why it cannot. The
 // caller must call remove after the browser has opened it.

@@ -16,8 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-// usualSpeed is the default speed of a replay.
-const usualSpeed = 10
+// defaultSpeed is the default speed of a replay.
+const defaultSpeed = 10
 
 // packetsOnly rejects arguments and flags that packets exclude.
 func (v *viewFlags) packetsOnly(cmd *cobra.Command, given []string) error {
@@ -62,7 +62,7 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 	} else {
 		fmt.Fprintf(env.Stderr, "chimbuko: replaying %s from %s\n", text.Count(len(files), "packet"), flags.replay)
 	}
-	tellAddress(env, page.Address, page.Token)
+	printAddress(env, page.Address, page.Token)
 	if flags.open {
 		defer openBrowser(ctx, env, page.URL())()
 	}

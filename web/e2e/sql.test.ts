@@ -60,7 +60,7 @@ describe('SQL queries', () => {
   test('refuse changes', async () => {
     await stage.visit(async (v) => {
       await v.go(`overview?sql=${encodeURIComponent('DELETE FROM executions')}`);
-      await v.page.getByRole('alert').getByText('only questions are allowed').waitFor();
+      await v.page.getByRole('alert').getByText('only read-only queries are allowed').waitFor();
       v.forget();
     });
   });

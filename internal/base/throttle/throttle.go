@@ -18,9 +18,9 @@ const Others = "others"
 type Lines struct {
 	every time.Duration
 
-	mu    sync.Mutex
-	lines map[string]*line
-	swept time.Time // when idle keys were dropped
+	mu        sync.Mutex
+	lines     map[string]*line
+	lastSweep time.Time // when idle keys were dropped
 }
 
 type line struct {
@@ -35,37 +35,37 @@ func New(every time.Duration) *Lines { return &Lines{every: every, lines: make(m
 func (l *Lines) Allow(key string, now time.Time) (due bool, suppressed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.lines[key]
-	if known == nil && len(l.lines) >= maxKeys && !l.sweep(now) {
+	entry := l.lines[key]
+	if entry == nil && len(l.lines) >= maxKeys && !l.sweep(now) {
 		key = Others
-		known = l.lines[key]
+		entry = l.lines[key]
 	}
-	if known == nil {
+	if entry == nil {
 		l.lines[key] = &line{at: now}
 		return true, 0
 	}
-	if now.Sub(known.at) < l.every {
-		known.suppressed++
+	if now.Sub(entry.at) < l.every {
+		entry.suppressed++
 		return false, 0
 	}
-	suppressed, known.suppressed, known.at = known.suppressed, 0, now
+	suppressed, entry.suppressed, entry.at = entry.suppressed, 0, now
 	return true, suppressed
 }
 
 // Due returns the numbers of suppressed lines that are due again, and resets them.
 func (l *Lines) Due(now time.Time) map[string]int { return l.suppressedBefore(now, now.Add(-l.every)) }
 
-// Rest returns the numbers of all suppressed lines, and resets them.
-func (l *Lines) Rest(now time.Time) map[string]int { return l.suppressedBefore(now, now) }
+// Drain returns the numbers of all suppressed lines, and resets them.
+func (l *Lines) Drain(now time.Time) map[string]int { return l.suppressedBefore(now, now) }
 
 func (l *Lines) suppressedBefore(now, before time.Time) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counts := make(map[string]int)
-	for key, known := range l.lines {
-		if known.suppressed > 0 && !known.at.After(before) {
-			counts[key] = known.suppressed
-			known.suppressed, known.at = 0, now
+	for key, entry := range l.lines {
+		if entry.suppressed > 0 && !entry.at.After(before) {
+			counts[key] = entry.suppressed
+			entry.suppressed, entry.at = 0, now
 		}
 	}
 	return counts
@@ -73,10 +73,10 @@ func (l *Lines) suppressedBefore(now, before time.Time) map[string]int {
 
 // sweep drops idle keys, at most once per interval, and reports whether there is room.
 func (l *Lines) sweep(now time.Time) bool {
-	if now.Sub(l.swept) < l.every {
+	if now.Sub(l.lastSweep) < l.every {
 		return false
 	}
-	l.swept = now
-	maps.DeleteFunc(l.lines, func(_ string, known *line) bool { return known.suppressed == 0 && now.Sub(known.at) >= l.every })
+	l.lastSweep = now
+	maps.DeleteFunc(l.lines, func(_ string, entry *line) bool { return entry.suppressed == 0 && now.Sub(entry.at) >= l.every })
 	return len(l.lines) < maxKeys
 }

@@ -40,7 +40,7 @@ func TestSuppressedLinesAreReportedWhenDue(t *testing.T) {
 	f(l.Due(begin.Add(10*time.Second)), "map[a:4]")
 	f(l.Due(begin.Add(20*time.Second)), "map[]")
 	l.Allow("a", begin.Add(11*time.Second))
-	f(l.Rest(begin.Add(12*time.Second)), "map[a:1]")
+	f(l.Drain(begin.Add(12*time.Second)), "map[a:1]")
 }
 
 func TestManyKeysTakeBoundedMemory(t *testing.T) {
@@ -54,7 +54,7 @@ func TestManyKeysTakeBoundedMemory(t *testing.T) {
 	if dueLines != maxKeys+1 || len(l.lines) != maxKeys+1 {
 		t.Errorf("%d lines due and %d keys, want %d", dueLines, len(l.lines), maxKeys+1)
 	}
-	if suppressed := l.Rest(begin); suppressed[Others] != 99*maxKeys-1 {
+	if suppressed := l.Drain(begin); suppressed[Others] != 99*maxKeys-1 {
 		t.Errorf("%d suppressed", suppressed[Others])
 	}
 	if due, _ := l.Allow("new", begin.Add(time.Minute)); !due || len(l.lines) > 2 {

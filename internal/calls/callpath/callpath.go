@@ -47,7 +47,7 @@ type Sums struct {
 // Tree counts calls by path. Its owner defines the numbers of functions. Nodes are
 // valid until the tree is folded.
 type Tree struct {
-	most  int
+	limit int
 	depth int32 // greatest depth; deeper paths are in Other
 	paths int   // without those of Other
 	nodes []node
@@ -75,8 +75,8 @@ type slot struct {
 const minSlots = 16
 
 // New returns a tree with at most that many paths.
-func New(most int) *Tree {
-	t := &Tree{most: most, depth: MaxDepth}
+func New(limit int) *Tree {
+	t := &Tree{limit: limit, depth: MaxDepth}
 	t.clear(minSlots)
 	return t
 }
@@ -115,7 +115,7 @@ func (t *Tree) Add(n Node, exclusive uint64) {
 
 // Child returns the path that extends parent by a function, and adds it if it is new.
 // If it would be too deep, Child returns the path that ends in Other. The tree may have
-// too many paths afterwards; see Over.
+// too many paths afterwards; see ExceedsLimit.
 func (t *Tree) Child(parent Node, fn uint32) Node {
 	if n := t.Find(parent, fn); n != Root {
 		return n
@@ -163,8 +163,8 @@ func (t *Tree) grow() {
 // Depth returns the depth below which paths are folded.
 func (t *Tree) Depth() int { return int(t.depth) }
 
-// Over reports whether the tree has too many paths.
-func (t *Tree) Over() bool { return t.paths > t.most }
+// ExceedsLimit reports whether the tree has too many paths.
+func (t *Tree) ExceedsLimit() bool { return t.paths > t.limit }
 
 // Fold reduces the tree to the limit of paths. It returns the new node of each old node.
 func (t *Tree) Fold() (moved []Node) {
@@ -176,7 +176,7 @@ func (t *Tree) Fold() (moved []Node) {
 	}
 	depth, paths := int32(0), 0
 	for depth < t.depth {
-		if paths += atDepth[depth+1]; paths > t.most {
+		if paths += atDepth[depth+1]; paths > t.limit {
 			break
 		}
 		depth++

@@ -19,7 +19,7 @@ type call struct {
 }
 
 // folded returns the expected content of a tree with all these calls.
-func folded(calls []call, most int) (sums map[string]callpath.Sums, depth int) {
+func folded(calls []call, limit int) (sums map[string]callpath.Sums, depth int) {
 	paths := make(map[string]bool)
 	for _, c := range calls {
 		for n := range len(c.path) {
@@ -31,7 +31,7 @@ func folded(calls []call, most int) (sums map[string]callpath.Sums, depth int) {
 		atDepth[len(p)]++
 	}
 	for n := 0; depth < callpath.MaxDepth; depth++ {
-		if n += atDepth[depth+1]; n > most {
+		if n += atDepth[depth+1]; n > limit {
 			break
 		}
 	}
@@ -52,7 +52,7 @@ func add(t *callpath.Tree, c call) {
 	n := callpath.Root
 	for i := range len(c.path) {
 		n = t.Child(n, uint32(c.path[i]))
-		if t.Over() {
+		if t.ExceedsLimit() {
 			n = t.Fold()[n]
 		}
 	}
@@ -136,12 +136,12 @@ func randomCalls(rng *rand.Rand) []call {
 func TestMergeIsIndependentOfOrder(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		calls, most := randomCalls(rng), 1+rng.IntN(120)
-		want, depth := folded(calls, most)
+		calls, limit := randomCalls(rng), 1+rng.IntN(120)
+		want, depth := folded(calls, limit)
 		rng.Shuffle(len(calls), func(i, k int) { calls[i], calls[k] = calls[k], calls[i] })
 		trees := make([]*callpath.Tree, 1+rng.IntN(8))
 		for i := range trees {
-			trees[i] = callpath.New(most)
+			trees[i] = callpath.New(limit)
 		}
 		for _, c := range calls {
 			tree := trees[rng.IntN(len(trees))]
@@ -158,9 +158,9 @@ func TestMergeIsIndependentOfOrder(t *testing.T) {
 			trees = trees[:n]
 		}
 		tree := trees[0]
-		what := fmt.Sprintf("seed %d, at most %d paths", seed, most)
+		what := fmt.Sprintf("seed %d, at most %d paths", seed, limit)
 		compare(t, what, read(tree.Append(nil, nil)), want)
-		if tree.Depth() != depth || tree.Over() || tree.Len() > 2*most+1 {
+		if tree.Depth() != depth || tree.ExceedsLimit() || tree.Len() > 2*limit+1 {
 			t.Errorf("%s: depth %d, want %d; %d paths in all", what, tree.Depth(), depth, tree.Len())
 		}
 		other := uint64(0)
@@ -240,9 +240,9 @@ func TestTakeKeepsSkippedPaths(t *testing.T) {
 }
 
 func TestSort(t *testing.T) {
-	f := func(calls string, most int, want string) {
+	f := func(calls string, limit int, want string) {
 		t.Helper()
-		tree := callpath.New(most)
+		tree := callpath.New(limit)
 		for path := range strings.FieldsSeq(calls) {
 			add(tree, call{path, 1})
 		}
@@ -260,7 +260,7 @@ func TestSort(t *testing.T) {
 			got = append(got, text)
 		}
 		if text := strings.Join(got, " "); text != want {
-			t.Errorf("%s, at most %d: got %s, want %s", calls, most, text, want)
+			t.Errorf("%s, at most %d: got %s, want %s", calls, limit, text, want)
 		}
 	}
 	f("", 9, "")
@@ -272,9 +272,9 @@ func TestSort(t *testing.T) {
 
 func TestProfilesMergeByNames(t *testing.T) {
 	a, b := callpath.NewProfile(100), callpath.NewProfile(100)
-	list := func(names ...string) (all []callpath.Named) {
+	list := func(names ...string) (all []callpath.NamedEntry) {
 		for i, name := range names {
-			all = append(all, callpath.Named{Parent: int32(i) - 1, Name: name, Sums: callpath.Sums{Calls: uint64(i), Exclusive: 10}})
+			all = append(all, callpath.NamedEntry{Parent: int32(i) - 1, Name: name, Sums: callpath.Sums{Calls: uint64(i), Exclusive: 10}})
 		}
 		return all
 	}
@@ -344,7 +344,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("the parent of path %d is %d", i, e.Parent)
 			}
 		}
-		if got.Calls != want.Calls || tree.Over() || tree.Len() > 21 {
+		if got.Calls != want.Calls || tree.ExceedsLimit() || tree.Len() > 21 {
 			t.Fatalf("%v became %v", list, out)
 		}
 	})

@@ -85,7 +85,7 @@ func (t *Tree) Merge(depth int, list []Entry) {
 		t.sums[n].Exclusive += e.Exclusive
 		nodes[i] = int32(n)
 	}
-	if t.Over() {
+	if t.ExceedsLimit() {
 		t.Fold()
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Named is a path in a list, in which it comes after its parent.
-type Named struct {
+// NamedEntry is a path in a list, in which it comes after its parent.
+type NamedEntry struct {
 	Parent int32  // index in the list; -1 if none
 	Name   string // of its last function; OtherName for Other
 	Sums
@@ -21,12 +21,12 @@ type Profile struct {
 }
 
 // NewProfile returns a profile with at most that many paths.
-func NewProfile(most int) *Profile {
-	return &Profile{tree: New(most), numbers: make(map[string]uint32)}
+func NewProfile(limit int) *Profile {
+	return &Profile{tree: New(limit), numbers: make(map[string]uint32)}
 }
 
 // Merge adds a list of paths that were folded below depth. It retains only the names.
-func (p *Profile) Merge(depth int, list []Named) {
+func (p *Profile) Merge(depth int, list []NamedEntry) {
 	p.entries = p.entries[:0]
 	for i := range list {
 		p.entries = append(p.entries, Entry{list[i].Parent, p.number(list[i].Name), list[i].Sums})

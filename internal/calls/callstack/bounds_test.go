@@ -162,8 +162,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if b.Waiting() != 0 || counts.Count(tally.ExitLost) != 2*steps {
-		t.Errorf("%d ids wait, counted %s; want none, and %d lost exits", b.Waiting(), totals(&counts), 2*steps)
+	if b.Unmatched() != 0 || counts.Count(tally.ExitLost) != 2*steps {
+		t.Errorf("%d ids wait, counted %s; want none, and %d lost exits", b.Unmatched(), totals(&counts), 2*steps)
 	}
 	if n := counts.Count(tally.SidesForgotten); n < (steps-10)*counters {
 		t.Errorf("%d counters were forgotten, want nearly all of %d", n, steps*counters)

@@ -29,8 +29,8 @@ type Config struct {
 
 	// Role returns the role of a counter. If it is nil all counters are OfCall.
 	Role func(trace.CounterID) CounterRole
-	// Uncoupled, if not nil, reports whether to ignore the correlation ids of a function.
-	Uncoupled func(trace.FuncID) bool
+	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation ids of a function.
+	IgnoresCorrelation func(trace.FuncID) bool
 }
 
 // CounterRole is the purpose of a counter.
@@ -40,7 +40,7 @@ type CounterRole uint8
 const (
 	OfCall      CounterRole = iota // belongs to the call in which it was read
 	Correlation                    // as OfCall, and joins launches with kernels
-	Apart                          // belongs to no call, such as the state of the node
+	NodeState                      // belongs to no call, such as the state of the node
 )
 
 // Default returns the usual bounds.
@@ -50,15 +50,15 @@ func Default() Config {
 
 // Builder builds the calls of one rank.
 type Builder struct {
-	cfg     Config
-	tally   *tally.Tally
-	threads []*Thread // in order of their numbers
-	paths   *callpath.Tree
-	waiting map[uint64]half
-	queue   []ticket // ids in order of arrival, including some that no longer wait
-	seen    uint64   // number of ids that had to wait
-	apart   []trace.Event
-	step    int32
+	cfg        Config
+	tally      *tally.Tally
+	threads    []*Thread // in order of their numbers
+	paths      *callpath.Tree
+	unmatched  map[uint64]half
+	queue      []ticket // ids in order of arrival, including some that no longer wait
+	lastTicket uint64   // number of the newest ticket
+	nodeEvents []trace.Event
+	step       int32
 }
 
 // half is a call whose correlation id was seen once.
@@ -73,7 +73,7 @@ type ticket struct{ value, number uint64 }
 
 // NewBuilder returns a Builder that counts in t.
 func NewBuilder(cfg Config, t *tally.Tally) *Builder {
-	return &Builder{cfg: cfg, tally: t, paths: callpath.New(cfg.MaxPaths), waiting: make(map[uint64]half)}
+	return &Builder{cfg: cfg, tally: t, paths: callpath.New(cfg.MaxPaths), unmatched: make(map[uint64]half)}
 }
 
 // Threads returns the threads in order of their numbers.
@@ -84,8 +84,8 @@ func (b *Builder) Threads() []*Thread { return b.threads }
 // exists, and counts for folding, from the beginning of its first call.
 func (b *Builder) Paths() *callpath.Tree { return b.paths }
 
-// Waiting returns the number of correlation ids without their other half.
-func (b *Builder) Waiting() int { return len(b.waiting) }
+// Unmatched returns the number of correlation ids without their other half.
+func (b *Builder) Unmatched() int { return len(b.unmatched) }
 
 // OpenCalls returns the number of calls that have not ended.
 func (b *Builder) OpenCalls() (n int) {
@@ -107,11 +107,11 @@ func (b *Builder) thread(id trace.Thread) *Thread {
 // Begin starts a step. The caller must have called Trim after the previous step.
 func (b *Builder) Begin(step int) {
 	b.step = int32(step)
-	b.apart = b.apart[:0]
+	b.nodeEvents = b.nodeEvents[:0]
 }
 
-// Apart returns the counters of the step with the role Apart, thread by thread.
-func (b *Builder) Apart() []trace.Event { return b.apart }
+// NodeEvents returns the counters of the step with the role NodeState, thread by thread.
+func (b *Builder) NodeEvents() []trace.Event { return b.nodeEvents }
 
 // Add adds the events of one thread in the step. It repairs times that run backwards in
 // events.
@@ -180,7 +180,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 // newPath adds a call path, which may be too deep and so end in Other.
 func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	path := b.paths.Child(from, fn)
-	if !b.paths.Over() {
+	if !b.paths.ExceedsLimit() {
 		return path
 	}
 	moved := b.paths.Fold()
@@ -282,8 +282,8 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 	}
 	n := len(t.stack)
 	switch {
-	case role == Apart:
-		b.apart = append(b.apart, *e)
+	case role == NodeState:
+		b.nodeEvents = append(b.nodeEvents, *e)
 		return
 	case n == 0:
 		b.tally.Add(tally.OutsideAnyCall, 1)
@@ -300,41 +300,41 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 // correlate joins a call with the call that has the same correlation id on another
 // thread, or keeps it until that appears.
 func (b *Builder) correlate(t *Thread, call int32, value uint64) {
-	if b.cfg.Uncoupled != nil && b.cfg.Uncoupled(t.Calls[call].Func) {
+	if b.cfg.IgnoresCorrelation != nil && b.cfg.IgnoresCorrelation(t.Calls[call].Func) {
 		return
 	}
-	other, ok := b.waiting[value]
+	other, ok := b.unmatched[value]
 	if ok && other.thread != t {
-		delete(b.waiting, value)
+		delete(b.unmatched, value)
 		o := other.thread
 		o.Links = append(o.Links, Link{Call: other.call, Partner: call, Thread: t})
 		t.Links = append(t.Links, Link{Call: call, Partner: other.call, Thread: o})
 		return
 	}
-	b.seen++
-	b.waiting[value] = half{t, call, b.seen} // the newer of two on the same thread counts
-	b.queue = append(b.queue, ticket{value, b.seen})
+	b.lastTicket++
+	b.unmatched[value] = half{t, call, b.lastTicket} // the newer of two on the same thread counts
+	b.queue = append(b.queue, ticket{value, b.lastTicket})
 	b.expire()
 }
 
 // expire drops the oldest of too many correlation ids.
 func (b *Builder) expire() {
 	n := 0
-	for ; len(b.waiting) > b.cfg.MaxPinned; n++ {
+	for ; len(b.unmatched) > b.cfg.MaxPinned; n++ {
 		if b.waits(b.queue[n]) {
-			delete(b.waiting, b.queue[n].value)
+			delete(b.unmatched, b.queue[n].value)
 			b.tally.Add(tally.CorrelationDropped, 1)
 		}
 	}
 	b.queue = b.queue[n:]
-	if len(b.queue) > 2*len(b.waiting)+1024 { // most no longer wait
+	if len(b.queue) > 2*len(b.unmatched)+1024 { // most no longer wait
 		b.queue = slices.DeleteFunc(b.queue, func(q ticket) bool { return !b.waits(q) })
 	}
 }
 
 // waits reports whether the id of a ticket still waits: it was neither matched nor
 // repeated on the same thread.
-func (b *Builder) waits(q ticket) bool { return b.waiting[q.value].number == q.number }
+func (b *Builder) waits(q ticket) bool { return b.unmatched[q.value].number == q.number }
 
 // Trim ends a step. It keeps only open calls, the last calls of each thread up to the
 // window, and calls that wait for the other half of their correlation id, with all
@@ -349,7 +349,7 @@ func (b *Builder) Trim() {
 			t.kept = append(t.kept, int32(i))
 		}
 	}
-	for _, h := range b.waiting {
+	for _, h := range b.unmatched {
 		h.thread.keep(h.call)
 	}
 	for _, t := range b.threads {
@@ -371,9 +371,9 @@ func (b *Builder) Trim() {
 			l.Call, l.Partner = t.place(l.Call), l.Thread.place(l.Partner)
 		}
 	}
-	for value, h := range b.waiting {
+	for value, h := range b.unmatched {
 		h.call = h.thread.place(h.call)
-		b.waiting[value] = h
+		b.unmatched[value] = h
 	}
 	for _, t := range b.threads {
 		b.compact(t)

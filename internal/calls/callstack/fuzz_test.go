@@ -40,7 +40,7 @@ func randomEvents(data []byte) (cfg callstack.Config, steps [][]trace.Batch, ord
 		cfg.MaxPaths = most
 	}
 	if uncoupled := trace.FuncID(head[2] >> 5); uncoupled > 0 {
-		cfg.Uncoupled = func(id trace.FuncID) bool { return id == uncoupled }
+		cfg.IgnoresCorrelation = func(id trace.FuncID) bool { return id == uncoupled }
 	}
 	threads := make(map[trace.Thread][]trace.Event)
 	rows := make(map[trace.Kind]uint32)
@@ -184,7 +184,7 @@ func (l *ledger) check(t *testing.T, b *callstack.Builder, counts *tally.Tally, 
 	if swallowed < 0 || swallowed > counts.Count(tally.StackTooDeep) {
 		t.Errorf("%d exits, but %d calls ended; counted %s", l.exits, ended, totals(counts))
 	}
-	l.apart += int64(len(b.Apart()))
+	l.apart += int64(len(b.NodeEvents()))
 	l.attached += heldSides(b) - l.kept
 	if l.sides != l.attached+l.apart+counts.Count(tally.OutsideAnyCall) {
 		t.Errorf("%d messages and counters, but %d went to calls and %d stayed apart; counted %s", l.sides, l.attached, l.apart, totals(counts))

@@ -95,7 +95,7 @@ func TestUncoupledFunctions(t *testing.T) {
 		t.Helper()
 		names := parse(t, events).names
 		cfg := config()
-		cfg.Uncoupled = func(id trace.FuncID) bool { return slices.Contains(uncoupled, names[id]) }
+		cfg.IgnoresCorrelation = func(id trace.FuncID) bool { return slices.Contains(uncoupled, names[id]) }
 		got, counted := build(t, cfg, events, func(s *script, b *callstack.Builder) string {
 			return waiting(s, b) + " " + joined(s, b) + " " + sides(s, b)
 		}, nil)
@@ -186,7 +186,7 @@ func TestJoiningSurvivesManyUnmatchedIDs(t *testing.T) {
 			t.Fatalf("step %d: %d kernels were joined, want %d", step, got, want)
 		}
 		b.Trim()
-		if waits, calls := b.Waiting(), len(b.Threads()[0].Calls)+len(b.Threads()[1].Calls); waits != most || calls != most {
+		if waits, calls := b.Unmatched(), len(b.Threads()[0].Calls)+len(b.Threads()[1].Calls); waits != most || calls != most {
 			t.Fatalf("step %d: %d ids wait and %d calls are held, want %d", step, waits, calls, most)
 		}
 	}

@@ -128,7 +128,7 @@ func (m *model) add(thread trace.Thread, e trace.Event) {
 	default:
 		c := t.open[n-1]
 		t.sides = append(t.sides, modelSide{e, c})
-		if e.Kind == trace.Count && e.ID == idCounter && (m.cfg.Uncoupled == nil || !m.cfg.Uncoupled(c.fn)) {
+		if e.Kind == trace.Count && e.ID == idCounter && (m.cfg.IgnoresCorrelation == nil || !m.cfg.IgnoresCorrelation(c.fn)) {
 			m.correlate(c, e.Value)
 		}
 	}
@@ -194,15 +194,15 @@ func (m *model) trim() {
 // compare checks the content of the builder.
 func (m *model) compare(t *testing.T, b *callstack.Builder, ordered bool) {
 	t.Helper()
-	if b.Waiting() != len(m.waiting) {
-		t.Errorf("%d ids wait, want %d", b.Waiting(), len(m.waiting))
+	if b.Unmatched() != len(m.waiting) {
+		t.Errorf("%d ids wait, want %d", b.Unmatched(), len(m.waiting))
 	}
 	if len(b.Threads()) != len(m.threads) || !slices.IsSortedFunc(b.Threads(),
 		func(x, y *callstack.Thread) int { return int(x.ID) - int(y.ID) }) {
 		t.Errorf("got threads %v, want %d in order", b.Threads(), len(m.threads))
 	}
-	if !slices.Equal(b.Apart(), m.apart) {
-		t.Errorf("got %v apart from calls, want %v", b.Apart(), m.apart)
+	if !slices.Equal(b.NodeEvents(), m.apart) {
+		t.Errorf("got %v apart from calls, want %v", b.NodeEvents(), m.apart)
 	}
 	for _, th := range b.Threads() {
 		m.compareThread(t, th, ordered)

@@ -39,7 +39,7 @@ const (
 func role(id trace.CounterID) callstack.CounterRole {
 	switch {
 	case id >= nodeCounter:
-		return callstack.Apart
+		return callstack.NodeState
 	case id == idCounter:
 		return callstack.Correlation
 	}
@@ -264,7 +264,7 @@ func sides(s *script, b *callstack.Builder) string {
 // apart returns the counters that belong to no call, and all sides in brackets.
 func apart(s *script, b *callstack.Builder) string {
 	var texts []string
-	for _, e := range b.Apart() {
+	for _, e := range b.NodeEvents() {
 		texts = append(texts, s.text(e))
 	}
 	return strings.Join(texts, " ") + "(" + sides(s, b) + ")"
@@ -294,7 +294,7 @@ func joined(s *script, b *callstack.Builder) string {
 	return strings.Join(output, ", ")
 }
 
-func waiting(_ *script, b *callstack.Builder) string { return strconv.Itoa(b.Waiting()) }
+func waiting(_ *script, b *callstack.Builder) string { return strconv.Itoa(b.Unmatched()) }
 
 // compare fails the test if got and want differ in more than blanks.
 func compare(t *testing.T, events, got, want string) {

@@ -40,47 +40,46 @@ type RecordSink interface {
 
 // Progress reports progress between two steps and during the review. Calls are
 // sequential.
-type Progress func(done Done)
+type Progress func(done ProgressReport)
 
-// Done is the progress of an analysis.
-type Done struct {
+// ProgressReport is the progress of an analysis.
+type ProgressReport struct {
 	summary.Totals
-	// Read is the share of the steps of all traces that this pass has read.
-	Read float64
-	// Reviewed is the number of the Kept executions that were judged again and passed
-	// to the sink. Kept is 0 until all traces are read.
-	Reviewed, Kept int64
+	// ReadShare is the share of the steps of all traces that this pass has read.
+	ReadShare float64
+	// Reviewed is the number of Captures that were judged again and passed to the sink. Captures is 0 until all traces are read.
+	Reviewed, Captures int64
 }
 
 // Analyzer analyzes traces.
 type Analyzer struct {
-	cfg       Config
-	sink      RecordSink
-	progress  Progress
-	online    *Online   // nil for recorded traces
-	over      time.Time // when the end of the writers was noticed; zero if they still run
-	stages    [numStages]Stage
-	models    *Models
-	sources   []*source
-	uncoupled []*regexp.Regexp
-	totals    summary.Totals
-	spooled   spoolFile
+	cfg               Config
+	sink              RecordSink
+	progress          Progress
+	online            *Online   // nil for recorded traces
+	programEnd        time.Time // when the end of the writers was noticed; zero if they still run
+	stages            [numStages]Stage
+	models            *Models
+	sources           []*source
+	ignoreCorrelation []*regexp.Regexp
+	totals            summary.Totals
+	spool             spoolFile
 
-	reporting sync.Mutex
-	done      Done // of the review
+	progressMu sync.Mutex
+	done       ProgressReport // of the review
 }
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
-	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, spooled: spoolFile{dir: cfg.SpoolDir}}
-	for _, p := range cfg.Uncoupled {
-		a.uncoupled = append(a.uncoupled, outlier.Glob(p))
+	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, spool: spoolFile{dir: cfg.SpoolDir}}
+	for _, p := range cfg.IgnoreCorrelation {
+		a.ignoreCorrelation = append(a.ignoreCorrelation, outlier.Glob(p))
 	}
 	return a
 }
 
 func (a *Analyzer) isUncoupled(name string) bool {
-	return slices.ContainsFunc(a.uncoupled, func(p *regexp.Regexp) bool { return p.MatchString(name) })
+	return slices.ContainsFunc(a.ignoreCorrelation, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
 // Run analyzes recorded traces. It analyzes the readable part of broken traces and
@@ -94,7 +93,7 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 		}
 		a.totals = summary.Totals{}
 	}
-	defer a.spooled.close()
+	defer a.spool.close()
 	if err := a.pass(ctx, inputs, a.cfg.Passes, a.learnAndJudge); err != nil {
 		return nil, err
 	}
@@ -102,7 +101,7 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 }
 
 func (a *Analyzer) startModels() {
-	if a.models = a.cfg.Learned; a.models == nil {
+	if a.models = a.cfg.InitialModels; a.models == nil {
 		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
 	}
 }
@@ -148,7 +147,7 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 			}
 		}
 		if a.progress != nil {
-			a.progress(Done{Totals: a.totals, Read: a.read()})
+			a.progress(ProgressReport{Totals: a.totals, ReadShare: a.read()})
 		}
 	}
 	return nil
@@ -172,8 +171,8 @@ func (a *Analyzer) read() float64 {
 // reviewed reports that n more executions were reviewed.
 func (a *Analyzer) reviewed(n int64) {
 	if a.progress != nil {
-		a.reporting.Lock()
-		defer a.reporting.Unlock()
+		a.progressMu.Lock()
+		defer a.progressMu.Unlock()
 		a.done.Reviewed += n
 		a.progress(a.done)
 	}
@@ -230,7 +229,7 @@ func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
 	}
 	return a.parallel(ctx, live, func(_ context.Context, s *source) error {
 		for _, r := range s.active {
-			r.finishStep(a.frugal())
+			r.finishStep(a.savesMemory())
 		}
 		return nil
 	})
@@ -242,7 +241,7 @@ func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bo
 	err := a.inOrder(ctx, live, read, func(s *source) {
 		a.merge(s, frozen, profile)
 		for _, r := range s.active {
-			r.forget(a.frugal())
+			r.forget(a.savesMemory())
 		}
 	})
 	if err != nil {
@@ -291,7 +290,7 @@ func (a *Analyzer) judge(ctx context.Context, s *source) error {
 		if err := r.judge(); err != nil {
 			return err
 		}
-		r.finishStep(a.frugal())
+		r.finishStep(a.savesMemory())
 		if a.online == nil {
 			continue
 		}

@@ -309,7 +309,9 @@ func TestFrozenModelWithoutFunctionsJudgesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Learned, c.Freeze, c.SkipFirst = loaded, true, false })
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
+		c.InitialModels, c.Freeze, c.SkipFirst = loaded, true, false
+	})
 	if a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls {
 		t.Errorf("%d anomalies, %d of %d calls not judged, want none and all", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
 	}
@@ -327,7 +329,7 @@ func TestLoadedModelJudgesFirstStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := analyze(t, datasets, func(c *analyzer.Config) { c.Learned, c.Freeze = loaded, true })
+	again := analyze(t, datasets, func(c *analyzer.Config) { c.InitialModels, c.Freeze = loaded, true })
 	if !maps.Equal(first.ids(t), again.ids(t)) {
 		t.Errorf("two passes find %d, the saved model finds %d; they differ", len(first.ids(t)), len(again.ids(t)))
 	}
@@ -477,8 +479,8 @@ func TestMemoryDoesNotGrowWithRun(t *testing.T) {
 			held := make(map[int]uint64)
 			cfg := analyzer.Default()
 			cfg.SpoolDir = t.TempDir()
-			measure := func(done analyzer.Done) {
-				if done.Kept == 0 && (done.Steps == 200 || done.Steps == 2000) {
+			measure := func(done analyzer.ProgressReport) {
+				if done.Captures == 0 && (done.Steps == 200 || done.Steps == 2000) {
 					var m runtime.MemStats
 					runtime.GC()
 					runtime.ReadMemStats(&m)
@@ -532,12 +534,13 @@ func TestProgressIsMonotonic(t *testing.T) {
 		cfg := analyzer.Default()
 		cfg.SpoolDir, cfg.Passes = t.TempDir(), passes
 		cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 2
-		var last analyzer.Done
-		_, err := analyzer.New(cfg, nowhere{}, func(done analyzer.Done) {
-			if done.Pass == last.Pass && done.Read < last.Read || done.Read > 1 || done.Reviewed < last.Reviewed || done.Reviewed > done.Kept {
+		var last analyzer.ProgressReport
+		_, err := analyzer.New(cfg, nowhere{}, func(done analyzer.ProgressReport) {
+			if done.Pass == last.Pass && done.ReadShare < last.ReadShare || done.ReadShare > 1 ||
+				done.Reviewed < last.Reviewed || done.Reviewed > done.Captures {
 				t.Errorf("%q: %+v comes after %+v", datasets, done, last)
 			}
-			if done.Pass > last.Pass && last.Pass > 0 && last.Read != 1 || done.Kept > 0 && done.Read != 1 {
+			if done.Pass > last.Pass && last.Pass > 0 && last.ReadShare != 1 || done.Captures > 0 && done.ReadShare != 1 {
 				t.Errorf("%q: before %+v not all was read: %+v", datasets, done, last)
 			}
 			last = done
@@ -545,7 +548,7 @@ func TestProgressIsMonotonic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last.Kept == 0 || last.Reviewed != last.Kept || last.Pass != passes {
+		if last.Captures == 0 || last.Reviewed != last.Captures || last.Pass != passes {
 			t.Errorf("%q: it ended with %+v", datasets, last)
 		}
 	}

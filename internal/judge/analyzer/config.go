@@ -41,11 +41,11 @@ type Config struct {
 	KeepOpen int
 	// StatePrefix is the prefix of counters that describe the state of the node.
 	StatePrefix string
-	// Uncoupled are patterns of functions whose correlation ids are ignored.
-	Uncoupled []string
-	// Learned are the initial models; it may be nil.
-	Learned *Models
-	// Freeze judges by Learned alone.
+	// IgnoreCorrelation are patterns of functions whose correlation ids are ignored.
+	IgnoreCorrelation []string
+	// InitialModels are the models to start with; nil to start without.
+	InitialModels *Models
+	// Freeze judges by InitialModels alone.
 	Freeze bool
 	// SpoolDir is a directory for captures until the end of the run.
 	SpoolDir string
@@ -76,10 +76,10 @@ func (c Config) Validate() error {
 	if c.MinTime < 0 {
 		errs = append(errs, fmt.Errorf("minimum time %d must not be negative", c.MinTime))
 	}
-	if c.Learned != nil && c.RankScope {
+	if c.InitialModels != nil && c.RankScope {
 		errs = append(errs, errors.New("a loaded model covers all ranks and cannot start models of single ranks"))
 	}
-	if c.Freeze && c.Learned == nil {
+	if c.Freeze && c.InitialModels == nil {
 		errs = append(errs, errors.New("freeze needs a model to load"))
 	}
 	return errors.Join(errs...)

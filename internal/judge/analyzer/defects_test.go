@@ -340,7 +340,7 @@ func TestRepeatedAnomalyIsFound(t *testing.T) {
 }
 
 func TestUncoupledFunctionsLaunchNothing(t *testing.T) {
-	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Uncoupled = []string{"cudaLaunch*"} })
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.IgnoreCorrelation = []string{"cudaLaunch*"} })
 	orphans := 0
 	for _, r := range a.records(t, "anomalies") {
 		if why, ok := r.GPUParent.(string); ok && strings.HasPrefix(why, "Chimbuko error: ") && strings.Contains(r.Func, "_kernel(") {
@@ -467,7 +467,7 @@ func TestRankModelsAddUpToProgramModel(t *testing.T) {
 		}
 	}
 	cfg := analyzer.Default()
-	cfg.Learned, cfg.RankScope = common.Models, true
+	cfg.InitialModels, cfg.RankScope = common.Models, true
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "covers all ranks") {
 		t.Errorf("a loaded model with models for each rank: got %v", err)
 	}

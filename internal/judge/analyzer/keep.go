@@ -37,8 +37,8 @@ const maxHeld = 1 << 10
 
 // put stores a complete capture.
 func (r *rank) put(p *pendingCapture) error {
-	if p.capture.Kind == provenance.Held && len(r.held) < maxHeld {
-		r.held = append(r.held, p)
+	if p.capture.Kind == provenance.Unjudged && len(r.unjudged) < maxHeld {
+		r.unjudged = append(r.unjudged, p)
 		return nil
 	}
 	defer captures.Put(p)
@@ -51,8 +51,8 @@ var captures = sync.Pool{New: func() any { return new(pendingCapture) }}
 
 // judgeHeld judges held captures whose functions now have enough samples.
 func (r *rank) judgeHeld() error {
-	left := r.held[:0]
-	for _, p := range r.held {
+	left := r.unjudged[:0]
+	for _, p := range r.unjudged {
 		c := &p.capture
 		f := r.slot(c.Call().Func)
 		if f.model == nil || f.model.judge != nil && !f.model.judge.Enough() {
@@ -80,8 +80,8 @@ func (r *rank) judgeHeld() error {
 		}
 		captures.Put(p)
 	}
-	clear(r.held[len(left):])
-	r.held = left
+	clear(r.unjudged[len(left):])
+	r.unjudged = left
 	return nil
 }
 
@@ -101,12 +101,12 @@ func (r *rank) settle() error {
 	if err := r.complete(); err != nil {
 		return err
 	}
-	for _, p := range r.held {
+	for _, p := range r.unjudged {
 		if err := r.late.add(&p.capture); err != nil {
 			return err
 		}
 	}
-	r.held = nil
+	r.unjudged = nil
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (r *rank) keep() error {
 			return err
 		}
 	}
-	if r.wanted > 0 {
+	if r.missingTypicals > 0 {
 		return r.keepTypical()
 	}
 	return nil
@@ -181,9 +181,9 @@ func (r *rank) publish(ctx context.Context, sink RecordSink, step int) error {
 
 // want requests a typical execution of a function on a thread.
 func (r *rank) want(f *localFunc, thread trace.Thread) {
-	if !slices.Contains(f.wanted, thread) {
-		f.wanted = append(f.wanted, thread)
-		r.wanted++
+	if !slices.Contains(f.missingTypicals, thread) {
+		f.missingTypicals = append(f.missingTypicals, thread)
+		r.missingTypicals++
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *rank) keepTypical() error {
 		for _, i := range t.Done {
 			c := &t.Calls[i]
 			f := r.slot(c.Func)
-			if len(f.wanted) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.wanted, t.ID) {
+			if len(f.missingTypicals) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.missingTypicals, t.ID) {
 				continue
 			}
 			odd := f.model.judge.Oddness(r.time(c))
@@ -210,8 +210,8 @@ func (r *rank) keepTypical() error {
 		for _, f := range r.typicals {
 			call := f.typical
 			f.typical = -1
-			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })
-			r.wanted--
+			f.missingTypicals = slices.DeleteFunc(f.missingTypicals, func(id trace.Thread) bool { return id == t.ID })
+			r.missingTypicals--
 			score, verdict := f.model.judge.Judge(r.time(&t.Calls[call]))
 			if verdict == outlier.NotJudged {
 				continue

@@ -23,15 +23,15 @@ type Contribution struct {
 	Host        string
 	First, Last trace.Micros // times of the step's events
 	Ended       bool         // the trace has no further steps
-	Functions   []Found
+	Functions   []FunctionDelta
 	Counters    []*summary.Counter
-	Paths       []callpath.Named // calls that ended, by call path
-	PathDepth   int              // greatest depth of call paths
+	Paths       []callpath.NamedEntry // calls that ended, by call path
+	PathDepth   int                   // greatest depth of call paths
 }
 
-// Found is the delta of a function in a step. It may be without calls or without
+// FunctionDelta is the delta of a function in a step. It may be without calls or without
 // anomalies.
-type Found struct {
+type FunctionDelta struct {
 	*summary.FunctionStats // without the number of anomalies by step
 	Model                  *outlier.Model
 }
@@ -62,9 +62,9 @@ type Online struct {
 	// Idle is the time without a new step after which a trace has ended; 0 means
 	// forever. A killed writer leaves its trace unfinished.
 	Idle time.Duration
-	// Over reports whether the program that writes the traces has ended. After that, a
-	// trace ends when it has had no new step for overPatience. It may be nil.
-	Over func() bool
+	// ProgramEnded reports whether the program that writes the traces has ended. After that, a
+	// trace ends when it has had no new step for endedTimeout. It may be nil.
+	ProgramEnded func() bool
 	// Sleep waits for d or until ctx ends, and then returns ctx's error.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Report receives reports of the progress.
@@ -77,8 +77,8 @@ type Report struct {
 	Tally  tally.Tally
 	Ranks  []RankReport
 	Ended  bool // all traces have ended
-	// Behind is the time since the analyzer last had no unread steps.
-	Behind time.Duration
+	// Lag is the time since the analyzer last had no unread steps.
+	Lag    time.Duration
 	Stages []Stage
 	// OpenCalls is the number of calls that have not ended.
 	OpenCalls int64
@@ -89,7 +89,7 @@ type Report struct {
 type Stage struct {
 	Name string
 	Runs int64
-	Took time.Duration
+	Time time.Duration
 }
 
 // The stages of a round.
@@ -108,17 +108,17 @@ var stageNames = [numStages]string{"find", "read", "merge", "judge", "share"}
 func (a *Analyzer) timed(stage int, start time.Time) time.Time {
 	now := time.Now()
 	a.stages[stage].Runs++
-	a.stages[stage].Took += now.Sub(start)
+	a.stages[stage].Time += now.Sub(start)
 	return now
 }
 
 // RankReport is a rank in a Report.
 type RankReport struct {
 	trace.RankKey
-	Host   string
-	Step   int
-	Ended  bool
-	Behind time.Duration
+	Host  string
+	Step  int
+	Ended bool
+	Lag   time.Duration
 }
 
 // findEvery is the interval between searches for new traces.
@@ -132,7 +132,7 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	a.online = &o
 	a.totals.Pass = 1
 	a.startModels()
-	defer a.spooled.close()
+	defer a.spool.close()
 	defer func() {
 		for _, s := range a.sources {
 			s.close()
@@ -151,13 +151,13 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 
 // follow reads all traces to their ends.
 func (a *Analyzer) follow(ctx context.Context) error {
-	var looked, reported time.Time
+	var lastFind, lastReport time.Time
 	complete := false
 	ranks := 0
 	for {
 		now := time.Now()
-		if now.Sub(looked) >= findEvery {
-			looked = now
+		if now.Sub(lastFind) >= findEvery {
+			lastFind = now
 			var err error
 			if complete, err = a.find(now); err != nil {
 				return err
@@ -181,8 +181,8 @@ func (a *Analyzer) follow(ctx context.Context) error {
 				return err
 			}
 		}
-		if now.Sub(reported) >= findEvery {
-			reported = now
+		if now.Sub(lastReport) >= findEvery {
+			lastReport = now
 			a.report(now, false)
 		}
 		if !busy {
@@ -209,7 +209,7 @@ func (a *Analyzer) find(now time.Time) (complete bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		s.heard, s.caughtUp = now, now
+		s.lastStep, s.caughtUp = now, now
 		a.sources = append(a.sources, s)
 	}
 	return complete, nil
@@ -228,14 +228,14 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 			s.complete = now
 		}
 		switch {
-		case s.arriving != nil && (now.Sub(s.complete) > s.patience() || a.isOver(now) && now.Sub(s.complete) > overPatience):
+		case s.arriving != nil && (now.Sub(s.complete) > s.timeout() || a.isOver(now) && now.Sub(s.complete) > endedTimeout):
 			s.done, s.err = true, s.arriving.CorruptError
 			a.ended(s)
 		case s.arriving != nil:
-		case s.idle && a.online.Idle > 0 && now.Sub(s.heard) > a.online.Idle:
+		case s.idle && a.online.Idle > 0 && now.Sub(s.lastStep) > a.online.Idle:
 			s.done, s.err = true, fmt.Errorf("%w (%v): trace treated as ended", bp.ErrIdle, a.online.Idle)
 			a.ended(s)
-		case s.idle && a.isOver(now) && now.Sub(s.heard) > overPatience:
+		case s.idle && a.isOver(now) && now.Sub(s.lastStep) > endedTimeout:
 			s.done, s.err = true, errors.New("the writer ended without closing the trace")
 			a.ended(s)
 		case s.idle:
@@ -243,7 +243,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 		case s.done:
 			a.ended(s)
 		default:
-			s.heard = now
+			s.lastStep = now
 			ready = append(ready, s)
 		}
 	}
@@ -265,28 +265,28 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	for _, s := range ready {
 		for _, r := range s.active {
 			a.online.Sync.Add(r.contribution(s.step))
-			r.forget(a.frugal())
+			r.forget(a.savesMemory())
 		}
 	}
 	a.timed(stageShare, start)
 	return true, nil
 }
 
-// overPatience is the time that the last output of a writer may take to become visible.
-const overPatience = 2 * time.Second
+// endedTimeout is the time that the last output of a writer may take to become visible.
+const endedTimeout = 2 * time.Second
 
 // isOver reports whether the program that writes the traces ended some time ago.
 func (a *Analyzer) isOver(now time.Time) bool {
-	if a.over.IsZero() && a.online.Over != nil && a.online.Over() {
-		a.over = now
+	if a.programEnd.IsZero() && a.online.ProgramEnded != nil && a.online.ProgramEnded() {
+		a.programEnd = now
 	}
-	return !a.over.IsZero() && now.Sub(a.over) > overPatience
+	return !a.programEnd.IsZero() && now.Sub(a.programEnd) > endedTimeout
 }
 
-// patience returns how long to wait for bytes to which the index refers. A writer that
+// timeout returns how long to wait for bytes to which the index refers. A writer that
 // has closed its dataset has written all of them, but network file systems may show
 // them late.
-func (s *source) patience() time.Duration {
+func (s *source) timeout() time.Duration {
 	if s.reader != nil && s.reader.Active() {
 		return bp.Default().Arrival
 	}
@@ -301,7 +301,7 @@ func (a *Analyzer) ended(s *source) {
 		c := r.contribution(s.step)
 		c.Ended = true
 		a.online.Sync.Add(c)
-		r.forget(a.frugal())
+		r.forget(a.savesMemory())
 	}
 }
 
@@ -334,7 +334,7 @@ func (r *rank) contribution(step int) *Contribution {
 	c.Paths, _ = r.takePaths(paths)
 	for _, f := range r.merged {
 		f.pending.FuncKey = f.function.FuncKey
-		c.Functions = append(c.Functions, Found{&f.pending.FunctionStats, &f.pending.model})
+		c.Functions = append(c.Functions, FunctionDelta{&f.pending.FunctionStats, &f.pending.model})
 	}
 	for id, values := range r.counter {
 		if values.Count() > 0 {
@@ -356,7 +356,7 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		if s.done || s.idle {
 			behind = 0
 		}
-		rep.Behind = max(rep.Behind, behind)
+		rep.Lag = max(rep.Lag, behind)
 		for _, r := range s.ranks {
 			rep.OpenCalls += int64(r.builder.OpenCalls())
 			rep.Ranks = append(rep.Ranks, RankReport{r.key, r.host, s.step, s.done, behind})

@@ -13,7 +13,7 @@ import (
 // takePaths moves the calls that ended since the last time, by call path, to the end of
 // list. Calls of functions without a name, and calls in them, wait for the name; it
 // returns their number.
-func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting uint64) {
+func (r *rank) takePaths(list []callpath.NamedEntry) (taken []callpath.NamedEntry, waiting uint64) {
 	r.paths, waiting = r.builder.Paths().Take(r.paths[:0], func(fn uint32) bool {
 		_, named := r.names.Func(r.key.Rank, trace.FuncID(fn))
 		return !named
@@ -24,7 +24,7 @@ func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting
 		if e.Func != callpath.Other {
 			name, _ = r.names.Func(r.key.Rank, trace.FuncID(e.Func))
 		}
-		list = append(list, callpath.Named{Parent: e.Parent, Name: name, Sums: e.Sums})
+		list = append(list, callpath.NamedEntry{Parent: e.Parent, Name: name, Sums: e.Sums})
 	}
 	return list, waiting
 }
@@ -33,7 +33,7 @@ func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting
 // written it returns none, because each step has contributed its own.
 func (a *Analyzer) sumPaths() map[trace.Program]*callpath.Profile {
 	profiles := make(map[trace.Program]*callpath.Profile)
-	var list []callpath.Named
+	var list []callpath.NamedEntry
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
 			var waiting uint64

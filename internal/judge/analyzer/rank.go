@@ -34,17 +34,17 @@ type rank struct {
 	state   nodeState
 	counter map[trace.CounterID]*stats.Sums
 
-	step       int // current; -1 between steps
-	start, end trace.Micros
-	spool      *spool            // captures in the order of steps
-	late       *spool            // captures that were held, in the order of judging
-	pending    []*pendingCapture // with windows that reach into the next step
-	held       []*pendingCapture // of functions with too few samples
-	flagged    []suspect
-	typicals   []*localFunc // with a typical call; scratch
-	wanted     int          // functions on threads for which a typical execution is wanted
-	counts     rankCounts
-	paths      []callpath.Entry // scratch
+	step            int // current; -1 between steps
+	start, end      trace.Micros
+	spool           *spool            // captures in the order of steps
+	late            *spool            // captures that were held, in the order of judging
+	pending         []*pendingCapture // with windows that reach into the next step
+	unjudged        []*pendingCapture // of functions with too few samples
+	flagged         []suspect
+	typicals        []*localFunc // with a typical call; scratch
+	missingTypicals int          // functions on threads for which a typical execution is wanted
+	counts          rankCounts
+	paths           []callpath.Entry // scratch
 
 	// For traces that are being written:
 	online    bool
@@ -61,17 +61,17 @@ type rankCounts struct {
 
 // localFunc is a function with its number in a rank.
 type localFunc struct {
-	id       trace.FuncID
-	model    *scoped // nil while its name is unknown
-	function *Function
-	wait     provenance.Wait
-	named    bool           // wait is valid
-	touched  bool           // its delta is not merged
-	merged   bool           // it is in rank.merged
-	pending  *delta         // use delta(); nil after forget
-	wanted   []trace.Thread // for which a typical execution is wanted
-	typical  int32          // the most typical call so far; -1 if none
-	oddness  float64        // of that call
+	id              trace.FuncID
+	model           *scoped // nil while its name is unknown
+	function        *Function
+	wait            provenance.Wait
+	hasWait         bool           // wait is valid
+	touched         bool           // its delta is not merged
+	merged          bool           // it is in rank.merged
+	pending         *delta         // use delta(); nil after forget
+	missingTypicals []trace.Thread // for which a typical execution is wanted
+	typical         int32          // the most typical call so far; -1 if none
+	oddness         float64        // of that call
 }
 
 // delta is what a rank learned about a function since the last merge, and its
@@ -118,8 +118,8 @@ func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, u
 	bc := callstack.Default()
 	bc.Window = max(cfg.Window, 1)
 	bc.Role = r.role
-	if len(cfg.Uncoupled) > 0 {
-		bc.Uncoupled = func(id trace.FuncID) bool {
+	if len(cfg.IgnoreCorrelation) > 0 {
+		bc.IgnoresCorrelation = func(id trace.FuncID) bool {
 			name, ok := names.Func(r.key.Rank, id)
 			return ok && uncoupled(name)
 		}
@@ -143,7 +143,7 @@ func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	case name == correlationName:
 		role = callstack.Correlation
 	case r.cfg.StatePrefix != "" && strings.HasPrefix(name, r.cfg.StatePrefix):
-		role = callstack.Apart
+		role = callstack.NodeState
 	}
 	r.roles[id] = role
 	return role
@@ -214,7 +214,7 @@ func (r *rank) time(c *callstack.Call) int64 {
 
 // learn adds the calls that ended in this step to the deltas of their functions.
 func (r *rank) learn(profile bool) {
-	r.state.add(r.builder.Apart())
+	r.state.add(r.builder.NodeEvents())
 	for _, t := range r.builder.Threads() {
 		for _, i := range t.Done {
 			c := &t.Calls[i]
@@ -251,9 +251,9 @@ const maxSetUp = 16
 func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	key := firstCall{thread, f.id}
 	n := r.first[key]
-	if !f.named {
+	if !f.hasWait {
 		if name, ok := r.names.Func(r.key.Rank, f.id); ok {
-			f.named = true
+			f.hasWait = true
 			if !r.cfg.Outlier.IncludeSelf { // the original judges them
 				f.wait = provenance.WaitOf(name)
 			}
@@ -305,12 +305,12 @@ func (r *rank) note(f *localFunc) {
 }
 
 // forget drops the merged deltas, and if frugal releases their memory to other ranks.
-func (r *rank) forget(frugal bool) {
+func (r *rank) forget(saveMemory bool) {
 	for _, f := range r.merged {
 		f.merged = false
 		f.pending.model.Reset() // keeps its memory
 		f.pending.FunctionStats = summary.FunctionStats{}
-		if frugal {
+		if saveMemory {
 			deltas.Put(f.pending)
 			f.pending = nil
 		}
@@ -368,7 +368,7 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 			}
 			continue
 		}
-		r.flagged = append(r.flagged, suspect{t, i, -1, provenance.Held})
+		r.flagged = append(r.flagged, suspect{t, i, -1, provenance.Unjudged})
 	}
 }
 
@@ -377,7 +377,7 @@ func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) 
 	c := &t.Calls[i]
 	switch verdict {
 	case outlier.NotJudged:
-		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Held})
+		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Unjudged})
 	case outlier.Normal:
 		c.Label = callstack.Normal
 	case outlier.Candidate:
@@ -393,9 +393,9 @@ func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) 
 
 // finishStep drops the step's data, and if frugal also frees memory that the next step
 // will need again.
-func (r *rank) finishStep(frugal bool) {
+func (r *rank) finishStep(saveMemory bool) {
 	r.builder.Trim()
-	if frugal {
+	if saveMemory {
 		r.builder.Shrink()
 	}
 	r.step = -1

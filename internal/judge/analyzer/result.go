@@ -34,14 +34,14 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	a.models.settle()
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			s.tally.Add(tally.CorrelationUnmatched, int64(r.builder.Waiting()))
+			s.tally.Add(tally.CorrelationUnmatched, int64(r.builder.Unmatched()))
 			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
 		}
 	}
-	a.done = Done{Totals: a.totals, Read: 1}
+	a.done = ProgressReport{Totals: a.totals, ReadShare: 1}
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			a.done.Kept += r.spool.count + r.late.count + int64(len(r.pending)+len(r.held))
+			a.done.Captures += r.spool.count + r.late.count + int64(len(r.pending)+len(r.unjudged))
 		}
 	}
 	profiles := a.sumPaths()
@@ -193,7 +193,7 @@ func (v *review) judge(c *provenance.Capture) {
 	j := f.model.judge
 	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
-	if v.cfg.Review || c.Kind == provenance.Held {
+	if v.cfg.Review || c.Kind == provenance.Unjudged {
 		score, verdict = j.Judge(time)
 	}
 	switch {

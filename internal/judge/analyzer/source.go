@@ -92,7 +92,7 @@ type source struct {
 
 	// For a trace that is being written:
 	idle     bool              // it has no new step
-	heard    time.Time         // time of the last step
+	lastStep time.Time         // time of the last step
 	caughtUp time.Time         // last time without unread steps
 	arriving *bp.ArrivingError // the missing part of the next step; may be nil
 	complete time.Time         // last time without a missing part
@@ -136,7 +136,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	}
 	r := newRank(&a.cfg, trace.RankKey{Program: s.input.Program, Rank: id}, s.steps.Names(), &s.tally, a.isUncoupled)
 	r.online = a.online != nil
-	r.spool, r.late = &spool{file: &a.spooled}, &spool{file: &a.spooled}
+	r.spool, r.late = &spool{file: &a.spool}, &spool{file: &a.spool}
 	s.ranks = append(s.ranks, r)
 	return r
 }
@@ -188,11 +188,11 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	for _, r := range s.active {
 		r.learn(profile)
 	}
-	if a.frugal() {
+	if a.savesMemory() {
 		s.steps.Release()
 	}
 	return nil
 }
 
-// frugal reports whether to close files and free memory after each step.
-func (a *Analyzer) frugal() bool { return len(a.sources) > a.cfg.KeepOpen }
+// savesMemory reports whether to close files and free memory after each step.
+func (a *Analyzer) savesMemory() bool { return len(a.sources) > a.cfg.KeepOpen }

@@ -39,7 +39,7 @@ type Config struct {
 	Duration time.Duration // of the simulated program
 	Out      string        // directory to keep the run in; "" removes it at the end
 	Web      string        // address of the page
-	Stay     bool          // keep the page open at the end, until ctx ends
+	KeepPage bool          // keep the page open at the end, until ctx ends
 
 	Supervise supervise.Config // without Dir
 	Sleep     func(context.Context, time.Duration) error
@@ -146,14 +146,14 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	err := d.conclude(ctx)
-	if _, missed := errors.AsType[MissedError](err); !d.Stay || err != nil && !missed {
+	if _, missed := errors.AsType[MissedError](err); !d.KeepPage || err != nil && !missed {
 		return err
 	}
 	page, startErr := d.crew.Start("view", "the page", "view", d.crew.Path(), "--http="+d.Web) // at the same address
 	if startErr != nil {
 		return startErr
 	}
-	d.crew.Say("the page stays open until Ctrl-C")
+	d.crew.Printf("the page stays open until Ctrl-C")
 	select {
 	case <-ctx.Done():
 	case <-page.Ended():

@@ -53,7 +53,7 @@ func (r *Result) withdrawn() (float64, bool) {
 
 // seen returns the number of found troubles.
 func (r *Result) seen() (n int) {
-	for _, after := range r.After {
+	for _, after := range r.Delays {
 		if !math.IsInf(after, 1) {
 			n++
 		}
@@ -62,14 +62,14 @@ func (r *Result) seen() (n int) {
 }
 
 func (r *Result) troubles() (float64, bool) {
-	return float64(r.seen()) / float64(len(r.After)), len(r.After) > 0
+	return float64(r.seen()) / float64(len(r.Delays)), len(r.Delays) > 0
 }
 
 func (r *Result) after() (float64, bool) {
-	if len(r.After) == 0 {
+	if len(r.Delays) == 0 {
 		return 0, false
 	}
-	return median(r.After), true
+	return median(r.Delays), true
 }
 
 func (r *Result) firstStep() (float64, bool) {
@@ -106,7 +106,7 @@ var columns = []column{
 	{"wrong/million", "flags per million normal calls: calls that no trouble affects as cause or victim, outside the region of a lasting " +
 		"trouble", rate((*Result).perMillion)},
 	{"taken back", "flags withdrawn at the end of the run, per million normal calls", rate((*Result).withdrawn)},
-	{"troubles", "flagged troubles, of all troubles", func(r *Result) string { return ratio(r.seen(), len(r.After)) }},
+	{"troubles", "flagged troubles, of all troubles", func(r *Result) string { return ratio(r.seen(), len(r.Delays)) }},
 	{"after", "median time in seconds from the start of a trouble, or from the entry of its first affected call if that is later, to the " +
 		"exit of the first call flagged because of it; a trouble found only at the end of the run counts from there, and `never` means that " +
 		"half of the troubles were not flagged", func(r *Result) string {

@@ -13,7 +13,7 @@ import (
 func TestFiguresFollowFromCounts(t *testing.T) {
 	r := &Result{
 		Data: "x", Detector: outlier.HBOS, Runs: 2, Calls: 2100, Normal: 2000, Planted: 40, Found: 30, Other: 10, Withdrawn: 1,
-		After: []float64{3, 1, math.Inf(1), 2}, FirstFlags: 1, FirstCalls: 50, Late: &Late{Found: 3, Missed: 1, Other: 4},
+		Delays: []float64{3, 1, math.Inf(1), 2}, FirstFlags: 1, FirstCalls: 50, Late: &LateCounts{Found: 3, Missed: 1, Other: 4},
 	}
 	want := map[string]float64{
 		"precision": 0.75, "recall": 0.75, "f1": 0.75, "per_million": 5000, "withdrawn": 500, "troubles": 0.75,
@@ -38,7 +38,7 @@ func TestMedianDelayMayBeNever(t *testing.T) {
 	f := func(want string, after ...float64) {
 		t.Helper()
 		i := slices.IndexFunc(columns, func(c column) bool { return c.head == "after" })
-		if got := columns[i].cell(&Result{After: after}); got != want {
+		if got := columns[i].cell(&Result{Delays: after}); got != want {
 			t.Errorf("%v: got %q, want %q", after, got, want)
 		}
 	}

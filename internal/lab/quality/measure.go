@@ -45,7 +45,7 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 		if err != nil {
 			return nil, err
 		}
-		if err := flags.complain(); err != nil {
+		if err := flags.checkTally(); err != nil {
 			return nil, err
 		}
 		end := trace.Micros(math.MinInt64)
@@ -146,7 +146,7 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 	}
 	f := new(flags)
 	rounds := 0
-	res, err := analyzer.New(cfg, f, func(done analyzer.Done) {
+	res, err := analyzer.New(cfg, f, func(done analyzer.ProgressReport) {
 		if rounds++; rounds == 1 {
 			f.firstCalls = done.Calls
 		}
@@ -182,9 +182,9 @@ func Flag(r *provenance.Record) truth.Flag {
 	return f
 }
 
-// complain returns an error if the analysis repaired or lost anything, which must not
+// checkTally returns an error if the analysis repaired or lost anything, which must not
 // happen in a simulation.
-func (f *flags) complain() error {
+func (f *flags) checkTally() error {
 	var errs []error
 	for kind, n := range f.tally.All() {
 		if kind.Severity() != tally.Info {
@@ -222,7 +222,7 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 	res := &Result{
 		Runs: 1, Calls: f.calls, Planted: s.Planted, Found: s.Found, Excused: s.Excused, Other: s.Other,
 		Withdrawn: withdrawn.Score(0).Other, FirstFlags: first.Score(0).Other, FirstCalls: f.firstCalls,
-		Late: &Late{Found: l.Found, Other: l.Other},
+		Late: &LateCounts{Found: l.Found, Other: l.Other},
 	}
 	for _, t := range raised.Score(0).Troubles {
 		if t.Each && t.Planted == 0 {
@@ -232,7 +232,7 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 		if t.Seen {
 			after = float64(t.After) / 1e6
 		}
-		res.After = append(res.After, after)
+		res.Delays = append(res.Delays, after)
 	}
 	return res
 }

@@ -51,7 +51,7 @@ func mustOriginals(text []byte) []original {
 		}}
 		o.Normal = o.Calls - int64(o.Planted)
 		if found := number("late_found"); found >= 0 {
-			o.Late = &Late{Found: found, Missed: number("late_missed"), Other: number("late_other")}
+			o.Late = &LateCounts{Found: found, Missed: number("late_missed"), Other: number("late_other")}
 		}
 		all = append(all, o)
 	}

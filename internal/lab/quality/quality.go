@@ -40,18 +40,18 @@ type Result struct {
 	Planted, Found, Excused, Other int
 	// Withdrawn counts flags on normal calls that the review withdrew.
 	Withdrawn int
-	// After has the seconds from the start of each trouble to its first flag; infinite if
+	// Delays has the seconds from the start of each trouble to its first flag; infinite if
 	// it was never flagged.
-	After []float64
+	Delays []float64
 	// FirstFlags counts flags on normal calls in the first step, which has FirstCalls calls.
 	FirstFlags int
 	FirstCalls int64
-	// Late has counts of the steps from LateStep on; nil if unknown.
-	Late *Late
+	// LateCounts has counts of the steps from LateStep on; nil if unknown.
+	Late *LateCounts
 }
 
-// Late has counts of later steps, in which models have many samples.
-type Late struct{ Found, Missed, Other int }
+// LateCounts has counts of later steps, in which models have many samples.
+type LateCounts struct{ Found, Missed, Other int }
 
 // Add adds the counts of another run.
 func (r *Result) Add(o *Result) {
@@ -63,7 +63,7 @@ func (r *Result) Add(o *Result) {
 	r.Excused += o.Excused
 	r.Other += o.Other
 	r.Withdrawn += o.Withdrawn
-	r.After = append(r.After, o.After...)
+	r.Delays = append(r.Delays, o.Delays...)
 	r.FirstFlags += o.FirstFlags
 	r.FirstCalls += o.FirstCalls
 	switch {

@@ -25,7 +25,7 @@ func checkStacks(t *testing.T, r *traced) {
 		case name == "Correlation ID":
 			return callstack.Correlation
 		case strings.HasPrefix(name, "monitoring: "):
-			return callstack.Apart
+			return callstack.NodeState
 		}
 		return callstack.OfCall
 	}
@@ -45,8 +45,8 @@ func checkStacks(t *testing.T, r *traced) {
 	if all := maps.Collect(counts.All()); len(all) > 0 {
 		t.Errorf("rank %d: tallied %v, want nothing", r.rank, all)
 	}
-	if b.OpenCalls() > 0 || b.Waiting() > 0 || done != len(r.calls) {
-		t.Errorf("rank %d: %d calls do not end, %d launches have no kernel, %d end, want %d", r.rank, b.OpenCalls(), b.Waiting(), done,
+	if b.OpenCalls() > 0 || b.Unmatched() > 0 || done != len(r.calls) {
+		t.Errorf("rank %d: %d calls do not end, %d launches have no kernel, %d end, want %d", r.rank, b.OpenCalls(), b.Unmatched(), done,
 			len(r.calls))
 	}
 }

@@ -91,11 +91,11 @@ func (e *engine) advance() {
 	copy(e.vars0, e.vars)
 	e.outcomes, e.messages, e.firsts = e.outcomes[:0], e.messages[:0], e.firsts[:0]
 	e.published = e.published[:0]
-	e.lists(e.step, e.together)
+	e.lists(e.step, e.runTogether)
 }
 
-// together runs a list on all ranks.
-func (e *engine) together(ops []op, iteration int) {
+// runTogether runs a list on all ranks.
+func (e *engine) runTogether(ops []op, iteration int) {
 	for r := range e.ranks {
 		e.ranks[r].pc = 0
 	}
@@ -133,12 +133,12 @@ func (e *engine) message(wait, neighbors, slot, sender int) *message {
 	return &e.messages[first+slot*n+sender]
 }
 
-// arrives returns the arrival time of a message.
-func (e *engine) arrives(m *message) int64 {
-	return m.at + e.travels(m) + m.extra
+// arrivalTime returns the arrival time of a message.
+func (e *engine) arrivalTime(m *message) int64 {
+	return m.at + e.travelTime(m) + m.extra
 }
 
-func (e *engine) travels(m *message) int64 {
+func (e *engine) travelTime(m *message) int64 {
 	return e.p.latency + int64(min(float64(m.bytes)/e.p.Bandwidth, scenario.Longest))
 }
 
@@ -157,13 +157,13 @@ func (e *engine) resolve(o *op) {
 		for slot, distance := range o.wait.neighbors {
 			from := e.neighbor(r, -distance)
 			m := e.message(wait, n, slot, from)
-			if at := e.arrives(m); at > out.end {
+			if at := e.arrivalTime(m); at > out.end {
 				out.end, out.blame, out.culprit = at, m.blame, m.culprit
 				if out.direct = m.extra > 0; out.direct {
 					out.blame, out.culprit = m.link, int32(from)
 				}
 			}
-			out.clean = max(out.clean, m.clean+e.travels(m))
+			out.clean = max(out.clean, m.clean+e.travelTime(m))
 		}
 		e.outcomes = append(e.outcomes, out)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // write writes a scenario and returns the directory.
-func write(t *testing.T, s *scenario.Scenario, change func(*simulate.Target)) (string, simulate.Written) {
+func write(t *testing.T, s *scenario.Scenario, change func(*simulate.Target)) (string, simulate.Stats) {
 	t.Helper()
 	to := simulate.Target{Dir: t.TempDir()}
 	if change != nil {
@@ -212,7 +212,7 @@ func difference(got, want *tau.Step) string {
 }
 
 // checkWrittenTruth compares the file with streams and the result.
-func checkWrittenTruth(t *testing.T, s *scenario.Scenario, dir string, all []*traced, done *simulate.Written) {
+func checkWrittenTruth(t *testing.T, s *scenario.Scenario, dir string, all []*traced, done *simulate.Stats) {
 	t.Helper()
 	troubles, calls := readTruth(t, dir)
 	var want []truth.Trouble

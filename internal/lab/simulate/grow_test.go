@@ -79,7 +79,7 @@ func TestStepsAppearWhenTheyEnd(t *testing.T) {
 				began := time.Now()
 				before := make(map[string]int)
 				n := 0
-				to := simulate.Target{Dir: dir, Speed: speed, Now: time.Now, Sleep: sleep, Stepped: func(w simulate.Written) {
+				to := simulate.Target{Dir: dir, Speed: speed, Now: time.Now, Sleep: sleep, OnStep: func(w simulate.Stats) {
 					now := stepsIn(t, dir)
 					step := want[n]
 					due := time.Duration(float64(step.at-start(s)) * 1000 / speed)
@@ -93,7 +93,7 @@ func TestStepsAppearWhenTheyEnd(t *testing.T) {
 					n++
 				}}
 				done, err := run.Write(t.Context(), to)
-				if err != nil || n != len(want) || done.Late != 0 {
+				if err != nil || n != len(want) || done.MaxDelay != 0 {
 					t.Errorf("%d steps of %d, %+v, %v", n, len(want), done, err)
 				}
 			})
@@ -117,14 +117,14 @@ func TestSlowDiskDelaysStepsAndIsReported(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		to := simulate.Target{Dir: dir, Speed: 1, Now: time.Now, Sleep: sleep}
-		to.Stepped = func(w simulate.Written) {
+		to.OnStep = func(w simulate.Stats) {
 			if w.Steps == 5 {
 				<-time.After(time.Minute)
 			}
 		}
 		done, err := simulate.New(s).Write(t.Context(), to)
-		if err != nil || done.Late < 59*time.Second || done.Late > time.Minute {
-			t.Errorf("late by %v, want about a minute; %v", done.Late, err)
+		if err != nil || done.MaxDelay < 59*time.Second || done.MaxDelay > time.Minute {
+			t.Errorf("late by %v, want about a minute; %v", done.MaxDelay, err)
 		}
 	})
 }
@@ -142,12 +142,12 @@ func interrupt(t *testing.T, stopAt int, after time.Duration) {
 	s := builtin(t, "slow-rank", 5, 10)
 	all := record(t, s)
 	dir := t.TempDir()
-	var done simulate.Written
+	var done simulate.Stats
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		to := simulate.Target{Dir: dir, Speed: 1, Now: time.Now, Sleep: sleep}
-		to.Stepped = func(w simulate.Written) {
+		to.OnStep = func(w simulate.Stats) {
 			// The truth about the written steps must exist already.
 			if _, calls := readTruth(t, dir); int64(len(calls)) != w.Planted+w.Minor+w.Victims {
 				t.Errorf("after %d steps the truth has %d calls of %+v", w.Steps, len(calls), w)

@@ -81,7 +81,7 @@ func TestMemoryOfWritingManyRanks(t *testing.T) {
 		}
 		before, most := heap(), int64(0)
 		to := simulate.Target{Dir: t.TempDir()}
-		to.Stepped = func(w simulate.Written) {
+		to.OnStep = func(w simulate.Stats) {
 			if w.Steps%(ranks/2) == 0 {
 				most = max(most, heap()-before)
 			}

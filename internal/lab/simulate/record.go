@@ -22,8 +22,8 @@ type hit struct {
 	added   int64
 }
 
-// struck adds the effect of a trouble on a call.
-func (w *walker) struck(hits *[]hit, trouble int32, added int64) {
+// addHit adds the effect of a trouble on a call.
+func (w *walker) addHit(hits *[]hit, trouble int32, added int64) {
 	if w.out == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (w *walker) record(o *op, row uint32, entry, bytes int64, hits []hit) {
 	s := w.e.scenario
 	for _, h := range hits {
 		t := w.e.p.troubles[h.trouble]
-		if h.added == 0 || t.lasting() {
+		if h.added == 0 || t.isLasting() {
 			continue
 		}
 		var usual float64
@@ -68,7 +68,7 @@ func (w *walker) waited(o *op, row uint32, entry, excess int64, r outcome, hits 
 	}
 	h := hit{r.blame, excess}
 	if r.direct || slices.ContainsFunc(*hits, func(of hit) bool { return of.trouble == h.trouble }) {
-		w.struck(hits, h.trouble, h.added)
+		w.addHit(hits, h.trouble, h.added)
 		return
 	}
 	c := w.out.call(w, o.fn, row, entry, h, truth.Victim)

@@ -25,7 +25,7 @@ func Stretch(s *scenario.Scenario, d time.Duration) error {
 	if err := s.Stretch(int(steps)); err != nil {
 		return err
 	}
-	if s.Ranks()*s.Steps > rehearsed {
+	if s.Ranks()*s.Steps > maxRehearsed {
 		return nil
 	}
 	times = ends(s)
@@ -33,9 +33,9 @@ func Stretch(s *scenario.Scenario, d time.Duration) error {
 	return s.Stretch(max(1, int(math.Round(steps*float64(d)/float64(lasts)))))
 }
 
-// rehearsed bounds the number of steps of all ranks for which Stretch runs the scenario to
+// maxRehearsed bounds the number of steps of all ranks for which Stretch runs the scenario to
 // measure the effect of its troubles.
-const rehearsed = 200_000
+const maxRehearsed = 200_000
 
 // ends returns the time since the start at which each step has ended on all ranks.
 func ends(s *scenario.Scenario) []time.Duration {

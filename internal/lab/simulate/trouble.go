@@ -72,9 +72,9 @@ func (t *trouble) strength(now int64) float64 {
 	return 1
 }
 
-// strikes returns the changed own time of a call, and whether the trouble affects it.
+// apply returns the changed own time of a call, and whether the trouble affects it.
 // used counts the affected calls of the rank.
-func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int64, bool) {
+func (t *trouble) apply(own, now, bytes int64, used *int64, r *rand.Rand) (int64, bool) {
 	strength := t.strength(now)
 	if strength == 0 {
 		return own, false
@@ -103,9 +103,9 @@ func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int
 	return scenario.Bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
 }
 
-// lasting reports whether the trouble becomes the normal state, so that no call is
+// isLasting reports whether the trouble becomes the normal state, so that no call is
 // anomalous because of it.
-func (t *trouble) lasting() bool { return t.Kind == scenario.LevelShift || t.Kind == scenario.Drift }
+func (t *trouble) isLasting() bool { return t.Kind == scenario.LevelShift || t.Kind == scenario.Drift }
 
 // truth returns the line of the trouble in the truth.
 func (t *trouble) truth(p *program) *truth.Trouble {

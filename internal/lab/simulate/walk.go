@@ -127,9 +127,9 @@ func (w *walker) enter(o *op, own int64) uint32 {
 	return row
 }
 
-// drawn draws a function's own time, with and without troubles, and returns the trouble
+// drawTime draws a function's own time, with and without troubles, and returns the trouble
 // to blame for a longer time. It sets hits to the effects of troubles.
-func (w *walker) drawn(o *op, hits *[]hit) (own, clean int64, blame int32) {
+func (w *walker) drawTime(o *op, hits *[]hit) (own, clean int64, blame int32) {
 	if o.message != nil {
 		w.st.bytes = o.message.Draw(w.rng, 0)
 	}
@@ -141,14 +141,14 @@ func (w *walker) drawn(o *op, hits *[]hit) (own, clean int64, blame int32) {
 		if !t.ranks[w.rank] {
 			continue
 		}
-		v, ok := t.strikes(own, w.st.clock, w.st.bytes, &w.vars[i], w.trng)
+		v, ok := t.apply(own, w.st.clock, w.st.bytes, &w.vars[i], w.trng)
 		if !ok {
 			continue
 		}
 		if v = max(o.least, v); v > own {
 			blame = i
 		}
-		w.struck(hits, i, v-own)
+		w.addHit(hits, i, v-own)
 		own = v
 	}
 	if own <= clean {
@@ -174,7 +174,7 @@ func (w *walker) pass(own, clean int64, hits *[]hit) {
 		for ; tick < now+own && tick < t.to; tick += t.period {
 			injected := t.extra.Draw(w.trng, 0)
 			w.st.clock += injected
-			w.struck(hits, i, injected)
+			w.addHit(hits, i, injected)
 			w.late(i)
 		}
 	}
@@ -182,7 +182,7 @@ func (w *walker) pass(own, clean int64, hits *[]hit) {
 
 // leaf runs a call without calls.
 func (w *walker) leaf(o *op) {
-	own, clean, blame := w.drawn(o, &w.hits)
+	own, clean, blame := w.drawTime(o, &w.hits)
 	w.late(blame)
 	entry := w.st.clock
 	row := w.enter(o, own)
@@ -214,7 +214,7 @@ func (w *walker) hitsAt(depth int32) *[]hit {
 
 func (w *walker) begin(o *op) {
 	depth := w.st.depth
-	own, clean, blame := w.drawn(o, w.hitsAt(depth))
+	own, clean, blame := w.drawTime(o, w.hitsAt(depth))
 	w.late(blame)
 	w.st.depth++
 	f := &w.frames[depth]
@@ -279,7 +279,7 @@ func (w *walker) waitUntil(o *op, r outcome) {
 	own, clean, blame := int64(waitOverhead), int64(waitOverhead), int32(-1)
 	w.hits = w.hits[:0]
 	if o.code != opExchange {
-		own, clean, blame = w.drawn(o, &w.hits)
+		own, clean, blame = w.drawTime(o, &w.hits)
 	}
 	entry := w.st.clock
 	row := w.enter(o, r.end+own-entry)
@@ -307,7 +307,7 @@ func (w *walker) receive(o *op) {
 	for slot, distance := range o.wait.neighbors {
 		from := w.e.neighbor(w.rank, -distance)
 		m := w.e.message(int(w.st.waits), n, slot, from)
-		a := arrival{at: max(w.inside(waitOverhead), w.e.arrives(m)), from: from, tag: slot, bytes: m.bytes}
+		a := arrival{at: max(w.inside(waitOverhead), w.e.arrivalTime(m)), from: from, tag: slot, bytes: m.bytes}
 		w.out.arrivals = append(w.out.arrivals, a)
 	}
 	w.out.received(w.lane)

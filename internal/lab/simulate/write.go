@@ -29,23 +29,23 @@ type Target struct {
 	// error. Both are required if Speed > 0.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Stepped is called after each step of a rank; may be nil.
-	Stepped func(w Written)
+	// OnStep is called after each step of a rank; may be nil.
+	OnStep func(w Stats)
 }
 
-// Written counts the output.
-type Written struct {
+// Stats counts the output.
+type Stats struct {
 	Datasets, Steps         int
 	Events, Calls           int64
 	Bytes                   int64
 	Planted, Minor, Victims int64         // calls that troubles affected
-	Late                    time.Duration // largest delay of a step
+	MaxDelay                time.Duration // largest delay of a step
 }
 
 // Write runs the simulation and writes a BP4 dataset for each rank, with TAU's names, and
 // the truth. It closes the datasets at the end; if ctx ends before that, they look like
 // those of a killed program.
-func (r *Run) Write(ctx context.Context, to Target) (done Written, err error) {
+func (r *Run) Write(ctx context.Context, to Target) (done Stats, err error) {
 	w := &writing{run: r, to: to}
 	if err := os.MkdirAll(to.Dir, 0o755); err != nil {
 		return done, err
@@ -74,7 +74,7 @@ type writing struct {
 	writers []*bpwriter.Writer
 	step    bpwriter.Step
 	start   time.Time
-	done    Written
+	done    Stats
 }
 
 func (w *writing) all(ctx context.Context) error {
@@ -172,8 +172,8 @@ func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error
 	w.done.Steps++
 	w.done.Calls += int64(step.Funcs / 2)
 	w.done.Events += int64(step.Funcs + step.Comms + step.Counters)
-	if w.to.Stepped != nil {
-		w.to.Stepped(w.done)
+	if w.to.OnStep != nil {
+		w.to.OnStep(w.done)
 	}
 	return nil
 }
@@ -187,8 +187,8 @@ func (w *writing) wait(ctx context.Context, s *Stream) error {
 	due := time.Duration(float64(since) / w.to.Speed)
 	if passed := w.to.Now().Sub(w.start); passed < due {
 		return w.to.Sleep(ctx, due-passed)
-	} else if late := passed - due; late > w.done.Late {
-		w.done.Late = late
+	} else if late := passed - due; late > w.done.MaxDelay {
+		w.done.MaxDelay = late
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type Access struct {
 const (
 	inboxes      = "_INBOX."
 	restToken    = "rest" // follows the id in subjects that serve the rest of large messages
-	leastID      = 16     // characters of an id
+	minID        = 16     // characters of an id
 	replyTimeout = 2 * time.Minute
 )
 
@@ -48,7 +48,7 @@ func (a *Access) permissions(name string) *server.Permissions {
 	for _, s := range a.Streams {
 		p.Publish.Allow = append(p.Publish.Allow, "$JS.API.STREAM.INFO."+s)
 	}
-	if id := name[strings.LastIndexByte(name, ' ')+1:]; len(id) >= leastID && checkWord("name", id) == nil {
+	if id := name[strings.LastIndexByte(name, ' ')+1:]; len(id) >= minID && checkWord("name", id) == nil {
 		p.Subscribe = &server.SubjectPermission{Allow: []string{inboxes + id + ".>"}}
 	}
 	return p

@@ -13,10 +13,10 @@ import "errors"
 const MaxMessage = 256 << 20
 
 var (
-	// ErrAway means that there is no connection, or that it was lost before the
+	// ErrNotConnected means that there is no connection, or that it was lost before the
 	// answer came: the other side may have received the message. It wraps the reason,
 	// as returned by LastError.
-	ErrAway = errors.New("not connected to the message bus")
+	ErrNotConnected = errors.New("not connected to the message bus")
 
 	// ErrNoService means that the subject of a request has no service at present.
 	ErrNoService = errors.New("no service for this subject")

@@ -85,7 +85,7 @@ func fetchAll(t *testing.T, c *Consumer, n int) (all []Message) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(all) < n; {
 		got, err := c.Fetch(t.Context(), n-len(all), time.Second)
-		if time.Now().After(end) || err != nil && !errors.Is(err, ErrAway) {
+		if time.Now().After(end) || err != nil && !errors.Is(err, ErrNotConnected) {
 			t.Fatalf("got %d of %d messages, then %v", len(all), n, err)
 		}
 		all = append(all, got...)

@@ -193,12 +193,12 @@ func (c *Conn) Wait(ctx context.Context) error {
 			return nil
 		}
 		if closed {
-			return c.away()
+			return c.lostConnection()
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", c.away(), context.Cause(ctx))
+			return fmt.Errorf("%w: %w", c.lostConnection(), context.Cause(ctx))
 		}
 	}
 }
@@ -209,24 +209,24 @@ func (c *Conn) current() context.Context {
 	return c.session
 }
 
-// away returns ErrAway with its reason.
-func (c *Conn) away() error {
+// lostConnection returns ErrNotConnected with its reason.
+func (c *Conn) lostConnection() error {
 	if reason := c.LastError(); reason != nil {
-		return fmt.Errorf("%w: %w", ErrAway, reason)
+		return fmt.Errorf("%w: %w", ErrNotConnected, reason)
 	}
-	return fmt.Errorf("%w: the connection was lost", ErrAway) // and is back already
+	return fmt.Errorf("%w: the connection was lost", ErrNotConnected) // and is already restored
 }
 
-// within returns a context that also ends with the connection, with the cause ErrAway,
+// within returns a context that also ends with the connection, with the cause ErrNotConnected,
 // and when the server rejects the subject or one with this prefix, with ErrDenied. It
 // fails if there is no connection.
 func (c *Conn) within(ctx context.Context, subject string) (context.Context, func(), error) {
 	session := c.current()
 	if session.Err() != nil {
-		return nil, nil, c.away()
+		return nil, nil, c.lostConnection()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(session, func() { cancel(ErrAway) })
+	stop := context.AfterFunc(session, func() { cancel(ErrNotConnected) })
 	a := &call{subject: subject, cancel: cancel}
 	c.mu.Lock()
 	c.calls[a] = struct{}{}

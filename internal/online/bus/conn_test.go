@@ -31,7 +31,7 @@ func TestClientMayStartBeforeServer(t *testing.T) {
 	if c.Connected() || c.LastError() == nil {
 		t.Errorf("connected: %v, because of %v; want a reason why not", c.Connected(), c.LastError())
 	}
-	if _, err := c.Request(t.Context(), "x", nil); !errors.Is(err, ErrAway) {
+	if _, err := c.Request(t.Context(), "x", nil); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("a request got %v, want ErrAway", err)
 	}
 	service, err := c.Serve("echo", "", 1, echo)
@@ -56,7 +56,7 @@ func TestWaitReportsWhyNotConnected(t *testing.T) {
 	defer cancel()
 	wrong := connect(t, Options{URL: s.URL(), Token: "guess"})
 	err := wrong.Wait(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrAway) {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNotConnected) {
 		t.Errorf("got %v, want one of ErrAway and the context's", err)
 	}
 	wantText(t, err, "Authorization Violation")
@@ -154,7 +154,7 @@ func TestClientReconnectsAfterServerRestart(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Request(t.Context(), "echo", nil); !errors.Is(err, ErrAway) || !errors.Is(err, ErrClosed) {
+	if _, err := c.Request(t.Context(), "echo", nil); !errors.Is(err, ErrNotConnected) || !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v, want ErrAway and ErrClosed", err)
 	}
 	if err := c.Wait(t.Context()); !errors.Is(err, ErrClosed) {

@@ -19,7 +19,7 @@ type flow struct{ messages, bytes int64 }
 // Publish does, stays below; the largest request fits into more.
 type rateLimit struct{ each, more flow }
 
-var usualLimit = rateLimit{each: flow{10_000, 32 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
+var defaultLimit = rateLimit{each: flow{10_000, 32 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
 
 // after returns the level of the bucket after a time.
 func (f rateLimit) after(level flow, took time.Duration) flow {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	holdReply     = 15 * time.Second // for a requester that does not fetch the rest
-	holdLeast     = 2 * time.Second  // while other replies wait for the slot
-	routePatience = time.Second      // until all servers of a cluster know a new subject
+	holdReply    = 15 * time.Second // for a requester that does not fetch the rest
+	minHold      = 2 * time.Second  // while other replies wait for the slot
+	routeTimeout = time.Second      // until all servers of a cluster know a new subject
 )
 
 // Request sends data to a service and returns its reply, which the caller owns. It
 // waits until ctx ends. The error is
 //   - ErrNoService when the subject has no service;
-//   - ErrAway when there is no connection, or it was lost before the reply came;
+//   - ErrNotConnected when there is no connection, or it was lost before the reply came;
 //   - a RemoteError when the handler failed;
 //   - ErrDenied when the server does not let this client publish there;
 //   - ErrTooLarge.
@@ -50,18 +50,18 @@ func (c *Conn) request(ctx context.Context, subject string, data []byte) ([]byte
 		return nil, err
 	}
 	defer rest.close()
-	reply, err := c.ask(ctx, m)
+	reply, err := c.sendRequest(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	if _, failed := reply.Header[errorHeader]; failed {
 		return nil, &RemoteError{Text: string(reply.Data)}
 	}
-	return collect(ctx, reply, c.askRest)
+	return collect(ctx, reply, c.requestRest)
 }
 
-// ask sends a request and receives a reply of one message each.
-func (c *Conn) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+// sendRequest sends a request and receives a reply of one message each.
+func (c *Conn) sendRequest(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	reply, err := c.nc.RequestMsgWithContext(ctx, m)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, ErrNoService
@@ -75,16 +75,16 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isAway(err), errors.Is(cause, ErrAway):
-		return c.away()
+	case isDisconnected(err), errors.Is(cause, ErrNotConnected):
+		return c.lostConnection()
 	case errors.Is(cause, ErrDenied):
 		return cause
 	}
 	return err
 }
 
-// isAway reports whether NATS could not send because there is no connection.
-func isAway(err error) bool {
+// isDisconnected reports whether NATS could not send because there is no connection.
+func isDisconnected(err error) bool {
 	return isAny(err, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrDisconnected,
 		nats.ErrConnectionReconnecting, nats.ErrConnectionDraining)
 }
@@ -148,16 +148,16 @@ func (r *rest) close() {
 // wait returns when the end was sent, when the receiver sends no more requests, or when
 // ctx ends.
 func (r *rest) wait(ctx context.Context, crowded func() bool) {
-	tick := time.NewTicker(holdLeast / 2)
+	tick := time.NewTicker(minHold / 2)
 	defer tick.Stop()
-	for idle := time.Duration(0); idle < holdReply && (idle < holdLeast || !crowded()); {
+	for idle := time.Duration(0); idle < holdReply && (idle < minHold || !crowded()); {
 		select {
 		case <-r.requested:
 			idle = 0
 		case <-r.served:
 			return
 		case <-tick.C:
-			idle += holdLeast / 2
+			idle += minHold / 2
 		case <-ctx.Done():
 			return
 		}
@@ -198,17 +198,17 @@ func collect(ctx context.Context, m *nats.Msg, fetch fetcher) ([]byte, error) {
 	return all, nil
 }
 
-// askRest retries while there is no service: in a cluster the subject is new.
-func (c *Conn) askRest(ctx context.Context, subject string, offset int) (*nats.Msg, error) {
-	for end := time.Now().Add(routePatience); ; {
-		m, err := c.ask(ctx, &nats.Msg{Subject: subject, Data: strconv.AppendInt(nil, int64(offset), 10)})
+// requestRest retries while there is no service: in a cluster the subject is new.
+func (c *Conn) requestRest(ctx context.Context, subject string, offset int) (*nats.Msg, error) {
+	for end := time.Now().Add(routeTimeout); ; {
+		m, err := c.sendRequest(ctx, &nats.Msg{Subject: subject, Data: strconv.AppendInt(nil, int64(offset), 10)})
 		if !errors.Is(err, ErrNoService) {
 			return m, err
 		}
 		if time.Now().After(end) {
 			return nil, errors.New("the sender is gone")
 		}
-		if wait.Sleep(ctx, routePatience/20) != nil {
+		if wait.Sleep(ctx, routeTimeout/20) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -132,7 +132,7 @@ func TestRequestFailsWhenConnectionIsLost(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-result; !errors.Is(err, ErrAway) {
+	if err := <-result; !errors.Is(err, ErrNotConnected) {
 		t.Errorf("got %v, want ErrAway", err)
 	}
 }

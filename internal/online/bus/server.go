@@ -121,7 +121,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	}
 	watching, end := context.WithCancel(context.Background())
 	own.end = end
-	floods := &floodWatch{nats: s, door: door, log: log, limit: cmp.Or(opt.limit, usualLimit), checked: time.Now()}
+	floods := &floodWatch{nats: s, door: door, log: log, limit: cmp.Or(opt.limit, defaultLimit), checked: time.Now()}
 	go own.watch(watching, floods) //nolint:contextcheck // until Close
 	return own, nil
 }
@@ -134,7 +134,7 @@ func (s *Server) watch(ctx context.Context, floods *floodWatch) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.log.writeRepeats(s.log.lines.Rest(time.Now()))
+			s.log.writeRepeats(s.log.lines.Drain(time.Now()))
 			return
 		case <-s.log.stuck:
 			s.heal(ctx)

@@ -114,14 +114,14 @@ func (s *Service) handle(m *nats.Msg) {
 			<-s.replies
 		})
 	}
-	if err := s.conn.nc.PublishMsg(out); err != nil && !isAway(err) { // the requester has lost the connection, too
+	if err := s.conn.nc.PublishMsg(out); err != nil && !isDisconnected(err) { // the requester has lost the connection, too
 		s.conn.log.Warn("cannot reply", "subject", m.Subject, "reason", err)
 	}
 }
 
 func (s *Service) answer(m *nats.Msg) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, collectTimeout)
-	data, err := collect(ctx, m, s.conn.askRest)
+	data, err := collect(ctx, m, s.conn.requestRest)
 	cancel()
 	if err != nil {
 		return nil, fmt.Errorf("incomplete request: %w", err)

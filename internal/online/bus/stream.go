@@ -177,7 +177,7 @@ func unsettled(err error) bool {
 		}
 		return false
 	}
-	return isAny(err, ErrAway, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded,
+	return isAny(err, ErrNotConnected, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded,
 		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled)
 }
 

@@ -50,10 +50,10 @@ func TestStreamSurvivesServerRestart(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the client notices", func() bool { return !client.Connected() })
-	if err := s.Publish(t.Context(), "s.x", "4", nil); !errors.Is(err, ErrAway) {
+	if err := s.Publish(t.Context(), "s.x", "4", nil); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("published: %v, want ErrAway", err)
 	}
-	if _, err := c.Fetch(t.Context(), 1, 10*time.Millisecond); !errors.Is(err, ErrAway) {
+	if _, err := c.Fetch(t.Context(), 1, 10*time.Millisecond); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("fetched: %v, want ErrAway", err)
 	}
 	startServer(t, ServerOptions{Dir: dir, Listen: "127.0.0.1:" + strconv.Itoa(srv.Port())})

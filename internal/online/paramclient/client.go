@@ -44,12 +44,12 @@ type Config struct {
 	// the client.
 	Status func() *protocol.Status
 	Log    *slog.Logger // nil discards
-	// MaxApart limits the functions of steps that are kept apart until the server has
+	// MaxSeparate limits the functions of steps that are kept apart until the server has
 	// replied which steps it has; by default 65536, of about two kilobytes each.
-	MaxApart int
-	// MaxSent limits the exchanges that are not durable, by default 64. When it is
+	MaxSeparate int
+	// MaxPending limits the exchanges that are not durable, by default 64. When it is
 	// reached, contributions gather until the server has stored some.
-	MaxSent int
+	MaxPending int
 }
 
 // Client is an analyzer.ModelSync. Run communicates with the server in the
@@ -64,7 +64,7 @@ type Client struct {
 	accepted   bool // the server has registered this session
 	ids        map[trace.FuncKey]uint32
 	names      map[uint32]trace.FuncKey
-	unnamed    map[trace.FuncKey]bool // functions without an id
+	withoutID  map[trace.FuncKey]bool // functions without an id
 	links      []*link
 	claimed    map[trace.RankKey]bool // by all links, so that they are not in the inbox
 	inbox      inbox
@@ -77,11 +77,11 @@ type Client struct {
 	ended      bool
 	confirming bool          // the final models were requested
 	final      bool          // the final models were received
-	broken     error         // why the client has given up
+	failure    error         // why the client has given up
 	lastErr    error         // of the last Sync
 	wait       time.Duration // until the next Sync while other analyzers have not ended
 	exchanged  Exchanges
-	numbered   chan struct{} // closed when functions get ids
+	newIDs     chan struct{} // closed when functions get ids
 
 	wake   chan struct{}
 	finish chan struct{} // closed when final or broken
@@ -94,9 +94,9 @@ func New(cfg Config, bus Requester) *Client {
 	}
 	c := &Client{
 		cfg: cfg, bus: bus, ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
-		unnamed: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
-		inbox: newInbox(cmp.Or(cfg.MaxApart, 1<<16)),
-		wake:  make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
+		withoutID: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
+		inbox: newInbox(cmp.Or(cfg.MaxSeparate, 1<<16)),
+		wake:  make(chan struct{}, 1), finish: make(chan struct{}), newIDs: make(chan struct{}),
 	}
 	c.session.Store(cfg.Session)
 	c.links = c.newLinks(cfg.Shards)
@@ -105,7 +105,7 @@ func New(cfg Config, bus Requester) *Client {
 
 func (c *Client) newLinks(n int) (links []*link) {
 	for i := range n {
-		links = append(links, newLink(i, n, cmp.Or(c.cfg.MaxSent, 64)))
+		links = append(links, newLink(i, n, cmp.Or(c.cfg.MaxPending, 64)))
 	}
 	return links
 }
@@ -115,18 +115,18 @@ func (c *Client) newLinks(n int) (links []*link) {
 func (c *Client) Add(step *analyzer.Contribution) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.broken != nil {
+	if c.failure != nil {
 		return
 	}
 	if !step.Ended {
 		c.added++
 	}
 	for i := range step.Functions {
-		c.want(step.Functions[i].FuncKey)
+		c.requestID(step.Functions[i].FuncKey)
 	}
 	for i := range step.Paths {
 		if name := step.Paths[i].Name; name != callpath.OtherName {
-			c.want(trace.FuncKey{Program: step.Program, Name: name})
+			c.requestID(trace.FuncKey{Program: step.Program, Name: name})
 		}
 	}
 	if !c.claimed[step.RankKey] {
@@ -165,10 +165,10 @@ func (c *Client) linkOf(name trace.FuncKey) *link {
 	return c.links[paramwire.ShardOf(name, len(c.links))]
 }
 
-// want requests the id of a function if it has none.
-func (c *Client) want(name trace.FuncKey) {
+// requestID requests the id of a function if it has none.
+func (c *Client) requestID(name trace.FuncKey) {
 	if _, ok := c.ids[name]; !ok {
-		c.unnamed[name] = true
+		c.withoutID[name] = true
 	}
 }
 
@@ -178,7 +178,7 @@ func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
 	return func(yield func(trace.FuncKey, outlier.Model) bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.broken != nil {
+		if c.failure != nil {
 			return // the caller's models are newer
 		}
 		for name := range c.changed {
@@ -211,7 +211,7 @@ func (c *Client) Frozen() bool {
 func (c *Client) Stopped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stopped && c.added >= c.knownSteps || errors.Is(c.broken, ErrReviewed)
+	return c.stopped && c.added >= c.knownSteps || errors.Is(c.failure, ErrReviewed)
 }
 
 // Number returns the id of a function if the server has assigned it, and requests it
@@ -222,20 +222,20 @@ func (c *Client) Number(program trace.Program, name string) (int, bool) {
 	key := trace.FuncKey{Program: program, Name: name}
 	id, ok := c.ids[key]
 	if !ok {
-		c.want(key)
+		c.requestID(key)
 	}
 	return int(id), ok
 }
 
-// Numbered returns a channel that is closed when functions get ids. To wait for an
+// NewIDs returns a channel that is closed when functions get ids. To wait for an
 // id, call it before Number.
-func (c *Client) Numbered() <-chan struct{} {
+func (c *Client) NewIDs() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.unnamed) > 0 {
+	if len(c.withoutID) > 0 {
 		c.syncNow()
 	}
-	return c.numbered
+	return c.newIDs
 }
 
 // End marks the end: all contributions were added.
@@ -254,7 +254,7 @@ func (c *Client) Finish(ctx context.Context) error {
 	case <-c.finish:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.broken
+		return c.failure
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), c.Err())
 	}
@@ -275,13 +275,13 @@ func (c *Client) settled() bool {
 
 // Progress is the progress of a client.
 type Progress struct {
-	Ended   bool   // everything is durable
-	Final   bool   // the final models were received
-	Broken  bool   // the client has given up
-	Apart   int    // functions of steps that are kept apart
-	Sent    int    // exchanges with the first shard that are not durable
-	Version uint64 // of the models of the first shard
-	Models  int    // received from the first shard
+	Ended    bool   // everything is durable
+	Final    bool   // the final models were received
+	Failed   bool   // the client has given up
+	Separate int    // functions of steps that are kept apart
+	Pending  int    // exchanges with the first shard that are not durable
+	Version  uint64 // of the models of the first shard
+	Models   int    // received from the first shard
 }
 
 // Progress returns the progress of the client.
@@ -289,7 +289,7 @@ func (c *Client) Progress() Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.links[0]
-	return Progress{c.settled(), c.final, c.broken != nil, c.inbox.size, len(l.sent), l.version, len(l.received)}
+	return Progress{c.settled(), c.final, c.failure != nil, c.inbox.size, len(l.sent), l.version, len(l.received)}
 }
 
 // Err returns why the client has given up, or why the last attempt to reach the
@@ -297,7 +297,7 @@ func (c *Client) Progress() Progress {
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmp.Or(c.broken, c.lastErr)
+	return cmp.Or(c.failure, c.lastErr)
 }
 
 // Exchanges sums up the exchanges with all shards.

@@ -158,7 +158,7 @@ func (c *Client) unregistered(l *link) (ranks []trace.RankKey, names []trace.Fun
 		ranks = slices.AppendSeq(ranks, maps.Keys(l.next))
 	}
 	if l.shard == 0 {
-		names = slices.Collect(maps.Keys(c.unnamed))
+		names = slices.Collect(maps.Keys(c.withoutID))
 	}
 	return ranks, names, !l.registered || len(ranks)+len(names) > 0
 }
@@ -170,13 +170,13 @@ func (c *Client) number(names []trace.FuncKey, ids []uint32) {
 	}
 	for i, name := range names {
 		c.ids[name], c.names[ids[i]] = ids[i], name
-		delete(c.unnamed, name)
+		delete(c.withoutID, name)
 		if c.linkOf(name).received[ids[i]] != nil {
 			c.changed[name] = true
 		}
 	}
-	close(c.numbered)
-	c.numbered = make(chan struct{})
+	close(c.newIDs)
+	c.newIDs = make(chan struct{})
 }
 
 // exchange sends all due exchanges to a shard and receives its models.
@@ -211,7 +211,7 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.unnamed) == 0 { // all functions have ids
+	if len(c.withoutID) == 0 { // all functions have ids
 		if err := l.pack(func(n trace.FuncKey) int { return int(c.ids[n]) }); err != nil {
 			return nil, err
 		}

@@ -72,12 +72,12 @@ func (w *backlog) join(c *analyzer.Contribution) {
 // clone returns a deep copy of a contribution.
 func clone(c *analyzer.Contribution) *analyzer.Contribution {
 	d := *c
-	d.Functions = make([]analyzer.Found, len(c.Functions))
+	d.Functions = make([]analyzer.FunctionDelta, len(c.Functions))
 	d.Counters = make([]*summary.Counter, len(c.Counters))
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		stats, model := *f.FunctionStats, f.Model.Clone()
-		d.Functions[i] = analyzer.Found{FunctionStats: &stats, Model: &model}
+		d.Functions[i] = analyzer.FunctionDelta{FunctionStats: &stats, Model: &model}
 	}
 	d.Paths = slices.Clone(c.Paths)
 	for i, counter := range c.Counters {

@@ -13,11 +13,11 @@ import (
 func TestBacklogDoesNotGrowWithTime(t *testing.T) {
 	key := trace.RankKey{Program: 0, Rank: 0}
 	names := []string{"main()", "MPI_Send()", "solve<double>", "\xff not UTF-8"}
-	c := New(Config{Shards: 1, MaxApart: 30}, nil)
+	c := New(Config{Shards: 1, MaxSeparate: 30}, nil)
 	for step := range 5000 {
 		one := &analyzer.Contribution{StepKey: analyzer.StepKey{RankKey: key, Step: step}, PathDepth: callpath.MaxDepth}
 		for _, name := range names {
-			f := analyzer.Found{FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Name: name}}, Model: new(outlier.Model)}
+			f := analyzer.FunctionDelta{FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Name: name}}, Model: new(outlier.Model)}
 			f.Model.Learn(int64(step%100), 0)
 			f.Exclusive.Add(uint64(step % 100))
 			one.Functions = append(one.Functions, f)

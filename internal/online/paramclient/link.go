@@ -40,7 +40,7 @@ type sentBundle struct {
 	steps   int64
 }
 
-const startAgain = "start this analyzer again, it reads its traces from the beginning"
+const restartHint = "start this analyzer again, it reads its traces from the beginning"
 
 // fatalError is an error that only a restart of the analyzer resolves.
 type fatalError struct{ error }
@@ -79,7 +79,7 @@ func (l *link) shareJoined(key trace.RankKey, w *backlog) error {
 		l.fresh.covers[key].From = next
 	case next < steps.GetTo():
 		return fatalError{fmt.Errorf("the parameter server was unavailable for so long that steps of rank %d were joined, "+
-			"and it has some of them; %s", key.Rank, startAgain)}
+			"and it has some of them; %s", key.Rank, restartHint)}
 	case steps.GetEnded():
 		l.fresh.end(key, next, steps.GetHost())
 	}
@@ -177,7 +177,7 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32)) e
 		return fatalError{errors.New("another analyzer has the same name and session (give each its own --node)")}
 	case l.confirmed < kept:
 		return fatalError{fmt.Errorf("the parameter server lost what it had stored (it has exchange %d of %d, those after %d are kept here); %s",
-			l.confirmed, l.number, kept, startAgain)}
+			l.confirmed, l.number, kept, restartHint)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
 		l.sent = l.sent[1:]

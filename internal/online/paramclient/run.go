@@ -45,7 +45,7 @@ func (c *Client) Run(ctx context.Context) {
 // whether the client has given up.
 func (c *Client) logError(err, last error) (broken bool) {
 	c.mu.Lock()
-	broken = c.broken != nil
+	broken = c.failure != nil
 	c.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrReviewed): // Finish returns it
@@ -86,7 +86,7 @@ func (c *Client) syncNow() {
 // calls it periodically.
 func (c *Client) Sync(ctx context.Context) error {
 	c.mu.Lock()
-	err := c.broken
+	err := c.failure
 	c.mu.Unlock()
 	if err == nil {
 		err = c.register(ctx)
@@ -112,8 +112,8 @@ func (c *Client) Sync(ctx context.Context) error {
 // giveUpOn makes the client give up if err is fatal, and returns err. The caller
 // holds the lock.
 func (c *Client) giveUpOn(err error) error {
-	if why, ok := errors.AsType[fatalError](err); ok && c.broken == nil {
-		if c.broken = why.error; !c.final {
+	if why, ok := errors.AsType[fatalError](err); ok && c.failure == nil {
+		if c.failure = why.error; !c.final {
 			close(c.finish)
 		}
 	}
@@ -123,7 +123,7 @@ func (c *Client) giveUpOn(err error) error {
 // conclude detects the final models: those received after the server has announced
 // the review.
 func (c *Client) conclude() {
-	if c.final || c.broken != nil || !c.settled() || c.phase < protocol.Phase_PHASE_REVIEWING {
+	if c.final || c.failure != nil || !c.settled() || c.phase < protocol.Phase_PHASE_REVIEWING {
 		return
 	}
 	if !c.confirming { // the other shards may have replied before the announcement

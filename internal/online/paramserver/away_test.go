@@ -34,7 +34,7 @@ func TestContributionsSurviveUnavailableServer(t *testing.T) {
 			}
 			a := newAnalyzer(t, s.world, "a", known, s.traces)
 			s.analyzers = append(s.analyzers, a)
-			a.cfg.MaxApart = limit
+			a.cfg.MaxSeparate = limit
 			a.start()
 			for range 60 {
 				for key := range s.traces {
@@ -44,7 +44,7 @@ func TestContributionsSurviveUnavailableServer(t *testing.T) {
 					t.Fatal("Sync succeeds without a server")
 				}
 			}
-			if n := a.client.Progress().Apart; n > limit {
+			if n := a.client.Progress().Separate; n > limit {
 				t.Errorf("%d functions are kept apart, more than %d", n, limit)
 			}
 			if steps := a.client.Lag(); steps < 3*40 {
@@ -69,7 +69,7 @@ func TestAnalyzerWithPartlyKnownJoinedStepsMustRestart(t *testing.T) {
 		a.mustTalk()
 		s.save(0)
 		s.kill(0)
-		a.cfg.MaxApart = limit
+		a.cfg.MaxSeparate = limit
 		a.start()
 		for range 6 {
 			a.readOne(key)
@@ -83,7 +83,7 @@ func TestAnalyzerWithPartlyKnownJoinedStepsMustRestart(t *testing.T) {
 			wantError(t, a.client.Err(), want)
 			wantError(t, a.client.Finish(t.Context()), want)
 			wantError(t, a.talk(), want) // for ever
-			a.cfg.MaxApart = 0
+			a.cfg.MaxSeparate = 0
 			a.start()
 		}
 		a.mustTalk()
@@ -196,13 +196,13 @@ func TestExchangesGatherWhileServerCannotStore(t *testing.T) {
 	key := trace.RankKey{Program: 0, Rank: 0}
 	const maxSent = 16
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 3*maxSent))
-	a.cfg.MaxSent = maxSent
+	a.cfg.MaxPending = maxSent
 	a.start()
 	for range 2 * maxSent {
 		a.readOne(key)
 		a.mustTalk()
 	}
-	if n := a.client.Progress().Sent; n != maxSent {
+	if n := a.client.Progress().Pending; n != maxSent {
 		t.Errorf("%d exchanges are kept, want %d", n, maxSent)
 	}
 	w.kill(0)
@@ -244,7 +244,7 @@ func TestRestartedAnalyzerContinuesAfterClockWasSetBack(t *testing.T) {
 	if err := a.talk(); err != nil {
 		t.Fatalf("the later analyzer: %v", err)
 	}
-	if err := before.Sync(t.Context()); err == nil || !before.Progress().Broken {
+	if err := before.Sync(t.Context()); err == nil || !before.Progress().Failed {
 		t.Errorf("the earlier analyzer continues: %v", err)
 	}
 	s.finish()

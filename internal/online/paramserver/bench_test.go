@@ -111,7 +111,7 @@ func benchClients(b *testing.B) {
 	for i := range 4 {
 		c := paramclient.New(paramclient.Config{
 			Run: "run", Node: fmt.Sprint("node", i), Session: 1, Shards: 1, Timeout: patience,
-			MaxSent: math.MaxInt, /* so fast they are not stored */
+			MaxPending: math.MaxInt, /* so fast they are not stored */
 		}, connect(b, nats))
 		clients = append(clients, c)
 		steps = append(steps, benchSteps(rand.New(rand.NewPCG(uint64(i), 1)), trace.RankKey{Program: 0, Rank: trace.Rank(i)}))

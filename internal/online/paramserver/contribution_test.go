@@ -26,14 +26,14 @@ func contribution(key trace.RankKey, step int) *analyzer.Contribution {
 }
 
 // randomPaths are calls below a function that has not ended, and is in no profile.
-func randomPaths(rng *rand.Rand) []callpath.Named {
-	list := []callpath.Named{{Parent: -1, Name: "never ends"}}
+func randomPaths(rng *rand.Rand) []callpath.NamedEntry {
+	list := []callpath.NamedEntry{{Parent: -1, Name: "never ends"}}
 	for range rng.IntN(12) {
 		name := functionNames[rng.IntN(len(functionNames))]
 		if rng.IntN(8) == 0 {
 			name = callpath.OtherName
 		}
-		list = append(list, callpath.Named{
+		list = append(list, callpath.NamedEntry{
 			Parent: int32(rng.IntN(len(list))), Name: name, Sums: callpath.Sums{Calls: 1 + rng.Uint64N(9), Exclusive: rng.Uint64N(5000)},
 		})
 	}
@@ -41,8 +41,8 @@ func randomPaths(rng *rand.Rand) []callpath.Named {
 }
 
 // found is what a rank learned of a function that took so long.
-func found(key trace.RankKey, name string, times ...int64) analyzer.Found {
-	f := analyzer.Found{
+func found(key trace.RankKey, name string, times ...int64) analyzer.FunctionDelta {
+	f := analyzer.FunctionDelta{
 		FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Program: key.Program, Name: name}}, Model: new(outlier.Model),
 	}
 	for _, v := range times {

@@ -14,8 +14,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// Answer is the reply to an exchange.
-type Answer struct {
+// Reply is the reply to an exchange.
+type Reply struct {
 	*protocol.ExchangeReply      // without models
 	Flush                   bool // make everything durable first
 	models                  []byte
@@ -23,7 +23,7 @@ type Answer struct {
 }
 
 // Encode returns the encoded protocol.ExchangeReply.
-func (a *Answer) Encode() ([]byte, error) {
+func (a *Reply) Encode() ([]byte, error) {
 	b := make([]byte, 0, proto.Size(a.ExchangeReply)+len(a.models))
 	b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, a.ExchangeReply)
 	return append(b, a.models...), err
@@ -42,7 +42,7 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 // changed. A later snapshot makes it durable. data is an encoded
 // protocol.ExchangeRequest, which the caller may reuse. A malformed or refused
 // exchange changes nothing.
-func (s *State) Exchange(data []byte, now time.Time) (*Answer, error) {
+func (s *State) Exchange(data []byte, now time.Time) (*Reply, error) {
 	req := requests.Get().(*request)
 	defer requests.Put(req)
 	req.ExchangeRequest = new(protocol.ExchangeRequest)
@@ -59,7 +59,7 @@ func (s *State) Exchange(data []byte, now time.Time) (*Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply, models := s.exchange(req, refused, now)
-	return &Answer{reply, req.GetFlush(), models, s.changes}, nil
+	return &Reply{reply, req.GetFlush(), models, s.changes}, nil
 }
 
 // checkDelta rejects deltas that this shard cannot merge, and fills in names.
@@ -141,7 +141,7 @@ func (s *State) knownSteps(node string) (n int64) {
 }
 
 func (s *State) noteStatus(n *node, status *protocol.Status, now time.Time) {
-	n.heard = now
+	n.lastContact = now
 	if status == nil {
 		return
 	}

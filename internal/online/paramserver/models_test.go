@@ -125,11 +125,11 @@ func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 	for shards := range 3 {
 		cfg := Config{Shards: shards + 1, Frozen: true}
 		for _, name := range []string{"g", "solve", "f"} {
-			l := Learned{FuncKey: fn(0, name)}
+			l := InitialModel{FuncKey: fn(0, name)}
 			for v := range int64(50) {
 				l.Model.Learn(100+v, 0)
 			}
-			cfg.Learned = append(cfg.Learned, l)
+			cfg.InitialModels = append(cfg.InitialModels, l)
 		}
 		w := newWorld(t, cfg)
 		key := trace.RankKey{Program: 0, Rank: 0}
@@ -141,14 +141,14 @@ func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 			w.start(i)
 		}
 		for name, m := range a.client.Merged() { // what came before the restart
-			wantSameModel(t, name.Name, &m, &cfg.Learned[1].Model)
+			wantSameModel(t, name.Name, &m, &cfg.InitialModels[1].Model)
 		}
 		a.own = make(map[trace.FuncKey]uint64) // nothing of it is to be in the models
 		a.read[key] = len(a.traces[key])
 		a.client.Add(ended(key, 0))
 		settle(w, a)
 		models := unionOfModels(w)
-		for id, l := range cfg.Learned {
+		for id, l := range cfg.InitialModels {
 			got := models[trace.FuncKey{Name: l.Name}]
 			wantSameModel(t, l.Name, &got, &l.Model)
 			if name := w.state(0).names[id].Name; name != l.Name {
@@ -162,9 +162,9 @@ func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 }
 
 func TestLoadedModelsLearnAndKeepTheirIDs(t *testing.T) {
-	l := Learned{FuncKey: fn(0, "solve")}
+	l := InitialModel{FuncKey: fn(0, "solve")}
 	l.Model.Learn(5, 0)
-	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{FuncKey: fn(0, "f")}, l}}, 1)
+	s, err := NewState(Config{Run: "run", Shards: 1, InitialModels: []InitialModel{{FuncKey: fn(0, "f")}, l}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestLoadedModelsLearnAndKeepTheirIDs(t *testing.T) {
 	want.Learn(6, 0)
 	got := s.Models()[1]
 	wantSameModel(t, "the server", &got, &want)
-	next, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{l}}, 2)
+	next, err := NewState(Config{Run: "run", Shards: 1, InitialModels: []InitialModel{l}}, 2)
 	if err == nil {
 		err = next.restore(s.snapshot().message)
 	}

@@ -90,7 +90,7 @@ func TestKilledServerKeepsIDsThatItSent(t *testing.T) {
 	ask := func(names ...string) {
 		for i, name := range names {
 			c := paramclient.New(paramclient.Config{Run: "run", Node: "a", Session: w.epoch, Shards: 1, Timeout: patience}, w)
-			wait := c.Numbered()
+			wait := c.NewIDs()
 			if _, ok := c.Number(0, name); ok {
 				t.Fatalf("%q has a number before it was asked for", name)
 			}

@@ -36,7 +36,7 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 			return &protocol.OutcomeReply{Refused: alsoRead(state)}, nil
 		}
 	}
-	n.heard = now
+	n.lastContact = now
 	s.outcomes[n.Name] = req
 	s.changes++
 	return &protocol.OutcomeReply{}, nil
@@ -89,9 +89,9 @@ func (s *State) Paths() []summary.Path {
 	return o.Paths
 }
 
-// Lost returns the analyzers that sent no results, their ranks, and what they had
+// LostAnalyzers returns the analyzers that sent no results, their ranks, and what they had
 // counted.
-func (s *State) Lost() (names []string, ranks []trace.RankKey, totals summary.Totals) {
+func (s *State) LostAnalyzers() (names []string, ranks []trace.RankKey, totals summary.Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {

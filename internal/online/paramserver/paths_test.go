@@ -17,7 +17,7 @@ func called(key trace.RankKey, step, depth int, names ...string) *analyzer.Contr
 	c := contribution(key, step)
 	c.PathDepth = depth
 	for i, name := range names {
-		c.Paths = append(c.Paths, callpath.Named{Parent: int32(i) - 1, Name: name, Sums: callpath.Sums{Calls: 1, Exclusive: 10}})
+		c.Paths = append(c.Paths, callpath.NamedEntry{Parent: int32(i) - 1, Name: name, Sums: callpath.Sums{Calls: 1, Exclusive: 10}})
 	}
 	return c
 }
@@ -80,15 +80,15 @@ func TestWaitingCallPathsAreBounded(t *testing.T) {
 	for step := range 40 {
 		c := called(key, step, callpath.MaxDepth, "main")
 		for i := range 1600 { // which count for 100 functions
-			c.Paths = append(c.Paths, callpath.Named{Name: fmt.Sprint("f", i), Sums: callpath.Sums{Calls: 1, Exclusive: 1}})
+			c.Paths = append(c.Paths, callpath.NamedEntry{Name: fmt.Sprint("f", i), Sums: callpath.Sums{Calls: 1, Exclusive: 1}})
 		}
 		steps = append(steps, c)
 	}
 	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: append(steps, ended(key, 39))})
-	a.cfg.MaxApart = 1000
+	a.cfg.MaxSeparate = 1000
 	a.start()
 	a.readAll()
-	if n := a.client.Progress().Apart; n > 0 || a.client.Lag() == 0 {
+	if n := a.client.Progress().Separate; n > 0 || a.client.Lag() == 0 {
 		t.Errorf("%d functions of %d steps wait one by one", n, a.client.Lag())
 	}
 	w.start(0)

@@ -55,7 +55,7 @@ func (s *State) waitsFor(now time.Time, done func(*node) bool) bool {
 		owners[r.node] = true
 	}
 	for name, n := range s.nodes {
-		silent := !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
+		silent := !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.lastContact) > silence
 		if !done(n) && !n.Lost && !silent && (!n.Claimed || owners[name]) {
 			return true
 		}

@@ -134,6 +134,6 @@ func (s *State) session(from *protocol.Sender, now time.Time) *node {
 		s.nodes[n.Name] = n
 		delete(s.outcomes, n.Name)
 	}
-	n.heard = now
+	n.lastContact = now
 	return n
 }

@@ -65,7 +65,7 @@ func TestReopenedRunWaitsForAnalyzersWithoutResultsExceptLostOnes(t *testing.T) 
 	if !again.Reviewed(later) {
 		t.Error("it is not reviewed when all but the lost have handed over all")
 	}
-	names, ranks, totals := again.Lost()
+	names, ranks, totals := again.LostAnalyzers()
 	if !slices.Equal(names, []string{"c"}) || len(ranks) != 1 || ranks[0].Rank != 2 || totals.Ranks != 1 {
 		t.Errorf("lost are %v with %v, %+v", names, ranks, totals)
 	}

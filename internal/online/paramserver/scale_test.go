@@ -139,7 +139,7 @@ func scaleSummary(b *testing.B, s *scale) {
 
 // learner makes what a rank learned in a step of its calls.
 type learner struct {
-	funcs []analyzer.Found // by number
+	funcs []analyzer.FunctionDelta // by number
 	step  analyzer.Contribution
 	stack []openCall
 }
@@ -194,7 +194,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 	return &l.step
 }
 
-func (l *learner) of(rank *simulate.Stream, id trace.FuncID) *analyzer.Found {
+func (l *learner) of(rank *simulate.Stream, id trace.FuncID) *analyzer.FunctionDelta {
 	for len(l.funcs) <= int(id) {
 		name, _ := rank.Names().Func(rank.Rank(), trace.FuncID(len(l.funcs)))
 		l.funcs = append(l.funcs, found(trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, name))

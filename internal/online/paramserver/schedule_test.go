@@ -64,7 +64,7 @@ func (s *schedule) play() {
 			a.client.End()
 		}
 	case n < 75:
-		if err := a.talk(); err != nil && a.client.Progress().Broken {
+		if err := a.talk(); err != nil && a.client.Progress().Failed {
 			s.tb.Fatalf("analyzer %s gave up: %v", a.cfg.Node, err)
 		}
 	case n < 82 && up:

@@ -28,10 +28,10 @@ type Config struct {
 	Run    string
 	Shard  int // 0 also assigns ids to functions and keeps the statistics
 	Shards int
-	// Frozen keeps the models as in Learned.
+	// Frozen keeps the models as in InitialModels.
 	Frozen bool
-	// Learned are the initial models.
-	Learned []Learned
+	// InitialModels are the models to start with.
+	InitialModels []InitialModel
 	// Ranks is the expected number of ranks; 0 if it is not known.
 	Ranks int
 	// Linger is how long to wait for more analyzers after all ranks have ended, if
@@ -41,8 +41,8 @@ type Config struct {
 	Refresh time.Duration
 }
 
-// Learned is the model of a function.
-type Learned struct {
+// InitialModel is the model of a function.
+type InitialModel struct {
 	trace.FuncKey
 	Model outlier.Model
 }
@@ -93,10 +93,10 @@ type rankState struct {
 // node is an analyzer.
 type node struct {
 	*protocol.NodeState
-	included uint64 // the newest exchange in the models
-	durable  uint64 // the newest exchange in a snapshot
-	since    time.Time
-	heard    time.Time
+	included    uint64 // the newest exchange in the models
+	durable     uint64 // the newest exchange in a snapshot
+	since       time.Time
+	lastContact time.Time
 }
 
 // NewState returns the state of a run that has not begun. The epoch is not 0 and
@@ -110,8 +110,8 @@ func NewState(cfg Config, epoch uint64) (*State, error) {
 		replies: make(map[uint64][]byte), ranks: make(map[trace.RankKey]*rankState), nodes: make(map[string]*node),
 		live: summary.NewLive(), outcomes: make(map[string]*protocol.OutcomeRequest),
 	}
-	for i := range cfg.Learned { // with the same ids in all shards
-		l := &cfg.Learned[i]
+	for i := range cfg.InitialModels { // with the same ids in all shards
+		l := &cfg.InitialModels[i]
 		if cfg.Shard == 0 {
 			s.id(l.FuncKey)
 		}

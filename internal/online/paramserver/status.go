@@ -78,11 +78,11 @@ func (s *State) status(now time.Time, rate func(name string, count int64) float6
 	var reports []*protocol.Status
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		n := s.nodes[name]
-		node := api.Node{Name: name, State: nodeStates[n.GetStatus().GetState()], Connected: n.since, LastHeard: n.heard}
+		node := api.Node{Name: name, State: nodeStates[n.GetStatus().GetState()], Connected: n.since, LastHeard: n.lastContact}
 		switch {
 		case s.outcomes[name] != nil:
 			node.State = api.NodeDone
-		case now.Sub(n.heard) > silentAfter:
+		case now.Sub(n.lastContact) > silentAfter:
 			node.State = api.NodeSilent
 		}
 		st.Nodes = append(st.Nodes, node)
@@ -107,7 +107,7 @@ func (s *State) rankStatus() []api.Rank {
 			Ended: r.ended, Anomalies: int64(anomalies[key]),
 		}
 		if n := s.nodes[r.node]; n != nil {
-			rank.LastHeard = n.heard
+			rank.LastHeard = n.lastContact
 		}
 		all = append(all, rank)
 	}

@@ -29,11 +29,11 @@ type Stream interface {
 	Publish(ctx context.Context, subject, id string, data []byte) error
 }
 
-// Numbers assigns functions numbers that are the same for all ranks.
-type Numbers interface {
+// IDs assigns functions numbers that are the same for all ranks.
+type IDs interface {
 	Number(program trace.Program, name string) (int, bool)
-	// Numbered returns a channel that is closed when more functions get numbers.
-	Numbered() <-chan struct{}
+	// NewIDs returns a channel that is closed when more functions get numbers.
+	NewIDs() <-chan struct{}
 }
 
 // PublisherConfig configures a Publisher.
@@ -41,7 +41,7 @@ type PublisherConfig struct {
 	Run     string
 	Subject string
 	Sender  string // prefix of message ids, different for each start of an analyzer
-	Numbers Numbers
+	Numbers IDs
 	// Reviewing reports whether records are final. Before, Records defers those that
 	// do not fit to the review; from then on it waits for room.
 	Reviewing func() bool
@@ -68,7 +68,7 @@ type Stats struct {
 	Messages int64 // waiting
 	Bytes    int64 // waiting, approximately
 	Deferred int64 // records that did not fit and wait for the review
-	Held     int64 // messages for which the stream had no room at first
+	Delayed  int64 // messages for which the stream had no room at first
 	TooLarge int64 // records that the stream can never hold
 	Err      error // of the last attempt to send
 }
@@ -226,7 +226,7 @@ func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id str
 			p.stats.TooLarge += records
 		case errors.Is(err, bus.ErrFull) && !held:
 			held = true
-			p.stats.Held++
+			p.stats.Delayed++
 		}
 		p.mu.Unlock()
 		if errors.Is(err, bus.ErrTooLarge) {
@@ -252,7 +252,7 @@ func (p *Publisher) number(ctx context.Context, it *item) bool {
 			missing = missing || !ok
 			*fid = id
 		}
-		numbered := p.cfg.Numbers.Numbered()
+		numbered := p.cfg.Numbers.NewIDs()
 		for _, list := range [...][]*provenance.Record{it.anomalies, it.typical} {
 			for _, r := range list {
 				renumber(r, set)
@@ -261,7 +261,7 @@ func (p *Publisher) number(ctx context.Context, it *item) bool {
 		if !missing {
 			return true
 		}
-		p.cfg.Numbers.Numbered() // requests them
+		p.cfg.Numbers.NewIDs() // requests them
 		select {
 		case <-ctx.Done():
 			return false

@@ -53,7 +53,7 @@ func (n *numbers) Number(_ trace.Program, name string) (int, bool) {
 	return id, true
 }
 
-func (n *numbers) Numbered() <-chan struct{} {
+func (n *numbers) NewIDs() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.more
@@ -79,7 +79,7 @@ func (m *memory) Publish(_ context.Context, subject, id string, data []byte) err
 	defer m.mu.Unlock()
 	if m.failures > 0 {
 		m.failures--
-		return bus.ErrAway
+		return bus.ErrNotConnected
 	}
 	if m.ids == nil {
 		m.ids = make(map[string]bool)
@@ -91,7 +91,7 @@ func (m *memory) Publish(_ context.Context, subject, id string, data []byte) err
 	return nil
 }
 
-func config(n recordstream.Numbers, reviewing bool) recordstream.PublisherConfig {
+func config(n recordstream.IDs, reviewing bool) recordstream.PublisherConfig {
 	return recordstream.PublisherConfig{
 		Run: "test", Subject: subject, Sender: "a-1", Numbers: n, Reviewing: func() bool { return reviewing },
 		MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
@@ -263,7 +263,7 @@ func TestStepLargerThanStreamIsSplit(t *testing.T) {
 	}
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	for p.Stats().Held == 0 { // without a consumer until the stream is full
+	for p.Stats().Delayed == 0 { // without a consumer until the stream is full
 		<-again.C
 	}
 	for p.Stats().Messages > 0 {
@@ -278,7 +278,7 @@ func TestStepLargerThanStreamIsSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st := p.Stats(); st.Sent != 400 || st.TooLarge != 1 || st.Held == 0 || st.Held > 40 {
+	if st := p.Stats(); st.Sent != 400 || st.TooLarge != 1 || st.Delayed == 0 || st.Delayed > 40 {
 		t.Errorf("after all: %+v", st)
 	}
 }

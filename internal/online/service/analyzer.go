@@ -78,22 +78,22 @@ var ErrStreamsInterrupted = fmt.Errorf("%w: live streams cannot be read again", 
 // AnalyzerResult is the result of an analyzer.
 type AnalyzerResult struct {
 	*analyzer.Result
-	Reading, Took  time.Duration // until all traces had ended, and in all
-	Sent, Deferred int64         // records
+	ReadingTime, TotalTime time.Duration // until all traces had ended, and in all
+	Sent, Deferred         int64         // records
 }
 
 // node is an analyzer at work.
 type node struct {
-	cfg       *AnalyzerConfig
-	start     time.Time
-	conn      *connector
-	client    *paramclient.Client
-	publisher *recordstream.Publisher
-	report    atomic.Pointer[analyzer.Report]
-	traces    atomic.Pointer[[]string] // so far
-	reviewing atomic.Bool
-	reading   time.Duration // until all traces had ended
-	streams   streams
+	cfg         *AnalyzerConfig
+	start       time.Time
+	conn        *connector
+	client      *paramclient.Client
+	publisher   *recordstream.Publisher
+	report      atomic.Pointer[analyzer.Report]
+	traces      atomic.Pointer[[]string] // so far
+	reviewing   atomic.Bool
+	readingTime time.Duration // until all traces had ended
+	streams     streams
 }
 
 // Analyze analyzes traces until all have ended and all is stored. It returns
@@ -147,7 +147,8 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
 	finder := &traceFinder{cfg: r.cfg, now: time.Now, over: r.cfg.ProgramEnded, onFound: r.traces.Store, open: r.streams.opener}
 	res, err := analyzer.New(r.cfg.Analysis, r.publisher, nil).Follow(ctx, analyzer.Online{
-		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle, Over: finder.over, Sleep: wait.Sleep, Report: r.note,
+		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle,
+		ProgramEnded: finder.over, Sleep: wait.Sleep, Report: r.note,
 	})
 	if err != nil {
 		return nil, err
@@ -160,14 +161,14 @@ func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
 		return nil, err
 	}
 	st := r.publisher.Stats()
-	return &AnalyzerResult{Result: res, Reading: r.reading, Took: time.Since(r.start), Sent: st.Sent, Deferred: st.Deferred}, nil
+	return &AnalyzerResult{Result: res, ReadingTime: r.readingTime, TotalTime: time.Since(r.start), Sent: st.Sent, Deferred: st.Deferred}, nil
 }
 
 // addSending adds the counts of the publisher to the tally.
 func (r *node) addSending(t *tally.Tally) {
 	st := r.publisher.Stats()
 	t.Add(tally.RecordDeferred, st.Deferred)
-	t.Add(tally.StreamFull, st.Held)
+	t.Add(tally.StreamFull, st.Delayed)
 	t.Add(tally.RecordTooLarge, st.TooLarge)
 }
 
@@ -200,9 +201,9 @@ type nodeSync struct {
 // Finish waits until all analyzers have read their traces, at most GiveUp.
 func (s nodeSync) Finish(ctx context.Context) error {
 	r := s.node
-	r.reading = time.Since(r.start)
+	r.readingTime = time.Since(r.start)
 	r.cfg.Progress.Clear()
-	r.cfg.Log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.reading.Seconds())
+	r.cfg.Log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.readingTime.Seconds())
 	bounded, cancel := orForever(ctx, r.cfg.GiveUp)
 	defer cancel()
 	bounded, over := context.WithCancelCause(bounded)
@@ -266,7 +267,7 @@ func (r *node) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
 	ex := r.client.Exchanges()
 	n := &api.Node{
-		PID: int64(os.Getpid()), Ranks: int64(len(rep.Ranks)), StepsRead: int64(rep.Totals.Steps), Behind: rep.Behind.Seconds(),
+		PID: int64(os.Getpid()), Ranks: int64(len(rep.Ranks)), StepsRead: int64(rep.Totals.Steps), Behind: rep.Lag.Seconds(),
 		Events: rep.Totals.Events, Calls: rep.Totals.Calls, OpenCalls: rep.OpenCalls, Anomalies: rep.Totals.Flagged,
 		RecordsSent: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Drops: out.Deferred,
 		Exchange: ex.Latency, ExchangeSent: ex.Sent, ExchangeGot: ex.Received,
@@ -278,7 +279,7 @@ func (r *node) status() *protocol.Status {
 		n.EventKinds = map[string]int64{"function": rep.Events.Functions, "message": rep.Events.Messages, "counter": rep.Events.Counters}
 	}
 	for _, st := range rep.Stages {
-		n.Stages = append(n.Stages, api.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Took.Seconds()})
+		n.Stages = append(n.Stages, api.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Time.Seconds()})
 	}
 	counts := rep.Tally
 	r.addSending(&counts)
@@ -287,7 +288,7 @@ func (r *node) status() *protocol.Status {
 	}
 	ranks := make([]api.Rank, 0, len(rep.Ranks))
 	for _, k := range rep.Ranks {
-		ranks = append(ranks, api.Rank{Program: int64(k.Program), Rank: int64(k.Rank), Behind: k.Behind.Seconds()})
+		ranks = append(ranks, api.Rank{Program: int64(k.Program), Rank: int64(k.Rank), Behind: k.Lag.Seconds()})
 	}
 	s := &protocol.Status{Steps: n.StepsRead, Events: n.Events, Calls: n.Calls, Flagged: n.Anomalies}
 	s.Node, _ = json.Marshal(n) // cannot fail: no field is NaN

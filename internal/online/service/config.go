@@ -42,7 +42,7 @@ type Config struct {
 	MaxStream int64  // megabytes of records that may wait for the store
 	Replicas  int    // servers of a cluster that keep those records
 
-	paramserver.Config               // without Run, Learned and Refresh; the first shard starts the others
+	paramserver.Config               // without Run, InitialModels and Refresh; the first shard starts the others
 	Snapshot           time.Duration // between snapshots of the parameter server
 	LoadModel          string        // file
 	SaveModel          string        // file
@@ -55,7 +55,7 @@ type Config struct {
 	StatsSchema int           // 1 or 2
 	StatsFlush  time.Duration // how long to wait for a receiver at the end
 
-	Stay bool // serve the page after the end until ctx ends
+	KeepPage bool // serve the page after the end until ctx ends
 
 	Version, Commit string
 	Settings        map[string]string // all flags, for run.json
@@ -64,8 +64,8 @@ type Config struct {
 	ShowToken       bool      // whether only its owner can read Stderr
 	Log             *slog.Logger
 	ShardArgs       []string                 // additional arguments of processes of other shards
-	Orders          <-chan string            // lines from the supervising process; nil without
-	Print           func(*provdb.Info) error // shows the results of the run
+	Commands        <-chan string            // lines from the supervising process; nil without
+	PrintResults    func(*provdb.Info) error // shows the results of the run
 }
 
 func (c *Config) has(role string) bool { return slices.Contains(c.Roles, role) }

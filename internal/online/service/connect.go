@@ -63,7 +63,7 @@ func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
 }
 
 // connector connects to the services of a run, which may start later and restart at
-// another address. Without a connection its methods fail with bus.ErrAway.
+// another address. Without a connection its methods fail with bus.ErrNotConnected.
 type connector struct {
 	bus  *Bus
 	dir  string // of the run; "" if bus has a URL
@@ -141,7 +141,7 @@ func (c *connector) current() (*bus.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn == nil {
-		return nil, fmt.Errorf("%w: the services have not started yet", bus.ErrAway)
+		return nil, fmt.Errorf("%w: the services have not started yet", bus.ErrNotConnected)
 	}
 	return c.conn, nil
 }

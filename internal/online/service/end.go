@@ -65,7 +65,7 @@ func (s *server) closeSender(ctx context.Context) error {
 // conclude stores the run-level data, which ends the run.
 func (s *server) conclude(ctx context.Context) error {
 	var learned map[uint32]outlier.Model
-	err := s.insist(ctx, "the models of all shards", func(ctx context.Context) (err error) {
+	err := s.retry(ctx, "the models of all shards", func(ctx context.Context) (err error) {
 		learned, err = s.params.CollectModels(ctx, s.conn)
 		return err
 	})
@@ -87,7 +87,7 @@ func (s *server) conclude(ctx context.Context) error {
 		return err
 	}
 	outcome.Changes = models.Changes()
-	if err := s.insist(ctx, "the stream of records", s.openStream); err != nil {
+	if err := s.retry(ctx, "the stream of records", s.openStream); err != nil {
 		return err
 	}
 	if err := s.salvage(ctx, models, outcome); err != nil {
@@ -97,7 +97,7 @@ func (s *server) conclude(ctx context.Context) error {
 	s.info.Program = cmp.Or(s.program.Load(), s.info.Program)
 	s.info.Finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	err = s.insist(ctx, "the run-level data", func(ctx context.Context) error {
+	err = s.retry(ctx, "the run-level data", func(ctx context.Context) error {
 		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.info)
 	})
 	if err != nil {
@@ -116,9 +116,9 @@ const (
 	attemptPause = 200 * time.Millisecond
 )
 
-// insist retries f while its error is temporary, such as that of a message bus or a shard
+// retry retries f while its error is temporary, such as that of a message bus or a shard
 // that is restarted, or of a full stream.
-func (s *server) insist(ctx context.Context, what string, f func(context.Context) error) error {
+func (s *server) retry(ctx context.Context, what string, f func(context.Context) error) error {
 	for logged := false; ; logged = true {
 		attempt, cancel := context.WithTimeout(ctx, attemptTime)
 		err := f(attempt)
@@ -126,7 +126,7 @@ func (s *server) insist(ctx context.Context, what string, f func(context.Context
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		temporary := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded},
+		temporary := slices.ContainsFunc([]error{bus.ErrNotConnected, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded},
 			func(kind error) bool { return errors.Is(err, kind) })
 		if !temporary {
 			return fmt.Errorf("%s: %w", what, err)
@@ -207,7 +207,7 @@ func (s *server) printEnd() error {
 	if err := s.keeper.Dir.WriteInfo(s.final); err != nil {
 		return err
 	}
-	return s.cfg.Print(s.final)
+	return s.cfg.PrintResults(s.final)
 }
 
 // sendStatistics sends packets until ctx ends, and then a last one.

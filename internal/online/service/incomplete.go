@@ -35,11 +35,11 @@ func (s *server) leave(why string) {
 
 // listen receives the end of the program from the supervising process.
 func (s *server) listen() {
-	if s.cfg.Orders == nil {
+	if s.cfg.Commands == nil {
 		return
 	}
 	go func() {
-		for line := range s.cfg.Orders {
+		for line := range s.cfg.Commands {
 			end := new(provdb.Program)
 			if err := json.Unmarshal([]byte(line), end); err == nil {
 				s.program.Store(end)
@@ -68,7 +68,7 @@ func (s *server) query(ctx context.Context, f func(a *query.Queries) error) erro
 // salvage reviews the anomalies in the store that no analyzer did: those of lost analyzers,
 // and those of live streams from before their analyzer was restarted.
 func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
-	names, ranks, totals := s.state.Lost()
+	names, ranks, totals := s.state.LostAnalyzers()
 	if len(ranks) > 0 {
 		var numbers []trace.Rank
 		for _, r := range ranks {
@@ -92,7 +92,7 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 	}
 	id := "salvaged-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	v := newSalvager(models.Salvage(s.judging().Inclusive), ranks, func(n int, batch []*provenance.Record) error {
-		return s.insist(ctx, "the records of lost analyzers", func(ctx context.Context) error {
+		return s.retry(ctx, "the records of lost analyzers", func(ctx context.Context) error {
 			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(n), batch)
 		})
 	})

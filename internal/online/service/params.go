@@ -31,7 +31,7 @@ func (s *server) openParams() error {
 			models.Restart()
 		}
 		for _, f := range models.Functions() {
-			cfg.Learned = append(cfg.Learned, paramserver.Learned{FuncKey: f.FuncKey, Model: f.Learned().Clone()})
+			cfg.InitialModels = append(cfg.InitialModels, paramserver.InitialModel{FuncKey: f.FuncKey, Model: f.Learned().Clone()})
 		}
 	}
 	var err error
@@ -64,7 +64,7 @@ func (s *server) openSender() (err error) {
 		return nil
 	}
 	s.sender, err = legacy.NewSender(legacy.SenderOptions{
-		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.Waiting(s.cfg.Store.Dir), Log: s.log,
+		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.PendingStats(s.cfg.Store.Dir), Log: s.log,
 	})
 	if err == nil {
 		s.later(func() error {
@@ -94,7 +94,7 @@ func (s *server) work(ctx context.Context) error {
 		g.Go(func() error { s.keepAnnounced(ended); return nil })
 	}
 	g.Go(func() error { s.sample(ended); return nil })
-	s.greet()
+	s.printAddress()
 	if s.params != nil && s.cfg.Shard == 0 && s.cfg.Shards > 1 {
 		s.startShards(ended, g)
 	}

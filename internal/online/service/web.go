@@ -77,8 +77,8 @@ func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address strin
 	return page.Address, nil
 }
 
-// greet prints the addresses of the run and how to join it.
-func (s *server) greet() {
+// printAddress prints the addresses of the run and how to join it.
+func (s *server) printAddress() {
 	if s.cfg.Shard > 0 {
 		return
 	}
@@ -167,7 +167,7 @@ func awayText(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoService):
 		return "no process has this role"
-	case errors.Is(err, bus.ErrAway):
+	case errors.Is(err, bus.ErrNotConnected):
 		return "the message bus is unavailable"
 	}
 	return err.Error()
@@ -188,7 +188,7 @@ func merge(all, part *api.Status) {
 
 // leavePage prints how to view the finished run, or serves its page until ctx ends.
 func (s *server) leavePage(ctx context.Context) (err error) {
-	if !s.cfg.Stay {
+	if !s.cfg.KeepPage {
 		fmt.Fprintf(s.cfg.Stderr, "chimbuko: the page has ended with the run; chimbuko view %s shows it again\n", s.cfg.Store.Dir)
 		return nil
 	}

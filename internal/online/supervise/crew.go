@@ -116,8 +116,8 @@ func (c *Crew) Path() string { return c.dir }
 // Traces returns the directory for the traces of the program.
 func (c *Crew) Traces() string { return rundir.Traces(c.dir) }
 
-// Say prints a line for people, unless the Crew is quiet.
-func (c *Crew) Say(format string, args ...any) {
+// Printf prints a line for people, unless the Crew is quiet.
+func (c *Crew) Printf(format string, args ...any) {
 	if !c.Quiet {
 		c.warn(format, args...)
 	}
@@ -134,12 +134,12 @@ func (c *Crew) Stop() {
 	c.group.stop()
 }
 
-// A member that dies more than mostDeaths times in a row gives up. One that lived for
-// longLife begins a new row.
+// A member that dies more than maxFailures times in a row gives up. One that lived for
+// failureWindow begins a new row.
 const (
-	mostDeaths = 5
-	longLife   = time.Minute
-	restart    = time.Second // pause before the next process
+	maxFailures   = 5
+	failureWindow = time.Minute
+	restart       = time.Second // pause before the next process
 )
 
 // Start starts a subcommand of this program, and restarts it whenever it dies. name is that
@@ -191,10 +191,10 @@ func (m *Member) work(c *Crew) error {
 		if child.err == nil || c.ctx.Err() != nil {
 			return child.err
 		}
-		if time.Since(born) > longLife {
+		if time.Since(born) > failureWindow {
 			deaths = 0
 		}
-		if deaths++; deaths > mostDeaths {
+		if deaths++; deaths > maxFailures {
 			return fmt.Errorf("%s died %d times and is not restarted; the program continues; last lines of its log:\n%s",
 				m.what, deaths, lastLines(child.log))
 		}
@@ -238,7 +238,7 @@ func (c *Crew) StartServices(ctx context.Context, args ...string) (*rundir.Servi
 	}
 	m.child, c.services = child, m
 	go m.live(c)
-	c.greet(services)
+	c.printAddress(services)
 	return services, nil
 }
 
@@ -280,15 +280,15 @@ func (c *Crew) StartAnalyzer(name, node string, args ...string) {
 	c.analyzers = append(c.analyzers, m)
 }
 
-// greet reports where the run and its page are.
-func (c *Crew) greet(s *rundir.Services) {
+// printAddress reports where the run and its page are.
+func (c *Crew) printAddress(s *rundir.Services) {
 	if !c.Terminal { // keep the token out of files that others may read
-		c.Say("the run is in %s; chimbuko view %s prints the address of its page", c.Dir, c.Dir)
+		c.Printf("the run is in %s; chimbuko view %s prints the address of its page", c.Dir, c.Dir)
 		return
 	}
-	c.Say("the run is in %s, its page at %s", c.Dir, viewer.WithToken(s.Web, s.Secret))
+	c.Printf("the run is in %s, its page at %s", c.Dir, viewer.WithToken(s.Web, s.Secret))
 	if line := viewer.Tunnel(c.Environ, s.Host, s.Web); line != "" {
-		c.Say("to open it from your own machine, run: %s", line)
+		c.Printf("to open it from your own machine, run: %s", line)
 	}
 }
 
@@ -325,14 +325,14 @@ func (c *Crew) conclude(signals *signalCatcher, end *provdb.Program) {
 // awaitReview returns when done is closed. A signal stops the processes before that, and
 // postpones the review.
 func (c *Crew) awaitReview(signals *signalCatcher, done <-chan struct{}) {
-	late := time.NewTimer(concludeQuietly)
+	late := time.NewTimer(quietTime)
 	defer late.Stop()
 	for {
 		select {
 		case <-done:
 			return
 		case <-late.C:
-			c.Say("reviewing records with the final model; Ctrl-C to postpone")
+			c.Printf("reviewing records with the final model; Ctrl-C to postpone")
 		case <-c.failed: // the others would wait forever
 			c.Stop()
 		case s := <-signals.c:
@@ -352,8 +352,8 @@ func (c *Crew) awaitReview(signals *signalCatcher, done <-chan struct{}) {
 	}
 }
 
-// concludeQuietly is how long the end may take before it is reported.
-const concludeQuietly = 3 * time.Second
+// quietTime is how long the end may take before it is reported.
+const quietTime = 3 * time.Second
 
 // report prints the results of the run, and removes its traces if they are not needed.
 func (c *Crew) report(keepTraces bool) {
@@ -378,6 +378,6 @@ func (c *Crew) report(keepTraces bool) {
 	if err := os.RemoveAll(c.Traces()); err != nil {
 		c.warn("cannot remove the traces: %v", err)
 	} else if info.TraceBytes > 0 {
-		c.Say("removed the traces (%.1f MB); --keep-traces keeps them", float64(info.TraceBytes)/1e6)
+		c.Printf("removed the traces (%.1f MB); --keep-traces keeps them", float64(info.TraceBytes)/1e6)
 	}
 }

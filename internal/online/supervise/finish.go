@@ -16,8 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Unfinished describes how to complete a run.
-type Unfinished struct {
+// FinishOptions describes how to complete a run.
+type FinishOptions struct {
 	Traces []string // where the traces are now, if they were moved
 	Listen string   // address of the page
 	Force  bool     // finish a run that another machine may be working on
@@ -32,7 +32,7 @@ var ErrIncomplete = errors.New("the run is still incomplete")
 // Finish completes the run in cfg.Dir, which was stopped before its end: it reads the traces
 // that are left, with the analyzers and settings that had them, and reviews and stores all
 // records.
-func Finish(ctx context.Context, cfg Config, u *Unfinished) error {
+func Finish(ctx context.Context, cfg Config, u *FinishOptions) error {
 	info, err := rundir.ReadInfo(cfg.Dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func Finish(ctx context.Context, cfg Config, u *Unfinished) error {
 }
 
 // finish starts the services and analyzers again and waits until they end.
-func (c *Crew) finish(ctx context.Context, info *provdb.Info, u *Unfinished) error {
+func (c *Crew) finish(ctx context.Context, info *provdb.Info, u *FinishOptions) error {
 	signals := catchSignals()
 	defer signals.stop()
 	resumed, lost, err := c.plan(u.Traces)

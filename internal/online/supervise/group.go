@@ -103,7 +103,7 @@ const grace = 10 * time.Second
 func (g *group) stop() {
 	all := g.snapshot()
 	for _, c := range all {
-		c.letGo()
+		c.release()
 	}
 	late := time.NewTimer(grace)
 	defer late.Stop()
@@ -120,8 +120,8 @@ func (g *group) stop() {
 	}
 }
 
-// letGo closes the leash, which ends the process.
-func (c *child) letGo() { _ = c.leash.Close() } // fails if it has ended
+// release closes the leash, which ends the process.
+func (c *child) release() { _ = c.leash.Close() } // fails if it has ended
 
 // send sends a line to the process.
 func (c *child) send(line string) error {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 func runChild(what string) int {
-	ctx, lines := Held(context.Background(), os.Stdin)
+	ctx, lines := OnLeash(context.Background(), os.Stdin)
 	fmt.Println("here")
 	switch what {
 	case "fail":
@@ -36,7 +36,7 @@ func runChild(what string) int {
 		}
 	}
 	<-ctx.Done()
-	fmt.Println("let go:", errors.Is(context.Cause(ctx), ErrLetGo))
+	fmt.Println("let go:", errors.Is(context.Cause(ctx), ErrReleased))
 	return 0
 }
 
@@ -89,7 +89,7 @@ func TestChildIgnoresSignalsAndEndsWhenLetGo(t *testing.T) {
 	if !g.has(c.pid()) || g.has(os.Getpid()) {
 		t.Error("has reports wrong processes")
 	}
-	c.letGo()
+	c.release()
 	<-c.ended
 	awaitLog(t, c.log, "let go: true")
 	if c.err != nil {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// ErrLetGo is the cause of the end of a process whose leash was closed.
-var ErrLetGo = errors.New("the supervising process closed the leash or has ended")
+// ErrReleased is the cause of the end of a process whose leash was closed.
+var ErrReleased = errors.New("the supervising process closed the leash or has ended")
 
-// Held makes this process ignore the signals that ask it to end. It returns a context that
-// ends with the cause ErrLetGo when in, the leash, is closed, and the lines sent to this
-// process until then. If the process has not ended some time after that, Held ends it.
-func Held(ctx context.Context, in io.Reader) (context.Context, <-chan string) {
+// OnLeash makes this process ignore the signals that terminate it. It returns a context that
+// ends with the cause ErrReleased when in, the leash, is closed, and the lines sent to this
+// process until then. If the process has not ended some time after that, OnLeash ends it.
+func OnLeash(ctx context.Context, in io.Reader) (context.Context, <-chan string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	lines := make(chan string, 16)
@@ -29,7 +29,7 @@ func Held(ctx context.Context, in io.Reader) (context.Context, <-chan string) {
 			default: // unread
 			}
 		}
-		cancel(ErrLetGo)
+		cancel(ErrReleased)
 		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // the parent has ended
 	}()
 	return ctx, lines

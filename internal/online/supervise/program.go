@@ -104,7 +104,7 @@ func (p *process) await(signals *signalCatcher, limited bool) {
 			}
 		case <-late:
 			p.crew.warn("the program has not ended within %v; storing the results without waiting for it", p.grace)
-			p.end.Goes = true
+			p.end.Running = true
 			return
 		}
 	}
@@ -112,7 +112,7 @@ func (p *process) await(signals *signalCatcher, limited bool) {
 
 // note records how the program ended, with the exit code that a shell would report.
 func (p *process) note() {
-	p.end.Code, p.end.Goes = p.cmd.ProcessState.ExitCode(), false
+	p.end.Code, p.end.Running = p.cmd.ProcessState.ExitCode(), false
 	if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		p.end.Code, p.end.Signal = 128+int(s.Signal()), s.Signal().String()
 	}
@@ -148,7 +148,7 @@ func (p *process) awaitOrphans(signals *signalCatcher) {
 		}
 		if !reported {
 			reported = true
-			p.crew.Say("the program has ended; waiting for processes it left behind that write traces")
+			p.crew.Printf("the program has ended; waiting for processes it left behind that write traces")
 		}
 		select {
 		case s := <-signals.c:

@@ -115,7 +115,7 @@ func (c *Crew) runProgram(path string, p *Program, variables [][2]string, signal
 func (c *Crew) tauVariables(p *Program) [][2]string {
 	config := cmp.Or(viewer.Variable(c.Environ, "TAU_ADIOS2_CONFIG_FILE"), "adios2.xml")
 	if _, err := os.Stat(config); err == nil {
-		c.Say("TAU takes the engine from %s, not %s", config, p.Engine)
+		c.Printf("TAU takes the engine from %s, not %s", config, p.Engine)
 	}
 	return [][2]string{
 		{"TAU_ADIOS2_PERIODIC", "1"},
@@ -138,7 +138,7 @@ func (c *Crew) publish(variables [][2]string) {
 		c.warn("%v", err)
 	}
 	fmt.Fprint(c.Stdout, b.String())
-	c.Say("start the program with these variables, as after: . %s", path)
+	c.Printf("start the program with these variables, as after: . %s", path)
 }
 
 // attend waits until the run has ended, or a signal ends it.

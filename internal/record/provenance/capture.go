@@ -19,7 +19,7 @@ type Kind uint8
 const (
 	Anomaly   Kind = iota // flagged
 	Candidate             // close to being flagged
-	Held                  // not judged: too few samples of its function
+	Unjudged              // not judged: too few samples of its function
 	Typical               // the most typical execution of a function with an anomaly
 )
 

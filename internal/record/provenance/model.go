@@ -15,7 +15,7 @@ type Model struct {
 	Total         float64 // of Counts
 	Moments       *Moments
 	Limit         *float64 // score above which a call is flagged
-	Given         bool     // algo_params is not empty, even if unknown
+	HasParams     bool     // algo_params is not empty, even if unknown
 
 	least, most *float64 // times, if the histogram has them
 }
@@ -51,7 +51,7 @@ func ReadModel(params json.RawMessage) Model {
 		Histogram *bins    `json:"histogram"`
 		Limit     *float64 `json:"internal_global_threshold"`
 	}
-	m := Model{Given: len(params) > 0 && string(params) != "null"}
+	m := Model{HasParams: len(params) > 0 && string(params) != "null"}
 	if json.Unmarshal(params, &in) != nil {
 		return m
 	}

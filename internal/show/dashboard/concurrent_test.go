@@ -13,7 +13,7 @@ import (
 // The state changes during the requests.
 func TestConcurrentRequests(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) {
-		c.Token, c.Queries = "secret", dashboard.Rate{PerMinute: 60_000, AtOnce: 1000}
+		c.Token, c.Queries = "secret", dashboard.Rate{PerMinute: 60_000, Burst: 1000}
 	})
 	paths := []string{
 		"/healthz", "/metrics", "/api/v1/status", "/api/v1/runs", monday, monday + "/snapshot", monday + "/pipeline", monday + "/top?by=host",

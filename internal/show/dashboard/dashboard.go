@@ -71,9 +71,9 @@ func (c Config) Validate() error {
 	if c.Run == "" {
 		errs = append(errs, errors.New("dashboard: no name of the run"))
 	}
-	if c.Tick < 0 || c.Timeout < 0 || c.Questions < 0 || c.Streams < 0 {
-		errs = append(errs, fmt.Errorf("dashboard: limits must be ≥ 0: tick %v, timeout %v, questions %d, streams %d",
-			c.Tick, c.Timeout, c.Questions, c.Streams))
+	if c.Tick < 0 || c.Timeout < 0 || c.MaxQueries < 0 || c.Streams < 0 {
+		errs = append(errs, fmt.Errorf("dashboard: limits must be ≥ 0: tick %v, timeout %v, queries %d, streams %d",
+			c.Tick, c.Timeout, c.MaxQueries, c.Streams))
 	}
 	return errors.Join(errs...)
 }
@@ -113,8 +113,8 @@ func New(cfg Config) http.Handler {
 	cfg.Streams = cmp.Or(cfg.Streams, 256)
 	s := &server{
 		Config: cfg, process: prometheus.NewRegistry(), guard: newGuard(cfg), insight: insight.New(cfg.Config), answers: newAnswerCache(),
-		queries: newLimiter("SQL queries", cmp.Or(cfg.Queries, Rate{PerMinute: 120, AtOnce: 60})),
-		exports: newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6})),
+		queries: newLimiter("SQL queries", cmp.Or(cfg.Queries, Rate{PerMinute: 120, Burst: 60})),
+		exports: newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, Burst: 6})),
 		writing: make(chan struct{}, maxWriting),
 	}
 	s.compared = compare.New(s.insight, cfg.References)
@@ -163,7 +163,7 @@ func (s *server) packetRoutes(mux *http.ServeMux, get func(pattern string, f han
 	mux.Handle(run+"/", answer(func(*params) (any, error) { return nil, legacy.ErrNotInPackets }))
 	mux.Handle(legacy.Path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.Packets.Receives(r) {
-			nothingThere(w, r)
+			notFound(w, r)
 			return
 		}
 		only(http.MethodPost, http.HandlerFunc(s.takePacket)).ServeHTTP(w, r)
@@ -216,13 +216,13 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 // page serves a file of the page.
 func (s *server) page(w http.ResponseWriter, r *http.Request) {
 	if s.Page == nil || !s.Page.Has(r.URL.Path) {
-		nothingThere(w, r)
+		notFound(w, r)
 		return
 	}
 	only(http.MethodGet, s.Page).ServeHTTP(w, r)
 }
 
-func nothingThere(w http.ResponseWriter, r *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"})
 }
 

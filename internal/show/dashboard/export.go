@@ -21,7 +21,7 @@ import (
 const (
 	maxExport      = 1_000_000 // rows
 	maxExportBytes = 512 << 20 // of a file
-	exportPatience = 5         // multiple of the timeout of a query
+	exportTimeouts = 5         // multiple of the timeout of a query
 	maxWriting     = 2         // exports at once
 )
 
@@ -75,7 +75,7 @@ func (s *server) export(p *params) (any, error) {
 		}}
 	}
 	f := &spooled{kind: form.kind, name: form.name}
-	err = s.insight.Read(p.r.Context(), p.path("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportPatience,
+	err = s.insight.Read(p.r.Context(), p.path("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportTimeouts,
 		func(ctx context.Context, rows *provdb.Rows) error {
 			return s.spool(ctx, f, q.Format, rows, int64(limit))
 		})

@@ -70,11 +70,11 @@ var refusalText string
 
 var refusal = template.Must(template.New("refusal").Parse(refusalText))
 
-// askAgain reloads the page at the same place.
-const askAgain = `location.replace(location.pathname + "?" + location.hash)`
+// reloadScript reloads the page at the same place.
+const reloadScript = `location.replace(location.pathname + "?" + location.hash)`
 
 // refusalPolicy allows only the style and script of that page.
-var refusalPolicy = dataPolicy + "; style-src " + hashOf(refusalStyle) + "; script-src " + hashOf(askAgain)
+var refusalPolicy = dataPolicy + "; style-src " + hashOf(refusalStyle) + "; script-src " + hashOf(reloadScript)
 
 func hashOf(text string) string {
 	hash := sha256.Sum256([]byte(text))
@@ -93,7 +93,7 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 		Again         template.JS
 	}{p.Message, p.Hint, template.CSS(refusalStyle), ""} //nolint:gosec // constant
 	if p.status == http.StatusUnauthorized && followsLink(r) {
-		parts.Again = askAgain
+		parts.Again = reloadScript
 	}
 	var b bytes.Buffer
 	if err := refusal.Execute(&b, parts); err != nil {

@@ -18,26 +18,26 @@ import (
 
 // Default and maximum sizes of answers.
 const (
-	snapshotTop    = 10
-	snapshotNewest = 20
-	usualWorst     = 5
-	maxWorst       = 100
-	usualHeatRows  = 100
-	maxHeatRows    = 300
-	usualPoints    = 2000
-	stripParts     = 60 // columns of the strip of a function
-	usualGroups    = 12
-	usualFound     = 20
-	maxFound       = 200
-	overlayBins    = 80
-	maxOverlay     = 1000
-	maxChanges     = 5000
-	trendFunctions = 12
-	maxTrend       = 1000
+	snapshotTop     = 10
+	snapshotNewest  = 20
+	defaultWorst    = 5
+	maxWorst        = 100
+	defaultHeatRows = 100
+	maxHeatRows     = 300
+	defaultPoints   = 2000
+	stripParts      = 60 // columns of the strip of a function
+	defaultGroups   = 12
+	defaultMatches  = 20
+	maxMatches      = 200
+	overlayBins     = 80
+	maxOverlay      = 1000
+	maxChanges      = 5000
+	trendFunctions  = 12
+	maxTrend        = 1000
 )
 
 func (p *params) overview() insight.OverviewParams {
-	return insight.OverviewParams{Columns: p.columns(insight.UsualColumns), Issues: int(p.integer("issues", usualWorst, 0, maxWorst))}
+	return insight.OverviewParams{Columns: p.columns(insight.DefaultColumns), Issues: int(p.integer("issues", defaultWorst, 0, maxWorst))}
 }
 
 func (p *params) snapshot() insight.SnapshotParams {
@@ -88,14 +88,14 @@ func (p *params) function() insight.FunctionParams {
 
 func (p *params) heatmap() insight.HeatmapParams {
 	return insight.HeatmapParams{
-		From: p.duration("from", time.Second), To: p.duration("to", time.Second), Columns: p.columns(insight.UsualColumns),
-		Rows: int(p.integer("rows", usualHeatRows, 1, maxHeatRows)), Metric: p.word("metric", insight.MetricLost),
+		From: p.duration("from", time.Second), To: p.duration("to", time.Second), Columns: p.columns(insight.DefaultColumns),
+		Rows: int(p.integer("rows", defaultHeatRows, 1, maxHeatRows)), Metric: p.word("metric", insight.MetricLost),
 		Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
 	}
 }
 
 func (p *params) plot() insight.PlotParams {
-	return insight.PlotParams{Key: p.path("key"), Limit: p.limit(usualPoints, insight.MaxPoints)}
+	return insight.PlotParams{Key: p.path("key"), Limit: p.limit(defaultPoints, insight.MaxPoints)}
 }
 
 func (p *params) explain() insight.ExplainParams {
@@ -117,7 +117,7 @@ func (p *params) groups() insight.GroupParams {
 	if err != nil {
 		p.fail("by", "%w", err)
 	}
-	return insight.GroupParams{ExplainParams: p.explain(), By: by, Limit: p.limit(usualGroups, query.MaxGroups)}
+	return insight.GroupParams{ExplainParams: p.explain(), By: by, Limit: p.limit(defaultGroups, query.MaxGroups)}
 }
 
 // terms reads conditions on fields from a parameter that may be repeated.
@@ -150,7 +150,7 @@ func (p *params) flame() insight.FlameParams {
 }
 
 func (p *params) search() insight.SearchParams {
-	return insight.SearchParams{Text: p.text("q"), Limit: p.limit(usualFound, maxFound)}
+	return insight.SearchParams{Text: p.text("q"), Limit: p.limit(defaultMatches, maxMatches)}
 }
 
 func (p *params) counters() insight.CountersParams {

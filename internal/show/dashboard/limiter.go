@@ -14,7 +14,7 @@ import (
 // Rate limits requests of a client.
 type Rate struct {
 	PerMinute int // in the long run
-	AtOnce    int // after a rest
+	Burst     int // requests allowed at once after a pause
 }
 
 // maxClients is the number of clients that a limiter remembers.
@@ -52,7 +52,7 @@ func (l *limiter) limit(next http.Handler) http.Handler {
 
 // take counts a request, or returns how long its client must wait.
 func (l *limiter) take(client string, now time.Time) time.Duration {
-	c := rate.NewLimiter(rate.Limit(l.rate.PerMinute)/60, l.rate.AtOnce)
+	c := rate.NewLimiter(rate.Limit(l.rate.PerMinute)/60, l.rate.Burst)
 	if previous, ok, _ := l.clients.PeekOrAdd(client, c); ok {
 		l.clients.Get(client) // marks it as used
 		c = previous

@@ -8,7 +8,7 @@ import (
 
 func TestLimiterRefillsOverTime(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := newLimiter("queries", Rate{PerMinute: 60, AtOnce: 2})
+	l := newLimiter("queries", Rate{PerMinute: 60, Burst: 2})
 	for i, c := range []struct {
 		after time.Duration
 		who   string
@@ -32,7 +32,7 @@ func TestLimiterRefillsOverTime(t *testing.T) {
 }
 
 func TestLimiterRemembersBoundedNumberOfClients(t *testing.T) {
-	l := newLimiter("queries", Rate{PerMinute: 60, AtOnce: 2})
+	l := newLimiter("queries", Rate{PerMinute: 60, Burst: 2})
 	for i := range 3 * maxClients {
 		if wait := l.take(fmt.Sprint(i), time.Now()); wait != 0 {
 			t.Fatalf("client %d waits %v", i, wait)

@@ -109,8 +109,8 @@ func TestInvalidSQLRequestsAreRejected(t *testing.T) {
 		t.Helper()
 		fails(t, do(t, at+monday+"/sql", body, headers...), code, part)
 	}
-	f(`{"sql": "DELETE FROM executions"}`, 403, "only questions are allowed")
-	f(`{"sql": "CREATE TABLE t (x INTEGER)"}`, 403, "only questions are allowed")
+	f(`{"sql": "DELETE FROM executions"}`, 403, "only read-only queries are allowed")
+	f(`{"sql": "CREATE TABLE t (x INTEGER)"}`, 403, "only read-only queries are allowed")
 	f(`{"sql": "SELECT * FROM read_csv('/etc/passwd')"}`, 403, "without access to files")
 	f(`{"sql": "SELEKT 1"}`, 400, "docs/sql.md lists tables")
 	f(`{"sql": "SELECT * FROM nosuch"}`, 400, "nosuch")
@@ -132,7 +132,7 @@ func TestInvalidSQLRequestsAreRejected(t *testing.T) {
 }
 
 func TestQueriesWaitForSlots(t *testing.T) {
-	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Questions, c.Timeout = 1, 2*time.Second })
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.MaxQueries, c.Timeout = 1, 2*time.Second })
 	slow := make(chan answer)
 	go func() {
 		slow <- do(t, at+monday+"/sql", `{"sql": "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"}`)

@@ -13,14 +13,14 @@ import (
 
 // Limits of SQL queries.
 const (
-	maxQuery = 1 << 20 // bytes of a body
-	usualSQL = 1000    // rows
-	maxSQL   = 100_000
+	maxQuery   = 1 << 20 // bytes of a body
+	defaultSQL = 1000    // rows
+	maxSQL     = 100_000
 )
 
 // sql answers one SELECT statement.
 func (s *server) sql(p *params) (any, error) {
-	body, limit, err := readQuery(p, usualSQL, maxSQL)
+	body, limit, err := readQuery(p, defaultSQL, maxSQL)
 	if err == nil && body.Format != "" {
 		err = &problem{http.StatusBadRequest, "format is not supported here", "sql/export writes csv and parquet"}
 	}

@@ -97,7 +97,7 @@ func TestInvalidExportsAreRejected(t *testing.T) {
 	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "want csv or parquet")
 	f(api.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "cannot write parquet")
 	f(api.SQLQuestion{SQL: "SELECT nosuch", Format: "csv"}, 400, "nosuch")
-	f(api.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")
+	f(api.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only read-only queries")
 	tooMany := int64(1_000_001)
 	f(api.SQLQuestion{SQL: "SELECT 1", Format: "csv", Limit: &tooMany}, 400, "0 to 1000000")
 	fails(t, do(t, at+monday+"/sql", queryJSON(t, api.SQLQuestion{SQL: "SELECT 1", Format: "csv"})), 400, "sql/export writes")
@@ -106,7 +106,7 @@ func TestInvalidExportsAreRejected(t *testing.T) {
 
 func TestRateLimitHasRetryAfter(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) {
-		c.Queries, c.Exports = dashboard.Rate{PerMinute: 1, AtOnce: 3}, dashboard.Rate{PerMinute: 1, AtOnce: 2}
+		c.Queries, c.Exports = dashboard.Rate{PerMinute: 1, Burst: 3}, dashboard.Rate{PerMinute: 1, Burst: 2}
 	})
 	for path, n := range map[string]int{"/sql": 3, "/sql/export": 2} {
 		q := api.SQLQuestion{SQL: "SELECT 1"}

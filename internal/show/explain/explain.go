@@ -176,7 +176,7 @@ func (p *page) moreText() string {
 func (p *page) typicalText(own float64) string {
 	value, count, ok := p.model.Typical()
 	switch {
-	case !ok && p.model.Given:
+	case !ok && p.model.HasParams:
 		return "the typical time is unknown: the stored model cannot be read"
 	case !ok:
 		return "the typical time is unknown: no model is stored"

@@ -33,10 +33,10 @@ type estimate struct {
 // An earlier start is searched for while queries are quick: in the first minutes ranks may
 // appear that started before the others.
 const (
-	maxBegins  = 100
-	maxEarlier = trace.Micros(30 * 24 * time.Hour / time.Microsecond) // earlier times are not of this run
-	slowBegin  = 200 * time.Millisecond
-	beginAgain = 30 * time.Second
+	maxBegins     = 100
+	maxEarlier    = trace.Micros(30 * 24 * time.Hour / time.Microsecond) // earlier times are not of this run
+	slowBegin     = 200 * time.Millisecond
+	beginInterval = 30 * time.Second
 )
 
 // correct sets the start of a run that is only estimated.
@@ -44,7 +44,7 @@ func (b *begins) correct(ctx context.Context, a *query.Queries) error {
 	key := runID{a.Run.ID, a.Run.Started}
 	b.mu.Lock()
 	e, ok := b.byRun[key]
-	fresh := ok && (e.took > slowBegin || time.Since(e.queried) < beginAgain)
+	fresh := ok && (e.took > slowBegin || time.Since(e.queried) < beginInterval)
 	b.mu.Unlock()
 	if fresh {
 		a.Begin = e.at

@@ -27,7 +27,7 @@ type EventsParams struct {
 // Events returns a page of executions. Following Next yields each execution that exists
 // throughout exactly once, while others are stored or withdrawn.
 func (in *Insight) Events(ctx context.Context, run string, of EventsParams) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) { return q.events(ctx, of) })
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) { return q.events(ctx, of) })
 }
 
 func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, error) {
@@ -116,7 +116,7 @@ func (q *runQuery) fetch(ctx context.Context, f executions.Filter, offset, limit
 
 // ExecutionsPDB returns records for the dashboard of the original Chimbuko.
 func (in *Insight) ExecutionsPDB(ctx context.Context, run string, of query.ExecutionsPDB) ([]json.RawMessage, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) ([]json.RawMessage, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) ([]json.RawMessage, error) {
 		rows, size := []json.RawMessage{}, 0
 		for doc, err := range q.ExecutionsPDB(ctx, of) {
 			if err != nil {

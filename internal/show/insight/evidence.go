@@ -32,10 +32,10 @@ type EventParams struct {
 
 // Event returns a record.
 func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*executions.Event, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*executions.Event, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*executions.Event, error) {
 		e, err := q.Event(ctx, of.ID, of.Program)
 		if err != nil {
-			return nil, choosing(err)
+			return nil, forAPI(err)
 		}
 		return e, tooLarge(e)
 	})
@@ -56,7 +56,7 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 			err = tooLarge(e)
 		}
 		if err != nil {
-			return nil, choosing(err)
+			return nil, forAPI(err)
 		}
 		v := q.data.newEvidence(e)
 		if place != nil {

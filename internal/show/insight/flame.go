@@ -28,7 +28,7 @@ func (in *Insight) Flame(ctx context.Context, run string, of FlameParams) (*api.
 	if err := of.Check(); err != nil {
 		return nil, err
 	}
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Flame, error) { return q.flame(ctx, of) })
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Flame, error) { return q.flame(ctx, of) })
 }
 
 func (q *runQuery) flame(ctx context.Context, of FlameParams) (*api.Flame, error) {

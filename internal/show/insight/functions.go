@@ -81,7 +81,7 @@ func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.Functi
 func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.Program) (*executions.Function, error) {
 	if _, _, ok := functionNumbers(id); !ok {
 		f, err := q.Function(ctx, id, program)
-		return f, choosing(err)
+		return f, forAPI(err)
 	}
 	f, err := q.numbered(ctx, id)
 	if err == nil && f == nil {

@@ -41,7 +41,7 @@ func FuzzGroups(f *testing.F) {
 				Host:    string(rune('a' + b&31)),
 			})
 		}
-		SortPlaced(ranks)
+		SortRanks(ranks)
 		limit := max(1, int(most))
 		groups := groupRanks(ranks, limit)
 		if all := slices.Concat(groups...); !slices.Equal(all, ranks) || len(groups) > limit {

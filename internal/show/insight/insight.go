@@ -39,8 +39,8 @@ type Config struct {
 	Labels   Labels // of issues; nil: none
 	ReadOnly bool   // labels cannot be set
 
-	Timeout   time.Duration // of one query (30 s)
-	Questions int           // concurrent queries; others wait (4)
+	Timeout    time.Duration // of one query (30 s)
+	MaxQueries int           // concurrent queries; others wait (4)
 }
 
 // Insight answers queries about runs. It is safe for concurrent use.
@@ -49,7 +49,7 @@ type Insight struct {
 	slots chan struct{} // one for each running query
 
 	begins   begins
-	askers   memo.Memo[*query.Queries]
+	queries  memo.Memo[*query.Queries]
 	runs     memo.Memo[*runData]
 	findings memo.Memo[*findings]
 	caches   memo.Memo[*executions.Copy]
@@ -60,10 +60,10 @@ type Insight struct {
 // New returns an Insight. The configuration must have a source.
 func New(cfg Config) *Insight {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
-	cfg.Questions = cmp.Or(cfg.Questions, 4)
+	cfg.MaxQueries = cmp.Or(cfg.MaxQueries, 4)
 	return &Insight{
-		Config: cfg, slots: make(chan struct{}, cfg.Questions),
-		askers: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
+		Config: cfg, slots: make(chan struct{}, cfg.MaxQueries),
+		queries: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
 		findings: memo.Memo[*findings]{Size: maxRuns, ServeStale: true},
 		caches:   memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true},
 		details:  memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
@@ -116,13 +116,13 @@ type runQuery struct {
 	data *runData // set by withData and inMemory
 }
 
-// ask calls f with a run in a slot.
-func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
-	return askFor(ctx, in, run, in.Timeout, f)
+// read calls f with a run in a slot.
+func read[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
+	return readFor(ctx, in, run, in.Timeout, f)
 }
 
-// askFor is ask with another timeout.
-func askFor[T any](ctx context.Context, in *Insight, run string, timeout time.Duration,
+// readFor is read with another timeout.
+func readFor[T any](ctx context.Context, in *Insight, run string, timeout time.Duration,
 	f func(ctx context.Context, q *runQuery) (T, error),
 ) (none T, err error) {
 	limited, done, err := in.slot(ctx, timeout)
@@ -130,7 +130,7 @@ func askFor[T any](ctx context.Context, in *Insight, run string, timeout time.Du
 		return none, err
 	}
 	defer done()
-	a, err := in.asker(limited, run)
+	a, err := in.queriesOf(limited, run)
 	if err != nil {
 		return none, err
 	}
@@ -145,23 +145,23 @@ func askFor[T any](ctx context.Context, in *Insight, run string, timeout time.Du
 // withData is ask for queries that need the data of the run. While a large run is being
 // copied into memory the store answers.
 func withData[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
-	return askWith(ctx, in, run, in.caches.TryGet, f)
+	return readWith(ctx, in, run, in.caches.TryGet, f)
 }
 
 // inMemory is withData for queries that wait until the run is in memory.
 func inMemory[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
-	return askWith(ctx, in, run, in.caches.Get, f)
+	return readWith(ctx, in, run, in.caches.Get, f)
 }
 
-// askWith reads the data before it takes a slot, since that needs slots as well.
-func askWith[T any](ctx context.Context, in *Insight, run string, get getCopy,
+// readWith reads the data before it takes a slot, since that needs slots as well.
+func readWith[T any](ctx context.Context, in *Insight, run string, get getCopy,
 	f func(ctx context.Context, q *runQuery) (T, error),
 ) (none T, err error) {
 	d, err := in.data(ctx, run, get)
 	if err != nil {
 		return none, err
 	}
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (T, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (T, error) {
 		q.data, q.Begin, q.Memory = d, d.begin, d.memory
 		return f(ctx, q)
 	})
@@ -190,20 +190,20 @@ func (in *Insight) slot(ctx context.Context, timeout time.Duration) (_ context.C
 	}
 }
 
-// askerBy finds a run of a store. It caches the metadata of finished runs.
-func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*query.Queries, error) {
+// queriesBy finds a run of a store. It caches the metadata of finished runs.
+func (in *Insight) queriesBy(ctx context.Context, r provdb.Reader, name string) (*query.Queries, error) {
 	run, err := query.Find(ctx, r, name)
 	if err != nil {
 		return nil, err
 	}
 	key := runKey(run)
-	if a := in.askers.Peek(key); a != nil {
+	if a := in.queries.Peek(key); a != nil {
 		return a.WithReader(r), nil
 	}
 	if run.State.Open() {
 		return query.Of(ctx, r, *run)
 	}
-	a, err := in.askers.Get(ctx, key, func(ctx context.Context) (*query.Queries, bool, error) {
+	a, err := in.queries.Get(ctx, key, func(ctx context.Context) (*query.Queries, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 		defer cancel()
 		a, err := query.Of(ctx, r, *run)
@@ -215,14 +215,14 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 	return a.WithReader(r), nil // callers may change the copy
 }
 
-// asker finds a run in the store.
-func (in *Insight) asker(ctx context.Context, run string) (*query.Queries, error) {
+// queriesOf finds a run in the store.
+func (in *Insight) queriesOf(ctx context.Context, run string) (*query.Queries, error) {
 	r := in.Source.Reader()
 	if r == nil {
 		return nil, Problemf(api.Unavailable, "query the process that stores the records",
 			"this process has no store")
 	}
-	a, err := in.askerBy(ctx, r, run)
+	a, err := in.queriesBy(ctx, r, run)
 	if errors.Is(err, provdb.ErrNotFound) && run == in.Run {
 		return nil, Problemf(api.NotFound, "try again when the first records are written", "nothing of run %q is stored yet", run)
 	}
@@ -235,7 +235,7 @@ func (in *Insight) asker(ctx context.Context, run string) (*query.Queries, error
 // Version identifies the stored data of a run, for caches of answers. It is empty while the
 // run continues.
 func (in *Insight) Version(ctx context.Context, run string) (string, error) {
-	return ask(ctx, in, run, func(_ context.Context, q *runQuery) (string, error) {
+	return read(ctx, in, run, func(_ context.Context, q *runQuery) (string, error) {
 		if q.Run.State == provdb.Finished || q.Run.State == provdb.Failed {
 			return fmt.Sprintf("%d %d", q.Run.ID, q.Run.Finished.UnixNano()), nil
 		}

@@ -33,7 +33,7 @@ const (
 
 // Top lists the functions, ranks or hosts that lost most to anomalies.
 func (in *Insight) Top(ctx context.Context, run string, of query.Top) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		program := int64(-1)
 		if of.Program != nil {
 			program = int64(*of.Program)
@@ -61,7 +61,7 @@ type CountersParams struct {
 
 // Counters lists the statistics of counters.
 func (in *Insight) Counters(ctx context.Context, run string, of CountersParams) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		rows, err := objects(q.Counters(ctx, of.Name, of.Program, of.Limit))
 		return &api.List{Rows: rows}, err
 	})
@@ -70,7 +70,7 @@ func (in *Insight) Counters(ctx context.Context, run string, of CountersParams) 
 // Metadata lists the metadata of ranks. Its cursor is an offset, because the list changes
 // slowly.
 func (in *Insight) Metadata(ctx context.Context, run string, m query.Metadata) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		limit := int(m.Limit)
 		m.Limit++
 		rows, err := objects(q.Metadata(ctx, m))
@@ -83,8 +83,8 @@ func (in *Insight) Metadata(ctx context.Context, run string, m query.Metadata) (
 	})
 }
 
-// choosing adapts the error of a query that needs a program from the command line to the API.
-func choosing(err error) error {
+// forAPI adapts the error of a query that needs a program from the command line to the API.
+func forAPI(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "--program") {
 		return err
 	}

@@ -21,7 +21,7 @@ func (d *runData) pageModel(params json.RawMessage) *api.Model {
 	_, samples, _ := t.Typical()
 	p := &api.Model{
 		Algorithm: d.algorithm(t), Edges: append([]float64{}, t.Edges...), Counts: make([]int64, 0, len(t.Counts)), Normal: []api.Range{},
-		Samples: int64(samples), Typical: t.Main().Range(), Warming: samples < float64(sureFactor*minSamples(d.info)),
+		Samples: int64(samples), Typical: t.Main().Range(), Warming: samples < float64(certainFactor*minSamples(d.info)),
 	}
 	for _, n := range t.Counts {
 		p.Counts = append(p.Counts, int64(n))

@@ -216,7 +216,7 @@ func (d *runData) warming(o *api.Overview, list *noticeList) {
 	case cold > 0:
 		list.add(api.LevelUnknown, "warming", "Models have < %d samples for %s; anomalies are provisional", least, text.Count(cold, "function"))
 	case len(d.sparse) > 0:
-		list.add(api.LevelUnknown, "warming", "Models have < %d samples for %s with anomalies; these are provisional", sureFactor*least,
+		list.add(api.LevelUnknown, "warming", "Models have < %d samples for %s with anomalies; these are provisional", certainFactor*least,
 			text.Count(len(d.sparse), "function"))
 	}
 }

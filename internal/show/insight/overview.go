@@ -59,8 +59,8 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 		if v.data.err != nil {
 			note("store", v.data.err)
 		}
-		if p.Columns != UsualColumns {
-			o.Strip, err = ask(ctx, in, run, func(ctx context.Context, q *runQuery) (api.Strip, error) {
+		if p.Columns != DefaultColumns {
+			o.Strip, err = read(ctx, in, run, func(ctx context.Context, q *runQuery) (api.Strip, error) {
 				q.Begin, q.Memory = v.data.begin, v.data.memory
 				return stripOf(ctx, q.Queries, executions.Timeline{To: v.data.extent, Columns: p.Columns})
 			})
@@ -292,7 +292,7 @@ func (v *view) ranks() []query.Placed {
 			all[j].Host = r.Host
 		}
 	}
-	SortPlaced(all)
+	SortRanks(all)
 	return all
 }
 

@@ -32,7 +32,7 @@ type runData struct {
 	ranks     []query.Placed // ordered by program, host and rank
 	names     map[trace.Program]string
 	slowest   []api.Slowest
-	strip     api.Strip // in UsualColumns columns
+	strip     api.Strip // in DefaultColumns columns
 	functions map[trace.FuncKey]string
 	withdrawn hostShare        // of the withdrawn anomalies
 	memory    *executions.Copy // copy of the run; nil: too large, or not read yet
@@ -65,14 +65,14 @@ func minSamples(i *provdb.Info) int {
 
 // Bounds of cached data.
 const (
-	maxRuns      = 16
-	maxRanks     = 1_000_000
-	maxLinks     = 100_000 // anomalies of a run whose links are not stored
-	maxCaches    = 4       // runs in memory
-	slowFactor   = 10      // timeout of slow queries, in timeouts of a query
-	UsualColumns = 120
-	MaxColumns   = 2000
-	maxSlowest   = 5
+	maxRuns        = 16
+	maxRanks       = 1_000_000
+	maxLinks       = 100_000 // anomalies of a run whose links are not stored
+	maxCaches      = 4       // runs in memory
+	slowFactor     = 10      // timeout of slow queries, in timeouts of a query
+	DefaultColumns = 120
+	MaxColumns     = 2000
+	maxSlowest     = 5
 )
 
 // getCopy is a method of memo.Memo[*executions.Copy].
@@ -159,7 +159,7 @@ func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Micros
 
 // find finds a run in a slot of its own.
 func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error) {
-	return InSlot(ctx, in, func(ctx context.Context) (*query.Queries, error) { return in.asker(ctx, run) })
+	return InSlot(ctx, in, func(ctx context.Context) (*query.Queries, error) { return in.queriesOf(ctx, run) })
 }
 
 // readRunData reads all but the findings. now is the trace time of a live run, or 0.
@@ -173,7 +173,7 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runD
 	if d.ranks, err = a.Ranks(ctx, maxRanks); err != nil {
 		return nil, err
 	}
-	SortPlaced(d.ranks)
+	SortRanks(d.ranks)
 	if d.names, err = a.Executables(ctx); err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runD
 	if d.begin != 0 {
 		d.extent = max(d.extent, d.kept.End-d.begin)
 	}
-	if d.strip, err = stripOf(ctx, a, executions.Timeline{To: d.extent, Columns: UsualColumns}); err != nil {
+	if d.strip, err = stripOf(ctx, a, executions.Timeline{To: d.extent, Columns: DefaultColumns}); err != nil {
 		return nil, err
 	}
 	all, err := a.Functions(ctx)
@@ -259,13 +259,13 @@ func readFindings(ctx context.Context, a *query.Queries) *findings {
 	return f
 }
 
-// sureFactor times the samples that a judgment needs make it reliable: the detector accepts
+// certainFactor times the samples that a judgment needs make it reliable: the detector accepts
 // what one call in a hundred does, and of ten times thirty calls these are three.
-const sureFactor = 10
+const certainFactor = 10
 
 // findSparse finds the functions whose models have too few samples for a reliable judgment.
 func (f *findings) findSparse(ctx context.Context, a *query.Queries) error {
-	least := float64(sureFactor * minSamples(a.Run.Decoded()))
+	least := float64(certainFactor * minSamples(a.Run.Decoded()))
 	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
 		m := provenance.ReadModel(model)
 		if _, n, ok := m.Typical(); ok && n < least {
@@ -274,8 +274,8 @@ func (f *findings) findSparse(ctx context.Context, a *query.Queries) error {
 	})
 }
 
-// SortPlaced sorts ranks by program, host and rank.
-func SortPlaced(ranks []query.Placed) {
+// SortRanks sorts ranks by program, host and rank.
+func SortRanks(ranks []query.Placed) {
 	slices.SortFunc(ranks, func(a, b query.Placed) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
 	})

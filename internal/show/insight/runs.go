@@ -28,7 +28,7 @@ func (in *Insight) Runs(ctx context.Context) (*api.RunList, error) {
 
 // OneRun returns a run with its settings and totals, as JSON.
 func (in *Insight) OneRun(ctx context.Context, run string) (json.RawMessage, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (json.RawMessage, error) {
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (json.RawMessage, error) {
 		rows, err := objects(q.Query(ctx, statement("runs"), q.Run.Name))
 		if err != nil || len(rows) != 1 {
 			return nil, errors.Join(err, context.Cause(ctx))
@@ -55,7 +55,7 @@ func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) 
 			return nil, err
 		}
 	}
-	rows, err := ask(ctx, in, run, func(ctx context.Context, q *runQuery) (rows [2][]json.RawMessage, err error) {
+	rows, err := read(ctx, in, run, func(ctx context.Context, q *runQuery) (rows [2][]json.RawMessage, err error) {
 		if rows[0], err = objects(q.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top})); err == nil {
 			rows[1], err = newestOf(ctx, q.Queries, of.Newest)
 		}

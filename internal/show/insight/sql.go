@@ -24,7 +24,7 @@ type SQLParams struct {
 
 // SQL executes a read-only statement, which may read all runs of the store.
 func (in *Insight) SQL(ctx context.Context, run string, of SQLParams) (*api.SQLAnswer, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.SQLAnswer, error) { return q.sql(ctx, of) })
+	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.SQLAnswer, error) { return q.sql(ctx, of) })
 }
 
 func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error) {
@@ -65,7 +65,7 @@ func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error
 func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience int,
 	f func(ctx context.Context, rows *provdb.Rows) error,
 ) error {
-	_, err := askFor(ctx, in, run, time.Duration(patience)*in.Timeout, func(ctx context.Context, q *runQuery) (none struct{}, err error) {
+	_, err := readFor(ctx, in, run, time.Duration(patience)*in.Timeout, func(ctx context.Context, q *runQuery) (none struct{}, err error) {
 		rows, err := q.Query(ctx, of.SQL, of.Args...)
 		if err == nil {
 			err = errors.Join(f(ctx, rows), rows.Close())

@@ -165,7 +165,7 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 	for rank := range p.ranks {
 		ranks = append(ranks, query.Placed{RankKey: rank})
 	}
-	insight.SortPlaced(ranks)
+	insight.SortRanks(ranks)
 	heat, t := insight.NewHeatmap(&h, ranks, nil, max(1, p.end-p.begin))
 	lines := make([]executions.Line, len(heat.Rows))
 	for i := range lines {

@@ -16,10 +16,10 @@ import (
 
 // IssueList is some issues of a run.
 type IssueList struct {
-	All   []provenance.Issue // of the run
-	Shown []provenance.Issue
-	More  int          // issues that are left out at the end
-	Begin trace.Micros // of the run
+	All     []provenance.Issue // of the run
+	Listed  []provenance.Issue
+	Omitted int          // issues that are left out at the end
+	Begin   trace.Micros // of the run
 }
 
 var issueColumns = columns(`issue:int kind role cause:int lost_us:int anomalies:int longest_us:int
@@ -30,7 +30,7 @@ var issueTable = columns("issue:int kind lost_us:int anomalies ranks hosts from_
 
 // Answer returns the issues as an answer.
 func (l *IssueList) Answer() *Answer {
-	return &Answer{Text: l.write, Rows: rowsOf(issueColumns, l.Shown, func(x *provenance.Issue) []any {
+	return &Answer{Text: l.write, Rows: rowsOf(issueColumns, l.Listed, func(x *provenance.Issue) []any {
 		var worst, before, after any = x.WorstRank, nil, nil
 		if x.IsChange() {
 			worst, before, after = nil, x.Before, x.After
@@ -48,7 +48,7 @@ func (l *IssueList) after(t trace.Micros) float64 { return float64(t-l.Begin) / 
 
 func (l *IssueList) write(w io.Writer) error {
 	var table strings.Builder
-	err := writeTable(&table, rowsOf(issueTable, l.Shown, func(x *provenance.Issue) []any {
+	err := writeTable(&table, rowsOf(issueTable, l.Listed, func(x *provenance.Issue) []any {
 		return []any{
 			x.Number, x.Kind, x.LostTime, text.Int(x.Anomalies), optional(text.Ranges(x.Ranks)), optional(text.Hosts(x.Hosts)),
 			l.after(x.First), l.after(x.Last), sparkline(x.OverTime), optional(x.Trend), optional(x.Example), x.Func,
@@ -59,12 +59,12 @@ func (l *IssueList) write(w io.Writer) error {
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
-		if 0 < i && i <= len(l.Shown) {
-			l.remarks(w, &l.Shown[i-1])
+		if 0 < i && i <= len(l.Listed) {
+			l.remarks(w, &l.Listed[i-1])
 		}
 	}
-	if l.More > 0 {
-		fmt.Fprintf(w, "\nand %s: give a larger --limit\n", text.Count(l.More, "more issue"))
+	if l.Omitted > 0 {
+		fmt.Fprintf(w, "\nand %s: give a larger --limit\n", text.Count(l.Omitted, "more issue"))
 	}
 	return nil
 }

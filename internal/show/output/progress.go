@@ -104,12 +104,12 @@ func NewAnalysis(w io.Writer, passes int) *Analysis {
 }
 
 // Show shows how much is read, or reviewed.
-func (a *Analysis) Show(done analyzer.Done) {
+func (a *Analysis) Show(done analyzer.ProgressReport) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	phase := "reading"
 	switch {
-	case done.Kept > 0:
+	case done.Captures > 0:
 		phase = "reviewing and storing records"
 	case a.passes > 1:
 		phase = fmt.Sprintf("reading, pass %d of %d", done.Pass, a.passes)
@@ -124,10 +124,10 @@ func (a *Analysis) Show(done analyzer.Done) {
 		return
 	}
 	elapsed := time.Since(a.begun)
-	share, amount := done.Read, fmt.Sprintf("%s events, %.1f million/s, %s flagged",
+	share, amount := done.ReadShare, fmt.Sprintf("%s events, %.1f million/s, %s flagged",
 		text.Int(done.Events), float64(done.Events)/max(elapsed.Seconds(), 1e-3)/1e6, text.Int(done.Flagged))
-	if done.Kept > 0 {
-		share, amount = float64(done.Reviewed)/float64(done.Kept), text.Int(done.Reviewed)+" of "+text.Int(done.Kept)
+	if done.Captures > 0 {
+		share, amount = float64(done.Reviewed)/float64(done.Captures), text.Int(done.Reviewed)+" of "+text.Int(done.Captures)
 	}
 	left := ""
 	if share > 0 {
@@ -206,5 +206,5 @@ func (a *Analyzer) Show(rep *analyzer.Report, unsent int64, alone bool) {
 	}
 	a.write(fmt.Sprintf("%d ranks, %s steps, %s events (%s/s), %s flagged, %s behind, %d steps to share%s", rep.Totals.Ranks,
 		text.Int(rep.Totals.Steps), text.Int(rep.Totals.Events), text.Number(rate), text.Int(rep.Totals.Flagged),
-		rep.Behind.Round(100*time.Millisecond), unsent, services))
+		rep.Lag.Round(100*time.Millisecond), unsent, services))
 }

@@ -17,16 +17,16 @@ func TestAnalysisShowsProgressUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		p := NewAnalysis(&out, 1)
-		after := func(d time.Duration, done analyzer.Done) {
+		after := func(d time.Duration, done analyzer.ProgressReport) {
 			pass(d)
 			p.Show(done)
 		}
 		totals := summary.Totals{Pass: 1, Events: 30_000_000, Flagged: 1234}
-		after(4*time.Second, analyzer.Done{Totals: totals, Read: 0.3}) // too soon
-		after(6*time.Second, analyzer.Done{Totals: totals, Read: 0.5})
-		after(5*time.Second, analyzer.Done{Totals: totals, Read: 1})
-		after(3*time.Second, analyzer.Done{Totals: totals, Read: 1, Reviewed: 0, Kept: 2000})
-		after(9*time.Second, analyzer.Done{Totals: totals, Read: 1, Reviewed: 1500, Kept: 2000})
+		after(4*time.Second, analyzer.ProgressReport{Totals: totals, ReadShare: 0.3}) // too soon
+		after(6*time.Second, analyzer.ProgressReport{Totals: totals, ReadShare: 0.5})
+		after(5*time.Second, analyzer.ProgressReport{Totals: totals, ReadShare: 1})
+		after(3*time.Second, analyzer.ProgressReport{Totals: totals, ReadShare: 1, Reviewed: 0, Captures: 2000})
+		after(9*time.Second, analyzer.ProgressReport{Totals: totals, ReadShare: 1, Reviewed: 1500, Captures: 2000})
 		end := p.During("finding the causes of 7 anomalies")
 		pass(13 * time.Second)
 		end()
@@ -50,9 +50,9 @@ func TestAnalysisShowsShareOfEachPass(t *testing.T) {
 		var out strings.Builder
 		p := NewAnalysis(&out, 2)
 		for n := 1; n <= 2; n++ {
-			p.Show(analyzer.Done{Totals: summary.Totals{Pass: n}})
+			p.Show(analyzer.ProgressReport{Totals: summary.Totals{Pass: n}})
 			pass(8 * time.Second)
-			p.Show(analyzer.Done{Totals: summary.Totals{Pass: n, Events: 8_000_000}, Read: 0.5})
+			p.Show(analyzer.ProgressReport{Totals: summary.Totals{Pass: n, Events: 8_000_000}, ReadShare: 0.5})
 		}
 		want := `reading, pass 1 of 2:  50 %, 8,000,000 events, 1.0 million/s, 0 flagged, 8s left
 reading, pass 2 of 2:  50 %, 8,000,000 events, 1.0 million/s, 0 flagged, 8s left

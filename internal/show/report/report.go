@@ -54,7 +54,7 @@ type Report struct {
 func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 	var err error
 	r := &Report{Issues: new(api.IssueList), Funcs: new(api.FunctionTable)}
-	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: worst}); err != nil {
+	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.DefaultColumns, Issues: worst}); err != nil {
 		return nil, err
 	}
 	keep(r, "The issues", &r.Issues)(from.Issues(ctx, run))

@@ -70,7 +70,7 @@ func (m *model) Init() tea.Cmd { return tea.Batch(m.look(), m.wait()) }
 func (m *model) look() tea.Cmd {
 	columns, rows := heatColumns(m.width), maxHeatRows
 	return func() tea.Msg {
-		p, err := m.from.Look(m.ctx, columns, rows)
+		p, err := m.from.Picture(m.ctx, columns, rows)
 		return update{p, err, time.Now()}
 	}
 }

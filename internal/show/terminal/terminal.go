@@ -17,8 +17,8 @@ import (
 
 // Source provides the data. One goroutine at a time calls it.
 type Source interface {
-	// Look returns the present state of the run, with a heatmap of that many columns and rows.
-	Look(ctx context.Context, columns, rows int) (*Picture, error)
+	// Picture returns the present state of the run, with a heatmap of that many columns and rows.
+	Picture(ctx context.Context, columns, rows int) (*Picture, error)
 	// Evidence returns the evidence of an execution.
 	Evidence(ctx context.Context, program int64, event string) (*api.Evidence, error)
 }
@@ -58,7 +58,7 @@ func Show(ctx context.Context, from Source, opt Options) error {
 // Print prints the present state of a run as plain text.
 func Print(ctx context.Context, w io.Writer, from Source, width int) (live bool, err error) {
 	const rows = 16
-	p, err := from.Look(ctx, heatColumns(width), rows)
+	p, err := from.Picture(ctx, heatColumns(width), rows)
 	if err != nil {
 		return false, err
 	}

@@ -23,7 +23,7 @@ type source struct {
 	events  []string // requested evidence
 }
 
-func (s *source) Look(context.Context, int, int) (*Picture, error) {
+func (s *source) Picture(context.Context, int, int) (*Picture, error) {
 	s.looks++
 	return s.picture, s.err
 }

@@ -142,9 +142,9 @@ func (l *Live) Close() error {
 	return l.page.Close()
 }
 
-// ask calls f with the connection. If that fails, because the services ended with their
+// read calls f with the connection. If that fails, because the services ended with their
 // run, it connects again.
-func (l *Live) ask(ctx context.Context, f func(ctx context.Context, page *Connection) error) error {
+func (l *Live) read(ctx context.Context, f func(ctx context.Context, page *Connection) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	l.mu.Lock()
@@ -162,11 +162,11 @@ func (l *Live) ask(ctx context.Context, f func(ctx context.Context, page *Connec
 	return f(ctx, l.page)
 }
 
-// Look returns the current state of the run.
-func (l *Live) Look(ctx context.Context, columns, rows int) (*terminal.Picture, error) {
+// Picture returns the current state of the run.
+func (l *Live) Picture(ctx context.Context, columns, rows int) (*terminal.Picture, error) {
 	p := new(terminal.Picture)
-	return p, l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
-		params := insight.OverviewParams{Columns: insight.UsualColumns, Issues: terminal.Issues}
+	return p, l.read(ctx, func(ctx context.Context, page *Connection) (err error) {
+		params := insight.OverviewParams{Columns: insight.DefaultColumns, Issues: terminal.Issues}
 		if p.Overview, err = page.Overview(ctx, page.Run, params); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (l *Live) Look(ctx context.Context, columns, rows int) (*terminal.Picture, 
 
 // Evidence returns the details of an execution.
 func (l *Live) Evidence(ctx context.Context, program int64, event string) (e *api.Evidence, err error) {
-	err = l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
+	err = l.read(ctx, func(ctx context.Context, page *Connection) (err error) {
 		e, err = page.Evidence(ctx, page.Run, insight.EventParams{ID: event, Program: new(trace.Program(program))})
 		return err
 	})

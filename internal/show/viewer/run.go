@@ -24,10 +24,10 @@ type Run struct {
 	// on it.
 	Stopped bool
 
-	dir     string // of the run; "" if there is none
-	given   string // requested name; "": that of the directory, or the latest
-	version string
-	reader  rundir.LazyReader
+	dir       string // of the run; "" if there is none
+	requested string // requested name; "": that of the directory, or the latest
+	version   string
+	reader    rundir.LazyReader
 
 	mu   sync.Mutex
 	last *provdb.Info // of a run that has ended
@@ -45,7 +45,7 @@ func Open(ctx context.Context, where, name, version string) (*Run, error) {
 
 // OpenPlace opens a run of a store. dir is its run directory, or "".
 func OpenPlace(ctx context.Context, place rundir.Place, dir, name, version string) (*Run, error) {
-	r := &Run{dir: dir, given: name, version: version, Place: place}
+	r := &Run{dir: dir, requested: name, version: version, Place: place}
 	if err := r.find(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -55,23 +55,23 @@ func OpenPlace(ctx context.Context, place rundir.Place, dir, name, version strin
 // find finds the run in the store.
 func (r *Run) find(ctx context.Context) (err error) {
 	r.reader.Find = r.open
-	if r.given == "" {
+	if r.requested == "" {
 		if r.Stopped, err = IsStopped(ctx, r.dir, r.Place); err != nil {
 			return err
 		}
 	}
-	a, err := query.New(ctx, &r.reader, cmp.Or(r.given, r.Place.Run))
+	a, err := query.New(ctx, &r.reader, cmp.Or(r.requested, r.Place.Run))
 	switch {
 	case err == nil:
 		r.Name = a.Run.Name
 		return nil
-	case errors.Is(err, provdb.ErrNotFound) && r.dir != "" && r.given == "": // nothing is stored yet
+	case errors.Is(err, provdb.ErrNotFound) && r.dir != "" && r.requested == "": // nothing is stored yet
 		if info, err := rundir.ReadInfo(r.dir); err == nil {
 			r.Name = (&rundir.Config{Dir: r.dir, Name: info.Name}).RunName()
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %w", r.Place.Given(), err)
+	return fmt.Errorf("%s: %w", r.Place.Raw(), err)
 }
 
 // Reader returns the store.
@@ -143,7 +143,7 @@ func (r *Run) Info(ctx context.Context) (*provdb.Info, error) {
 		return r.last, nil
 	}
 	var info *provdb.Info
-	if r.dir != "" && r.given == "" {
+	if r.dir != "" && r.requested == "" {
 		info, _ = rundir.ReadInfo(r.dir) // else the store has it
 	}
 	if info == nil {
@@ -177,13 +177,13 @@ func (r *Run) outcome(info *provdb.Info) *api.Status {
 		st.Nodes = []api.Node{n}
 	case r.Stopped && info.State.Open(): // the store has other problems
 		st.Run.State = api.Incomplete
-		st.Health = []api.Health{{Part: "run", Severity: api.SeverityError, Sentence: "incomplete: " + WhyStopped(r.dir, info)}}
+		st.Health = []api.Health{{Part: "run", Severity: api.SeverityError, Sentence: "incomplete: " + StopReason(r.dir, info)}}
 	}
 	return st
 }
 
-// WhyStopped says why a run is incomplete and how to complete it.
-func WhyStopped(dir string, info *provdb.Info) string {
+// StopReason explains why a run is incomplete and how to complete it.
+func StopReason(dir string, info *provdb.Info) string {
 	why := "it stopped early"
 	if len(info.Incomplete) > 0 {
 		why = text.OneLine(info.Incomplete[0])

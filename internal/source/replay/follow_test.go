@@ -31,7 +31,7 @@ func followReplay(t *testing.T, run string, rewrite bool) {
 		all = append(all, newFollower(t, set.To))
 	}
 	writes, steps := 0, 0
-	s.cfg.Wrote = func() {
+	s.cfg.OnWrite = func() {
 		writes++
 		for _, f := range all {
 			f.look()
@@ -41,7 +41,7 @@ func followReplay(t *testing.T, run string, rewrite bool) {
 			}
 		}
 	}
-	s.cfg.Stepped = func() {
+	s.cfg.OnStep = func() {
 		steps++
 		seen := 0
 		for _, f := range all {

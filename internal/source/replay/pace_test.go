@@ -23,7 +23,7 @@ func TestStepsAppearWhenTheyWereRecorded(t *testing.T) {
 		s.cfg.Speed = speed
 		from := tracetest.Recorded(t, run)
 		var got, want []time.Duration
-		s.cfg.Stepped = func() { got = append(got, s.now.Sub(opening)) }
+		s.cfg.OnStep = func() { got = append(got, s.now.Sub(opening)) }
 		var all []*taken
 		for _, d := range from {
 			all = append(all, take(t, d))
@@ -39,8 +39,8 @@ func TestStepsAppearWhenTheyWereRecorded(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s at speed %v: steps appeared after %v, want %v", run, speed, got, want)
 		}
-		if last := want[len(want)-1]; result.Took != last {
-			t.Errorf("%s at speed %v: took %v, want %v", run, speed, result.Took, last)
+		if last := want[len(want)-1]; result.Time != last {
+			t.Errorf("%s at speed %v: took %v, want %v", run, speed, result.Time, last)
 		}
 	}
 	f("ring-BP4", 1)
@@ -53,8 +53,8 @@ func TestSpeedZeroDoesNotWait(t *testing.T) {
 	s := newStage(t)
 	s.cfg.Speed = 0
 	s.cfg.Sleep = func(context.Context, time.Duration) error { return errors.New("slept") }
-	if result, _ := s.run(tracetest.Recorded(t, "ring-BP5")); result.Took != 0 || result.Steps != 4 {
-		t.Errorf("took %v for %d steps, want nothing for 4", result.Took, result.Steps)
+	if result, _ := s.run(tracetest.Recorded(t, "ring-BP5")); result.Time != 0 || result.Steps != 4 {
+		t.Errorf("took %v for %d steps, want nothing for 4", result.Time, result.Steps)
 	}
 }
 
@@ -66,8 +66,8 @@ func TestDamagedTimeDoesNotStopReplay(t *testing.T) {
 			{Tables: tracetest.Tables{Funcs: rows}, Attrs: tracetest.EventTypes}, {Tables: tracetest.Tables{Funcs: rows[:1]}},
 		})
 		s := newStage(t)
-		if result, _ := s.run([]string{dataset}); result.Took.Seconds() != 2 {
-			t.Errorf("with an event at %d the replay took %v, want 2s", time, result.Took)
+		if result, _ := s.run([]string{dataset}); result.Time.Seconds() != 2 {
+			t.Errorf("with an event at %d the replay took %v, want 2s", time, result.Time)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func TestLateReplayReportsDelay(t *testing.T) {
 		s.now = s.now.Add(d + time.Minute)
 		return nil
 	}
-	if result, _ := s.run(tracetest.Recorded(t, "ring-BP5")); result.Late < 50*time.Second {
-		t.Errorf("late by %v, want nearly a minute", result.Late)
+	if result, _ := s.run(tracetest.Recorded(t, "ring-BP5")); result.MaxDelay < 50*time.Second {
+		t.Errorf("late by %v, want nearly a minute", result.MaxDelay)
 	}
 }
 

@@ -44,10 +44,10 @@ type Config struct {
 	// error.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Wrote is called after each write to a file, Stepped after each step of a dataset.
+	// OnWrite is called after each write to a file, OnStep after each step of a dataset.
 	// Both may be nil.
-	Wrote   func()
-	Stepped func()
+	OnWrite func()
+	OnStep  func()
 }
 
 // Default returns the configuration that replays at the speed of the recording.
@@ -76,11 +76,11 @@ type Result struct {
 	Datasets int           // started ones
 	Steps    int           // written, of all datasets
 	Bytes    int64         // written
-	Late     time.Duration // largest delay of a step
-	Took     time.Duration
-	// Attributes counts those left out because BP4 cannot hold them: others than strings,
-	// and repeated names. Cut counts those cut to 64 KiB.
-	Attributes, Cut int
+	MaxDelay time.Duration // largest delay of a step
+	Time     time.Duration
+	// OmittedAttributes counts those left out because BP4 cannot hold them: others than strings,
+	// and repeated names. CutAttributes counts those cut to 64 KiB.
+	OmittedAttributes, CutAttributes int
 }
 
 // Replay is a validated replay. It can be run once.
@@ -106,8 +106,8 @@ func (p *Replay) buffer(size int) []byte {
 // wrote counts a write of n bytes.
 func (p *Replay) wrote(n int64) {
 	p.result.Bytes += n
-	if p.cfg.Wrote != nil {
-		p.cfg.Wrote()
+	if p.cfg.OnWrite != nil {
+		p.cfg.OnWrite()
 	}
 }
 
@@ -129,7 +129,7 @@ func (p *Replay) Run(ctx context.Context) (Result, error) {
 		s.order = i
 	}
 	err := p.drain(ctx, slices.SortedFunc(slices.Values(p.streams), (*stream).compare), start)
-	p.result.Took = p.cfg.Now().Sub(start)
+	p.result.Time = p.cfg.Now().Sub(start)
 	if err != nil {
 		return p.result, err
 	}
@@ -177,7 +177,7 @@ func (p *Replay) wait(ctx context.Context, t trace.Micros, start time.Time) erro
 	due := p.scaled(t)
 	passed := p.cfg.Now().Sub(start)
 	if passed >= due {
-		p.result.Late = max(p.result.Late, passed-due)
+		p.result.MaxDelay = max(p.result.MaxDelay, passed-due)
 		return nil
 	}
 	return p.cfg.Sleep(ctx, due-passed)

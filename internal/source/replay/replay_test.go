@@ -111,7 +111,7 @@ func TestFinishedReplayEqualsRecording(t *testing.T) {
 			for _, f := range from {
 				sameFiles(t, filepath.Join(s.dir, filepath.Base(f)), f)
 			}
-			if result.Datasets != len(from) || result.Steps != p.Steps() || result.Steps == 0 || result.Late != 0 {
+			if result.Datasets != len(from) || result.Steps != p.Steps() || result.Steps == 0 || result.MaxDelay != 0 {
 				t.Errorf("the replay of %d datasets with %d steps returns %+v", len(from), p.Steps(), result)
 			}
 		})
@@ -167,7 +167,7 @@ func TestInterruptedReplayLooksLikeKilledProgram(t *testing.T) {
 			s.cfg.ShiftTime = rewrite
 			ctx, cancel := context.WithCancel(t.Context())
 			steps := 0
-			s.cfg.Stepped = func() {
+			s.cfg.OnStep = func() {
 				if steps++; steps == 2 {
 					cancel()
 				}

@@ -153,21 +153,21 @@ func (r *rewriter) putAttributes(out *bpwriter.Step, s *bp.Step) {
 	for i := range s.Attributes {
 		a := &s.Attributes[i]
 		if a.Type != bp.String || a.Array {
-			r.p.result.Attributes++
+			r.p.result.OmittedAttributes++
 			continue
 		}
 		name, value := r.renamer.attribute(a.Name, a.Text())
 		if len(name) > math.MaxUint16 {
-			r.p.result.Attributes++
+			r.p.result.OmittedAttributes++
 			continue
 		}
 		if len(value) > math.MaxUint16 {
 			value = value[:math.MaxUint16]
-			r.p.result.Cut++
+			r.p.result.CutAttributes++
 		}
 		if first, ok := seen[name]; ok {
 			if first != value {
-				r.p.result.Attributes++
+				r.p.result.OmittedAttributes++
 			}
 			continue
 		}

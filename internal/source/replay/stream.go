@@ -78,8 +78,8 @@ func (s *stream) act(ctx context.Context, p *Replay) error {
 			return err
 		}
 		p.result.Steps++
-		if p.cfg.Stepped != nil {
-			p.cfg.Stepped()
+		if p.cfg.OnStep != nil {
+			p.cfg.OnStep()
 		}
 		return nil
 	})

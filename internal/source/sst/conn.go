@@ -18,12 +18,12 @@ import (
 // send.
 type conn struct {
 	net.Conn
-	writer    int // number of the rank
-	frames    frames
-	formats   map[ffs.ID]*ffs.Format // announced by the peer
-	held      [][]byte               // records that wait for their format
-	requested map[ffs.ID]uint32      // conditions of requested formats
-	asking    atomic.Int64           // bytes of requested data that have not arrived
+	writer         int // number of the rank
+	frames         frames
+	formats        map[ffs.ID]*ffs.Format // announced by the peer
+	held           [][]byte               // records that wait for their format
+	requested      map[ffs.ID]uint32      // conditions of requested formats
+	requestedBytes atomic.Int64           // bytes of requested data that have not arrived
 
 	sending   sync.Mutex
 	announced map[*outgoing]bool
@@ -83,7 +83,7 @@ func (c *conn) within(ctx context.Context, f func() error) error {
 // recordOverhead is more than the size of a message without its data.
 const recordOverhead = 4096
 
-func (c *conn) expected() int64 { return c.asking.Load() + recordOverhead }
+func (c *conn) expected() int64 { return c.requestedBytes.Load() + recordOverhead }
 
 // greet sends the hello and the handshake, and waits for the handshake of the peer.
 func (c *conn) greet(a address, own *address) error {
@@ -103,15 +103,15 @@ func (c *conn) greet(a address, own *address) error {
 		return protocolError("something else before its handshake")
 	case a.manager != 0 && h.manager != a.manager&^answerBit:
 		// The other program would misinterpret all messages.
-		return &strangerError{a}
+		return &wrongPeerError{a}
 	}
 	return nil
 }
 
-// strangerError reports that another process listens at the address in a contact file.
-type strangerError struct{ address }
+// wrongPeerError reports that another process listens at the address in a contact file.
+type wrongPeerError struct{ address }
 
-func (e *strangerError) Error() string {
+func (e *wrongPeerError) Error() string {
 	return fmt.Sprintf("another program listens at %v now", e.address)
 }
 
@@ -152,7 +152,7 @@ func (c *conn) exchange(e exchange) error {
 func (c *conn) receive() (ffs.Record, []byte, error) {
 	for {
 		if len(c.held) > 0 {
-			if rec, b, ok, err := c.unheld(); ok || err != nil {
+			if rec, b, ok, err := c.takeHeld(); ok || err != nil {
 				return rec, b, err
 			}
 		}
@@ -182,11 +182,11 @@ func (c *conn) hold(record []byte) error {
 		return protocolError("%d messages in formats without a description", len(c.held))
 	}
 	c.requested[id] = uint32(len(c.requested) + 1)
-	return c.exchange(exchange{kind: askFormat, condition: c.requested[id], first: id[:]})
+	return c.exchange(exchange{kind: queryFormat, condition: c.requested[id], first: id[:]})
 }
 
-// unheld returns the first queued record if its format is known.
-func (c *conn) unheld() (rec ffs.Record, b []byte, ok bool, err error) {
+// takeHeld returns the first queued record if its format is known.
+func (c *conn) takeHeld() (rec ffs.Record, b []byte, ok bool, err error) {
 	b = c.held[0]
 	f := c.formats[ffs.ID(b[:len(ffs.ID{})])]
 	if f == nil {
@@ -218,7 +218,7 @@ func (c *conn) exchanged(e *exchange) error {
 			}
 		}
 		return nil
-	case askFormat:
+	case queryFormat:
 		answer := exchange{kind: answerFormat, condition: e.condition}
 		for _, m := range sent {
 			if string(m.format.ID[:]) == string(e.first) {

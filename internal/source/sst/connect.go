@@ -104,14 +104,14 @@ func (r *Reader) attempt(ctx context.Context, own *address) (*conn, contact, err
 	if err != nil {
 		return nil, at, err
 	}
-	if err := c.within(ctx, func() error { return r.askDataPlane(c, at) }); err != nil {
+	if err := c.within(ctx, func() error { return r.queryDataPlane(c, at) }); err != nil {
 		return nil, at, err
 	}
 	return c, at, nil
 }
 
-// askDataPlane checks the data plane of the writer.
-func (r *Reader) askDataPlane(c *conn, at contact) error {
+// queryDataPlane checks the data plane of the writer.
+func (r *Reader) queryDataPlane(c *conn, at contact) error {
 	if err := c.send(dpQuery, ffs.Values{"writer_ID": at.writer, "writer_response_condition": uint64(conditionPlane)}); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (e *silentError) Unwrap() error { return e.err }
 // explain returns an error that says why there is no connection, and what to do.
 func (r *Reader) explain(err error, at contact) error {
 	waited := r.opt.ConnectTimeout
-	_, stranger := errors.AsType[*strangerError](err)
+	_, stranger := errors.AsType[*wrongPeerError](err)
 	_, silent := errors.AsType[*silentError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -68,7 +68,7 @@ type exchange struct {
 
 // Kinds of exchanges.
 const (
-	askFormat      = 0
+	queryFormat    = 0
 	answerFormat   = 1
 	announceFormat = 2
 )

@@ -98,16 +98,16 @@ type Reader struct {
 
 // pending is a step whose metadata have arrived.
 type pending struct {
-	step      int64
-	discarded bool
-	unasked   bool // the data come without a request
-	requested bool
-	parts     []bp.Part
-	wants     []uint64 // bytes of missing data by writer
-	missing   int      // number of writers whose data are missing
-	size      int64    // bytes of metadata and data
-	here      int64    // bytes that have arrived
-	buffers   [][]byte
+	step        int64
+	discarded   bool
+	unrequested bool // the data come without a request
+	requested   bool
+	parts       []bp.Part
+	wants       []uint64 // bytes of missing data by writer
+	missing     int      // number of writers whose data are missing
+	size        int64    // bytes of metadata and data
+	here        int64    // bytes that have arrived
+	buffers     [][]byte
 }
 
 // Open starts reading the stream of the contact file at path, which need not exist yet.

@@ -94,7 +94,7 @@ func (r *Reader) handle(c *conn, rec ffs.Record, b []byte) error {
 			return err
 		}
 		if rec.Format.Name == replyName {
-			c.asking.Add(-int64(len(d.data)))
+			c.requestedBytes.Add(-int64(len(d.data)))
 		}
 		if err := r.arrive(d); err != nil && rec.Format.Name == replyName {
 			return err
@@ -122,7 +122,7 @@ func (r *Reader) begin(s *stepMetadata, b []byte) error {
 	for _, f := range s.formats {
 		r.stream.AddFormat(f.id, f.rep)
 	}
-	p := &pending{step: int64(s.step), discarded: s.discarded, unasked: s.preload, buffers: [][]byte{b}, size: int64(len(b))}
+	p := &pending{step: int64(s.step), discarded: s.discarded, unrequested: s.preload, buffers: [][]byte{b}, size: int64(len(b))}
 	p.parts = make([]bp.Part, max(len(s.metadata), len(s.attributes)))
 	p.wants = make([]uint64, len(p.parts))
 	for w, a := range s.attributes {
@@ -246,11 +246,11 @@ func (r *Reader) advance() {
 	}
 	for ; r.next < len(r.queue); r.next++ {
 		p := r.queue[r.next]
-		if p.missing > 0 && !p.unasked {
+		if p.missing > 0 && !p.unrequested {
 			if r.ahead > 0 && r.ahead+p.size > r.opt.Queue || r.requested >= maxRequested {
 				return
 			}
-			if err := r.ask(p); err != nil {
+			if err := r.request(p); err != nil {
 				r.fail(r.explainEnd(err))
 				return
 			}
@@ -262,15 +262,15 @@ func (r *Reader) advance() {
 	}
 }
 
-// ask requests the data of a step.
-func (r *Reader) ask(p *pending) error {
+// request requests the data of a step.
+func (r *Reader) request(p *pending) error {
 	p.requested = true
 	for w, n := range p.wants {
 		if n == 0 {
 			continue
 		}
 		r.requested++
-		r.conns[w].asking.Add(int64(n))
+		r.conns[w].requestedBytes.Add(int64(n))
 		if err := r.conns[w].send(readRequest, ffs.Values{
 			"Timestep": uint64(p.step), "Offset": uint64(0), "Length": n, "WS_Stream": r.resp.writers[w].data,
 			"RS_Stream": uint64(ownData), "RequestingRank": uint64(0), "NotifyCondition": uint64(conditionData),

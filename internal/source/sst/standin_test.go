@@ -353,7 +353,7 @@ func TestFormatRequests(t *testing.T) {
 	welcome(dataPlane, nil, w)
 	w.expect("ReaderActivate")
 	// A question of the writer is answered.
-	if err := w.exchange(exchange{kind: askFormat, condition: 9, first: releaseTimestep.format.ID[:]}); err != nil {
+	if err := w.exchange(exchange{kind: queryFormat, condition: 9, first: releaseTimestep.format.ID[:]}); err != nil {
 		t.Fatal(err)
 	}
 	fr, err := w.frames.next()
@@ -365,7 +365,7 @@ func TestFormatRequests(t *testing.T) {
 	w.announced[writerClose] = true
 	w.say(writerClose, ffs.Values{})
 	fr, err = w.frames.next()
-	if err != nil || fr.exchange == nil || fr.exchange.kind != askFormat || !slices.Equal(fr.exchange.first, writerClose.format.ID[:]) {
+	if err != nil || fr.exchange == nil || fr.exchange.kind != queryFormat || !slices.Equal(fr.exchange.first, writerClose.format.ID[:]) {
 		t.Fatalf("got %+v and the error %v, want a question for WriterClose", fr.exchange, err)
 	}
 	if err := w.exchange(exchange{kind: answerFormat, condition: fr.exchange.condition, first: writerClose.rep}); err != nil {

@@ -101,15 +101,15 @@ type series struct {
 
 // Catalog holds the entries of a run.
 type Catalog struct {
-	funcs   map[funcKey]int32
-	paths   map[pathKey]int32
-	models  map[modelKey]int32
-	samples [2]map[sampleKey]int32 // the newer half of the recent ones, and the older
-	highest map[series]int32
-	fresh   Entries
+	funcs      map[funcKey]int32
+	paths      map[pathKey]int32
+	models     map[modelKey]int32
+	samples    [2]map[sampleKey]int32 // the newer half of the recent ones, and the older
+	highest    map[series]int32
+	newEntries Entries
 
-	asking  bool // in Knows, which does not number entries
-	missing bool // an entry has no number
+	lookupOnly bool // in HasNumbers, which does not number entries
+	missing    bool // an entry has no number
 
 	key  []byte
 	last map[series]lastModel
@@ -137,31 +137,31 @@ func New() *Catalog {
 	}
 }
 
-// Load adds entries that were numbered elsewhere. They are not Fresh.
-func (c *Catalog) Load(known Entries) {
+// Load adds entries that were numbered elsewhere. TakeNew does not return them.
+func (c *Catalog) Load(entries Entries) {
 	raise := func(s series, n int32) { c.highest[s] = max(c.highest[s], n) }
-	for _, f := range known.Functions {
+	for _, f := range entries.Functions {
 		c.funcs[funcKey{trace.FuncKey{Program: f.Program, Name: f.Name}, f.FID}] = f.N
 		raise(series{Functions, f.Program, 0}, f.N)
 	}
-	for _, p := range known.Paths {
+	for _, p := range entries.Paths {
 		c.paths[pathKey{p.Program, string(c.pathBytes(p.Funcs))}] = p.N
 		raise(series{Paths, p.Program, 0}, p.N)
 	}
-	for _, m := range known.Models {
+	for _, m := range entries.Models {
 		of := series{Models, m.Program, m.Func}
 		c.models[modelKey{of, hash(m.Params)}] = m.N
 		raise(of, m.N)
 	}
-	for _, x := range known.Samples {
+	for _, x := range entries.Samples {
 		c.keepSample(c.sampleKey(x.Program, &x.State), x.N)
 		raise(series{Samples, x.Program, 0}, x.N)
 	}
 }
 
-// next returns the next number of a series, 0 while Knows runs.
+// next returns the next number of a series, 0 while HasNumbers runs.
 func (c *Catalog) next(s series) int32 {
-	if c.asking {
+	if c.lookupOnly {
 		c.missing = true
 		return 0
 	}
@@ -169,11 +169,11 @@ func (c *Catalog) next(s series) int32 {
 	return c.highest[s]
 }
 
-// Knows reports whether all entries of the batch have numbers. It assigns none.
-func (c *Catalog) Knows(b *provdb.Batch) bool {
-	c.asking, c.missing = true, false
+// HasNumbers reports whether all entries of the batch have numbers. It assigns none.
+func (c *Catalog) HasNumbers(b *provdb.Batch) bool {
+	c.lookupOnly, c.missing = true, false
 	c.Add(b)
-	c.asking = false
+	c.lookupOnly = false
 	return !c.missing
 }
 
@@ -195,10 +195,10 @@ func (c *Catalog) Marks(k Kind) (marks []Mark) {
 	return marks
 }
 
-// Fresh returns the entries that were numbered since New or the last call.
-func (c *Catalog) Fresh() Entries {
-	fresh := c.fresh
-	c.fresh = Entries{}
+// TakeNew returns the entries that were numbered since New or the last call.
+func (c *Catalog) TakeNew() Entries {
+	fresh := c.newEntries
+	c.newEntries = Entries{}
 	return fresh
 }
 
@@ -215,7 +215,7 @@ func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
 			return 0
 		}
 		c.funcs[key] = n
-		c.fresh.Functions = append(c.fresh.Functions, Function{program, n, fid, name})
+		c.newEntries.Functions = append(c.newEntries.Functions, Function{program, n, fid, name})
 	}
 	c.recent[at] = recentFunc{key, n}
 	return n
@@ -245,7 +245,7 @@ func (c *Catalog) path(program trace.Program) int32 {
 	for b := c.key; len(b) > 0; b = b[4:] {
 		p.Funcs = append(p.Funcs, int32(binary.LittleEndian.Uint32(b)))
 	}
-	c.fresh.Paths = append(c.fresh.Paths, p)
+	c.newEntries.Paths = append(c.newEntries.Paths, p)
 	return n
 }
 
@@ -280,7 +280,7 @@ func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage)
 			return 0
 		}
 		c.models[key] = n
-		c.fresh.Models = append(c.fresh.Models, Model{program, fn, n, params})
+		c.newEntries.Models = append(c.newEntries.Models, Model{program, fn, n, params})
 	}
 	c.last[of] = lastModel{bytes.Clone(params), n} // the caller may overwrite params
 	return n
@@ -302,7 +302,7 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 		return 0
 	}
 	c.keepSample(key, n)
-	c.fresh.Samples = append(c.fresh.Samples, Sample{program, n, *state})
+	c.newEntries.Samples = append(c.newEntries.Samples, Sample{program, n, *state})
 	return n
 }
 

@@ -30,10 +30,10 @@ func TestFunctionNumbersStartAtOnePerProgram(t *testing.T) {
 	f(1, 7, "a", 1)
 	f(0, 0, "", 5)
 	want := []catalog.Function{{0, 1, 7, "a"}, {0, 2, 8, "b"}, {0, 3, 7, "b"}, {0, 4, 9, "a"}, {1, 1, 7, "a"}, {0, 5, 0, ""}}
-	if got := c.Fresh().Functions; !reflect.DeepEqual(got, want) {
+	if got := c.TakeNew().Functions; !reflect.DeepEqual(got, want) {
 		t.Errorf("got fresh entries %v, want %v", got, want)
 	}
-	if got := c.Fresh(); got.Len() != 0 {
+	if got := c.TakeNew(); got.Len() != 0 {
 		t.Errorf("%d entries are fresh twice", got.Len())
 	}
 }
@@ -61,7 +61,7 @@ func TestPathsStartWithOutermostCall(t *testing.T) {
 	f(0, 4)
 	f(0, 4)
 	f(1, 1, "work", "main")
-	fresh := c.Fresh()
+	fresh := c.TakeNew()
 	if got, want := fmt.Sprint(fresh.Paths), "[{0 1 [1 2]} {0 2 [2 1]} {0 3 [2]} {0 4 []} {1 1 [1 2]}]"; got != want {
 		t.Errorf("fresh are %s, want %s", got, want)
 	}
@@ -90,7 +90,7 @@ func TestModelsHaveVersionsPerFunction(t *testing.T) {
 	f(0, 1, "null", 0)
 	f(0, 3, "{broken", 1)
 	f(0, 3, "{broken", 1)
-	if got := len(c.Fresh().Models); got != 7 {
+	if got := len(c.TakeNew().Models); got != 7 {
 		t.Errorf("%d models are fresh, want 7", got)
 	}
 }
@@ -117,7 +117,7 @@ func TestEqualNodeStatesAreShared(t *testing.T) {
 	if got := c.Sample(1, state(5)); got != 1 {
 		t.Errorf("the first state of another program is %d", got)
 	}
-	if got := len(c.Fresh().Samples); got != 7 {
+	if got := len(c.TakeNew().Samples); got != 7 {
 		t.Errorf("%d states are fresh, want 7", got)
 	}
 }
@@ -139,7 +139,7 @@ func batch() *provdb.Batch {
 func TestBatchIsNumberedOnce(t *testing.T) {
 	c := empty()
 	c.Add(batch())
-	fresh := c.Fresh()
+	fresh := c.TakeNew()
 	var names []string
 	for _, f := range fresh.Functions {
 		names = append(names, f.Name)
@@ -152,7 +152,7 @@ func TestBatchIsNumberedOnce(t *testing.T) {
 		t.Errorf("got %d paths, %d models, %d states; want 2, 2, 1", len(fresh.Paths), len(fresh.Models), len(fresh.Samples))
 	}
 	c.Add(batch())
-	if again := c.Fresh(); again.Len() != 0 {
+	if again := c.TakeNew(); again.Len() != 0 {
 		t.Errorf("the same batch again has %d new entries", again.Len())
 	}
 }
@@ -160,11 +160,11 @@ func TestBatchIsNumberedOnce(t *testing.T) {
 func TestCatalogContinuesNumbers(t *testing.T) {
 	first := empty()
 	first.Add(batch())
-	known := first.Fresh()
+	entries := first.TakeNew()
 	second := empty()
-	second.Load(known)
+	second.Load(entries)
 	second.Add(batch())
-	if again := second.Fresh(); again.Len() != 0 {
+	if again := second.TakeNew(); again.Len() != 0 {
 		t.Errorf("known entries are fresh: %+v", again)
 	}
 	if got, want := second.Func(0, 99, "new"), int32(7); got != want {
@@ -188,7 +188,7 @@ func TestOldNodeStatesAreDropped(t *testing.T) {
 		if got := c.Sample(0, state(i)); got != int32(i) {
 			t.Fatalf("state %d has number %d", i, got)
 		}
-		c.Fresh()
+		c.TakeNew()
 	}
 	recent := 2*catalog.MaxSamples - catalog.MaxSamples/4
 	if got := c.Sample(0, state(recent)); got != int32(recent) {

@@ -29,17 +29,17 @@ func TestKnowsNumbersNothing(t *testing.T) {
 	f := func(b *provdb.Batch, want bool) {
 		t.Helper()
 		for range 2 {
-			if got := c.Knows(b); got != want {
+			if got := c.HasNumbers(b); got != want {
 				t.Errorf("%v: got %t, want %t", b.Anomalies[0], got, want)
 			}
 		}
-		if n := c.Fresh(); n.Len() != 0 {
+		if n := c.TakeNew(); n.Len() != 0 {
 			t.Errorf("%v: %d entries are fresh", b.Anomalies[0], n.Len())
 		}
 	}
 	f(shared("work", "{}", 1), false)
 	c.Add(shared("work", "{}", 1))
-	first := c.Fresh()
+	first := c.TakeNew()
 	if got, want := fmt.Sprint(first.Functions), "[{0 1 0 work} {0 2 0 main} {0 3 0 work's neighbor}]"; got != want {
 		t.Errorf("functions are %s, want %s", got, want)
 	}
@@ -48,7 +48,7 @@ func TestKnowsNumbersNothing(t *testing.T) {
 	f(shared("work", "[]", 1), false)
 	f(shared("work", "{}", 2), false)
 	c.Add(shared("work", "[]", 2))
-	next := c.Fresh()
+	next := c.TakeNew()
 	if got, want := fmt.Sprint(next.Models[0].N, next.Samples[0].N, len(next.Functions), len(next.Paths)), "2 2 0 0"; got != want {
 		t.Errorf("after Knows the next numbers are %s, want %s", got, want)
 	}
@@ -72,9 +72,9 @@ func TestNumbersOfOthersAreLoaded(t *testing.T) {
 	other := shared("rest", "{}", 2)
 	other.Anomalies[0].PID = 7
 	theirs.Add(other)
-	added := theirs.Fresh()
+	added := theirs.TakeNew()
 	ours.Load(added)
-	if !ours.Knows(shared("rest", "[]", 2)) || ours.Knows(shared("rest", "{}", 3)) {
+	if !ours.HasNumbers(shared("rest", "[]", 2)) || ours.HasNumbers(shared("rest", "{}", 3)) {
 		t.Error("the catalog does not know exactly the loaded entries")
 	}
 	f := func(what string, got, want []catalog.Mark) {
@@ -92,7 +92,7 @@ func TestNumbersOfOthersAreLoaded(t *testing.T) {
 	f("samples", ours.Marks(catalog.Samples), []catalog.Mark{{0, 0, 2}, {7, 0, 1}})
 	f("models", ours.Marks(catalog.Models), []catalog.Mark{{0, 1, 1}, {0, 4, 2}, {7, 1, 1}})
 	ours.Add(shared("third", "{}", 1))
-	if got := ours.Fresh().Functions[0].N; got != 6 {
+	if got := ours.TakeNew().Functions[0].N; got != 6 {
 		t.Errorf("the next function is %d, want 6", got)
 	}
 }

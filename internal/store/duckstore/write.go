@@ -70,7 +70,7 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 			return err
 		}
 	}
-	fresh := enc.cat.Fresh()
+	fresh := enc.cat.TakeNew()
 	for _, t := range fresh.Tables(w.run) {
 		if err := w.appendTable(&t); err != nil {
 			return err

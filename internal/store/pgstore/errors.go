@@ -98,7 +98,7 @@ func (s *Store) retry(ctx context.Context, f func() error) error {
 			if lostSince.IsZero() {
 				lostSince = time.Now()
 			}
-			if time.Since(lostSince) >= s.patience {
+			if time.Since(lostSince) >= s.retryTime {
 				return err
 			}
 			s.pool.Reset() // other connections are lost, too

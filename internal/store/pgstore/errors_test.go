@@ -82,7 +82,7 @@ func TestErrorsHaveHints(t *testing.T) {
 
 func TestConflictsAreRetried(t *testing.T) {
 	s := fresh(t)
-	s.patience = 200 * time.Millisecond
+	s.retryTime = 200 * time.Millisecond
 	f := func(err error, fails, want int) {
 		t.Helper()
 		calls := 0
@@ -105,8 +105,8 @@ func TestConflictsAreRetried(t *testing.T) {
 	f(errors.New("something else"), 1, 1)
 	start := time.Now()
 	err := s.retry(t.Context(), func() error { return &lostError{errors.New("EOF")} })
-	if took := time.Since(start); !isLost(err) || took < s.patience || took > s.patience+10*time.Second {
-		t.Errorf("unreachable server: got %v after %v, want an error after %v", err, took, s.patience)
+	if took := time.Since(start); !isLost(err) || took < s.retryTime || took > s.retryTime+10*time.Second {
+		t.Errorf("unreachable server: got %v after %v, want an error after %v", err, took, s.retryTime)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0

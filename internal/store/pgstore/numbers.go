@@ -48,7 +48,7 @@ func (s *Store) numbersOf(id provdb.RunID) *numbers {
 func (s *Store) number(ctx context.Context, id provdb.RunID, n *numbers, b *provdb.Batch) (*numbered, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.cat == nil || !n.cat.Knows(b) {
+	if n.cat == nil || !n.cat.HasNumbers(b) {
 		if err := s.extend(ctx, id, n, b); err != nil {
 			n.cat = nil // it may have entries that were not stored
 			return nil, err
@@ -83,7 +83,7 @@ func (s *Store) extend(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 			}
 		}
 		n.cat.Add(b)
-		fresh := n.cat.Fresh()
+		fresh := n.cat.TakeNew()
 		for _, t := range fresh.Tables(id) {
 			if err := appendTable(ctx, tx, &t); err != nil {
 				return err

@@ -21,13 +21,13 @@ import (
 type Options struct {
 	// ReadOnly opens an existing store for queries only.
 	ReadOnly bool
-	// Patience is how long a write waits for an unreachable server; 0 is DefaultPatience,
+	// RetryTime is how long a write waits for an unreachable server; 0 is DefaultRetryTime,
 	// a negative value disables waiting.
-	Patience time.Duration
+	RetryTime time.Duration
 }
 
-// DefaultPatience is longer than the restart of a server.
-const DefaultPatience = 30 * time.Second
+// DefaultRetryTime is longer than the restart of a server.
+const DefaultRetryTime = 30 * time.Second
 
 const (
 	connectTimeout = 10 * time.Second // unless the URL sets it
@@ -37,11 +37,11 @@ const (
 
 // Store is a provdb.Store on a server.
 type Store struct {
-	name     string // of server and database, for errors
-	pool     *pgxpool.Pool
-	readOnly bool
-	patience time.Duration
-	reader   bool // queries run as readerRole
+	name      string // of server and database, for errors
+	pool      *pgxpool.Pool
+	readOnly  bool
+	retryTime time.Duration
+	reader    bool // queries run as readerRole
 
 	life   sync.RWMutex // held for reading by running writes
 	closed bool
@@ -62,11 +62,11 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("%s: invalid address: %s (want postgres://USER@HOST:PORT/DATABASE)", redact(url), redact(err.Error()))
 	}
 	s := &Store{
-		name: serverName(config.ConnConfig), readOnly: o.ReadOnly, patience: o.Patience,
+		name: serverName(config.ConnConfig), readOnly: o.ReadOnly, retryTime: o.RetryTime,
 		runs: make(map[provdb.RunID]*numbers), answers: make(map[*answer]bool),
 	}
-	if s.patience == 0 {
-		s.patience = DefaultPatience
+	if s.retryTime == 0 {
+		s.retryTime = DefaultRetryTime
 	}
 	configure(config, url)
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)

@@ -91,7 +91,7 @@ func sameRecords(t *testing.T, s *Store, id provdb.RunID, records []*provenance.
 func TestWritesSurviveServerCrash(t *testing.T) {
 	const size, enough = 50, 20
 	server := pgtest.Start(t, pgtest.Options{})
-	s := open(t, server.Database(t), Options{Patience: 2 * time.Minute})
+	s := open(t, server.Database(t), Options{RetryTime: 2 * time.Minute})
 	id := newRun(t, s, "run")
 	records := storetest.Records(30*size, 1)
 	var stop atomic.Bool
@@ -134,7 +134,7 @@ func TestWritesSurviveServerCrash(t *testing.T) {
 
 func TestUnreachableServerIsAnErrorUntilItReturns(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{NoSync: true})
-	s := open(t, server.Database(t), Options{Patience: 50 * time.Millisecond})
+	s := open(t, server.Database(t), Options{RetryTime: 50 * time.Millisecond})
 	id := newRun(t, s, "run")
 	records := storetest.Records(30, 1)
 	write(t, s, id, &provdb.Batch{Anomalies: records[:10]})

@@ -58,7 +58,7 @@ type Program struct {
 	Command []string `json:"command"`
 	Code    int      `json:"exit_code"`
 	Signal  string   `json:"signal,omitempty"`  // that ended it
-	Goes    bool     `json:"goes_on,omitempty"` // it was still running when the run ended
+	Running bool     `json:"goes_on,omitempty"` // it was still running when the run ended
 }
 
 // Totals are sums over all ranks of a run.
@@ -147,7 +147,7 @@ func (i *Info) missing() (why []string) {
 	case p == nil:
 	case p.Signal != "":
 		why = append(why, fmt.Sprintf("the program was ended by a signal (%s)", p.Signal))
-	case p.Goes:
+	case p.Running:
 		why = append(why, "the program was asked to stop and has not ended")
 	}
 	if n := len(i.Broken); n > 0 {

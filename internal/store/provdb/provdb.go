@@ -26,7 +26,7 @@ var (
 	ErrForeign   = errors.New("not a provenance database of chimbuko")
 	ErrNewer     = errors.New("written by a newer version of chimbuko")
 	ErrInUse     = errors.New("in use by another process")
-	ErrReadOnly  = errors.New("only questions are allowed")
+	ErrReadOnly  = errors.New("only read-only queries are allowed")
 	ErrClosed    = errors.New("the store is closed")
 	ErrBroken    = errors.New("store failed; reopen it")
 )

@@ -68,14 +68,14 @@ func (a announcement) write(path string) error {
 
 // remove deletes the announcement unless another owner has replaced it.
 func (a announcement) remove(path string) error {
-	if own, err := a.stands(path); err != nil || !own {
+	if own, err := a.isCurrent(path); err != nil || !own {
 		return err
 	}
 	return os.Remove(path)
 }
 
-// stands reports whether the file still holds this announcement.
-func (a announcement) stands(path string) (bool, error) {
+// isCurrent reports whether the file still holds this announcement.
+func (a announcement) isCurrent(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -87,7 +87,7 @@ func (a announcement) stands(path string) (bool, error) {
 // stale reports whether the owner is gone even if something answers at its address:
 // its process has ended, or the announcement was removed or replaced.
 func (a announcement) stale(path string) bool {
-	if own, err := a.stands(path); err == nil && !own {
+	if own, err := a.isCurrent(path); err == nil && !own {
 		return true
 	}
 	p, err := os.FindProcess(a.PID)

@@ -13,7 +13,7 @@ import (
 
 // Progress shows the progress of an analysis.
 type Progress interface {
-	Show(done analyzer.Done)
+	Show(done analyzer.ProgressReport)
 	During(activity string) (end func())
 	Clear()
 }

@@ -106,7 +106,7 @@ func Reopen(ctx context.Context, cfg *Config) (*Keeper, error) {
 // NewOrResume creates a run that services write, or resumes one that has not ended. It
 // copies start time, program and settings of a resumed run to info.
 func NewOrResume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
-	if cfg.Force && !OnlyServices(cfg.Dir) {
+	if cfg.Force && !HasOnlyServices(cfg.Dir) {
 		return New(ctx, cfg, info)
 	}
 	for {
@@ -117,7 +117,7 @@ func NewOrResume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, 
 			return k, err
 		}
 		k, err := New(ctx, cfg, info)
-		if err == nil || !OnlyServices(cfg.Dir) { // other services have just started
+		if err == nil || !HasOnlyServices(cfg.Dir) { // other services have just started
 			return k, err
 		}
 	}
@@ -126,7 +126,7 @@ func NewOrResume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, 
 // joinServices writes run.json to a directory where other services of the run started
 // before the store, so that there is a run to resume.
 func joinServices(path string, info *provdb.Info) error {
-	if !OnlyServices(path) {
+	if !HasOnlyServices(path) {
 		return nil
 	}
 	dir, err := Join(path)

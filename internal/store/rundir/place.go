@@ -87,8 +87,8 @@ func (p Place) String() string {
 	return absolute(p.File)
 }
 
-// Given returns the place as String does, but a file as it was given.
-func (p Place) Given() string { return cmp.Or(redact.URLs(p.Server), p.File) }
+// Raw returns the place as String does, but a file as it was given.
+func (p Place) Raw() string { return cmp.Or(redact.URLs(p.Server), p.File) }
 
 // SameStore reports whether two places are one server or one file, which a process can
 // open only once.
@@ -115,8 +115,8 @@ func (p Place) Open(ctx context.Context) (Reader, error) {
 	return p.openFile(ctx)
 }
 
-// patience is how long a process may take to close a file, or to start answering.
-const patience = 3 * time.Second
+// ownerTimeout is how long a process may take to close a file, or to start answering.
+const ownerTimeout = 3 * time.Second
 
 // openFile opens the file, or connects to the process that owns it. For a moment at its
 // start and its end, an owner allows neither.
@@ -131,13 +131,13 @@ func (p Place) openFile(ctx context.Context) (Reader, error) {
 			return c, nil
 		}
 		away := errors.Is(remoteErr, remotestore.ErrGone) || errors.Is(remoteErr, provdb.ErrNotFound)
-		if !away || time.Since(begin) > patience {
+		if !away || time.Since(begin) > ownerTimeout {
 			return nil, fmt.Errorf("%w; its owner does not answer either: %w", err, remoteErr)
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(patience / 50):
+		case <-time.After(ownerTimeout / 50):
 		}
 	}
 }

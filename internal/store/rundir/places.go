@@ -28,7 +28,7 @@ func (p *Places) Query(ctx context.Context, where, name string, f func(a *query.
 	return p.withStore(ctx, where, func(place Place, r provdb.Reader) error {
 		a, err := query.New(ctx, r, cmp.Or(name, place.Run))
 		if err != nil {
-			return fmt.Errorf("%s: %w", place.Given(), err)
+			return fmt.Errorf("%s: %w", place.Raw(), err)
 		}
 		a.OnQuery = p.OnQuery
 		return f(a)

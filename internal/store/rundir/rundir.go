@@ -46,7 +46,7 @@ const infoFile = "run.json"
 // runFiles are the files and directories of an earlier run.
 var runFiles = []string{
 	infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile,
-	busDir, parametersDir, waitingDir, tracesDir, logsDir,
+	busDir, parametersDir, pendingStatsDir, tracesDir, logsDir,
 }
 
 // Create creates a run directory at path, which must not exist or be empty. With overwrite

@@ -77,11 +77,11 @@ func Join(path string) (*Dir, error) {
 
 // Directories of services in the run directory.
 const (
-	busDir        = "nats"
-	parametersDir = "parameters"
-	waitingDir    = "stats-waiting"
-	tracesDir     = "tau-traces"
-	logsDir       = "logs"
+	busDir          = "nats"
+	parametersDir   = "parameters"
+	pendingStatsDir = "stats-waiting"
+	tracesDir       = "tau-traces"
+	logsDir         = "logs"
 )
 
 // Bus returns the directory of the message bus in the run directory at path.
@@ -90,8 +90,8 @@ func Bus(path string) string { return filepath.Join(path, busDir) }
 // Parameters returns the directory of the parameter server.
 func Parameters(path string) string { return filepath.Join(path, parametersDir) }
 
-// Waiting returns the directory of statistics packets that wait for their receiver.
-func Waiting(path string) string { return filepath.Join(path, waitingDir) }
+// PendingStats returns the directory of statistics packets that wait for their receiver.
+func PendingStats(path string) string { return filepath.Join(path, pendingStatsDir) }
 
 // Traces returns the directory of traces that a program writes for the run.
 func Traces(path string) string { return filepath.Join(path, tracesDir) }
@@ -104,15 +104,15 @@ func EscapeGlob(path string) string {
 // Logs returns the directory of the logs of the run's processes.
 func Logs(path string) string { return filepath.Join(path, logsDir) }
 
-// OnlyServices reports whether the directory at path has files, but only of services that
+// HasOnlyServices reports whether the directory at path has files, but only of services that
 // started before the store created the run.
-func OnlyServices(path string) bool {
+func HasOnlyServices(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil || len(entries) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir},
+		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, spoolDir, tracesDir, logsDir},
 			e.Name()) &&
 			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyzerFile)
 	})

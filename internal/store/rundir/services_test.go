@@ -28,7 +28,7 @@ func TestTokenFilesArePrivate(t *testing.T) {
 	if got, err := rundir.ReadServices(dir); err != nil || *got != *s {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if !rundir.OnlyServices(dir) {
+	if !rundir.HasOnlyServices(dir) {
 		t.Error("OnlyServices is false")
 	}
 }

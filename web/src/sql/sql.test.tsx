@@ -275,11 +275,11 @@ describe('the drawer', () => {
     serve({
       sql: {
         status: 429,
-        body: { error: 'too many questions in SQL', hint: 'try again in 3 s' },
+        body: { error: 'too many SQL queries', hint: 'try again in 3 s' },
       },
     });
     renderIn({}, <SqlDrawer />);
     const alert = await screen.findByRole('alert');
-    expect(alert.textContent).toContain('too many questions in SQLtry again in 3 s.');
+    expect(alert.textContent).toContain('too many SQL queriestry again in 3 s.');
   });
 });

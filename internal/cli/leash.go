@@ -6,15 +6,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
-// holdable adds the flag of processes that another process of this program supervises.
-func holdable(root *cobra.Command, env *Env) {
+// addLeashFlag adds the flag of processes that another process of this program supervises.
+func addLeashFlag(root *cobra.Command, env *Env) {
 	held := root.PersistentFlags().Bool(supervise.Flag, false, "end with standard input instead of signals")
 	_ = root.PersistentFlags().MarkHidden(supervise.Flag) // not for users
 	before := root.PersistentPreRun
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
 		before(cmd, args)
 		if *held {
-			ctx, leash := supervise.Held(cmd.Context(), env.stdin())
+			ctx, leash := supervise.OnLeash(cmd.Context(), env.stdin())
 			env.leash = leash
 			cmd.SetContext(ctx)
 		}
