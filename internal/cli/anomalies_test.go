@@ -70,7 +70,7 @@ func TestAnomaliesMatchFilteredRecords(t *testing.T) {
 		if len(want) == 0 || len(want) == len(all) {
 			t.Errorf("%q chooses %d of %d", args, len(want), len(all))
 		}
-		same(t, fmt.Sprintf("anomalies %q", args), ask(t, append([]string{"anomalies", dir, "--limit", "100000"}, args...)...), want)
+		same(t, fmt.Sprintf("anomalies %q", args), queryJSON(t, append([]string{"anomalies", dir, "--limit", "100000"}, args...)...), want)
 	}
 	and := func(chosen func(k *kept) bool) func(k *kept) bool {
 		return func(k *kept) bool { return k.counts() && chosen(k) }
@@ -120,10 +120,10 @@ func TestAnomaliesMatchFilteredRecords(t *testing.T) {
 func TestPagesOfAnomaliesDoNotOverlap(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	for _, order := range []string{"severity", "score"} { // which are the same for many
-		all := ask(t, "anomalies", dir, "--order", order, "--limit", "100000")
+		all := queryJSON(t, "anomalies", dir, "--order", order, "--limit", "100000")
 		var pages []object
 		for {
-			page := ask(t, "anomalies", dir, "--order", order, "--limit", "100", "--offset", fmt.Sprint(len(pages)))
+			page := queryJSON(t, "anomalies", dir, "--order", order, "--limit", "100", "--offset", fmt.Sprint(len(pages)))
 			pages = append(pages, page...)
 			if len(page) < 100 {
 				break
@@ -131,10 +131,10 @@ func TestPagesOfAnomaliesDoNotOverlap(t *testing.T) {
 		}
 		same(t, "pages by "+order, pages, all)
 	}
-	if n := len(ask(t, "anomalies", dir)); n != 20 {
+	if n := len(queryJSON(t, "anomalies", dir)); n != 20 {
 		t.Errorf("%d rows without --limit, want 20", n)
 	}
-	same(t, "no rows", ask(t, "anomalies", dir, "--limit", "0"), []object{})
+	same(t, "no rows", queryJSON(t, "anomalies", dir, "--limit", "0"), []object{})
 }
 
 func TestInvalidFiltersAreExplained(t *testing.T) {
@@ -315,7 +315,7 @@ func TestEventExplainsExecutionAndListsCallsAroundIt(t *testing.T) {
 				t.Errorf("%q: no %q in\n%s", args, want, text)
 			}
 		}
-		lines := askCSV(t, args...)
+		lines := queryCSV(t, args...)
 		want := [][]string{{"event_id", "at_us", "inclusive_us", "is_anomaly", "parent_event_id", "fid", "function"}}
 		var around struct {
 			Window struct {

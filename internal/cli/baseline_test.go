@@ -19,8 +19,8 @@ func TestBaselineReplacesRun(t *testing.T) {
 	}
 	for _, show := range tracetest.Sample([]string{"lost", "time", "metadata"}, 2) {
 		for _, sides := range tracetest.Sample([][4]string{{a, b, file, b}, {b, a, b, file}, {a, a, file, file}}, 3) {
-			same(t, show, askCSV(t, "diff", sides[2], sides[3], "--show", show, "--all"),
-				askCSV(t, "diff", sides[0], sides[1], "--show", show, "--all"))
+			same(t, show, queryCSV(t, "diff", sides[2], sides[3], "--show", show, "--all"),
+				queryCSV(t, "diff", sides[0], sides[1], "--show", show, "--all"))
 		}
 	}
 	same(t, "json", must(t, "diff", file, b, "--format", "json"), must(t, "diff", a, b, "--format", "json"))
@@ -89,7 +89,7 @@ func TestDiffListsTimesAndMetadata(t *testing.T) {
 	if len(got.Functions) != len(names) || got.Verdict.Sentence == "" || len(got.Metadata) == 0 {
 		t.Errorf("%d functions, want %d; %+v", len(got.Functions), len(names), got.Verdict)
 	}
-	if lines := askCSV(t, "diff", a, b, "--show", "time", "--limit", "3", "--all"); len(lines) != 4 ||
+	if lines := queryCSV(t, "diff", a, b, "--show", "time", "--limit", "3", "--all"); len(lines) != 4 ||
 		lines[1][len(lines[1])-1] != got.Functions[0].Function {
 		t.Errorf("%q", lines)
 	}

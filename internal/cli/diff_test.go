@@ -25,7 +25,7 @@ func oneRank(t *testing.T, rank int) string {
 
 func TestRunEqualsItself(t *testing.T) {
 	for name, dir := range map[string]string{"workflow": analyzed(t, "workflow", workflowRun), "gpu": analyzed(t, "gpu", gpuRun)} {
-		rows := ask(t, "query", dir, "SELECT count(DISTINCT (pid, path)) AS n FROM anomalies WHERE status IS DISTINCT FROM 'withdrawn'")
+		rows := queryJSON(t, "query", dir, "SELECT count(DISTINCT (pid, path)) AS n FROM anomalies WHERE status IS DISTINCT FROM 'withdrawn'")
 		r := run(t, "diff", dir, dir, "--all", "--limit", "1000", "--format", "csv", "--fail-if", "lost>0", "--fail-if", "new>0", "--fail-if",
 			"worse>0", "--fail-if", "anomalies>0%")
 		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
@@ -43,7 +43,7 @@ func TestRunEqualsItself(t *testing.T) {
 	}
 }
 
-// differences are what diff should say of two runs, from their files alone.
+// differences are the expected output of diff for two runs, from their files alone.
 func differences(t *testing.T, dirs [2]string) []object {
 	t.Helper()
 	type key struct {
@@ -192,7 +192,7 @@ func TestDiffMatchesRecords(t *testing.T) {
 			t.Errorf("the runs have nothing %s", change)
 		}
 	}
-	lines := askCSV(t, "diff", a, b, "--limit", "2")
+	lines := queryCSV(t, "diff", a, b, "--limit", "2")
 	if len(lines) != 3 || lines[1][0] != "gone" || lines[2][0] != "new" { // same ones are left out
 		t.Errorf("the two largest changes are %q", lines)
 	}

@@ -30,9 +30,9 @@ func sqlPage(t *testing.T) (schema, examples string) {
 	return schema, examples
 }
 
-// example is a question of docs/sql.md.
+// example is a query of docs/sql.md.
 type example struct {
-	question, sql string
+	title, sql string
 	columns       []string
 	onlyDuckDB    bool
 }
@@ -47,12 +47,12 @@ func examplesOf(t *testing.T) (all []example) {
 	t.Helper()
 	_, text := sqlPage(t)
 	for _, section := range strings.Split(text, "\n### ")[1:] {
-		question, _, _ := strings.Cut(section, "\n")
+		title, _, _ := strings.Cut(section, "\n")
 		columns, sql := exampleColumns.FindStringSubmatch(section), exampleSQL.FindAllStringSubmatch(section, -1)
 		if columns == nil || len(sql) != 1 {
-			t.Fatalf("%s: %d blocks of sql, columns %q", question, len(sql), columns)
+			t.Fatalf("%s: %d blocks of sql, columns %q", title, len(sql), columns)
 		}
-		e := example{question: question, sql: sql[0][1], onlyDuckDB: strings.Contains(question, "(DuckDB only)")}
+		e := example{title: title, sql: sql[0][1], onlyDuckDB: strings.Contains(title, "(DuckDB only)")}
 		for _, m := range codeWord.FindAllStringSubmatch(columns[1], -1) {
 			e.columns = append(e.columns, m[1])
 		}
@@ -71,13 +71,13 @@ var noRows = map[string][]string{
 	"ring": {"Which GPU kernels were slow, and were their launches?", "How are the times of a function distributed?"},
 }
 
-// exampleAnswers are those of DuckDB that are known already, by run and question.
+// exampleAnswers caches the answers of DuckDB by run and title.
 var exampleAnswers = map[[2]string]string{}
 
 // exampleAnswer runs an example query and returns CSV.
 func exampleAnswer(t *testing.T, run string, e example) string {
 	t.Helper()
-	key := [2]string{run, e.question}
+	key := [2]string{run, e.title}
 	if _, known := exampleAnswers[key]; !known {
 		exampleAnswers[key] = must(t, "query", analyzed(t, run, exampleRuns[run]), e.sql, "--format", "csv")
 	}
@@ -92,7 +92,7 @@ func TestExamplesOfSQLPage(t *testing.T) {
 			common++
 		}
 		if !regexp.MustCompile(`(?m)^ORDER BY `).MatchString(e.sql) {
-			t.Errorf("%s: the answer is in no order", e.question)
+			t.Errorf("%s: the answer has no order", e.title)
 		}
 	}
 	if common < 15 || len(examples)-common > 2 {
@@ -111,17 +111,17 @@ func TestExamplesOfSQLPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, e.question+": columns", lines[0], e.columns)
-			i := slices.Index(missing, e.question)
+			same(t, e.title+": columns", lines[0], e.columns)
+			i := slices.Index(missing, e.title)
 			if i >= 0 {
 				missing = slices.Delete(missing, i, i+1)
 			}
 			if (len(lines) > 1) == (i >= 0) {
-				t.Errorf("%s: %d rows about %s", e.question, len(lines)-1, name)
+				t.Errorf("%s: %d rows about %s", e.title, len(lines)-1, name)
 			}
 		}
 		if len(missing) > 0 && !testing.Short() {
-			t.Errorf("docs/sql.md does not ask %q", missing)
+			t.Errorf("docs/sql.md has no example %q", missing)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestExamplesOfSQLPageOnPostgreSQL(t *testing.T) {
 				continue
 			}
 			if got, want := must(t, "query", url, e.sql, "--format", "csv"), exampleAnswer(t, name, e); got != want {
-				t.Errorf("%s, about %s:\n got %s\nwant %s", e.question, name, got, want)
+				t.Errorf("%s, about %s:\n got %s\nwant %s", e.title, name, got, want)
 			}
 		}
 		compareSchema(t, url, "chimbuko", "PostgreSQL")
@@ -162,7 +162,7 @@ func compareSchema(t *testing.T, where, schema, store string) {
 	t.Helper()
 	documented := documentedColumns(t, store)
 	found := make(map[string]string)
-	for _, row := range ask(t, "query", where, "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE "+
+	for _, row := range queryJSON(t, "query", where, "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE "+
 		"table_schema = '"+schema+"'") {
 		if table := row["table_name"].(string); !slices.Contains(privateTables, table) {
 			found[table+"."+row["column_name"].(string)] = typeName(row["data_type"].(string))
@@ -250,7 +250,7 @@ func TestPythonOfSQLPage(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var want strings.Builder
-	for _, row := range ask(t, "query", dir, "SELECT func, count(*) AS n FROM anomalies GROUP BY func ORDER BY 2 DESC, 1") {
+	for _, row := range queryJSON(t, "query", dir, "SELECT func, count(*) AS n FROM anomalies GROUP BY func ORDER BY 2 DESC, 1") {
 		fmt.Fprintln(&want, row["n"], row["func"])
 	}
 	if string(out) != want.String() || want.Len() == 0 {

@@ -47,11 +47,11 @@ func TestExplainListsDifferences(t *testing.T) {
 			}
 		}
 	}
-	groups := ask(t, "explain", dir, "--issue", "2", "--group-by", "host")
+	groups := queryJSON(t, "explain", dir, "--issue", "2", "--group-by", "host")
 	if len(groups) != 1 || groups[0]["term"] != "host=node01" || groups[0]["executions"] != 160.0 || groups[0]["field"] != "host" {
 		t.Errorf("groups as JSON: got %v", groups)
 	}
-	rows := ask(t, "explain", dir, "--issue", "2")
+	rows := queryJSON(t, "explain", dir, "--issue", "2")
 	if first := rows[0]; first["field"] != "host" || first["values"] != "node01" || first["executions"] != 160.0 || first["of"] != 160.0 ||
 		!strings.HasPrefix(first["sentence"].(string), "All 160") {
 		t.Errorf("as JSON: got %v", first)

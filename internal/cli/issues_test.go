@@ -44,13 +44,13 @@ func TestIssuesListCausesFirst(t *testing.T) {
 		t.Errorf("waits with known causes are not listed:\n%s", all)
 	}
 	if one := must(t, "issues", dir, "--all", "--limit", "1"); !regexp.MustCompile(`\nand \w+ more issues: give a larger --limit\n$`).MatchString(one) {
-		t.Errorf("it is not said that there are more:\n%s", one)
+		t.Errorf("the output does not report omitted issues:\n%s", one)
 	}
 }
 
 func TestIssuesFiltersAndFormats(t *testing.T) {
 	dir := burstRun(t)
-	all := ask(t, "issues", dir, "--all")
+	all := queryJSON(t, "issues", dir, "--all")
 	kinds := func(rows []object) (found []string) {
 		for _, row := range rows {
 			found = append(found, row["kind"].(string))
@@ -59,9 +59,9 @@ func TestIssuesFiltersAndFormats(t *testing.T) {
 		return slices.Compact(found)
 	}
 	same(t, "kinds", kinds(all), []string{"burst", "comm-wait"})
-	same(t, "of one kind", kinds(ask(t, "issues", dir, "--kind", "comm-wait")), []string{"comm-wait"})
-	same(t, "of one function", len(ask(t, "issues", dir, "--func", "str?am")), 1)
-	same(t, "of a program that is not there", len(ask(t, "issues", dir, "--program", "7", "--all")), 0)
+	same(t, "of one kind", kinds(queryJSON(t, "issues", dir, "--kind", "comm-wait")), []string{"comm-wait"})
+	same(t, "of one function", len(queryJSON(t, "issues", dir, "--func", "str?am")), 1)
+	same(t, "of a program that is not there", len(queryJSON(t, "issues", dir, "--program", "7", "--all")), 0)
 	if text := must(t, "issues", dir, "--kind", "drift"); !strings.Contains(text, "(none)") {
 		t.Errorf("got %s", text)
 	}
@@ -70,7 +70,7 @@ func TestIssuesFiltersAndFormats(t *testing.T) {
 			t.Errorf("%v is the cause of %v", all[int(cause)-1], row)
 		}
 	}
-	lines := askCSV(t, "issues", dir, "--all")
+	lines := queryCSV(t, "issues", dir, "--all")
 	same(t, "lines of csv", len(lines)-1, len(all))
 	if text := must(t, "issues", dir, "--format", "markdown"); !strings.Contains(text, "| issue | kind | role |") {
 		t.Errorf("got %s", text)
@@ -85,7 +85,7 @@ func TestIssuesFiltersAndFormats(t *testing.T) {
 func TestEventNamesVictimAndCulprit(t *testing.T) {
 	dir := burstRun(t)
 	one := func(where string) object {
-		rows := ask(t, "query", dir, "SELECT event_id, culprit_event_id FROM links WHERE "+where+" ORDER BY event_id LIMIT 1")
+		rows := queryJSON(t, "query", dir, "SELECT event_id, culprit_event_id FROM links WHERE "+where+" ORDER BY event_id LIMIT 1")
 		if len(rows) == 0 {
 			t.Fatalf("no link with %s", where)
 		}
@@ -105,7 +105,7 @@ func TestEventNamesVictimAndCulprit(t *testing.T) {
 	f("culprit", plain(culprit), `Culprit: \w+ waits? on \w+ ranks? lost [0-9.]+ ms because of it\. Issue \d+\.`)
 	f("another culprit", plain(one("role = 'culprit' AND waits = 0")["event_id"]),
 		`Culprit, beside \w+ \d+:\d+:\d+ on node0\d, which others waited for\. Issue \d+\.`)
-	typical := ask(t, "query", dir, "SELECT event_id FROM normalexecs ORDER BY event_id LIMIT 1")[0]["event_id"]
+	typical := queryJSON(t, "query", dir, "SELECT event_id FROM normalexecs ORDER BY event_id LIMIT 1")[0]["event_id"]
 	if text := plain(typical); strings.Contains(text, "Issue ") {
 		t.Errorf("a typical execution is an issue: %s", text[:min(700, len(text))])
 	}
@@ -117,8 +117,8 @@ func TestIssuesAreInFilesAndSummary(t *testing.T) {
 	var links []provenance.Link
 	readJSON(t, filepath.Join(dir, "global", "issues.json"), &issues)
 	readJSON(t, filepath.Join(dir, "global", "links.json"), &links)
-	same(t, "links", len(links), int(ask(t, "query", dir, "SELECT count(*) AS n FROM links")[0]["n"].(float64)))
-	same(t, "issues", len(issues), len(ask(t, "issues", dir, "--all", "--limit", "1000")))
+	same(t, "links", len(links), int(queryJSON(t, "query", dir, "SELECT count(*) AS n FROM links")[0]["n"].(float64)))
+	same(t, "issues", len(issues), len(queryJSON(t, "issues", dir, "--all", "--limit", "1000")))
 	var info struct {
 		Issues struct {
 			Count int
@@ -143,5 +143,5 @@ func TestImportedRunHasSameIssues(t *testing.T) {
 	must(t, "import", dir, "--out", imported)
 	same(t, "issues", must(t, "issues", imported, "--all", "--format", "json"), must(t, "issues", dir, "--all", "--format", "json"))
 	count := "SELECT (SELECT count(*) FROM issues) AS issues, (SELECT count(*) FROM links) AS links"
-	same(t, "stored", ask(t, "query", imported, count), ask(t, "query", dir, count))
+	same(t, "stored", queryJSON(t, "query", imported, count), queryJSON(t, "query", dir, count))
 }

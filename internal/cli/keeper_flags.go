@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// keeperFlags say where and in which forms a run is stored.
+// keeperFlags select where and in which forms a run is stored.
 type keeperFlags struct {
 	target  rundir.Config
 	records string

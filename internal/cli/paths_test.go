@@ -23,7 +23,7 @@ func TestCallPathsAreInFilesAndDatabase(t *testing.T) {
 			want[fmt.Sprint(p.PID, " ", texts[i])] = fmt.Sprint(p.Calls, " ", int64(p.Exclusive))
 		}
 		got := make(map[string]string)
-		rows := ask(t, "query", dir, pathSums)
+		rows := queryJSON(t, "query", dir, pathSums)
 		for _, row := range rows {
 			got[fmt.Sprint(row["pid"], " ", row["call_path"])] = fmt.Sprintf("%.0f %.0f", row["calls"], row["exclusive_us"])
 		}
@@ -33,13 +33,13 @@ func TestCallPathsAreInFilesAndDatabase(t *testing.T) {
 		}
 		again := filepath.Join(t.TempDir(), "imported")
 		must(t, "import", dir, "--out", again)
-		same(t, name+" imported", ask(t, "query", again, pathSums), rows)
+		same(t, name+" imported", queryJSON(t, "query", again, pathSums), rows)
 	}
 }
 
 func TestCallPathsAddUpToFunctions(t *testing.T) {
 	dir := analyzed(t, "gpu", gpuRun)
-	rows := ask(t, "query", dir, `SELECT s.fname FROM func_stats s
+	rows := queryJSON(t, "query", dir, `SELECT s.fname FROM func_stats s
 		LEFT JOIN (SELECT run, pid, fn, sum(calls) AS calls, sum(exclusive_us) AS time FROM path_stats GROUP BY run, pid, fn) p
 			ON p.run = s.run AND p.pid = s.app AND p.fn = s.fn
 		WHERE p.calls IS DISTINCT FROM s.exclusive_count OR p.time IS DISTINCT FROM s.exclusive_accumulate`)

@@ -14,30 +14,30 @@ func TestPostgreSQLGivesSameAnswers(t *testing.T) {
 	first := filepath.Join(t.TempDir(), "first")
 	must(t, "import", workflow, "--out", first, "--store", url)
 	sameAnswers(t, workflow, first)
-	same(t, "by address", ask(t, "top", url), ask(t, "top", workflow))
+	same(t, "by address", queryJSON(t, "top", url), queryJSON(t, "top", workflow))
 	same(t, "rows", countsOf(t, first), countsOf(t, workflow))
 
 	// A second run on the same server changes nothing for the first.
 	second := filepath.Join(t.TempDir(), "second")
 	must(t, "import", ring, "--out", second, "--store", url, "--name", "monday")
-	same(t, "the first", ask(t, "top", first), ask(t, "top", workflow))
-	same(t, "the second", ask(t, "top", second), ask(t, "top", ring))
-	same(t, "the latest", ask(t, "top", url), ask(t, "top", ring))
-	same(t, "by name", ask(t, "top", url, "--run", "first"), ask(t, "top", workflow))
-	same(t, "runs", column(ask(t, "runs", url), "name"), []string{"first", "monday"})
+	same(t, "the first", queryJSON(t, "top", first), queryJSON(t, "top", workflow))
+	same(t, "the second", queryJSON(t, "top", second), queryJSON(t, "top", ring))
+	same(t, "the latest", queryJSON(t, "top", url), queryJSON(t, "top", ring))
+	same(t, "by name", queryJSON(t, "top", url, "--run", "first"), queryJSON(t, "top", workflow))
+	same(t, "runs", column(queryJSON(t, "runs", url), "name"), []string{"first", "monday"})
 	same(t, "eval", must(t, "eval", first, "testdata/traces/gpu-BP5/truth.txt"),
 		must(t, "eval", workflow, "testdata/traces/gpu-BP5/truth.txt"))
-	same(t, "diff", askCSV(t, "diff", url, url, "--run", "first", "--run-b", "monday"), askCSV(t, "diff", workflow, ring))
+	same(t, "diff", queryCSV(t, "diff", url, url, "--run", "first", "--run-b", "monday"), queryCSV(t, "diff", workflow, ring))
 	third := filepath.Join(t.TempDir(), "third")
 	must(t, append([]string{"analyze", "--out", third, "--store", url}, ringRun...)...)
-	same(t, "analyzed", ask(t, "top", third), ask(t, "top", ring))
+	same(t, "analyzed", queryJSON(t, "top", third), queryJSON(t, "top", ring))
 	must(t, append([]string{"analyze", "--out", third, "--store", url, "--force"}, ringRun...)...)
-	same(t, "analyzed again", ask(t, "anomalies", third), ask(t, "anomalies", ring))
+	same(t, "analyzed again", queryJSON(t, "anomalies", third), queryJSON(t, "anomalies", ring))
 	fails(t, 1, []string{"top", url, "--run", "tuesday"}, `run "tuesday": not found; the store holds first, monday, third`)
 	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "already exists",
 		"--name", "--force")
 	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first", "--force")
-	same(t, "replaced", ask(t, "top", url, "--run", "first"), ask(t, "top", ring))
+	same(t, "replaced", queryJSON(t, "top", url, "--run", "first"), queryJSON(t, "top", ring))
 }
 
 func TestPostgreSQLGivesSameErrors(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 
 func TestQueryBindsItsParameters(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
-	same(t, "all sorts", ask(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d, $5 AS e, $6 AS f`,
+	same(t, "all sorts", queryJSON(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d, $5 AS e, $6 AS f`,
 		"--param", "-3", "--param", "2.5", "--param", "true", "--param", "null", "--param", "it's; --", "--param", "0x10"),
 		[]object{{"a": -3, "b": 2.5, "c": true, "d": nil, "e": "it's; --", "f": "0x10"}})
-	same(t, "in a filter", ask(t, "query", dir, "SELECT DISTINCT rid, func FROM anomalies WHERE rid = $1 AND func LIKE $2", "--param", "1",
+	same(t, "in a filter", queryJSON(t, "query", dir, "SELECT DISTINCT rid, func FROM anomalies WHERE rid = $1 AND func LIKE $2", "--param", "1",
 		"--param", "MPI_Wait%"),
 		[]object{{"rid": 1, "func": "MPI_Waitall()"}})
 	fails(t, 1, []string{"query", dir, "SELECT $1 AS a"}, "argument")
@@ -30,7 +30,7 @@ func TestQueryReadsStatementFromFileOrStandardInput(t *testing.T) {
 	if err := os.WriteFile(file, []byte(sql), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "a file", ask(t, "query", dir, "--file", file), []object{{"one": 1}})
+	same(t, "a file", queryJSON(t, "query", dir, "--file", file), []object{{"one": 1}})
 	if r := runWith(t, sql, "query", dir, "--file", "-", "--format", "csv"); r.code != 0 || r.stdout != "one\n1\n" {
 		t.Errorf("standard input: exit code %d, %q, %s", r.code, r.stdout, r.stderr)
 	}
@@ -56,7 +56,7 @@ func TestQueryWarnsAboutOmittedRows(t *testing.T) {
 
 func TestQueryOnlyReads(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
-	before := ask(t, "query", dir, "SELECT run, name, state FROM runs")
+	before := queryJSON(t, "query", dir, "SELECT run, name, state FROM runs")
 	file := filepath.Join(t.TempDir(), "written")
 	for _, sql := range tracetest.Sample([]string{
 		"DELETE FROM runs", "UPDATE runs SET name = 'mine'", "INSERT INTO functions SELECT * FROM functions", "DROP VIEW anomalies",
@@ -75,7 +75,7 @@ func TestQueryOnlyReads(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a query wrote a file")
 	}
-	same(t, "runs", ask(t, "query", dir, "SELECT run, name, state FROM runs"), before)
+	same(t, "runs", queryJSON(t, "query", dir, "SELECT run, name, state FROM runs"), before)
 	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only read-only queries are allowed")
 	fails(t, 1, []string{"query", dir, "SELECT * FROM read_csv('/etc/passwd')"}, "without access to files")
 }
@@ -156,7 +156,7 @@ func TestParquetIsReadable(t *testing.T) {
 	f := func(path string, args ...string) []object {
 		t.Helper()
 		must(t, append(args, "--format", "parquet", "--output", path)...)
-		return ask(t, args...)
+		return queryJSON(t, args...)
 	}
 	want := [][]object{
 		f(first, "anomalies", dir, "--withdrawn", "--limit", "100000"),

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// sharedDir holds the runs that many tests ask; each is analyzed once.
+// sharedDir holds the runs that many tests query; each is analyzed once.
 var sharedDir string
 
 func TestMain(m *testing.M) {
@@ -220,8 +220,8 @@ func must(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// ask runs a question with --format json.
-func ask(t *testing.T, args ...string) (rows []object) {
+// queryJSON runs a command with --format json.
+func queryJSON(t *testing.T, args ...string) (rows []object) {
 	t.Helper()
 	text := must(t, append(args, "--format", "json")...)
 	if err := json.Unmarshal([]byte(text), &rows); err != nil {
@@ -230,9 +230,9 @@ func ask(t *testing.T, args ...string) (rows []object) {
 	return rows
 }
 
-// askCSV runs a question with --format csv and returns its lines, the first being
-// the names of the columns.
-func askCSV(t *testing.T, args ...string) [][]string {
+// queryCSV runs a command with --format csv and returns its lines, starting with the
+// names of the columns.
+func queryCSV(t *testing.T, args ...string) [][]string {
 	t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(must(t, append(args, "--format", "csv")...))).ReadAll()
 	if err != nil || len(lines) == 0 {
@@ -241,7 +241,7 @@ func askCSV(t *testing.T, args ...string) [][]string {
 	return lines
 }
 
-// same compares what was answered with what was expected, as JSON sees them.
+// same compares an answer with the expected one, both as JSON.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	g, w := asJSON(t, got), asJSON(t, want)
@@ -285,7 +285,7 @@ func column(rows []object, name string) (values []any) {
 	return values
 }
 
-// fails runs a command that has to fail with this code, and to say all of want.
+// fails runs a command that must fail with this code, with all of want in its error.
 func fails(t *testing.T, code int, args []string, want ...string) {
 	t.Helper()
 	r := run(t, args...)

@@ -35,7 +35,7 @@ func countsOf(t *testing.T, dir string) map[string]int {
 		parts = append(parts, fmt.Sprintf("SELECT '%s' AS name, count(*) AS n FROM %[1]s", table))
 	}
 	counts := make(map[string]int)
-	for _, row := range ask(t, "query", dir, strings.Join(parts, " UNION ALL ")) {
+	for _, row := range queryJSON(t, "query", dir, strings.Join(parts, " UNION ALL ")) {
 		counts[row["name"].(string)] = int(row["n"].(float64))
 	}
 	return counts
@@ -156,8 +156,8 @@ func TestExportWritesEventAsTrace(t *testing.T) {
 	fails(t, 2, []string{"export", dir, path, "--event", "0:0:32"}, `cannot export an event to "parquet"`)
 }
 
-// questions are some of each command, as arguments after the run.
-var questions = [][]string{
+// queryCommands are commands that read a run, with their arguments after the run.
+var queryCommands = [][]string{
 	{"top"},
 	{"top", "--by", "rank", "--order", "severity"},
 	{"top", "--by", "host", "--order", "anomalies"},
@@ -173,7 +173,7 @@ var questions = [][]string{
 // sameAnswers compares the answers of two stores to all queries.
 func sameAnswers(t *testing.T, a, b string) {
 	t.Helper()
-	for _, q := range tracetest.Sample(questions, 3) {
+	for _, q := range tracetest.Sample(queryCommands, 3) {
 		var answers [2]any
 		for i, dir := range []string{a, b} {
 			args := append([]string{q[0], dir}, append(slices.Clone(q[1:]), "--format", "json")...)
@@ -195,7 +195,7 @@ func TestImportedRunGivesSameAnswers(t *testing.T) {
 		t.Errorf("import printed\n%swant %q", text, counted)
 	}
 	sameAnswers(t, original, dir)
-	if lines := askCSV(t, "diff", original, dir); len(lines) != 1 {
+	if lines := queryCSV(t, "diff", original, dir); len(lines) != 1 {
 		t.Errorf("they differ: %q", lines)
 	}
 	same(t, "rows", countsOf(t, dir), want)
@@ -315,7 +315,7 @@ func TestPlacesWithoutDatabaseAreExplained(t *testing.T) {
 	fails(t, 1, []string{"top", ring, "--run", "monday"}, `run "monday": not found; the store holds ring`)
 	fails(t, 1, []string{"query", filepath.Join(ring, duckstore.FileName), "SELECT 1", "--run", "monday"},
 		`run "monday": not found; the store holds ring`)
-	if rows := ask(t, "runs", ring); len(rows) != 1 || rows[0]["name"] != "ring" || rows[0]["state"] != "finished" ||
+	if rows := queryJSON(t, "runs", ring); len(rows) != 1 || rows[0]["name"] != "ring" || rows[0]["state"] != "finished" ||
 		rows[0]["anomalies"] != 39.0 {
 		t.Errorf("the runs are %v", rows)
 	}
@@ -367,8 +367,8 @@ func TestOpenRunAnswersQueries(t *testing.T) {
 	}
 	fails(t, 1, []string{"analyze", gpuRun[0], "--out", dir, "--force"}, "has a run in progress", "--out")
 	sameAnswers(t, original, dir)
-	same(t, "the file itself", ask(t, "top", filepath.Join(dir, duckstore.FileName)), ask(t, "top", original))
-	if lines := askCSV(t, "diff", dir, original); len(lines) != 1 {
+	same(t, "the file itself", queryJSON(t, "top", filepath.Join(dir, duckstore.FileName)), queryJSON(t, "top", original))
+	if lines := queryCSV(t, "diff", dir, original); len(lines) != 1 {
 		t.Errorf("they differ: %q", lines)
 	}
 	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only read-only queries are allowed")
@@ -382,7 +382,7 @@ func TestOpenRunAnswersQueries(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
-	same(t, "afterwards", ask(t, "top", dir), ask(t, "top", original))
+	same(t, "afterwards", queryJSON(t, "top", dir), queryJSON(t, "top", original))
 }
 
 func TestFailedStartLeavesNothing(t *testing.T) {

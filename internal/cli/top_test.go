@@ -144,7 +144,7 @@ func TestTopMatchesSumsOfRecords(t *testing.T) {
 				top.more(s, row)
 				want = append(want, row)
 			}
-			got := ask(t, "top", dir, "--by", top.by, "--order", order, "--limit", "1000")
+			got := queryJSON(t, "top", dir, "--by", top.by, "--order", order, "--limit", "1000")
 			for i, row := range got {
 				// Of several that lost the same any may be called the worst.
 				if worst, ok := row["worst_function"].(string); ok && i < len(sums) {
@@ -163,15 +163,15 @@ func TestTopMatchesSumsOfRecords(t *testing.T) {
 
 func TestTopFiltersProgramAndRows(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
-	all := ask(t, "top", dir, "--limit", "1000")
-	same(t, "the first three", ask(t, "top", dir, "--limit", "3"), all[:3])
-	same(t, "the default of ten", ask(t, "top", dir), all[:10])
+	all := queryJSON(t, "top", dir, "--limit", "1000")
+	same(t, "the first three", queryJSON(t, "top", dir, "--limit", "3"), all[:3])
+	same(t, "the default of ten", queryJSON(t, "top", dir), all[:10])
 	for program := range 3 {
 		want := slices.DeleteFunc(slices.Clone(all), func(row object) bool { return row["program"] != float64(program) })
 		if len(want) == 0 || len(want) == len(all) {
 			t.Fatalf("program %d has %d of %d functions", program, len(want), len(all))
 		}
-		same(t, fmt.Sprint("program ", program), ask(t, "top", dir, "--limit", "1000", "--program", strconv.Itoa(program)), want)
+		same(t, fmt.Sprint("program ", program), queryJSON(t, "top", dir, "--limit", "1000", "--program", strconv.Itoa(program)), want)
 	}
 	if text := must(t, "top", dir, "--program", "7"); !strings.Contains(text, "(none)") {
 		t.Errorf("a program that is not there: %s", text)
@@ -205,7 +205,7 @@ func TestFuncMatchesRecords(t *testing.T) {
 		s := sumUp(flagged, func(*kept) string { return "" })[0]
 		p := profiles[fmt.Sprint(program, name)].Profile
 		part := func(part string) []object {
-			return ask(t, "func", dir, given, "--program", fmt.Sprint(program), "--part", part, "--limit", "1000")
+			return queryJSON(t, "func", dir, given, "--program", fmt.Sprint(program), "--part", part, "--limit", "1000")
 		}
 		same(t, given+": profile", part("profile"), []object{{
 			"program": program, "fid": own[0].FID, "function": name, "calls": p.Exclusive.Count, "exclusive_us": p.Exclusive.Accumulate,
@@ -289,7 +289,7 @@ func TestFuncShowsAllPartsAndMatchesNames(t *testing.T) {
 		if err := json.Unmarshal(all[part], &rows); err != nil {
 			t.Fatal(err)
 		}
-		same(t, part, rows, ask(t, "func", dir, "MPI_Waitall()", "--part", part))
+		same(t, part, rows, queryJSON(t, "func", dir, "MPI_Waitall()", "--part", part))
 	}
 	var model struct{ Count float64 }
 	if err := json.Unmarshal(all["model"], &model); err != nil || model.Count != 40 {
@@ -307,7 +307,7 @@ func TestFuncShowsAllPartsAndMatchesNames(t *testing.T) {
 	if text := must(t, "func", dir, "Waitall", "--format", "markdown"); !strings.Contains(text, "## Call paths to the function") {
 		t.Errorf("no heading in\n%s", text)
 	}
-	if lines := askCSV(t, "func", dir, "Waitall"); lines[0][0] != "program" || len(lines) != 2 {
+	if lines := queryCSV(t, "func", dir, "Waitall"); lines[0][0] != "program" || len(lines) != 2 {
 		t.Errorf("the profile as csv is %q", lines)
 	}
 	fails(t, 1, []string{"func", dir, "MPI_*"}, "several functions", "\n  program 1: MPI_Recv()")
@@ -340,13 +340,13 @@ func TestCountersEqualFile(t *testing.T) {
 		return rows
 	}
 	all := rows(func(int64, string) bool { return true })
-	same(t, "all counters", ask(t, "counters", dir), all)
-	same(t, "the first two", ask(t, "counters", dir, "--limit", "2"), all[:2])
-	same(t, "of a program", ask(t, "counters", dir, "--program", "1"), rows(func(app int64, _ string) bool { return app == 1 }))
+	same(t, "all counters", queryJSON(t, "counters", dir), all)
+	same(t, "the first two", queryJSON(t, "counters", dir, "--limit", "2"), all[:2])
+	same(t, "of a program", queryJSON(t, "counters", dir, "--program", "1"), rows(func(app int64, _ string) bool { return app == 1 }))
 	some := rows(func(_ int64, name string) bool { return strings.HasPrefix(name, "Message size") })
 	if len(some) == 0 || len(some) == len(all) {
 		t.Fatalf("%d of %d counters", len(some), len(all))
 	}
-	same(t, "by name", ask(t, "counters", dir, "--name", "Message size*"), some)
-	same(t, "no percent sign", ask(t, "counters", dir, "--name", "%"), []object{})
+	same(t, "by name", queryJSON(t, "counters", dir, "--name", "Message size*"), some)
+	same(t, "no percent sign", queryJSON(t, "counters", dir, "--name", "%"), []object{})
 }

@@ -109,11 +109,11 @@ func TestDiffOfManyRunsFindsFirstChangedRun(t *testing.T) {
 			}
 		}
 	}
-	rows := askCSV(t, append([]string{"diff", "--show", "lost"}, dirs...)...)
+	rows := queryCSV(t, append([]string{"diff", "--show", "lost"}, dirs...)...)
 	if len(rows) != 3 || rows[1][6] != "all functions" || rows[2][0] != "new" || rows[2][1] != "night-5" || rows[2][6] != "relax" {
 		t.Errorf("%q", rows)
 	}
-	if rows := askCSV(t, append([]string{"diff"}, dirs...)...); rows[2][0] != "worse" ||
+	if rows := queryCSV(t, append([]string{"diff"}, dirs...)...); rows[2][0] != "worse" ||
 		!slices.Contains([]string{"▄▄▇▇█", "▄▄█▇▇", "▄▄▇█▇"}, rows[2][4]) {
 		t.Errorf("%q", rows)
 	}

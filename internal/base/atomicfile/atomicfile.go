@@ -23,7 +23,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // err says more
+		_ = os.Remove(f.Name()) // err is the cause
 		return err
 	}
 	return syncDir(filepath.Dir(path))

@@ -199,7 +199,7 @@ func WithoutSource(name string) string {
 func OneLine(s string) string { return Shorten(SingleSpaced(s), 70) }
 
 // Reason returns an error message in one line of at most 600 characters. It keeps more
-// than OneLine, because the end of a message often says what to do.
+// than OneLine, because the end of a message often has the hint.
 func Reason(s string) string { return Shorten(SingleSpaced(s), 600) }
 
 // SingleSpaced replaces each run of white space and control characters by one space,

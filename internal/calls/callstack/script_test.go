@@ -261,7 +261,7 @@ func sides(s *script, b *callstack.Builder) string {
 	})
 }
 
-// apart returns the counters that belong to no call, and all sides in brackets.
+// apart returns the counters that belong to no call, and all sides in parentheses.
 func apart(s *script, b *callstack.Builder) string {
 	var texts []string
 	for _, e := range b.NodeEvents() {

@@ -348,7 +348,7 @@ func TestUncoupledFunctionsLaunchNothing(t *testing.T) {
 		}
 	}
 	if n := a.Tally.Count(tally.CorrelationUnmatched); n != 1200 || orphans == 0 {
-		t.Errorf("%d kernels without a launch, want 1200; %d records say so", n, orphans)
+		t.Errorf("%d kernels without a launch, want 1200; %d records report it", n, orphans)
 	}
 }
 

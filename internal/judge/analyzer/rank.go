@@ -130,7 +130,7 @@ func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, u
 
 const correlationName = "Correlation ID"
 
-// role returns the role of a counter. The builder asks again while a name is unknown.
+// role returns the role of a counter. The builder calls it again while a name is unknown.
 func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	role, ok := r.roles[id]
 	if ok {

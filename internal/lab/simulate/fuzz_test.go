@@ -31,7 +31,7 @@ func calls(p *scenario.Program, list []string, limit int) int {
 }
 
 // isSmall reports whether a scenario is done in no time. A system that takes the
-// processor away each millisecond of a year is none.
+// processor away each millisecond of a year is not one.
 func isSmall(s *scenario.Scenario) bool {
 	const limit = 3000
 	if s.Steps > 50 || s.Iterations > 50 || len(s.Programs) > 3 || len(s.Troubles) > 8 {

@@ -54,7 +54,7 @@ func (a *Access) permissions(name string) *server.Permissions {
 	return p
 }
 
-// doorkeeper decides who may connect and what they may do.
+// doorkeeper authenticates clients and sets their permissions.
 type doorkeeper struct {
 	token  hashed
 	access []Access
@@ -81,7 +81,7 @@ func newDoorkeeper(token string, access []Access, log *serverLog) (*doorkeeper, 
 	}
 	for _, a := range access {
 		if a.Name == "" || a.Token == "" || a.Token == token {
-			return nil, errors.New("limited access needs a name and a token of its own")
+			return nil, errors.New("limited access needs a name and a separate token")
 		}
 		d.hashes = append(d.hashes, sha256.Sum256([]byte(a.Token)))
 	}

@@ -39,13 +39,13 @@ func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, 
 func (l *logged) says(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
-		eventually(t, "the log says "+p, func() bool { return strings.Contains(l.String(), p) })
+		eventually(t, "the log has "+p, func() bool { return strings.Contains(l.String(), p) })
 	}
 }
 
 const (
 	theirs = "token of the guests"
-	ours   = "token of those who may do all"
+	ours   = "token with full access"
 )
 
 // guarded starts a server with two tokens: guests may request svc.ask and publish to s.in.
@@ -291,7 +291,7 @@ func TestFloodingClientIsDisconnectedAndLogged(t *testing.T) {
 		defer nc.Close()
 		data := make([]byte, size)
 		for end := time.Now().Add(patience); nc.IsConnected(); {
-			_ = nc.PublishRequest(subject, "_INBOX.nobody", data) // it fails when the server has had enough
+			_ = nc.PublishRequest(subject, "_INBOX.nobody", data) // it fails when the server closes the connection
 			if time.Now().After(end) {
 				t.Fatalf("a flood to %s is tolerated", subject)
 			}
@@ -354,6 +354,6 @@ func TestTokensMustDiffer(t *testing.T) {
 		wantText(t, err, want)
 	}
 	f(ServerOptions{Access: []Access{{Name: "a", Token: "x"}}}, "needs a token for full access")
-	f(ServerOptions{Token: "x", Access: []Access{{Name: "a", Token: "x"}}}, "a token of its own")
-	f(ServerOptions{Token: "x", Access: []Access{{Name: "a"}}}, "a token of its own")
+	f(ServerOptions{Token: "x", Access: []Access{{Name: "a", Token: "x"}}}, "a separate token")
+	f(ServerOptions{Token: "x", Access: []Access{{Name: "a"}}}, "a separate token")
 }

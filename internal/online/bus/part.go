@@ -12,7 +12,7 @@ import (
 // send and serve those.
 const (
 	sizeHeader     = "Bus-Size"     // bytes of the whole request or reply, of which this is the beginning
-	restHeader     = "Bus-Rest"     // subject to ask for the rest
+	restHeader     = "Bus-Rest"     // subject of requests for the rest
 	errorHeader    = "Bus-Error"    // the reply is the text of an error
 	encodingHeader = "Bus-Encoding" // of a message of a stream
 	zstdEncoding   = "zstd"

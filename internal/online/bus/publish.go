@@ -24,7 +24,7 @@ const codeStoreFailed jetstream.ErrorCode = 10077
 // ErrTooLarge publish again with the same id and data. A message that is
 // larger than the server accepts is compressed. The error is
 //   - ErrFull when the stream has no room at present;
-//   - ErrAway when there is no connection, or it was lost before the server
+//   - ErrNotConnected when there is no connection, or it was lost before the server
 //     confirmed;
 //   - ErrDenied when the server does not let this client publish there;
 //   - ErrTooLarge when the message, compressed, exceeds what the server or the

@@ -21,7 +21,7 @@ import (
 const (
 	startTimeout = 30 * time.Second // with many files to read
 	syncEvery    = 10 * time.Second // from the page cache to the disk
-	unlimited    = 1 << 50          // bytes; streams have limits of their own
+	unlimited    = 1 << 50          // bytes; each stream has its own limit
 )
 
 // Limits of a client; the server disconnects one that exceeds them.

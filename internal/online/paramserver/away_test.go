@@ -129,7 +129,7 @@ func TestAnalyzerHasEndedWhenEverythingIsDurable(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 2))
-	a.cfg.Status = func() *protocol.Status { // more than is true, and asks the client
+	a.cfg.Status = func() *protocol.Status { // claims too much, and calls the client
 		a.client.Lag()
 		return &protocol.Status{State: protocol.Status_STATE_REVIEWING}
 	}
@@ -141,11 +141,11 @@ func TestAnalyzerHasEndedWhenEverythingIsDurable(t *testing.T) {
 	}
 	a.readAll()
 	if a.client.Progress().Ended {
-		t.Error("the analyzer has ended before the server knows all")
+		t.Error("the analyzer ended before the server had everything")
 	}
 	a.mustTalk()
 	if got := w.state(0).nodes["a"].GetStatus().GetState(); got != protocol.Status_STATE_READING {
-		t.Errorf("with its last steps the analyzer says that it is %v", got)
+		t.Errorf("with its last steps the analyzer reports %v", got)
 	}
 	a.mustTalk()
 	if got := w.state(0).nodes["a"].GetStatus().GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Progress().Ended {
@@ -153,7 +153,7 @@ func TestAnalyzerHasEndedWhenEverythingIsDurable(t *testing.T) {
 	}
 	without := newAnalyzer(t, w, "b", 1, nil)
 	if without.client.End(); without.client.Progress().Ended {
-		t.Error("an analyzer without traces has ended before it said so")
+		t.Error("an analyzer without traces ended before it reported its end")
 	}
 }
 

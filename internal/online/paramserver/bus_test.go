@@ -43,7 +43,7 @@ func connect(tb testing.TB, s *bus.Server) *bus.Conn {
 	return c
 }
 
-// process is a parameter server in a process of its own, as far as others see it.
+// process is a parameter server that looks to clients like a separate process.
 type process struct {
 	conn   *bus.Conn
 	server *Server

@@ -132,7 +132,7 @@ func sumsOf(values ...uint64) *stats.Sums {
 	return s
 }
 
-// oracle is what a run knows in the end: each contribution added once, in order of
+// oracle is the expected final state of a run: each contribution added once, in order of
 // ranks and steps.
 type oracle struct {
 	models map[trace.FuncKey]*outlier.Model

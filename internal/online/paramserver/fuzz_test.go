@@ -56,7 +56,7 @@ func FuzzExchange(f *testing.F) {
 		after := contentOf(t, s)
 		generated := new(protocol.ExchangeRequest)
 		if parsed := proto.Unmarshal(data, generated); err == nil && a.GetLast() == 2 && parsed != nil {
-			t.Errorf("taken, but the generated reader says %v", parsed)
+			t.Errorf("accepted, but the generated reader returns %v", parsed)
 		}
 		if err != nil || a.GetRefused() != "" || a.GetUnknown() {
 			if before != after {
@@ -65,7 +65,7 @@ func FuzzExchange(f *testing.F) {
 			return
 		}
 		if (a.GetLast() == 2) != (generated.GetNumber() == 2 && generated.GetSender().GetNode() == "a") {
-			t.Errorf("exchange %d of %v, and the server knows %d", generated.GetNumber(), generated.GetSender(), a.GetLast())
+			t.Errorf("exchange %d of %v, but the server has %d", generated.GetNumber(), generated.GetSender(), a.GetLast())
 		}
 		if _, err := a.Encode(); err != nil {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ type generator struct {
 	node   string
 	bodies [][]byte
 	ranks  int
-	all    bool // asks for all models each time, not for those that changed
+	all    bool // requests all models each time, not only changed ones
 
 	number         uint64
 	epoch, version uint64
@@ -182,7 +182,7 @@ func (g *generator) take(data []byte) error {
 	return nil
 }
 
-// benchServer is a server as chimbuko serve runs it, on a bus of its own.
+// benchServer is a server as chimbuko serve runs it, on a separate bus.
 func benchServer(b *testing.B) (*bus.Server, *Server) { return serverOf(b, 1<<20) }
 
 // serverOf returns a server of a run with so many ranks.

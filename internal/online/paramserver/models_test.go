@@ -109,7 +109,7 @@ func TestModelReceivedBeforeFunctionAppearsIsKept(t *testing.T) {
 	a, b := newAnalyzer(t, w, "a", 1, oneTrace(one, 4)), newAnalyzer(t, w, "b", 1, oneTrace(two, 4))
 	a.readOne(one)
 	a.mustTalk()
-	b.mustTalk() // it knows no function yet
+	b.mustTalk() // it has no function yet
 	version := b.client.Progress().Version
 	b.readOne(two)
 	b.mustTalk()
@@ -117,7 +117,7 @@ func TestModelReceivedBeforeFunctionAppearsIsKept(t *testing.T) {
 		t.Errorf("the second analyzer judges by %d values, want 4", got)
 	}
 	if version == 0 || b.client.Progress().Version <= version {
-		t.Errorf("versions %d and %d: the models were asked for again", version, b.client.Progress().Version)
+		t.Errorf("versions %d and %d: the models were requested again", version, b.client.Progress().Version)
 	}
 }
 

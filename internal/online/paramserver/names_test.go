@@ -92,7 +92,7 @@ func TestKilledServerKeepsIDsThatItSent(t *testing.T) {
 			c := paramclient.New(paramclient.Config{Run: "run", Node: "a", Session: w.epoch, Shards: 1, Timeout: patience}, w)
 			wait := c.NewIDs()
 			if _, ok := c.Number(0, name); ok {
-				t.Fatalf("%q has a number before it was asked for", name)
+				t.Fatalf("%q has a number before it was requested", name)
 			}
 			if err := c.Sync(t.Context()); err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ func TestRepeatedExchangeCountsOnce(t *testing.T) {
 	for i, req := range []*protocol.ExchangeRequest{second, first, first, second, second, first} {
 		want := []uint64{0, 1, 1, 2, 2, 2}[i]
 		if got := exchangeOne(t, s, req).GetLast(); got != want {
-			t.Errorf("message %d: the server knows exchange %d, want %d", i, got, want)
+			t.Errorf("message %d: the server has exchange %d, want %d", i, got, want)
 		}
 	}
 	wantCount(t, s, id, 3)

@@ -15,8 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// say sends the end of an analyzer's rank, or only its status.
-func say(tb testing.TB, s *State, node string, session, number uint64, rank uint32, state protocol.Status_State,
+// sendEnd sends the end of an analyzer's rank, or only its status.
+func sendEnd(tb testing.TB, s *State, node string, session, number uint64, rank uint32, state protocol.Status_State,
 	now time.Time,
 ) *protocol.ExchangeReply {
 	tb.Helper()
@@ -47,20 +47,20 @@ func TestReviewBeginsWhenAllAnalyzersAndExpectedRanksHaveEnded(t *testing.T) {
 	wantPhase(t, s, start, notBegun)
 	mustRegister(t, s, "a", 1, 0)
 	wantPhase(t, s, start, running)
-	say(t, s, "a", 1, 1, 0, hasEnded, start)
+	sendEnd(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start.Add(time.Hour), running) // one rank is missing
 	mustRegister(t, s, "b", 1, 1)
 	wantPhase(t, s, start, running)
-	say(t, s, "b", 1, 1, 1, reading, start)
+	sendEnd(t, s, "b", 1, 1, 1, reading, start)
 	wantPhase(t, s, start, running) // its rank has ended, but its analyzer has not
-	say(t, s, "b", 1, 0, 1, hasEnded, start)
+	sendEnd(t, s, "b", 1, 0, 1, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
 }
 
 func TestRunLingersWithoutExpectedRanks(t *testing.T) {
 	s := newState(t, Config{Linger: 10 * time.Second})
 	mustRegister(t, s, "a", 1, 0)
-	say(t, s, "a", 1, 1, 0, hasEnded, start)
+	sendEnd(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start.Add(9*time.Second), running)
 	again := newState(t, Config{Linger: 10 * time.Second}) // started again just then
 	if err := again.restore(s.snapshot().message); err != nil {
@@ -75,28 +75,28 @@ func TestKilledAnalyzerKeepsRunOpenUntilRestartedAndEnded(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	mustRegister(t, s, "b", 1, 1)
-	say(t, s, "a", 1, 1, 0, hasEnded, start)
-	say(t, s, "b", 1, 1, 1, reading, start)
+	sendEnd(t, s, "a", 1, 1, 0, hasEnded, start)
+	sendEnd(t, s, "b", 1, 1, 1, reading, start)
 	wantPhase(t, s, start.Add(24*time.Hour), running)
 	mustRegister(t, s, "a", 2, 0) // even the one that had ended
-	say(t, s, "b", 1, 0, 1, hasEnded, start)
+	sendEnd(t, s, "b", 1, 0, 1, hasEnded, start)
 	wantPhase(t, s, start.Add(24*time.Hour), running)
-	say(t, s, "a", 2, 0, 0, hasEnded, start)
+	sendEnd(t, s, "a", 2, 0, 0, hasEnded, start)
 	wantPhase(t, s, start.Add(24*time.Hour), reviewing)
 }
 
 func TestReviewIsAnnouncedWhenDurable(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
-	say(t, s, "a", 1, 1, 0, hasEnded, start)
+	sendEnd(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
-	if got := say(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != running {
+	if got := sendEnd(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != running {
 		t.Errorf("before the snapshot analyzers receive %v, want %v", got, running)
 	}
 	if _, err := s.saveWith(func([]byte) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got := say(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != reviewing {
+	if got := sendEnd(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != reviewing {
 		t.Errorf("after the snapshot analyzers receive %v, want %v", got, reviewing)
 	}
 }
@@ -105,7 +105,7 @@ func TestRequestsAfterTheEndAreRefused(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
-	say(t, s, "a", 1, 1, 0, hasEnded, start)
+	sendEnd(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
 	before := contentOf(t, s)
 	_, err := register(s, "b", 1, 5)
@@ -153,13 +153,13 @@ func TestStopReachesAnalyzersAndIgnoresSilentOnes(t *testing.T) {
 	mustRegister(t, s, "a", 1, 0)
 	mustRegister(t, s, "silent", 1, 1)
 	s.Stop(start)
-	if !say(t, s, "a", 1, 1, 0, reading, start).GetStop() {
+	if !sendEnd(t, s, "a", 1, 1, 0, reading, start).GetStop() {
 		t.Error("the analyzer does not receive the stop")
 	}
 	later := start.Add(silence + time.Second)
-	say(t, s, "a", 1, 0, 0, reading, later)
+	sendEnd(t, s, "a", 1, 0, 0, reading, later)
 	wantPhase(t, s, later, running)
-	say(t, s, "a", 1, 0, 0, hasEnded, later)
+	sendEnd(t, s, "a", 1, 0, 0, hasEnded, later)
 	wantPhase(t, s, start.Add(silence), running)
 	wantPhase(t, s, later, reviewing)
 	if s.Reviewed(later) {
@@ -175,8 +175,8 @@ func TestEndDoesNotWaitForReplacedAnalyzer(t *testing.T) {
 	s := newState(t, Config{Ranks: 1})
 	mustRegister(t, s, "first", 1, 0)
 	mustRegister(t, s, "second", 1, 0)
-	say(t, s, "first", 1, 0, 0, reading, start)
-	say(t, s, "second", 1, 1, 0, hasEnded, start)
+	sendEnd(t, s, "first", 1, 0, 0, reading, start)
+	sendEnd(t, s, "second", 1, 1, 0, hasEnded, start)
 	s.ranks[trace.RankKey{Program: 0, Rank: 0}].ended = true
 	wantPhase(t, s, start, reviewing)
 	outcome(t, s, "second", 1, 0)
@@ -262,7 +262,7 @@ func TestOutcomeDoesNotDependOnOrderOfAnalyzers(t *testing.T) {
 func TestRestartedAnalyzerWithStoredResultsIsDone(t *testing.T) {
 	s := newState(t, Config{Ranks: 1})
 	mustRegister(t, s, "a", 1, 0)
-	say(t, s, "a", 1, 1, 0, protocol.Status_STATE_ENDED, start)
+	sendEnd(t, s, "a", 1, 1, 0, protocol.Status_STATE_ENDED, start)
 	wantPhase(t, s, start, reviewing)
 	if got := mustRegister(t, s, "a", 2, 0); got.GetPhase() == protocol.Phase_PHASE_FINISHED {
 		t.Error("an analyzer that reported nothing has to review")

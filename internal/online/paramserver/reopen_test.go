@@ -19,7 +19,7 @@ func TestReopenedRunWaitsForAnalyzersWithoutResultsExceptLostOnes(t *testing.T) 
 		if _, err := s.Register(req, start); err != nil {
 			t.Fatal(err)
 		}
-		say(t, s, node, 1, 1, uint32(i), hasEnded, start)
+		sendEnd(t, s, node, 1, 1, uint32(i), hasEnded, start)
 	}
 	s.Stop(start)
 	wantPhase(t, s, start, reviewing)

@@ -119,7 +119,7 @@ func (s *schedule) wantOracle() {
 	for shard := range s.shards {
 		for key, want := range o.next {
 			if r := s.state(shard).ranks[key]; r == nil || r.next != want || !r.ended {
-				s.tb.Errorf("shard %d knows %+v of rank %v, want %d steps and the end", shard, r, key, want)
+				s.tb.Errorf("shard %d has %+v for rank %v, want %d steps and the end", shard, r, key, want)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // findServices returns the services in the run directory, or nil if this process is the
-// first. Without a message bus of its own, it waits for another process.
+// first. If it does not run the message bus, it waits for another process.
 func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
 	for printed := false; ; printed = true {
 		services, err := rundir.ReadServices(s.cfg.Store.Dir)

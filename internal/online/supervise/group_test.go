@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// The test program is its own child: with Flag it does what its first argument says.
+// The test program is its own child: with Flag its first argument selects what it does.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[len(os.Args)-1] == "--"+Flag {
 		os.Exit(runChild(os.Args[1]))
@@ -36,7 +36,7 @@ func runChild(what string) int {
 		}
 	}
 	<-ctx.Done()
-	fmt.Println("let go:", errors.Is(context.Cause(ctx), ErrReleased))
+	fmt.Println("released:", errors.Is(context.Cause(ctx), ErrReleased))
 	return 0
 }
 
@@ -91,7 +91,7 @@ func TestChildIgnoresSignalsAndEndsWhenLetGo(t *testing.T) {
 	}
 	c.release()
 	<-c.ended
-	awaitLog(t, c.log, "let go: true")
+	awaitLog(t, c.log, "released: true")
 	if c.err != nil {
 		t.Error(c.err)
 	}
@@ -138,7 +138,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	_ = leash.Close() // as the end of a process does
-	if lines.Scan(); lines.Text() != "let go: true" {
+	if lines.Scan(); lines.Text() != "released: true" {
 		t.Errorf("got %q", lines.Text())
 	}
 	if err := c.Wait(); err != nil {

@@ -19,7 +19,7 @@ import (
 // some of them twice: the program may end before this process learns of the signal.
 const sameDelivery = time.Second
 
-// signalCatcher receives the signals that ask this process to end, in place of ending it.
+// signalCatcher receives the signals that would terminate this process.
 // Receivers from c call repeats before they react.
 type signalCatcher struct {
 	c       chan os.Signal
@@ -46,7 +46,7 @@ func (s *signalCatcher) repeats(sig os.Signal) bool {
 }
 
 // settle declares all signals handled, those included that arrive within sameDelivery:
-// what they ask for has just happened.
+// what they request has just happened.
 func (s *signalCatcher) settle() { s.handled, s.at = nil, time.Now() }
 
 // process is the program under analysis.

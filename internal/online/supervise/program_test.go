@@ -25,7 +25,7 @@ type interruptedRun struct {
 	signals         []timedSignal
 }
 
-// play waits for the program and the review, and returns what it says and how many
+// play waits for the program and the review, and returns its output and how many
 // interrupts the program was handed.
 func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interrupts int) {
 	t.Helper()
@@ -89,7 +89,7 @@ func TestOneSignalKeepsReview(t *testing.T) {
 			for range tries {
 				said, _ := interruptedRun{program, 10 * time.Second, signals}.play(t, cmd)
 				if got := strings.Contains(said, "ending without the review"); got != postponed {
-					t.Fatalf("the review is postponed: %t, want %t; it says %q", got, postponed, said)
+					t.Fatalf("the review is postponed: %t, want %t; output %q", got, postponed, said)
 				}
 			}
 		})
@@ -111,7 +111,7 @@ func TestSignalAfterReviewIsIgnored(t *testing.T) {
 		close(reviewed)
 		(&Crew{Config: Config{Stderr: &stderr}}).awaitReview(signals, reviewed)
 		if stderr.Len() > 0 {
-			t.Fatalf("it says %q", stderr.String())
+			t.Fatalf("output %q", stderr.String())
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestRepeatedInterruptCountsOnce(t *testing.T) {
 			r.signals = append(r.signals, timedSignal{d, os.Interrupt})
 		}
 		if said, got := r.play(t, cmd); got != want || strings.Contains(said, "killing") != (want > 2) {
-			t.Errorf("interrupts after %v count as %d, want %d; it says %q", after, got, want, said)
+			t.Errorf("interrupts after %v count as %d, want %d; output %q", after, got, want, said)
 		}
 	}
 	f(1, 0)

@@ -18,7 +18,7 @@ import (
 
 // Program describes the program to run and analyze.
 type Program struct {
-	Command    []string      // none if somebody else starts the program
+	Command    []string      // empty if the user starts the program
 	Engine     string        // of ADIOS2: BP4, BP5 or SST
 	Period     time.Duration // time between steps of its traces
 	Grace      time.Duration // how long it may take to end after SIGTERM
@@ -126,7 +126,7 @@ func (c *Crew) tauVariables(p *Program) [][2]string {
 	}
 }
 
-// publish prints the environment of a program that somebody else starts, and writes it to
+// publish prints the environment of a program that the user starts, and writes it to
 // a file.
 func (c *Crew) publish(variables [][2]string) {
 	var b strings.Builder

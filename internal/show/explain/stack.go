@@ -118,7 +118,7 @@ func part(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// launch returns the call of a gpu_parent. Without one it says why.
+// launch returns the call of a gpu_parent. Without one it returns the reason.
 func launch(v any) (parent *provenance.GPUParent, why string) {
 	switch v := v.(type) {
 	case nil:

@@ -18,7 +18,7 @@ import (
 const maxNodes = 5000
 
 // Tree builds a tree of the call paths of a run, by time or by lost time. If there are several
-// programs, they are the first level. partial says what the tree leaves out.
+// programs, they are the first level. partial describes what the tree leaves out.
 func Tree(r *comparison.Run, lost bool) (_ api.FlameNode, partial string) {
 	root := newNode("all", groupUser)
 	several := slices.ContainsFunc(r.Paths, func(p comparison.Path) bool { return p.Program != r.Paths[0].Program })
@@ -132,7 +132,7 @@ func (n *node) remove(weight float64) {
 	})
 }
 
-// prune removes the nodes with the least weight if there are more than maxNodes, and says so.
+// prune removes the nodes with the least weight if there are more than maxNodes, and reports that.
 func (n *node) prune() string {
 	var weights []float64
 	n.walk(func(n *node) { weights = append(weights, n.weight()) })

@@ -134,7 +134,7 @@ func gpuOf(r *provenance.Record) *api.GPU {
 	case string:
 		g.Problem = p
 	default:
-		g.Problem = "the record does not say what launched it"
+		g.Problem = "the record does not name its launch"
 	}
 	return g
 }

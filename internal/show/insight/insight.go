@@ -142,7 +142,7 @@ func readFor[T any](ctx context.Context, in *Insight, run string, timeout time.D
 	return v, err
 }
 
-// withData is ask for queries that need the data of the run. While a large run is being
+// withData is read for queries that need the data of the run. While a large run is being
 // copied into memory the store answers.
 func withData[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
 	return readWith(ctx, in, run, in.caches.TryGet, f)

@@ -224,7 +224,7 @@ func (d *runData) warming(o *api.Overview, list *noticeList) {
 // salvaged reports the missing parts of a run that has ended: unreadable traces, a failure,
 // or issues that an older version did not store.
 func (d *runData) salvaged(o *api.Overview, list *noticeList) {
-	if d.run.State == provdb.Failed && d.kept.Executions > 0 { // else the verdict says it
+	if d.run.State == provdb.Failed && d.kept.Executions > 0 { // otherwise the verdict reports it
 		words := "The analysis failed; the run has the data stored before that"
 		if d.info.Error != "" {
 			words += ": " + text.Reason(d.info.Error)

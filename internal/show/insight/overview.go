@@ -29,7 +29,7 @@ type view struct {
 }
 
 // Overview combines the state of the pipeline and the stored data of a run. It fails if
-// neither is available; if one is missing a notice says why.
+// neither is available; if one is missing, a notice gives the reason.
 func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (*api.Overview, error) {
 	var v view
 	var wrong []api.Notice
@@ -78,7 +78,7 @@ func badness(l api.Level) int {
 	return slices.Index([]api.Level{api.LevelGood, api.LevelUnknown, api.LevelWatch, api.LevelBad}, l)
 }
 
-// early reports whether err only says that nothing of a running run is stored yet.
+// early reports whether err only means that a running run has stored nothing yet.
 func (v *view) early(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Kind == api.NotFound && v.status.Run.State != api.Finished && v.status.Run.State != api.Failed

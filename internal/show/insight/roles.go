@@ -114,7 +114,7 @@ func (d *runData) addComputed(l *provenance.Link, v *api.Evidence) {
 	}
 }
 
-// roleSentence says which execution waited for which.
+// roleSentence describes which execution waited for which.
 func roleSentence(l *provenance.Link, r *api.Roles) string {
 	var texts []string
 	switch {
@@ -138,7 +138,7 @@ func roleSentence(l *provenance.Link, r *api.Roles) string {
 		texts = append(texts, fmt.Sprintf("Others waited for its rank, most because of %s", text.ShortName(r.Culprit.Function)))
 	}
 	if l.Role == provenance.Culprit && l.LateRank != nil {
-		texts = append(texts, fmt.Sprintf("it waited for a late message from rank %d, which has no anomaly of its own", *l.LateRank))
+		texts = append(texts, fmt.Sprintf("it waited for a late message from rank %d, which has no anomaly itself", *l.LateRank))
 	}
 	if l.Hops > 1 {
 		texts = append(texts, fmt.Sprintf("there are %s between them", text.Count(l.Hops-1, "other wait")))

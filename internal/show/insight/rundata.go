@@ -157,7 +157,7 @@ func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Micros
 	return trace.Micros(now - int64(behind*1e6))
 }
 
-// find finds a run in a slot of its own.
+// find finds a run in a separate slot.
 func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error) {
 	return InSlot(ctx, in, func(ctx context.Context) (*query.Queries, error) { return in.queriesOf(ctx, run) })
 }

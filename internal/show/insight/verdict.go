@@ -55,7 +55,7 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	return api.Verdict{Level: api.LevelGood, Sentence: sentence}
 }
 
-// waitingText says which ranks have reported before any data is stored.
+// waitingText lists the ranks that reported before any data was stored.
 func waitingText(o *api.Overview) string {
 	words := "No data yet"
 	if n := o.Figures.RanksExpected; n != nil {

@@ -190,7 +190,7 @@ func NewAnalyzer(w io.Writer) *Analyzer {
 	return &Analyzer{progressLine: newProgressLine(w, 10*time.Second)}
 }
 
-// Show writes a line now and then. alone says that the services do not answer.
+// Show writes a line now and then. alone means that the services do not respond.
 func (a *Analyzer) Show(rep *analyzer.Report, unsent int64, alone bool) {
 	if !a.isDue() || rep.Totals.Ranks == 0 {
 		return

@@ -149,7 +149,7 @@ func TestReportOfRunningRun(t *testing.T) {
 	a := full("solve")
 	a.overview.Live, a.overview.State = true, api.Running
 	if text := written(t, a); !strings.Contains(text, "results so far") || !strings.Contains(text, "is running") {
-		t.Errorf("it does not say that the run continues:\n%.2000s", text)
+		t.Errorf("the report does not state that the run continues:\n%.2000s", text)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestReportListsMissingParts(t *testing.T) {
 	text := written(t, a)
 	for _, part := range []string{"The issues", "The heatmap", "The functions", "The evidence of issue 1"} {
 		if !strings.Contains(text, part+": the disk is full") {
-			t.Errorf("the report does not say that %q is missing", part)
+			t.Errorf("the report does not list %q as missing", part)
 		}
 	}
 }

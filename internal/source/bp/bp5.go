@@ -11,8 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// bp5 reads BP5: the records of md.idx vary in length and also say where in data.K
-// each writer's arrays begin. The metadata are FFS records; their formats are in
+// bp5 reads BP5: the records of md.idx vary in length and also have the offsets in
+// data.K at which the arrays of each writer begin. The metadata are FFS records; their formats are in
 // mmd.0.
 type bp5 struct {
 	dataset
@@ -84,7 +84,7 @@ func (e *bp5) next() (*Step, error) {
 }
 
 // recordSize returns the length of the record that b begins with, or 0 if b is too
-// short to tell. An impossible length is an error, because waiting cannot help.
+// short. An impossible length is an error, because waiting cannot help.
 func (e *bp5) recordSize(b []byte) (int, error) {
 	if len(b) < bp5RecordHead {
 		return 0, nil

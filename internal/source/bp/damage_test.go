@@ -530,7 +530,7 @@ func TestUnsupportedInputIsNamed(t *testing.T) {
 			}
 			for _, text := range append(want, "not supported", filepath.Base(path)) {
 				if !strings.Contains(err.Error(), text) {
-					t.Errorf("got %q, want it to say %q", err, text)
+					t.Errorf("got %q, want %q in it", err, text)
 				}
 			}
 		})

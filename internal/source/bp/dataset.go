@@ -7,9 +7,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// dataset is the common part of BP4 and BP5: the records of md.idx say where in
-// md.0 the metadata of each step lie, and the metadata say where in data.K the
-// arrays lie.
+// dataset is the common part of BP4 and BP5: the records of md.idx locate
+// the metadata of each step in md.0, and the metadata locate the arrays in data.K.
 type dataset struct {
 	index index
 	meta  file

@@ -132,7 +132,7 @@ func version(h []byte) string {
 	return fmt.Sprintf("%d.%d.%d", int(h[0])-'0', int(h[1])-'0', int(h[2])-'0')
 }
 
-// explainDirectory returns an error that says what a directory without md.idx is.
+// explainDirectory returns an error that identifies a directory without md.idx.
 func (r *Reader) explainDirectory() error {
 	if _, err := os.Stat(filepath.Join(r.path, "data_oids.txt")); err == nil {
 		return &UnsupportedError{

@@ -118,8 +118,8 @@ func (x *index) refresh() error {
 }
 
 // take returns the next record without using it up. size returns the length of the
-// record that b begins with, or 0 if b is too short to tell. One refresh may not read
-// all of the file, so take repeats it until nothing comes.
+// record that b begins with, or 0 if b is too short. One refresh may not read
+// all of the file, so take repeats it until it reads nothing.
 func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error) {
 	for {
 		n, err := size(x.buf)

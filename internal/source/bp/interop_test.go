@@ -149,7 +149,7 @@ func readTruth(t *testing.T, path string) (steps []truthStep, ended bool) {
 		}
 		if s.End {
 			if s.Steps != len(steps) {
-				t.Fatalf("the truth has %d steps but says %d", len(steps), s.Steps)
+				t.Fatalf("the truth has %d steps but declares %d", len(steps), s.Steps)
 			}
 			return steps, true
 		}

@@ -132,7 +132,7 @@ func TestEncodeRefusesWrongValues(t *testing.T) {
 	g := func(v ffs.Values, want string) {
 		t.Helper()
 		if _, err := f.Encode(v); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got the error %v, want one that says %q", v, err, want)
+			t.Errorf("%v: got the error %v, want one with %q", v, err, want)
 		}
 	}
 	g(ffs.Values{"nothing": uint64(1)}, "have no field")

@@ -375,7 +375,7 @@ func TestPointersOutsideRecordAreErrors(t *testing.T) {
 		case "array":
 			_, err = r.Uints(nil, fd)
 			if _, other := r.Bytes(fd); (other == nil) != (err == nil) {
-				t.Errorf("Uints says %v, Bytes says %v", err, other)
+				t.Errorf("Uints returns %v, Bytes returns %v", err, other)
 			}
 		case "text":
 			_, err = r.Text(fd)
@@ -593,7 +593,7 @@ func TestUnsupportedFormatsAreNamed(t *testing.T) {
 		rep := describe(structure{"top", 8, []field{{"x", "integer", 8, 0}}})
 		rep[at] = value
 		if _, err := ffs.ParseFormat(ffs.ID{}, rep); !errors.Is(err, ffs.ErrUnsupported) || !strings.Contains(err.Error(), want) {
-			t.Errorf("byte %d = %d: got %v, want it to say %q", at, value, err, want)
+			t.Errorf("byte %d = %d: got %v, want %q in it", at, value, err, want)
 		}
 	}
 	f(2, 1, "big-endian")

@@ -51,7 +51,7 @@ func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
 	return openDataset(path, opt)
 }
 
-// openDataset opens a dataset. Its errors say what to do about a dataset that is missing.
+// openDataset opens a dataset. Its errors have a hint for a missing dataset.
 func openDataset(path string, opt bp.Options) (*bp.Reader, error) {
 	r, err := bp.Open(path, opt)
 	switch {

@@ -167,7 +167,7 @@ func (e *silentError) Error() string {
 }
 func (e *silentError) Unwrap() error { return e.err }
 
-// explain returns an error that says why there is no connection, and what to do.
+// explain returns an error with the cause and a hint.
 func (r *Reader) explain(err error, at contact) error {
 	waited := r.opt.ConnectTimeout
 	_, stranger := errors.AsType[*wrongPeerError](err)

@@ -265,7 +265,7 @@ func TestReadsAllThatADIOS2Streams(t *testing.T) {
 				t.Errorf("the writer: %v", err)
 			}
 			if said := w.errors.String(); said != "" {
-				t.Errorf("the writer complains: %s", said)
+				t.Errorf("the writer reports: %s", said)
 			}
 			want, closed := w.written()
 			if !closed {
@@ -527,7 +527,7 @@ func TestKilledReaderLetsProgramFinish(t *testing.T) {
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	if line != "one step: <nil>\n" {
-		t.Fatalf("the reader says %q", line)
+		t.Fatalf("the reader prints %q", line)
 	}
 	if err := reader.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -611,6 +611,6 @@ func TestContactFileOfKilledProgramIsStale(t *testing.T) {
 	}
 	r = open(t, stale, func(o *sst.Options) { o.ConnectTimeout = 3 * time.Second })
 	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "stale contact file") {
-		t.Errorf("got the error %v, want one that says what the file is", err)
+		t.Errorf("got the error %v, want one that identifies the file", err)
 	}
 }

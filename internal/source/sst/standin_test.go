@@ -153,7 +153,7 @@ func welcome(plane string, change ffs.Values, ranks ...*standIn) {
 	w.t.Helper()
 	w.accept(w.manager)
 	if q := w.expect("DPQuery"); q.uint("writer_ID") != 77 {
-		w.t.Errorf("the reader asks stream %d", q.uint("writer_ID"))
+		w.t.Errorf("the reader requests stream %d", q.uint("writer_ID"))
 	}
 	w.say(dpResponse, ffs.Values{"writer_response_condition": uint64(conditionPlane), "writer_data_plane": plane})
 	if plane != dataPlane {
@@ -234,7 +234,7 @@ func TestUnsupportedStreamsNameSetting(t *testing.T) {
 			}
 			for _, part := range append(want, r.Path()) {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("%q does not contain %q", err, part)
 				}
 			}
 			w.left()
@@ -270,7 +270,7 @@ func TestOtherProgramAtSameAddress(t *testing.T) {
 	w.accept(6)
 	w.left()
 	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "stale contact file") {
-		t.Errorf("got the error %v, want one that says what the file is", err)
+		t.Errorf("got the error %v, want one that identifies the file", err)
 	}
 }
 
@@ -352,7 +352,7 @@ func TestFormatRequests(t *testing.T) {
 	r := reading(t, w.contact(), nil)
 	welcome(dataPlane, nil, w)
 	w.expect("ReaderActivate")
-	// A question of the writer is answered.
+	// The reader answers a query of the writer.
 	if err := w.exchange(exchange{kind: queryFormat, condition: 9, first: releaseTimestep.format.ID[:]}); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestFormatRequests(t *testing.T) {
 	w.say(writerClose, ffs.Values{})
 	fr, err = w.frames.next()
 	if err != nil || fr.exchange == nil || fr.exchange.kind != queryFormat || !slices.Equal(fr.exchange.first, writerClose.format.ID[:]) {
-		t.Fatalf("got %+v and the error %v, want a question for WriterClose", fr.exchange, err)
+		t.Fatalf("got %+v and the error %v, want a query for WriterClose", fr.exchange, err)
 	}
 	if err := w.exchange(exchange{kind: answerFormat, condition: fr.exchange.condition, first: writerClose.rep}); err != nil {
 		t.Fatal(err)
@@ -399,7 +399,7 @@ func TestErrorsCloseConnection(t *testing.T) {
 				_, err = r.Next(t.Context())
 			}
 			if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), r.Path()) {
-				t.Errorf("got the error %v, want one that says %q and the path", err, want)
+				t.Errorf("got the error %v, want one with %q and the path", err, want)
 			}
 			for { // a request may be on the way
 				if _, _, err := w.receive(); err != nil {

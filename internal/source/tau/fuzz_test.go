@@ -213,7 +213,7 @@ func checkBatches(t *testing.T, s *tau.Step, cfg tau.Config) {
 		}
 	}
 	if s.Funcs != events[trace.Enter] || s.Comms != events[trace.Send] || s.Counters != events[trace.Count] || len(events) > 3 {
-		t.Fatalf("the step says %d functions, %d messages, %d counters, its batches hold %v", s.Funcs, s.Comms, s.Counters, events)
+		t.Fatalf("the step counts %d functions, %d messages, %d counters, its batches hold %v", s.Funcs, s.Comms, s.Counters, events)
 	}
 }
 

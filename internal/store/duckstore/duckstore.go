@@ -92,7 +92,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s.db = sql.OpenDB(connector)
 	s.db.SetMaxIdleConns(-1) // each query has its own connection
 	if err := s.prepare(ctx, create); err != nil {
-		_ = s.release() // err says more
+		_ = s.release() // err is the cause
 		return nil, s.explain("open", err)
 	}
 	return s, nil

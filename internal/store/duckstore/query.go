@@ -35,7 +35,7 @@ func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.R
 	rows, err := q.start(query, args)
 	if err != nil {
 		err = q.cause(err)
-		_ = q.end() // err says more
+		_ = q.end() // err is the cause
 		return nil, s.explain("query", err)
 	}
 	return rows, nil

@@ -120,7 +120,7 @@ func (s *Store) transaction(ctx context.Context, f func(tx pgx.Tx) error) error 
 	} else {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 		defer cancel()
-		_ = tx.Rollback(end) // err says more
+		_ = tx.Rollback(end) // err is the cause
 	}
 	return lostIf(ctx, conn, err)
 }

@@ -148,7 +148,7 @@ func (i *Info) missing() (why []string) {
 	case p.Signal != "":
 		why = append(why, fmt.Sprintf("the program was ended by a signal (%s)", p.Signal))
 	case p.Running:
-		why = append(why, "the program was asked to stop and has not ended")
+		why = append(why, "the program was signaled to stop and has not ended")
 	}
 	if n := len(i.Broken); n > 0 {
 		text := fmt.Sprintf("%d of %d traces could be read only in part: %s", n, max(n, len(i.Traces)), i.Broken[0])

@@ -100,7 +100,7 @@ func TestStoreErrorsKeepTextAndKind(t *testing.T) {
 		provdb.ErrReadOnly, provdb.ErrClosed, errors.New("another"),
 	}
 	for i, s := range sentinels {
-		err := fmt.Errorf("file.duckdb: ask: %w; do \"this\"", s)
+		err := fmt.Errorf("file.duckdb: query: %w; do \"this\"", s)
 		fail.Store(&err)
 		for _, when := range []string{"at once", "later"} {
 			_, got := query(t, c, when)

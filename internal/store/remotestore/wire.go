@@ -20,7 +20,7 @@ func init() {
 
 // request is the body of a POST.
 type request struct {
-	Ping bool // only ask whether the owner answers
+	Ping bool // only check whether the owner responds
 	SQL  string
 	Args []any
 }

@@ -23,7 +23,7 @@ import (
 type Place struct {
 	Server string // URL
 	File   string
-	Owner  string // file that says how to reach the process that owns File
+	Owner  string // file with the address of the process that owns File
 	Run    string // name of the run; "" is the latest
 }
 

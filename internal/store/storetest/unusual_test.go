@@ -167,8 +167,8 @@ func addNumbers(add adder) {
 	})
 	add("neither status nor lost time", func(r *provenance.Record) { r.Status, r.LostTime = "", 0 })
 	add("neither kind nor why", func(r *provenance.Record) { r.Kind, r.Why = "", "" })
-	add("a kind of its own", func(r *provenance.Record) { r.Kind = `"new"` })
-	add("a status of its own", func(r *provenance.Record) { r.Status = `"new"` })
+	add("unknown kind", func(r *provenance.Record) { r.Kind = `"new"` })
+	add("unknown status", func(r *provenance.Record) { r.Status = `"new"` })
 	add("an older version", func(r *provenance.Record) { r.Version = 1 })
 	add("another program", func(r *provenance.Record) {
 		r.PID = 7

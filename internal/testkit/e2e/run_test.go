@@ -46,7 +46,7 @@ func (s *scene) info() *runInfo {
 }
 
 // ended fails unless the run has ended as it should, and is incomplete for a reason
-// that has all parts; none says that nothing is missing.
+// that has all parts; none means that nothing is missing.
 func (s *scene) ended(reasons ...string) *runInfo {
 	s.t.Helper()
 	info := s.info()
@@ -305,7 +305,7 @@ func TestProgramIgnoringSIGTERMDoesNotDelayResults(t *testing.T) {
 	s.steps(3)
 	p.signal(syscall.SIGTERM)
 	p.awaitLog("The run is in")
-	s.ended("the program was asked to stop and has not ended")
+	s.ended("the program was signaled to stop and has not ended")
 	s.write("go", "")
 	if code := p.wait(); code != 5 {
 		t.Errorf("exit code %d, want that of the program", code)

@@ -118,9 +118,9 @@ func (a *attacker) send(lines ...string) {
 	_, _ = io.WriteString(a.conn, strings.Join(lines, "\r\n")+"\r\n")
 }
 
-// hears reads until the server says something, and fails when it says something else
+// expect reads until the server sends want, and fails if it sends something else
 // before it closes the connection.
-func (a *attacker) hears(want string) {
+func (a *attacker) expect(want string) {
 	a.t.Helper()
 	var all strings.Builder
 	for {
@@ -130,7 +130,7 @@ func (a *attacker) hears(want string) {
 			return
 		}
 		if err != nil {
-			a.t.Errorf("an attacker hears no %q, but %v:\n%s", want, err, all.String())
+			a.t.Errorf("an attacker received no %q, but %v:\n%s", want, err, all.String())
 			return
 		}
 	}
@@ -149,7 +149,7 @@ func TestClientWithoutTokenIsRejectedByNATS(t *testing.T) {
 		for _, token := range []string{"", "guessed", services.Secret, services.Analyzer[1:]} {
 			for range 100 {
 				a := attackAs(t, services, token)
-				a.hears("Authorization Violation")
+				a.expect("Authorization Violation")
 				a.ends()
 			}
 		}
@@ -164,9 +164,9 @@ func TestMessageOf100MBIsRejectedAtOnce(t *testing.T) {
 	besieged(t, nil, func(_ *scene, services *rundir.Services, _ *process) {
 		for _, token := range []string{services.Analyzer, services.Token} {
 			a := attackAs(t, services, token)
-			a.hears("PONG")
+			a.expect("PONG")
 			a.send(fmt.Sprintf("PUB chimbuko.run.records %d", 100<<20), "and so on")
-			a.hears("Maximum Payload Violation")
+			a.expect("Maximum Payload Violation")
 			a.ends()
 		}
 	}, "maximum payload exceeded: 104857600", "address=127.0.0.1:")
@@ -175,7 +175,7 @@ func TestMessageOf100MBIsRejectedAtOnce(t *testing.T) {
 func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
 		a := attackAs(t, services, services.Analyzer)
-		a.hears("PONG")
+		a.expect("PONG")
 		const stream = "chimbuko-records-run"
 		for _, subject := range []string{
 			"chimbuko.run.ps.0.stop", "chimbuko.run.ps.0.status", "chimbuko.run.known", "chimbuko.run.store.status", "chimbuko.other.records",
@@ -183,14 +183,14 @@ func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 			"$JS.API.CONSUMER.CREATE." + stream, "$JS.API.INFO", "$SYS.REQ.SERVER.PING", "_INBOX.somebody",
 		} {
 			a.send("PUB "+subject+" _INBOX.x 0", "")
-			a.hears("Permissions Violation for Publish to \"" + subject)
+			a.expect("Permissions Violation for Publish to \"" + subject)
 		}
 		for _, subject := range []string{
 			">", "chimbuko.>", "chimbuko.run.records", "chimbuko.run.ps.0.exchange", "_INBOX.>", "$JS.API.>",
 			"$SYS.>",
 		} {
 			a.send("SUB " + subject + " 1")
-			a.hears("Permissions Violation for Subscription to \"" + subject)
+			a.expect("Permissions Violation for Subscription to \"" + subject)
 		}
 		// To have a service or the server send it as an answer does not help.
 		for _, forbidden := range []string{"chimbuko.run.ps.0.stop", "$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.DELETE." + stream} {
@@ -199,7 +199,7 @@ func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 			}
 		}
 		a.send("PING")
-		a.hears("PONG")
+		a.expect("PONG")
 
 		// The error names the missing permission.
 		token := rundir.AnalyzerToken(s.run)
@@ -242,7 +242,7 @@ func TestFloodFillsNeitherMemoryNorDisk(t *testing.T) {
 		t.Run(fmt.Sprintf("%s with %d bytes", subject, size), func(t *testing.T) {
 			besieged(t, []string{"--stream-size", strconv.Itoa(streamSize)}, func(s *scene, services *rundir.Services, serve *process) {
 				a := attackAs(t, services, services.Analyzer)
-				a.hears("PONG")
+				a.expect("PONG")
 				begin := time.Now()
 				sent, cut := a.flood(subject, size, patience)
 				disk, memory := sizeOf(t, filepath.Join(s.run, "nats"))>>20, peak(serve)>>20
@@ -254,7 +254,7 @@ func TestFloodFillsNeitherMemoryNorDisk(t *testing.T) {
 				if !cut {
 					t.Error("the server does not mind")
 				}
-				attackAs(t, services, services.Analyzer).hears("Authorization Violation") // it must wait
+				attackAs(t, services, services.Analyzer).expect("Authorization Violation") // it must wait
 			}, logged...)
 		})
 	}
@@ -448,7 +448,7 @@ func TestClientWithoutValidCertificateIsRejected(t *testing.T) {
 
 	_, stderr, code := run(t, "status", services.Web) // without the certificate of the authority
 	if code == 0 {
-		t.Error("a certificate of somebody unknown is believed")
+		t.Error("a certificate of an unknown authority is accepted")
 	}
 	contains(t, stderr, "certificate signed by unknown authority")
 	serve.awaitLog("http: TLS handshake error from 127.0.0.1:")

@@ -48,7 +48,7 @@ func (s *scene) stream(trace string, options ...string) *streamer {
 	return p
 }
 
-// step has a streamer that asks do so many steps.
+// step lets a streamer with ask=1 write that many steps.
 func (p *streamer) step(n int) {
 	p.t.Helper()
 	for range n {

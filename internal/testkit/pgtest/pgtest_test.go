@@ -149,7 +149,7 @@ func (c *client) end() string {
 	return c.stderr.String()
 }
 
-// A killed test binary cannot clean up; its server ends all the same.
+// The server of a killed test binary ends, although the binary cannot clean up.
 func TestServerEndsWithKilledTestBinary(t *testing.T) {
 	const inside = "PGTEST_INSIDE"
 	if os.Getenv(inside) != "" {

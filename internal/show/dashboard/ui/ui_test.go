@@ -178,7 +178,7 @@ func TestUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// The page works below any prefix, under a policy that knows no inline code, and on a
+// The page works below any prefix, under a policy without inline code, and on a
 // machine without a network.
 func TestBuiltPageUsesOnlyItsOwnFiles(t *testing.T) {
 	s, err := New()
