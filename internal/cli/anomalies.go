@@ -55,16 +55,16 @@ explains one of them.` + runHelp,
 	}
 	f := cmd.Flags()
 	registerFilter(f, &filter, "since", "until")
-	f.Func("step", "I/O steps first:last; one side may be missing", func(text string) (err error) {
+	f.Func("step", "I/O steps first:last; either may be omitted", func(text string) (err error) {
 		filter.Steps, err = query.ParseSteps(text)
 		return err
 	})
-	registerTime(f, "min-severity", time.Microsecond, "least own (exclusive) time: 20ms, or microseconds",
+	registerTime(f, "min-severity", time.Microsecond, "minimum own (exclusive) time, such as 20ms, or in microseconds",
 		func(t trace.Micros) { filter.Severity = float64(t) })
-	registerTime(f, "min-lost", time.Microsecond, "least lost time: 20ms, or microseconds", func(t trace.Micros) { filter.Lost = t })
-	f.Float64Var(&filter.Score, "min-score", 0, "least score")
+	registerTime(f, "min-lost", time.Microsecond, "minimum lost time, such as 20ms, or in microseconds", func(t trace.Micros) { filter.Lost = t })
+	f.Float64Var(&filter.Score, "min-score", 0, "minimum score")
 	f.BoolVar(&filter.Normal, "normal", false, "typical executions instead of anomalies")
-	f.BoolVar(&filter.Withdrawn, "withdrawn", false, "also anomalies that were withdrawn at the end of the run")
+	f.BoolVar(&filter.Withdrawn, "withdrawn", false, "include anomalies withdrawn at the end of the run")
 	f.StringVar(&filter.Order, "order", "severity", "order: severity (longest own time first), lost, score or time")
 	f.IntVar(&filter.Limit, "limit", 20, "number of rows")
 	f.IntVar(&filter.Offset, "offset", 0, "number of rows to skip")

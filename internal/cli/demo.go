@@ -54,7 +54,7 @@ func newDemoCmd(env *Env) *cobra.Command {
 traces of all its ranks in real time. As with chimbuko run, services and analyzers run
 beside it, here one analyzer for each simulated host.
 
-The program has planted troubles that the analysis does not know of. The demo reports
+The analysis does not know about the troubles planted in the program. The demo reports
 when each of them is found, and at the end prints the summary of the run and compares it
 with the truth, like chimbuko eval. The exit status is 0 if all troubles were found,
 else 1.

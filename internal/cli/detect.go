@@ -35,12 +35,12 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches")
 	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: modal, hbos, sstd or copod")
-	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: greatest normal distance from the mean, in standard deviations")
+	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")
 	f.Float64Var(&o.Threshold, "threshold", o.Threshold,
 		"modal: decades of rarity, 0 for 6; hbos, copod: normal share of the range of scores, 0 for 0.99 and 0.72")
 	f.StringArrayVar(&d.overrides, "function-threshold", nil, "pattern=value: sigma or threshold of matching functions")
 	f.StringArrayVar(&o.Ignore, "ignore", nil, "pattern of functions that are never judged")
-	f.IntVar(&o.MinSamples, "min-samples", o.MinSamples, "least number of calls of a function before any is judged")
+	f.IntVar(&o.MinSamples, "min-samples", o.MinSamples, "minimum number of calls of a function before any is judged")
 	f.DurationVar(&d.halfLife, "half-life", time.Duration(o.HalfLife)*time.Microsecond,
 		"modal: time of the run after which samples count half; 0, the default with --passes 2, for never")
 	f.BoolVar(&o.IncludeSelf, "include-self", false, "include the judged call in its model, as the original did; disables --review by default")
@@ -50,7 +50,7 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&d.scope, "scope", "program", "scope of a model: program (all its ranks) or rank")
 	f.IntVar(&c.Window, "window", c.Window, "number of calls stored before and after an anomaly")
 	f.BoolVar(&c.Review, "review", c.Review, "review of all records with the final model")
-	f.DurationVar(&d.minTime, "min-time", 0, "least exclusive time of stored anomalies")
+	f.DurationVar(&d.minTime, "min-time", 0, "minimum exclusive time of stored anomalies")
 	f.IntVar(&c.Workers, "workers", 0, "number of ranks analyzed in parallel; 0 for the number of processors")
 	f.StringVar(&c.StatePrefix, "state-prefix", c.StatePrefix, "prefix of counters that describe the state of the node")
 	f.StringArrayVar(&c.IgnoreCorrelation, "ignore-correlation", nil, "pattern of functions whose GPU correlation IDs are ignored")
@@ -66,7 +66,7 @@ type modelFlags struct {
 func (m *modelFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&m.saveTo, "save-model", "", "file for the learned model")
 	f.StringVar(&m.loadFrom, "load-model", "", "file with the model of an earlier run to start with")
-	f.BoolVar(&m.frozen, "freeze-model", false, "no learning beyond the loaded model")
+	f.BoolVar(&m.frozen, "freeze-model", false, "judge by the loaded model without further learning")
 }
 
 // load applies the settings of file and environment, and returns the origin of each. With

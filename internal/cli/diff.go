@@ -19,7 +19,7 @@ var diffHelp = `Compare two runs: print a verdict, then one of
                    first; a function that is slower in all its calls need not have
                    anomalies
   --show metadata  hosts, settings, versions and metadata of ranks
-A change by more than a tenth is worse or better. DISTANCE is the largest difference
+A change of more than a tenth counts as worse or better. DISTANCE is the largest difference
 between the cumulative distributions of a function's times, from 0 (equal) to 1. MOVED is
 the mean difference of the time of a call if the calls of both runs are sorted by time
 (earth mover's distance).
@@ -31,8 +31,8 @@ More than two runs, or one store with several, are sorted by their start, and co
 the newest: a verdict, the lost time of each run, then by --show time or --show lost the
 functions that differ most between any two runs. BEFORE is the run in which a function was
 best, or else worst; the newest run and all runs from SINCE on differ from it by the same
-rule. Only finished runs count, the newest ` + strconv.Itoa(comparison.MaxTrend) + `; of a store all, or with --run those with
-that in their names. JSON has the values of each run.
+rule. Only the newest ` + strconv.Itoa(comparison.MaxTrend) + ` finished runs count; --run limits those of a store to names that
+contain its value. JSON has the values of each run.
 
 With --fail-if the command exits with code 3 if a condition is true. A condition is
 NAME>NUMBER or NAME>NUMBER%, and NAME is one of
@@ -81,7 +81,7 @@ func newDiffCmd(env *Env) *cobra.Command {
 		return err
 	})
 	f.IntVar(&flags.limit, "limit", 20, "number of rows")
-	f.BoolVar(&flags.all, "all", false, "include what stayed the same")
+	f.BoolVar(&flags.all, "all", false, "include unchanged rows")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.show != "lost" && flags.show != "time" && flags.show != "metadata" {
 			return usagef("--show: unknown value %q (want lost, time, metadata)", flags.show)

@@ -18,8 +18,8 @@ func newEvalCmd(env *Env) *cobra.Command {
 		Long: `Compare the anomalies of an analyzed run with those that were planted in the program:
 how many were found, and how many other calls were flagged. RUN is a run directory or a
 store. A TRUTH is a file, a directory (all files named truth.* in it) or a pattern. A
-file describes anomalies either by place and time, one per line, as programs write them
-that plant some:
+file describes anomalies either by place and time, one per line, in the format of
+programs that plant anomalies:
 
   RANK ITERATION FUNCTION ENTRY_US EXIT_US INJECTED_US
   TRUTH kind=host_sleep func=NAME start_us=US end_us=US [rank=RANK]

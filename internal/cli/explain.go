@@ -27,7 +27,7 @@ anomalies have each value of a field and how much time they lost. A term is FIEL
 function, host, call-path, gpu-device and gpu-stream with a name; link with two ranks as in
 5:6; rank, thread, step and partner with a number or a range as in 4..7; bytes,
 counter:NAME and node-state:NAME with a range as in 400.. or ..400; time with seconds as in
-9.5..13. Of several terms with the same field one must match.` + runHelp
+9.5..13. If several terms have the same field, one of them must match.` + runHelp
 
 // explainFlags choose the anomalies to explain.
 type explainFlags struct {
@@ -41,8 +41,8 @@ type explainFlags struct {
 func (e *explainFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&e.issue, "issue", 0, "number of an issue, as chimbuko issues lists them; 0 for the worst if no other flag is given")
 	registerFilter(f, &e.Filter, "from", "to")
-	f.Int64Var(&e.least, "min-us", 0, "least own (exclusive) time in microseconds")
-	f.Int64Var(&e.most, "max-us", 0, "greatest own (exclusive) time in microseconds; 0 for any")
+	f.Int64Var(&e.least, "min-us", 0, "minimum own (exclusive) time in microseconds")
+	f.Int64Var(&e.most, "max-us", 0, "maximum own (exclusive) time in microseconds; 0 for any")
 	registerTerms(f, "only", "required value, as FIELD=VALUE; may be repeated", &e.Only)
 	registerTerms(f, "without", "excluded value, as FIELD=VALUE; may be repeated", &e.Without)
 	f.Func("lasso", "polygon of SECONDS:MICROSECONDS,… (entry, own time), as drawn on the page", func(text string) (err error) {

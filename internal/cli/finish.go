@@ -26,7 +26,7 @@ func newFinishCmd(env *Env) *cobra.Command {
 batch system, a full disk or a second Ctrl-C. The analyzers of the run read the traces
 that are left, from where they stopped and with the same settings; then all records are
 reviewed with the final model and the results of all ranks are stored. Nothing counts
-twice. Of ranks whose traces are missing, the records that were sent before are reviewed.
+twice. If the traces of a rank are missing, the records that it sent before are reviewed.
 
 TRACE is where the traces are now, if they were moved.`,
 		Example: `  chimbuko finish run

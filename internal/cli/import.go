@@ -17,7 +17,7 @@ func newImportCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import RECORDS_DIR",
 		Short: "Create a run from JSON record files",
-		Long: `Read JSON record files and create a run with a database of them. RECORDS_DIR is a run
+		Long: `Read JSON record files and store them in a new run. RECORDS_DIR is a run
 directory with records/, or the output of the original Chimbuko without its database:
 PROGRAM/RANK/STEP.{anomalies,normalexecs,metadata}.json. Damaged files are imported as far
 as possible and reported; the command then fails.`,

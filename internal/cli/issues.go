@@ -32,7 +32,7 @@ func newIssuesCmd(env *Env) *cobra.Command {
 		Short: "List the issues of a run, the worst first",
 		Long: `List the issues of a run. All anomalies with the same program, function, call path, kind
 and cause are one issue; so is a lasting change of a function. Waits for a late execution
-are shown with that execution, their culprit; --all lists them as issues of their own.
+are shown with that execution, their culprit; --all lists them as separate issues.
 docs/culprits.md describes how culprits are found.
 
 Issues are stored when a run ends. For a run that has not ended they are computed now.` + runHelp,
@@ -45,7 +45,7 @@ Issues are stored when a run ends. For a run that has not ended they are compute
 	f := cmd.Flags()
 	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: slow, fast, comm-wait, gpu, burst, shift or drift")
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
-	f.BoolVar(&flags.all, "all", false, "also waits with known culprits")
+	f.BoolVar(&flags.all, "all", false, "include waits with known culprits")
 	f.IntVar(&flags.limit, "limit", 20, "number of issues")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		for _, k := range flags.kinds {

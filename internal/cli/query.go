@@ -31,7 +31,7 @@ lists tables and views, with examples. $1, $2 … stand for the values of --para
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "file", "", "file with the statement; - for standard input")
-	f.IntVar(&maxRows, "max-rows", 100_000, "greatest number of rows, with a warning if there are more; 0 for all")
+	f.IntVar(&maxRows, "max-rows", 100_000, "maximum number of rows, with a warning if there are more; 0 for all")
 	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		sql, err := statement(env, args, file)

@@ -37,7 +37,7 @@ func newSimulateCmd(env *Env) *cobra.Command {
 		Use:   "simulate --scenario NAME|FILE --out DIR",
 		Short: "Write traces of a simulated program with planted troubles",
 		Long: `Simulate a parallel program and write the traces that TAU would write: a BP4 dataset
-for each rank, and truth.jsonl, which has kind, place and time of each planted trouble,
+for each rank, and truth.jsonl with the kind, place and time of each planted trouble,
 and all calls that it affected, as causes or as victims that had to wait. The datasets
 can be analyzed like any other, and chimbuko eval compares the results with the truth.
 

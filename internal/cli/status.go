@@ -49,7 +49,7 @@ address that it printed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&flags.watch, "watch", "w", false, "repeated output until the run ends")
+	f.BoolVarP(&flags.watch, "watch", "w", false, "repeat the output until the run ends")
 	f.DurationVar(&flags.every, "every", time.Second, "interval of --watch")
 	f.BoolVar(&flags.all, "all", false, "all ranks instead of the worst")
 	f.BoolVar(&flags.asJSON, "json", false, "output as JSON")
@@ -104,7 +104,7 @@ func newStopCmd(env *Env) *cobra.Command {
 		Short: "End a live run early",
 		Long: `End a live run before its traces end: analyzers stop reading, all records are reviewed with
 the final model, and the results of all ranks are stored. Analyzers that do not answer
-within 15 seconds are skipped. RUN is the directory of chimbuko serve. As for serve,
+within 15 seconds are skipped. RUN is the directory of chimbuko serve. As with serve,
 CHIMBUKO_* variables and the file that CHIMBUKO_CONFIG names give the address of an
 external NATS server.`,
 		Example: `  chimbuko stop run

@@ -45,7 +45,7 @@ func expandPaths(given []string) ([]string, error) {
 // registerConnect adds the flag of commands that read live streams.
 func registerConnect(f *pflag.FlagSet, timeout *time.Duration) {
 	f.DurationVar(timeout, "connect-timeout", sst.Default().ConnectTimeout,
-		"how long to wait for the contact file of a live stream, and for its program; 0 is forever")
+		"time to wait for the contact file of a live stream, and for its program; 0 to wait forever")
 }
 
 func newTraceInfoCmd(env *Env) *cobra.Command {
@@ -110,9 +110,9 @@ by step, rank and thread, and in order of time on each thread. Numbers in filter
 be ranges such as 3-7.
 
 With --follow a trace that is still being written is printed as it grows, until its
-writer closes it. With --idle it also ends when no step came for that long.
+writer closes it. With --idle it also ends after that long without a new step.
 
-A live stream, named by its contact file X.bp.sst, is printed as it comes. Its steps
+A live stream, named by its contact file X.bp.sst, is printed as it arrives. Its steps
 are then lost to other readers.`,
 		Example: `  chimbuko trace dump tau-metrics-app-0.bp | less
   chimbuko trace dump --kind send,recv --format csv tau-metrics-app-0.bp > messages.csv
@@ -131,8 +131,8 @@ are then lost to other readers.`,
 	f.StringArrayVar(&cfg.Functions, "function", nil, "only functions with this name; * and ? match any text and any character")
 	f.Int64Var(&cfg.Limit, "limit", 0, "maximum number of events; 0 is no limit")
 	f.BoolVar(&cfg.Follow, "follow", false, "wait for new steps, and for the trace if it does not exist yet")
-	f.DurationVar(&cfg.Poll, "poll", cfg.Poll, "with --follow: how often to look for new steps")
-	f.DurationVar(&cfg.Idle, "idle", 0, "with --follow: end when no step came for that long; 0 waits forever")
+	f.DurationVar(&cfg.Poll, "poll", cfg.Poll, "with --follow: interval between checks for new steps")
+	f.DurationVar(&cfg.Idle, "idle", 0, "with --follow: end after this long without a new step; 0 waits forever")
 	registerConnect(f, &cfg.Connect)
 	return cmd
 }

@@ -55,7 +55,7 @@ run of the same store. chimbuko diff does the same in a terminal.
 --replay DIR shows packets of statistics instead: the files pserver_output_stats_*.json
 of the original's parameter server or serve --stats-dir, at their original pace or faster.
 --receive accepts such packets at api/anomalydata from the original's -ws_addr or serve
---stats-url. It needs no token: everybody who reaches the address can send packets.
+--stats-url. It needs no token: anyone who can reach the address can send packets.
 Packets count anomalies and contain no executions.
 
 Ctrl-C ends the page.`,
