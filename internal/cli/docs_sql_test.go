@@ -33,8 +33,8 @@ func sqlPage(t *testing.T) (schema, examples string) {
 // example is a query of docs/sql.md.
 type example struct {
 	title, sql string
-	columns       []string
-	onlyDuckDB    bool
+	columns    []string
+	onlyDuckDB bool
 }
 
 var (

@@ -174,7 +174,7 @@ func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target
 	}
 	content := text.Int(done.Events) + " events, " + text.Int(done.Bytes) + " bytes"
 	printWritten(env, done.Datasets, done.Steps, content, time.Since(start), done.MaxDelay)
-	fmt.Fprintf(env.Stdout, "%s, planted in %s (and %s in a small way); %s waited because of them: %s\n",
+	fmt.Fprintf(env.Stdout, "%s, planted in %s (and %s with a minor effect); %s waited because of them: %s\n",
 		text.Count(len(s.Troubles), "trouble"), text.Count(done.Planted, "call"), text.Int(done.Minor), text.Count(done.Victims, "call"),
 		filepath.Join(target.Dir, simulate.TruthFile))
 	return nil

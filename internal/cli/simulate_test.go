@@ -91,7 +91,7 @@ func TestSimulateShowsScenarioText(t *testing.T) {
 func TestSimulateWritesTracesAndTruth(t *testing.T) {
 	dir, r := simulated(t)
 	want := regexp.MustCompile(`^2 datasets, 12 steps, [\d,]+ events, [\d,]+ bytes in \S+
-1 troubles?, planted in 1 calls? \(and 0 in a small way\); 1 calls? waited because of (it|them): ` + regexp.QuoteMeta(filepath.Join(dir, "truth.jsonl")) + "\n$")
+1 troubles?, planted in 1 calls? \(and 0 with a minor effect\); 1 calls? waited because of (it|them): ` + regexp.QuoteMeta(filepath.Join(dir, "truth.jsonl")) + "\n$")
 	if !want.MatchString(r.stdout) {
 		t.Errorf("the output is %q", r.stdout)
 	}
