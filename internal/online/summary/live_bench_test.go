@@ -7,6 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 const (
@@ -26,19 +27,19 @@ type exchange struct {
 }
 
 func newExchange() *exchange {
-	e := &exchange{none: sums(0), one: sums(1), values: sums(1, 20, 300)}
+	e := &exchange{none: packettest.Sums(0), one: packettest.Sums(1), values: packettest.Sums(1, 20, 300)}
 	for i := range benchFunctions {
 		v := uint64(i*37 + 5)
-		e.functions = append(e.functions, function(i, 0, fmt.Sprintf("void module::function_%d(double *, int)", i), v, v+11, 3*v, 1000*v))
+		e.functions = append(e.functions, packettest.Function(i, 0, fmt.Sprintf("void module::function_%d(double *, int)", i), v, v+11, 3*v, 1000*v))
 	}
 	for i := range benchCounters {
 		e.counters = append(e.counters, fmt.Sprintf("counter %d", i))
 	}
-	e.step = summary.StepReport{Scores: scores(1.5, 2.25, 100), First: 1000, Last: 2000}
+	e.step = summary.StepReport{Scores: packettest.Scores(1.5, 2.25, 100), First: 1000, Last: 2000}
 	for i := range 3 {
 		e.step.Functions = append(e.step.Functions, summary.FunctionStats{
 			ID:        i * 11,
-			Anomalies: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5),
+			Anomalies: packettest.Anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5),
 		})
 	}
 	return e
@@ -47,16 +48,16 @@ func newExchange() *exchange {
 func (e *exchange) add(l *summary.Live, rank trace.Rank, step int32) {
 	for i, f := range e.functions {
 		if i%11 == 0 && i < 33 {
-			addFunction(l, f, e.one)
+			packettest.AddFunction(l, f, e.one)
 		} else {
-			addFunction(l, f, e.none)
+			packettest.AddFunction(l, f, e.none)
 		}
 	}
 	l.AddRank(trace.RankKey{Program: 0, Rank: rank}, e.values)
 	e.step.Rank, e.step.Step = rank, step
 	l.AddStep(&e.step)
 	for _, name := range e.counters {
-		addCounter(l, 0, name, e.values)
+		packettest.AddCounter(l, 0, name, e.values)
 	}
 }
 

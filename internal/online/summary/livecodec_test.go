@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 func reread(t *testing.T, l *summary.Live) *summary.Live {
@@ -26,14 +27,14 @@ func reread(t *testing.T, l *summary.Live) *summary.Live {
 
 func TestDecodedLiveContinuesAsTheOriginal(t *testing.T) {
 	later := func(l *summary.Live) {
-		addFunction(l, function(4, 0, "solve<double>", 77), sums(2))
-		l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(2))
+		packettest.AddFunction(l, packettest.Function(4, 0, "solve<double>", 77), packettest.Sums(2))
+		l.AddRank(trace.RankKey{Program: 0, Rank: 3}, packettest.Sums(2))
 		l.AddStep(&summary.StepReport{
-			RankKey: trace.RankKey{Rank: 3}, Step: 6, First: 9500, Last: 9900, Scores: scores(3, 4),
-			Functions: []summary.FunctionStats{{ID: 9, Anomalies: anomaly(6, 9600, 9700, 3)}, {ID: 4, Anomalies: anomaly(6, 9800, 9890, 4)}},
+			RankKey: trace.RankKey{Rank: 3}, Step: 6, First: 9500, Last: 9900, Scores: packettest.Scores(3, 4),
+			Functions: []summary.FunctionStats{{ID: 9, Anomalies: packettest.Anomaly(6, 9600, 9700, 3)}, {ID: 4, Anomalies: packettest.Anomaly(6, 9800, 9890, 4)}},
 		})
 	}
-	a := smallRun()
+	a := packettest.SmallRun()
 	b := reread(t, a)
 	for i := range 3 {
 		if got, want := contents(b), contents(a); !reflect.DeepEqual(got, want) {
@@ -57,7 +58,7 @@ func TestEmptyLiveIsDecoded(t *testing.T) {
 }
 
 func TestTruncatedLiveIsRefused(t *testing.T) {
-	b := smallRun().AppendBinary(nil)
+	b := packettest.SmallRun().AppendBinary(nil)
 	for n := range b {
 		if l, err := summary.ReadLive(b[:n]); l != nil || !errors.Is(err, stats.ErrEncoding) {
 			t.Errorf("%d of %d bytes: got %v, %v", n, len(b), l, err)
@@ -94,8 +95,8 @@ func TestDecodingTakesMemoryInProportionToInput(t *testing.T) {
 func FuzzReadLive(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(summary.NewLive().AppendBinary(nil))
-	f.Add(smallRun().AppendBinary(nil))
-	discarded := smallRun()
+	f.Add(packettest.SmallRun().AppendBinary(nil))
+	discarded := packettest.SmallRun()
 	discarded.Discard()
 	f.Add(discarded.AppendBinary(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -120,7 +121,7 @@ func FuzzReadLive(f *testing.F) {
 		if got, want := fmt.Sprint(again.TakeNews()), fmt.Sprint(l.TakeNews()); got != want { // as text, since NaN differs from itself
 			t.Fatalf("news %s\nand %s", want, got)
 		}
-		again.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.FunctionStats{{Anomalies: anomaly(1, 2, 3, 4)}}})
+		again.AddStep(&summary.StepReport{Scores: packettest.Scores(1), Functions: []summary.FunctionStats{{Anomalies: packettest.Anomaly(1, 2, 3, 4)}}})
 		if news := again.TakeNews(); !news.Any {
 			t.Fatalf("after an addition: news %+v", news)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 // BenchmarkPacket builds packets of 200 functions, 20 counters and 50 ranks with anomalies in
@@ -18,16 +19,16 @@ func BenchmarkPacket(b *testing.B) {
 	add := func(rank trace.Rank, step int32) {
 		for i := range 200 {
 			v := uint64(i*37 + 5)
-			addFunction(l, function(i, 0, fmt.Sprintf("void module::function_%d(double *, int)", i), v, v+11, 3*v, 1000*v), sums(1))
+			packettest.AddFunction(l, packettest.Function(i, 0, fmt.Sprintf("void module::function_%d(double *, int)", i), v, v+11, 3*v, 1000*v), packettest.Sums(1))
 		}
-		l.AddRank(trace.RankKey{Rank: rank}, sums(1, 20, 300))
-		report := summary.StepReport{RankKey: trace.RankKey{Rank: rank}, Step: step, Scores: scores(1.5, 2.25, 100), First: 1000, Last: 2000}
+		l.AddRank(trace.RankKey{Rank: rank}, packettest.Sums(1, 20, 300))
+		report := summary.StepReport{RankKey: trace.RankKey{Rank: rank}, Step: step, Scores: packettest.Scores(1.5, 2.25, 100), First: 1000, Last: 2000}
 		for i := range 3 {
-			report.Functions = append(report.Functions, summary.FunctionStats{ID: i * 11, Anomalies: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
+			report.Functions = append(report.Functions, summary.FunctionStats{ID: i * 11, Anomalies: packettest.Anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
 		}
 		l.AddStep(&report)
 		for i := range 20 {
-			addCounter(l, 0, fmt.Sprintf("counter %d", i), sums(1, 20, 300))
+			packettest.AddCounter(l, 0, fmt.Sprintf("counter %d", i), packettest.Sums(1, 20, 300))
 		}
 	}
 	for rank := range trace.Rank(ranks) {

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 func TestPacketReplacesInvalidNamesAndNumbers(t *testing.T) {
 	l := summary.NewLive()
-	addFunction(l, function(0, 0, "a\xffb\x00\"\\\u2028", 1), sums(0))
-	odd := scores(1)
+	packettest.AddFunction(l, packettest.Function(0, 0, "a\xffb\x00\"\\\u2028", 1), packettest.Sums(0))
+	odd := packettest.Scores(1)
 	odd.Mean, odd.M2, odd.Max, odd.Min = math.NaN(), 1, math.Inf(1), math.Inf(-1)
 	l.AddStep(&summary.StepReport{Scores: odd})
 	b, _ := encode(l, 1, 1)
@@ -40,8 +41,8 @@ func TestPacketHasExactStatistics(t *testing.T) {
 		{1e15, 3},
 	} {
 		l := summary.NewLive()
-		addCounter(l, 0, "c", sums(values...))
-		if got, want := next(t, l).Counters[0].Stats, sums(values...).Summary(); got != want {
+		packettest.AddCounter(l, 0, "c", packettest.Sums(values...))
+		if got, want := next(t, l).Counters[0].Stats, packettest.Sums(values...).Summary(); got != want {
 			t.Errorf("%v: got %+v, want %+v", values, got, want)
 		}
 	}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 func TestBothSchemasAreReadTheSame(t *testing.T) {
 	var read [2]*legacy.Packet
 	for i := range read {
-		b, _ := encode(smallRun(), i+1, 1_700_000_000_123)
+		b, _ := encode(packettest.SmallRun(), i+1, 1_700_000_000_123)
 		p, err := legacy.ReadPacket(b)
 		if err != nil {
 			t.Fatalf("schema %d: %v in %s", i+1, err, b)
@@ -90,7 +91,7 @@ func TestInvalidPacketIsRejectedWithReason(t *testing.T) {
 // is negative, and steps do not end before they begin.
 func FuzzReadPacket(f *testing.F) {
 	for schema := 1; schema <= 2; schema++ {
-		b, _ := encode(smallRun(), schema, 5)
+		b, _ := encode(packettest.SmallRun(), schema, 5)
 		f.Add(b)
 	}
 	if b, err := os.ReadFile("testdata/sample-packet-v2.json"); err == nil {

@@ -1,13 +1,13 @@
 package legacy_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 const runStats = "accumulate float, count float, kurtosis float, maximum float, mean float, minimum float, skewness float, stddev float"
@@ -45,8 +45,8 @@ const metricsFields = "first_io_step integer, last_io_step integer, max_timestam
 	"score object, count object"
 
 func TestSchema1HasDocumentedFields(t *testing.T) {
-	b, _ := encode(smallRun(), 1, 1)
-	got := fieldsOf(t, b)
+	b, _ := encode(packettest.SmallRun(), 1, 1)
+	got := packettest.Structure(t, b)
 	for _, path := range slices.Sorted(maps.Keys(schema1)) {
 		fields := strings.Split(schema1[path], ", ")
 		slices.Sort(fields)
@@ -65,8 +65,8 @@ func TestSchema2HasFieldsOfOriginal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := encode(smallRun(), 2, 1)
-	got, want := fieldsOf(t, b), fieldsOf(t, sample)
+	b, _ := encode(packettest.SmallRun(), 2, 1)
+	got, want := packettest.Structure(t, b), packettest.Structure(t, sample)
 	for path, fields := range want {
 		if got[path] != fields {
 			t.Errorf("%q:\n got %s\nwant %s", path, got[path], fields)
@@ -76,56 +76,4 @@ func TestSchema2HasFieldsOfOriginal(t *testing.T) {
 	for path, fields := range got {
 		t.Errorf("%q is not in the original; it has %s", path, fields)
 	}
-}
-
-// fieldsOf returns the fields of all objects of a JSON text and their types, by
-// the path to the object. The elements of a list must be alike.
-func fieldsOf(t *testing.T, b []byte) map[string]string {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(string(b)))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		t.Fatalf("%v in %s", err, b)
-	}
-	all := map[string]string{}
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			var fields []string
-			for _, k := range slices.Sorted(maps.Keys(v)) {
-				fields = append(fields, k+" "+kindOf(v[k]))
-				walk(strings.TrimPrefix(path+"."+k, "."), v[k])
-			}
-			line := strings.Join(fields, ", ")
-			if before, ok := all[path]; ok && before != line {
-				t.Errorf("elements of %q differ: %s and %s", path, before, line)
-			}
-			all[path] = line
-		case []any:
-			for _, e := range v {
-				walk(path+"[…]", e)
-			}
-		}
-	}
-	walk("", v)
-	return all
-}
-
-func kindOf(v any) string {
-	switch v := v.(type) {
-	case map[string]any:
-		return "object"
-	case []any:
-		return "list"
-	case string:
-		return "text"
-	case json.Number:
-		if strings.ContainsAny(v.String(), ".eE") {
-			return "float"
-		}
-		return "integer"
-	}
-	return fmt.Sprintf("%T", v)
 }

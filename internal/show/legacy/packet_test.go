@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
 
 var update = flag.Bool("update", false, "update the golden files; check the difference before committing")
@@ -19,7 +20,7 @@ var update = flag.Bool("update", false, "update the golden files; check the diff
 func TestGoldenPackets(t *testing.T) {
 	f := func(schema int, name string) {
 		t.Helper()
-		packet, news := encode(smallRun(), schema, 1_794_705_610_476)
+		packet, news := encode(packettest.SmallRun(), schema, 1_794_705_610_476)
 		if !news {
 			t.Errorf("schema %d: no news", schema)
 		}
@@ -111,7 +112,7 @@ func TestPacketWithoutNewsHasOnlyCounters(t *testing.T) {
 	}
 	f(1, `{}`)
 	f(2, `{"created_at":77,"version":2}`)
-	addCounter(l, 0, "c", sums())
+	packettest.AddCounter(l, 0, "c", packettest.Sums())
 	l.Discard()
 	zero := `{"accumulate":0.0,"count":0.0,"kurtosis":0.0,"maximum":0.0,"mean":0.0,"minimum":0.0,"skewness":0.0,"stddev":0.0}`
 	f(1, `{"counter_stats":[{"app":0,"counter":"c","stats":`+zero+`}]}`)
@@ -119,30 +120,30 @@ func TestPacketWithoutNewsHasOnlyCounters(t *testing.T) {
 }
 
 func TestPacketWithoutAnomaliesHasAllFunctions(t *testing.T) {
-	l := smallRun()
+	l := packettest.SmallRun()
 	l.Discard()
-	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, packettest.Sums(0))
 	p := next(t, l)
 	if p.Stats == nil || len(p.Stats.Anomaly) != 0 || p.Stats.Metrics == nil || len(p.Stats.Metrics) != 0 || len(p.Stats.Func) != 3 {
 		t.Errorf("got %+v, want no ranks, no metrics and 3 functions", p.Stats)
 	}
-	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, packettest.Sums(0))
 	if b, _ := encode(l, 2, 1); strings.Contains(string(b), "anomaly_metrics") || !strings.Contains(string(b), `"anomaly":[]`) {
 		t.Errorf("schema 2 has metrics, or lacks anomaly_stats: %s", b)
 	}
 }
 
 func TestNewDataRestartWithEachPacket(t *testing.T) {
-	m := next(t, smallRun()).Stats.Metrics
+	m := next(t, packettest.SmallRun()).Stats.Metrics
 	if len(m) != 2 || m[0].Rank != 3 || m[1].Rank != 12 || m[0].FID != 4 || m[0].FName != "solve<double>" {
 		t.Fatalf("got %+v, want those of function 4 on ranks 3 and 12", m)
 	}
-	severity := sums(5300).Summary()
-	fresh := period{4, 4, 4000, 9500, sums(1).Summary(), sum(scores(0.125)), severity}
+	severity := packettest.Sums(5300).Summary()
+	fresh := period{4, 4, 4000, 9500, packettest.Sums(1).Summary(), sum(packettest.Scores(0.125)), severity}
 	if m[0].New != fresh {
 		t.Errorf("new: got %+v,\nwant %+v", m[0].New, fresh)
 	}
-	all := period{1, 4, 1000, 9500, sums(1, 1).Summary(), sum(scores(12, 0.125)), sums(110, 5300).Summary()}
+	all := period{1, 4, 1000, 9500, packettest.Sums(1, 1).Summary(), sum(packettest.Scores(12, 0.125)), packettest.Sums(110, 5300).Summary()}
 	if m[0].All != all {
 		t.Errorf("all: got %+v,\nwant %+v", m[0].All, all)
 	}
@@ -158,8 +159,8 @@ func TestStepsInAnyOrder(t *testing.T) {
 	for _, step := range []int32{5, 3, 9, 4, 9, 3} {
 		at := trace.Micros(step) * 1000
 		l.AddStep(&summary.StepReport{
-			RankKey: trace.RankKey{Rank: 1}, Step: step, First: at - 900, Last: at, Scores: scores(1),
-			Functions: []summary.FunctionStats{{ID: 2, Anomalies: anomaly(step, at-20, at-10, 1)}},
+			RankKey: trace.RankKey{Rank: 1}, Step: step, First: at - 900, Last: at, Scores: packettest.Scores(1),
+			Functions: []summary.FunctionStats{{ID: 2, Anomalies: packettest.Anomaly(step, at-20, at-10, 1)}},
 		})
 	}
 	p := next(t, l).Stats
@@ -183,8 +184,8 @@ func TestIDOfMetricsNeverChanges(t *testing.T) {
 		for i := range 12 {
 			rank := (i*7 + int(round)*5) % 12
 			l.AddStep(&summary.StepReport{
-				RankKey: trace.RankKey{Program: trace.Program(rank % 2), Rank: trace.Rank(rank)}, Step: round, Scores: scores(1),
-				Functions: []summary.FunctionStats{{ID: rank % 3, Anomalies: anomaly(round, 1, 2, 1)}},
+				RankKey: trace.RankKey{Program: trace.Program(rank % 2), Rank: trace.Rank(rank)}, Step: round, Scores: packettest.Scores(1),
+				Functions: []summary.FunctionStats{{ID: rank % 3, Anomalies: packettest.Anomaly(round, 1, 2, 1)}},
 			})
 		}
 		for _, m := range next(t, l).Stats.Metrics {
@@ -203,16 +204,16 @@ func TestIDOfMetricsNeverChanges(t *testing.T) {
 
 func TestMetricsOfUnknownFunctionHaveNoName(t *testing.T) {
 	l := summary.NewLive()
-	l.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.FunctionStats{{ID: 8, Anomalies: anomaly(0, 1, 2, 1)}}})
+	l.AddStep(&summary.StepReport{Scores: packettest.Scores(1), Functions: []summary.FunctionStats{{ID: 8, Anomalies: packettest.Anomaly(0, 1, 2, 1)}}})
 	if m := next(t, l).Stats.Metrics; len(m) != 1 || m[0].FID != 8 || m[0].FName != "" {
 		t.Errorf("got %+v, want function 8 without a name", m)
 	}
 }
 
 func TestEqualAdditionsGiveEqualPackets(t *testing.T) {
-	want, _ := encode(smallRun(), 2, 5)
+	want, _ := encode(packettest.SmallRun(), 2, 5)
 	for range 20 {
-		if got, _ := encode(smallRun(), 2, 5); !bytes.Equal(got, want) {
+		if got, _ := encode(packettest.SmallRun(), 2, 5); !bytes.Equal(got, want) {
 			t.Fatalf("got %s,\nwant %s", got, want)
 		}
 	}
