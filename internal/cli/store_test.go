@@ -343,6 +343,7 @@ func TestEvalGivesSameResultForStoreAndFiles(t *testing.T) {
 }
 
 func TestOpenRunAnswersQueries(t *testing.T) {
+	tracetest.SkipShort(t, "starts a server")
 	original := analyzed(t, "workflow", workflowRun)
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.CopyFS(dir, os.DirFS(original)); err != nil {

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // startCluster runs plain nats-servers until the test ends and returns them by name.
 func startCluster(t *testing.T, size int) (all map[string]*server.Server, urls string) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts servers")
 	routes := make([]*url.URL, size)
 	ports := make([]int, size)
 	for i := range size {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // patience bounds how long a test waits for an event.
@@ -17,6 +19,7 @@ const patience = 20 * time.Second
 // startServer runs a server until the test ends.
 func startServer(tb testing.TB, opt ServerOptions) *Server {
 	tb.Helper()
+	tracetest.SkipShort(tb, "starts a server")
 	if opt.Dir == "" {
 		opt.Dir = tb.TempDir()
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func startBus(tb testing.TB) *bus.Server {
 	tb.Helper()
+	tracetest.SkipShort(tb, "starts a server")
 	s, err := bus.StartServer(tb.Context(), bus.ServerOptions{Dir: tb.TempDir()})
 	if err != nil {
 		tb.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 const (
@@ -231,6 +232,7 @@ func TestRecordsWaitForFunctionNumbers(t *testing.T) {
 }
 
 func TestStepLargerThanStreamIsSplit(t *testing.T) {
+	tracetest.SkipShort(t, "starts a server")
 	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // timedSignal is a signal that arrives some time after the start of a test.
@@ -70,6 +71,7 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 // endedCommand returns a command that has ended.
 func endedCommand(t *testing.T) *exec.Cmd {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a process")
 	cmd := exec.Command("true")
 	if err := cmd.Run(); err != nil {
 		t.Skip(err)
@@ -80,13 +82,9 @@ func endedCommand(t *testing.T) *exec.Cmd {
 func TestOneSignalKeepsReview(t *testing.T) {
 	cmd := endedCommand(t)
 	const ms = time.Millisecond
-	tries := 32 // select chooses among what is ready at random
-	if testing.Short() {
-		tries = 8
-	}
 	f := func(name string, postponed bool, program time.Duration, signals ...timedSignal) {
 		t.Run(name, func(t *testing.T) {
-			for range tries {
+			for range 32 { // select chooses among what is ready at random
 				said, _ := interruptedRun{program, 10 * time.Second, signals}.play(t, cmd)
 				if got := strings.Contains(said, "ending without the review"); got != postponed {
 					t.Fatalf("the review is postponed: %t, want %t; output %q", got, postponed, said)

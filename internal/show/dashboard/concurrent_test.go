@@ -21,11 +21,7 @@ func TestConcurrentRequests(t *testing.T) {
 			"/metadata",
 	}
 	var wg sync.WaitGroup
-	clients := 8
-	if testing.Short() {
-		clients = 3
-	}
-	for i := range clients {
+	for i := range 8 {
 		wg.Go(func() {
 			s := openStream(t, at+monday+"/stream", "Authorization: Bearer secret", "Last-Event-ID: 1")
 			for j := range 2 * len(paths) {

@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,10 +21,6 @@ import (
 var sharedDir string // of the store that tests share
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		numRecords = 1000
-	}
 	var err error
 	if sharedDir, err = os.MkdirTemp("", "chimbuko-dashboard-*"); err != nil {
 		panic(err)

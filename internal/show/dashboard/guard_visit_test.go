@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 const secret = "SECRET7TOKEN"
@@ -324,6 +325,7 @@ func (p *echoPage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 }
 
 func TestTokenIsNotDisclosed(t *testing.T) {
+	tracetest.SkipShort(t, "starts a server")
 	page, logged := new(echoPage), new(journal)
 	p := &pipeline{status: someStatus(), reader: filled(t)}
 	s := httptest.NewUnstartedServer(dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "monday"}, Token: secret, Page: page}))

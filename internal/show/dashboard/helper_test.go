@@ -24,6 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // pipeline is a source with the status that a test sets.
@@ -88,7 +89,7 @@ func someStatus() api.Status {
 	}
 }
 
-var numRecords = 2500 // fewer with -short
+const numRecords = 2500
 
 var shared struct {
 	sync.Once
@@ -157,6 +158,7 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 // serve starts a server; change changes its configuration.
 func serve(t testing.TB, change func(c *dashboard.Config, p *pipeline)) (address string, p *pipeline) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	p = &pipeline{status: someStatus(), reader: filled(t)}
 	c := dashboard.Config{Config: insight.Config{Source: p, Run: "monday"}, Version: "v1", Tick: 10 * time.Millisecond}
 	if change != nil {
@@ -239,9 +241,10 @@ func fails(t testing.TB, a answer, code int, part string) {
 	}
 }
 
-// emptyStore is a store for one test.
+// emptyStore is a store for one test with a server.
 func emptyStore(t testing.TB) provdb.Store {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	s, err := duckstore.Open(context.WithoutCancel(t.Context()), filepath.Join(t.TempDir(), "store.duckdb"), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
-	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // execution has the compared fields of a document.
@@ -26,7 +25,7 @@ type execution struct {
 func TestExecutionsAnswerAsTheOriginal(t *testing.T) {
 	at, _ := serve(t, nil)
 	records := storetest.Records(numRecords+numRecords/4, 1)[:numRecords]
-	for _, c := range tracetest.Sample([]struct {
+	for _, c := range []struct {
 		query string
 		keep  func(r *provenance.Record) bool
 	}{
@@ -40,7 +39,7 @@ func TestExecutionsAnswerAsTheOriginal(t *testing.T) {
 		{"pid=0&fid=22&rid=12&step1=0&step2=9", func(r *provenance.Record) bool { return r.FID == 22 && r.RID == 12 }},
 		{"pid=3&rid=7&step1=0&step2=9", func(*provenance.Record) bool { return false }},
 		{"pid=0&step1=0&step2=9", func(*provenance.Record) bool { return false }},
-	}, 2) {
+	} {
 		got := want[struct{ Exec []execution }](t, do(t, at+"/events/query_executions_pdb?"+c.query, ""), 200)
 		var ids []string
 		var wanted []*provenance.Record

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 const packetsRun = "/api/v1/runs/packets"
@@ -23,6 +24,7 @@ const packetsRun = "/api/v1/runs/packets"
 // servePackets starts a server of a run of packets.
 func servePackets(t *testing.T, receive bool, token string) (address string, p *legacy.Packets) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	p = legacy.NewPackets("packets", "v1", receive)
 	c := dashboard.Config{Config: insight.Config{Source: p, Run: "packets"}, Packets: p, Token: token, Tick: 10 * time.Millisecond}
 	if err := c.Validate(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,21 +19,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // nightlyStore returns runs of a program, one per night. From the third on, its function
 // interpolate is slower, and loses time to anomalies; the last run is running.
 func nightlyStore(t testing.TB, runs int) provdb.Store {
 	t.Helper()
-	ctx := t.Context()
-	s, err := duckstore.Open(ctx, filepath.Join(t.TempDir(), "nightly.duckdb"), duckstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := emptyStore(t)
 	for night := 1; night <= runs; night++ {
 		if err := addNight(t, s, night, night == runs); err != nil {
 			t.Fatal(err)
@@ -136,7 +128,6 @@ func TestTrendNamesFirstSlowRun(t *testing.T) {
 
 // Data of finished runs are cached; only new ones are queried.
 func TestTrendHasNewestRuns(t *testing.T) {
-	tracetest.SkipShort(t, "stores more than 50 runs")
 	store := nightlyStore(t, comparison.MaxTrend+4)
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "nightly-05", store })
 	for range 2 {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestPacketsArriveInOrder(t *testing.T) {
@@ -65,6 +66,7 @@ func (f failures) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestLateReceiverGetsAllPackets(t *testing.T) {
+	tracetest.SkipShort(t, "starts a server")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

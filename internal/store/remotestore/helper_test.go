@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // patience bounds how long a test waits for an event.
@@ -64,6 +65,7 @@ func rowsOf(columns []provdb.Column, all iter.Seq2[[]any, error]) *provdb.Rows {
 // start serves r until the test ends, which must leave no goroutine behind.
 func start(t *testing.T, r provdb.Reader, l limits) (*Server, string) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	noLeaks(t)
 	announce := filepath.Join(t.TempDir(), "owner.json")
 	s, err := serve(context.WithoutCancel(t.Context()), r, announce, l)
@@ -138,6 +140,7 @@ func edit(t *testing.T, path string, change func(a *announcement)) {
 // impostor writes an announcement and passes each connection to f.
 func impostor(t *testing.T, f func(net.Conn)) (announce string) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	noLeaks(t)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

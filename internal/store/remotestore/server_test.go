@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestAnnouncementIsPrivate(t *testing.T) {
@@ -324,6 +325,7 @@ func TestCloseDoesNotWaitForIdleClients(t *testing.T) {
 }
 
 func TestCloseReportsHangingStore(t *testing.T) {
+	tracetest.SkipShort(t, "starts a server")
 	l := usual
 	l.grace, l.abort = time.Millisecond, time.Millisecond
 	begun, proceed := make(chan struct{}), make(chan struct{})
@@ -354,6 +356,7 @@ func TestCloseReportsHangingStore(t *testing.T) {
 }
 
 func TestQueriesEndWithServerContext(t *testing.T) {
+	tracetest.SkipShort(t, "starts a server")
 	noLeaks(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{}, 2)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 const module = "github.com/chimbuko/chimbuko/"
@@ -84,6 +86,7 @@ func parseTable(text string) map[string]int {
 // of it, tests left out.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
+	tracetest.SkipShort(t, "starts the go command")
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

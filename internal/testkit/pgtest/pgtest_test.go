@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -151,6 +153,7 @@ func (c *client) end() string {
 
 // The server of a killed test binary ends, although the binary cannot clean up.
 func TestServerEndsWithKilledTestBinary(t *testing.T) {
+	tracetest.SkipShort(t, "starts a process")
 	const inside = "PGTEST_INSIDE"
 	if os.Getenv(inside) != "" {
 		s := Start(t, Options{NoSync: true})
@@ -195,6 +198,7 @@ func TestServerEndsWithKilledTestBinary(t *testing.T) {
 }
 
 func TestNewestServerIsUsed(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	f := func(want string, versions ...string) {
 		t.Helper()
 		var dirs []string
