@@ -21,7 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -42,11 +42,8 @@ func analyze(t *testing.T, datasets []string, change func(*analyzer.Config)) ana
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "run")
-	dir, err := rundir.Create(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.SpoolDir = dir.Spool()
+	dir := recordfile.NewWriter(path)
+	cfg.SpoolDir = t.TempDir()
 	var inputs []analyzer.Input
 	for _, d := range datasets {
 		inputs = append(inputs, analyzer.Input{Path: d})

@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -41,12 +41,9 @@ func BenchmarkAnalyze(b *testing.B) {
 				decode(b, inputs)
 				decoding += time.Since(start)
 				start = time.Now()
-				dir, err := rundir.Create(b.TempDir(), false)
-				if err != nil {
-					b.Fatal(err)
-				}
+				dir := recordfile.NewWriter(b.TempDir())
 				cfg := analyzer.Default()
-				cfg.SpoolDir = dir.Spool()
+				cfg.SpoolDir = b.TempDir()
 				res, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs)
 				if err != nil {
 					b.Fatal(err)
@@ -99,12 +96,9 @@ func BenchmarkDetectors(b *testing.B) {
 			for b.Loop() {
 				for _, detector := range []outlier.Algorithm{outlier.Default().Algorithm, outlier.HBOS} {
 					start := time.Now()
-					dir, err := rundir.Create(b.TempDir(), false)
-					if err != nil {
-						b.Fatal(err)
-					}
+					dir := recordfile.NewWriter(b.TempDir())
 					cfg := analyzer.Default()
-					cfg.Outlier.Algorithm, cfg.SpoolDir = detector, dir.Spool()
+					cfg.Outlier.Algorithm, cfg.SpoolDir = detector, b.TempDir()
 					if _, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs); err != nil {
 						b.Fatal(err)
 					}

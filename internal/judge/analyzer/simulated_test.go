@@ -11,8 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -41,11 +41,8 @@ func analyzeInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.
 		change(&cfg)
 	}
 	path := filepath.Join(t.TempDir(), "run")
-	dir, err := rundir.Create(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.SpoolDir = dir.Spool()
+	dir := recordfile.NewWriter(path)
+	cfg.SpoolDir = t.TempDir()
 	res, err := analyzer.New(cfg, dir, nil).Run(t.Context(), inputs)
 	if err != nil {
 		t.Fatal(err)

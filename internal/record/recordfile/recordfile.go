@@ -1,6 +1,6 @@
-// Package recordfile reads directories of JSON record files: those of chimbuko and those of
-// the original Chimbuko, in the first or second version of the schema. All become records
-// of the same form.
+// Package recordfile writes and reads directories of JSON record files. It also reads those
+// of the original Chimbuko, in the first or second version of the schema. All become
+// records of the same form.
 //
 // It reads files one by one and holds the records of one step, the names of one rank's
 // files and the ids of the rank's events. A damaged file yields the records before the

@@ -19,7 +19,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -27,12 +26,9 @@ import (
 func analyze(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run")
-	dir, err := rundir.Create(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := recordfile.NewWriter(path)
 	cfg := analyzer.Default()
-	cfg.SpoolDir = dir.Spool()
+	cfg.SpoolDir = t.TempDir()
 	if strings.HasPrefix(name, "ring") { // a short trace
 		cfg.Outlier.Algorithm, cfg.Outlier.Sigma, cfg.Outlier.MinSamples = outlier.SSTD, 1, 2
 	}
