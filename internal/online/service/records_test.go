@@ -33,7 +33,7 @@ func (n numbers) Number(_ trace.Program, name string) (int, bool) {
 	return id, true
 }
 
-func (n numbers) Numbered() <-chan struct{} { return nil }
+func (n numbers) NewIDs() <-chan struct{} { return nil }
 
 func TestRecordsReachStoreThroughBus(t *testing.T) {
 	t.Parallel()
