@@ -107,7 +107,8 @@ func newTraceDumpCmd(env *Env) *cobra.Command {
 		Short: "Print the events of a trace as text, JSON lines or CSV",
 		Long: `Print the events of a trace: entries and exits of functions, messages and counters,
 by step, rank and thread, and in order of time on each thread. Numbers in filters may
-be ranges such as 3-7.
+be ranges such as 3-7. The size of a message is "unknown" (text), null (JSON lines) or
+empty (CSV) if the one in the trace is impossible: more than 2^48 bytes.
 
 With --follow a trace that is still being written is printed as it grows, until its
 writer closes it. With --idle it also ends after that long without a new step.

@@ -58,6 +58,7 @@ const (
 	StreamFull
 	RecordTooLarge
 	StepsMissed
+	SizeImplausible
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -115,6 +116,8 @@ var table = [NumKinds]entry{
 		"a larger --stream-size"},
 	StepsMissed: {"steps-missed", DataLoss, "steps of live streams that never arrived: the program wrote them before its stream " +
 		"was opened, or discarded them because the reader was too slow (QueueFullPolicy=Discard)"},
+	SizeImplausible: {"size-implausible", Repaired, "messages of an impossible size, more than 2^48 bytes; treated as unknown (TAU does " +
+		"not know the sizes of messages that MPI_Sendrecv receives)"},
 }
 
 // Name returns the name for programs. It is stable over versions.

@@ -3,7 +3,10 @@
 // state.
 package trace
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 type (
 	// Program distinguishes the programs of a workflow. The caller assigns it; TAU's
@@ -60,12 +63,23 @@ func ParseKind(s string) (Kind, bool) {
 // those of its Batch.
 type Event struct {
 	Time  Micros
-	Value uint64 // bytes of a message, or value of a counter
+	Value uint64 // bytes of a message or UnknownSize, or value of a counter
 	Row   uint32 // row in its table of the step; with rank and step it identifies the event
 	ID    uint32 // function, counter or partner rank; read it through Func, Counter or Partner
 	Tag   int32  // tag of a message
 	Kind  Kind
 }
+
+// MaxSize is the largest possible size of a message in bytes: 256 TiB, the address space of a
+// process. TAU writes larger ones, negative numbers widened to 64 bits, for messages whose
+// size it does not know, such as those that MPI_Sendrecv receives.
+const MaxSize = 1 << 48
+
+// UnknownSize is the Value of a message whose size is unknown.
+const UnknownSize = math.MaxUint64
+
+// Size returns the size of a Send or Recv in bytes, or false if it is unknown.
+func (e *Event) Size() (n uint64, ok bool) { return e.Value, e.Value != UnknownSize }
 
 // Func returns the function of an Enter or Exit.
 func (e *Event) Func() FuncID { return FuncID(e.ID) }

@@ -105,7 +105,7 @@ type WindowEntry struct {
 
 // CommEntry is a message of the window.
 type CommEntry struct {
-	Bytes     uint64        `json:"bytes"`
+	Bytes     *uint64       `json:"bytes"` // nil if unknown
 	Exec      string        `json:"execdata_key"`
 	PID       trace.Program `json:"pid"`
 	RID       trace.Rank    `json:"rid"`
@@ -272,8 +272,11 @@ func stackEntry(f *Frame, src Source) StackEntry {
 
 func commEntry(m *Comm, r *Record) CommEntry {
 	e := CommEntry{
-		Bytes: m.Value, Exec: id(r.RID, m.Step, m.Row), PID: r.PID, RID: r.RID, TID: r.TID,
+		Exec: id(r.RID, m.Step, m.Row), PID: r.PID, RID: r.RID, TID: r.TID,
 		Tag: m.Tag, Timestamp: m.Time, Type: "SEND", Source: r.RID, Target: m.Partner(),
+	}
+	if size, ok := m.Size(); ok {
+		e.Bytes = &size
 	}
 	if m.Kind == trace.Recv {
 		e.Type, e.Source, e.Target = "RECV", m.Partner(), r.RID

@@ -16,6 +16,7 @@ type Notes struct {
 // Sentences of notes, which follow a number.
 const (
 	noteUnknownTime = "unknown times (2^64-1); read as -1"
+	noteUnknownSize = "impossible sizes of messages, more than 2^48 bytes; read as unknown"
 	noteTwice       = "duplicate fields; the last was read"
 	noteOtherFields = "other unknown fields; not read"
 	noteVersion     = "records of a later schema; read as version 2"

@@ -143,6 +143,24 @@ func TestKindAndWhyAreReadUnchanged(t *testing.T) {
 	}
 }
 
+func TestImpossibleSizesAreUnknown(t *testing.T) {
+	f := func(number string, want *uint64, counted int64) {
+		t.Helper()
+		r, notes := with(t, fmt.Sprintf(`"event_window":{"comm_window":[{"bytes":%s}]}`, number))
+		if got := r.EventWindow.Comms[0].Bytes; !reflect.DeepEqual(got, want) || notes[noteOfSize] != counted {
+			t.Errorf("%s: got %v, notes %v", number, got, notes)
+		}
+	}
+	f("0", new(uint64(0)), 0)
+	f("281474976710656", new(uint64(1<<48)), 0)
+	f("281474976710657", nil, 1)
+	f("18446744073384558749", nil, 1)
+	f("-5", nil, 1)
+	f("null", nil, 0)
+}
+
+const noteOfSize = "impossible sizes of messages, more than 2^48 bytes; read as unknown"
+
 func TestUnsignedRanksAndTagsAreRead(t *testing.T) {
 	f := func(number string, want int32) {
 		t.Helper()

@@ -87,6 +87,8 @@ func setterOf(path, name string, t reflect.Type) setter {
 		return setSummary(schemaOf(path, t))
 	case t == reflect.TypeFor[trace.Micros]() && slices.Contains(unknowableTimes, name):
 		return setTime
+	case t == reflect.TypeFor[*uint64]():
+		return setSize
 	case slices.Contains(unsignedFields, name):
 		return setSigned
 	}
@@ -211,6 +213,19 @@ func setTime(d *decoder, into reflect.Value, v value) error {
 		return nil
 	}
 	return setInteger(d, into, v)
+}
+
+// setSize sets the size of a message. The original keeps impossible ones of TAU.
+func setSize(d *decoder, into reflect.Value, v value) error {
+	size := new(uint64)
+	if w, err := v.integer(); err == nil && (w.neg || w.abs > trace.MaxSize) {
+		d.notes.Add(noteUnknownSize, 1)
+		size = nil
+	} else if err := setInteger(d, reflect.ValueOf(size).Elem(), v); err != nil {
+		return err
+	}
+	into.Set(reflect.ValueOf(size))
+	return nil
 }
 
 // unsignedFields are signed numbers of 32 bits that the original writes without a sign: -1

@@ -226,13 +226,11 @@ func (b *builder) addMessages() error {
 	slices.SortStableFunc(comms, func(x, y provenance.CommEntry) int { return cmp.Compare(x.Timestamp, y.Timestamp) })
 	for i := range comms {
 		e := &comms[i]
-		args := []arg{
-			{"bytes", e.Bytes},
-			{"tag", int64(e.Tag)},
-			{"src", int64(e.Source)},
-			{"tar", int64(e.Target)},
-			{"execdata_key", e.Exec},
+		var args []arg
+		if e.Bytes != nil {
+			args = append(args, arg{"bytes", *e.Bytes})
 		}
+		args = append(args, arg{"tag", int64(e.Tag)}, arg{"src", int64(e.Source)}, arg{"tar", int64(e.Target)}, arg{"execdata_key", e.Exec})
 		here := event{kind: instant, track: b.thread, time: e.Timestamp, order: inRecord, categories: []string{"message"}, args: args}
 		there := event{
 			kind: begin, time: e.Timestamp, span: 1, categories: here.categories,

@@ -299,8 +299,8 @@ type Arrow struct {
 	ToLane   int     `json:"to_lane"`
 	From     float64 `json:"from_us"`
 	To       float64 `json:"to_us"`
-	Partner  int64   `json:"partner"` // rank; for launches that of the execution
-	Bytes    uint64  `json:"bytes,omitempty"`
+	Partner  int64   `json:"partner"`         // rank; for launches that of the execution
+	Bytes    *uint64 `json:"bytes,omitempty"` // absent if unknown
 	Tag      int64   `json:"tag,omitempty"`
 }
 

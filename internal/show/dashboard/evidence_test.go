@@ -167,8 +167,9 @@ func TestKernelIsShownWithItsLaunch(t *testing.T) {
 		call("0:0:3", "cudaLaunchKernel", 49_900, 49_950), call("0:0:2", "step", 49_000, 51_000), call("0:0:1", "main", 10, 0),
 	}}
 	r.EventWindow.Comms = []provenance.CommEntry{
-		{Type: "SEND", Source: 0, Target: 3, Bytes: 512, Tag: 9, Timestamp: r.Entry + 10},
-		{Type: "RECV", Source: 4, Target: 0, Bytes: 8, Timestamp: r.Entry + 20},
+		{Type: "SEND", Source: 0, Target: 3, Bytes: new(uint64(512)), Tag: 9, Timestamp: r.Entry + 10},
+		{Type: "RECV", Source: 4, Target: 0, Bytes: new(uint64(0)), Timestamp: r.Entry + 20},
+		{Type: "RECV", Source: 5, Target: 0, Timestamp: r.Entry + 30}, // its size is unknown
 	}
 	someRun(t, store, "gpu", []*provenance.Record{r})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
@@ -187,8 +188,9 @@ func TestKernelIsShownWithItsLaunch(t *testing.T) {
 	}
 	arrows := []api.Arrow{
 		{Kind: "launch", FromLane: 1, From: -100},
-		{Kind: "send", ToLane: -1, From: 10, To: 10, Partner: 3, Bytes: 512, Tag: 9},
-		{Kind: "receive", FromLane: -1, From: 20, To: 20, Partner: 4, Bytes: 8},
+		{Kind: "send", ToLane: -1, From: 10, To: 10, Partner: 3, Bytes: new(uint64(512)), Tag: 9},
+		{Kind: "receive", FromLane: -1, From: 20, To: 20, Partner: 4, Bytes: new(uint64(0))},
+		{Kind: "receive", FromLane: -1, From: 30, To: 30, Partner: 5},
 	}
 	if !reflect.DeepEqual(e.Arrows, arrows) {
 		t.Errorf("got  %+v\nwant %+v", e.Arrows, arrows)

@@ -121,16 +121,20 @@ func (p *page) moments() []moment {
 
 func message(c *provenance.CommEntry, at float64, depths map[string]int) moment {
 	m := moment{start: at, end: at}
+	size := "unknown size"
+	if c.Bytes != nil {
+		size = text.Bytes(*c.Bytes)
+	}
 	switch c.Type {
 	case "SEND":
 		m.arrow = "→"
-		m.brief = fmt.Sprintf("→ %s to rank %d", text.Bytes(c.Bytes), c.Target)
+		m.brief = fmt.Sprintf("→ %s to rank %d", size, c.Target)
 	case "RECV":
 		m.arrow = "←"
-		m.brief = fmt.Sprintf("← %s from rank %d", text.Bytes(c.Bytes), c.Source)
+		m.brief = fmt.Sprintf("← %s from rank %d", size, c.Source)
 	default:
 		m.arrow = "?"
-		m.brief = fmt.Sprintf("? %s from rank %d to %d", text.Bytes(c.Bytes), c.Source, c.Target)
+		m.brief = fmt.Sprintf("? %s from rank %d to %d", size, c.Source, c.Target)
 	}
 	m.name = fmt.Sprintf("%s, tag %d", m.brief, c.Tag)
 	if depth, ok := depths[c.Exec]; ok {

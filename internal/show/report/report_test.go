@@ -91,7 +91,7 @@ func full(name string) *fakeSource {
 		{Function: name, Depth: 1, Enter: 500, Exit: 600, Group: name},
 	}}, {Name: name, Calls: []api.LaneCall{{Function: name, Enter: 100, Exit: 300, Group: "gpu"}}}}
 	arrows := []api.Arrow{
-		{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99},
+		{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: new(uint64(99))},
 		{Kind: "receive", FromLane: -1, To: 40, Partner: 4},
 		{Kind: "launch", ToLane: 1, From: 20, To: 100},
 	}

@@ -54,7 +54,7 @@ type event struct {
 type message struct {
 	Kind    string
 	Partner int64
-	Bytes   uint64
+	Bytes   string
 	Tag     int64
 	At      string
 }
@@ -152,7 +152,7 @@ func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
 		if a.Kind == "receive" {
 			at = a.To
 		}
-		v.Messages = append(v.Messages, message{a.Kind, a.Partner, a.Bytes, a.Tag, text.Offset(at)})
+		v.Messages = append(v.Messages, message{a.Kind, a.Partner, sizeText(a.Bytes), a.Tag, text.Offset(at)})
 	}
 	v.Counters = e.Counters[:min(len(e.Counters), maxCounters)]
 	v.State = e.State[:min(len(e.State), maxState)]

@@ -199,15 +199,23 @@ func (v *timeline) addArrow(a api.Arrow, s span, x func(float64) float64, tops, 
 		l.Title = "launch"
 	case at(a.FromLane) && in(a.From): // to another rank
 		l.X1, l.X2, l.Y1, l.Y2 = x(a.From), x(a.From), deepest[a.FromLane]-2, deepest[a.FromLane]+7
-		l.Title = fmt.Sprintf("sent %s bytes to rank %d", text.Int(a.Bytes), a.Partner)
+		l.Title = fmt.Sprintf("sent %s bytes to rank %d", sizeText(a.Bytes), a.Partner)
 	case at(a.ToLane) && in(a.To):
 		l.X1, l.X2, l.Y1, l.Y2 = x(a.To), x(a.To), deepest[a.ToLane]+7, deepest[a.ToLane]-2
-		l.Title = fmt.Sprintf("received %s bytes from rank %d", text.Int(a.Bytes), a.Partner)
+		l.Title = fmt.Sprintf("received %s bytes from rank %d", sizeText(a.Bytes), a.Partner)
 	default:
 		return
 	}
 	l.X1, l.X2, l.Y1, l.Y2 = round(l.X1), round(l.X2), round(l.Y1), round(l.Y2)
 	v.Arrows = append(v.Arrows, l)
+}
+
+// sizeText formats the number of bytes of a message.
+func sizeText(n *uint64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return text.Int(*n)
 }
 
 // timeTicks returns round times since the entry.

@@ -22,6 +22,14 @@ type event struct {
 
 func (e *event) isMessage() bool { return e.Kind == trace.Send || e.Kind == trace.Recv }
 
+// size returns the size of a message, or another text if it is unknown.
+func (e *event) size(unknown string) string {
+	if n, ok := e.Size(); ok {
+		return strconv.FormatUint(n, 10)
+	}
+	return unknown
+}
+
 // label returns the name, or the number of a function or counter that has no name yet.
 func (e *event) label() string {
 	if e.hasName {
@@ -40,9 +48,9 @@ func textFormat(w *bufio.Writer) func(e *event) error {
 		var err error
 		switch e.Kind {
 		case trace.Send:
-			_, err = fmt.Fprintf(w, "send     to %d, tag %d, %d bytes\n", e.Partner(), e.Tag, e.Value)
+			_, err = fmt.Fprintf(w, "send     to %d, tag %d, %s bytes\n", e.Partner(), e.Tag, e.size("unknown"))
 		case trace.Recv:
-			_, err = fmt.Fprintf(w, "recv     from %d, tag %d, %d bytes\n", e.Partner(), e.Tag, e.Value)
+			_, err = fmt.Fprintf(w, "recv     from %d, tag %d, %s bytes\n", e.Partner(), e.Tag, e.size("unknown"))
 		case trace.Count:
 			_, err = fmt.Fprintf(w, "counter  %s = %d\n", e.label(), e.Value)
 		default:
@@ -68,7 +76,7 @@ func jsonFormat(w *bufio.Writer) func(e *event) error {
 		if e.isMessage() {
 			number(`,"partner"`, int64(e.Partner()))
 			number(`,"tag"`, int64(e.Tag))
-			b = strconv.AppendUint(append(b, `,"bytes":`...), e.Value, 10)
+			b = append(append(b, `,"bytes":`...), e.size("null")...)
 		} else {
 			number(`,"id"`, int64(e.ID))
 			b = append(b, `,"name":`...)
@@ -109,7 +117,7 @@ func csvFormat(w *bufio.Writer) func(e *event) error {
 		if e.isMessage() {
 			record[8] = strconv.Itoa(int(e.Partner()))
 			record[9] = strconv.Itoa(int(e.Tag))
-			record[10] = strconv.FormatUint(e.Value, 10)
+			record[10] = e.size("")
 		} else {
 			record[6] = strconv.FormatUint(uint64(e.ID), 10)
 			record[7] = e.name

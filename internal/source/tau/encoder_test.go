@@ -133,7 +133,7 @@ func TestEncodeUnusualValues(t *testing.T) {
 			Batches: []trace.Batch{
 				{Program: 5, Rank: rank, Thread: 0, Events: []trace.Event{
 					{Time: 1, Kind: trace.Enter, Row: 0, ID: 0},
-					{Time: 1, Kind: trace.Send, Row: 0, ID: uint32(1<<32 - 1), Tag: -1, Value: 1<<64 - 1},
+					{Time: 1, Kind: trace.Send, Row: 0, ID: uint32(1<<32 - 1), Tag: -1, Value: trace.MaxSize},
 					{Time: 2, Kind: trace.Recv, Row: 1, ID: uint32(1<<32 - 2), Tag: -1 << 31, Value: 0},
 					{Time: 3, Kind: trace.Recv, Row: 2, ID: 1<<31 - 1, Tag: 1<<31 - 1, Value: 8},
 					{Time: 4, Kind: trace.Enter, Row: 1, ID: 3},

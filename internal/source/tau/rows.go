@@ -76,8 +76,13 @@ func (d *Decoder) decodeComms(rows []byte, first uint32, want rankCheck) {
 			cur.disorder++
 		}
 		cur.last = trace.Micros(time)
+		size := binary.LittleEndian.Uint64(row[commBytes:])
+		if size > trace.MaxSize {
+			size = trace.UnknownSize
+			d.tally.Add(tally.SizeImplausible, 1)
+		}
 		l.events = append(l.events, trace.Event{
-			Time: trace.Micros(time), Value: binary.LittleEndian.Uint64(row[commBytes:]),
+			Time: trace.Micros(time), Value: size,
 			Row: first, ID: uint32(partner), Tag: int32(tag), Kind: kind,
 		})
 		first++

@@ -118,6 +118,31 @@ func TestSidesLieInsideFunctionsAtSameTime(t *testing.T) {
 		[][6]uint64{entered(0, 7, 1), left(0, 7, 2)}, [][8]uint64{sent(4, 1)}, [][6]uint64{reading(3, 1, 1)})
 }
 
+func TestImpossibleSizesAreUnknownAndCounted(t *testing.T) {
+	f := func(size, want uint64, counted int64) {
+		t.Helper()
+		in := tracetest.Step{Tables: tracetest.Tables{Comms: [][8]uint64{{0, 0, 0, 3, 5, 1, size, 7}}}, Attrs: tracetest.EventTypes}
+		var counts tally.Tally
+		src, err := bp.Open(tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{in}), bp.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		s, err := tau.NewReader(src, tau.Config{}, &counts).Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Batches[0].Events[0].Value; got != want || counts.Count(tally.SizeImplausible) != counted {
+			t.Errorf("size %#x: got %#x, counted %d", size, got, counts.Count(tally.SizeImplausible))
+		}
+	}
+	f(0, 0, 0)
+	f(1<<48, 1<<48, 0)
+	f(1<<48+1, trace.UnknownSize, 1)
+	f(0xffffffffec9d609d, trace.UnknownSize, 1) // a negative C int
+	f(1<<64-1, trace.UnknownSize, 1)
+}
+
 func TestOrderIsRestoredAndCounted(t *testing.T) {
 	f := func(want string, counted map[tally.Kind]int64, in tracetest.Tables) {
 		t.Helper()

@@ -151,7 +151,10 @@ func (e *encoder) messages() {
 			own, partner = partner, own
 		}
 		e.exact = e.exact && (received || c.Type == "SEND") && own == e.r.RID && c.PID == e.r.PID && c.RID == e.r.RID && c.TID == e.r.TID
-		m["received"], m["partner"], m["bytes"], m["tag"] = received, boxed(int64(partner)), c.Bytes, boxed(int64(c.Tag))
+		m["received"], m["partner"], m["bytes"], m["tag"] = received, boxed(int64(partner)), nil, boxed(int64(c.Tag))
+		if c.Bytes != nil {
+			m["bytes"] = *c.Bytes
+		}
 		m["at"] = int64(c.Timestamp - e.r.Entry)
 		e.place(m, "step", "row", c.Exec)
 	}

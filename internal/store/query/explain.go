@@ -93,7 +93,7 @@ func (s *sampled) key() trace.EventKey { return trace.EventKey{Program: s.Progra
 // last that it sent, else the nearest one around it.
 type message struct {
 	partner int64
-	bytes   float64
+	bytes   *float64 // nil if unknown
 	own     bool
 }
 

@@ -126,40 +126,55 @@ func readDetail[T any](ctx context.Context, a *Queries, name, where string, args
 	return executions.ReadEach(ctx, a, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
 }
 
-// messagesOf reads the most informative message of each execution.
+// messagesOf reads the most informative message of each execution, and the size of the most
+// informative one whose size is known; that of another call does not count if the execution
+// has messages.
 func (a *Queries) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
 		Sent           bool         `sql:"sent"`
 		Source         int64        `sql:"src"`
 		Target         int64        `sql:"tar"`
-		Bytes          float64      `sql:"bytes"`
+		Bytes          *float64     `sql:"bytes"`
 		At             trace.Micros `sql:"timestamp"`
 		Own            bool         `sql:"own"`
 	}
-	best := make(map[trace.EventKey][4]int64) // priority of the message: own, received, time or nearness, partner
-	return readDetail(ctx, a, "explain_messages", where, args, func(r *row) {
+	type priority = [4]int64 // of a message: own, received, time or nearness, partner
+	best, sized := make(map[trace.EventKey]priority), make(map[trace.EventKey]priority)
+	err := readDetail(ctx, a, "explain_messages", where, args, func(r *row) {
 		key := r.EventKey
 		x := byKey[key]
 		if x == nil {
 			return
 		}
-		m := &message{own: r.Own, partner: r.Source, bytes: r.Bytes}
-		priority := [4]int64{0, 0, -int64(max(x.Entry-r.At, r.At-x.Exit, 0))}
+		partner := r.Source
+		p := priority{0, 0, -int64(max(x.Entry-r.At, r.At-x.Exit, 0))}
 		if r.Own {
-			priority = [4]int64{1, 1, int64(r.At)}
+			p = priority{1, 1, int64(r.At)}
 		}
 		if r.Sent {
-			m.partner = r.Target
-			priority[1] = 0
+			partner = r.Target
+			p[1] = 0
 		}
-		priority[3] = m.partner
-		old, ok := best[key]
-		if !ok || slices.Compare(priority[:], old[:]) > 0 {
-			best[key] = priority
-			x.message = m
+		p[3] = partner
+		if x.message == nil {
+			x.message = new(message)
+		}
+		if old, ok := best[key]; !ok || slices.Compare(p[:], old[:]) > 0 {
+			best[key] = p
+			x.message.partner, x.message.own = partner, r.Own
+		}
+		if old, ok := sized[key]; r.Bytes != nil && (!ok || slices.Compare(p[:], old[:]) > 0) {
+			sized[key] = p
+			x.message.bytes = r.Bytes
 		}
 	})
+	for key, p := range best {
+		if sized[key][0] != p[0] {
+			byKey[key].message.bytes = nil
+		}
+	}
+	return err
 }
 
 func (a *Queries) countersOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {

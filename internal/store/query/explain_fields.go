@@ -136,10 +136,10 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Number = float64(x.message.partner)
 		return c, true
 	case contrast.FieldBytes:
-		if x.message == nil {
+		if x.message == nil || x.message.bytes == nil {
 			return c, false
 		}
-		c.Number = x.message.bytes
+		c.Number = *x.message.bytes
 		return c, true
 	case contrast.FieldPath:
 		c.Label = s.pathNames[x.PathID()]

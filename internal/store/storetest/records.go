@@ -218,7 +218,7 @@ func (g *generator) comms(r *provenance.Record) {
 		c := &r.EventWindow.Execs[3+5*i]
 		partner := (r.RID + trace.Rank(1+i/2)) % g.ranks
 		m := provenance.CommEntry{
-			Bytes: 8 << g.rng.IntN(16), Exec: c.EventID, RID: r.RID, TID: r.TID, Tag: int32(i), Timestamp: c.Entry + 1,
+			Bytes: new(uint64(8) << g.rng.IntN(16)), Exec: c.EventID, RID: r.RID, TID: r.TID, Tag: int32(i), Timestamp: c.Entry + 1,
 			Type: "SEND", Source: r.RID, Target: partner,
 		}
 		if i%2 == 1 {

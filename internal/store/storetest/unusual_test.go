@@ -142,9 +142,10 @@ func addIDs(add adder) {
 }
 
 func addNumbers(add adder) {
+	add("a message of unknown size", func(r *provenance.Record) { r.EventWindow.Comms[1].Bytes = nil })
 	add("the largest counters and messages", func(r *provenance.Record) {
 		r.CounterEvents[0].Value, r.CounterEvents[0].Index = math.MaxUint64, math.MaxUint32
-		r.EventWindow.Comms[0].Bytes, r.EventWindow.Comms[0].Tag = math.MaxUint64, math.MinInt32
+		r.EventWindow.Comms[0].Bytes, r.EventWindow.Comms[0].Tag = new(uint64(math.MaxUint64)), math.MinInt32
 		r.NodeState = &provenance.NodeState{Timestamp: -1, Data: []provenance.StateEntry{
 			{Field: "a", Value: math.MaxUint64},
 			{Field: "a", Value: 1 << 63},

@@ -51,8 +51,12 @@ var viewTests = []test{
 		columns := `"position", type, src, tar, bytes, tag, "timestamp", execdata_key`
 		f.wantRows("messages", columns, `"position"`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
 			for i, c := range r.EventWindow.Comms {
+				var size any
+				if c.Bytes != nil {
+					size = integer(*c.Bytes)
+				}
 				rows = append(rows, []any{
-					int64(i + 1), c.Type, int64(c.Source), int64(c.Target), integer(c.Bytes), int64(c.Tag), int64(c.Timestamp),
+					int64(i + 1), c.Type, int64(c.Source), int64(c.Target), size, int64(c.Tag), int64(c.Timestamp),
 					c.Exec,
 				})
 			}

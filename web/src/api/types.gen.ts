@@ -658,7 +658,7 @@ export interface Arrow {
   from_us: number /* float64 */;
   to_us: number /* float64 */;
   partner: number /* int64 */; // rank; for launches that of the execution
-  bytes?: number /* uint64 */;
+  bytes?: number /* uint64 */; // absent if unknown
   tag?: number /* int64 */;
 }
 /**

@@ -4,6 +4,7 @@ import { bytes, count, plural, short } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { after } from '../../timeline/index.ts';
 import { FunctionName, Table, type Column } from '../../ui/index.ts';
+import { sizeWords } from './markdown.ts';
 import { RawRecord } from './RawRecord.tsx';
 
 /** The record's host, counters, messages, GPU data, metadata and raw form. */
@@ -211,8 +212,8 @@ const messageColumns: Column<Arrow>[] = [
     id: 'bytes',
     header: 'Size',
     align: 'right',
-    value: (a) => a.bytes ?? 0,
-    cell: (a) => bytes(a.bytes ?? 0),
+    value: (a) => a.bytes,
+    cell: (a) => bytes(a.bytes),
   },
   { id: 'tag', header: 'Tag', align: 'right', value: (a) => a.tag ?? 0 },
   {
@@ -226,10 +227,9 @@ const messageColumns: Column<Arrow>[] = [
 ];
 
 /** Summarizes messages and their sizes. */
-export function messageWords(messages: readonly Arrow[]): string {
-  const sum = messages.reduce((n, a) => n + (a.bytes ?? 0), 0);
+function messageWords(messages: readonly Arrow[]): string {
   const partners = new Set(messages.map((a) => a.partner)).size;
-  return `${plural(messages.length, 'message')}, ${bytes(sum)}, with ${plural(partners, 'rank')}`;
+  return `${plural(messages.length, 'message')}, ${sizeWords(messages)}, with ${plural(partners, 'rank')}`;
 }
 
 function MessagePart(props: { messages: readonly Arrow[]; twin: readonly Arrow[] | undefined }) {
@@ -247,7 +247,7 @@ function MessagePart(props: { messages: readonly Arrow[]; twin: readonly Arrow[]
           label="Messages around the execution"
           columns={messageColumns}
           rows={props.messages}
-          rowKey={(a) => `${a.kind} ${a.partner} ${a.from_us} ${a.tag ?? 0} ${a.bytes ?? 0}`}
+          rowKey={(a) => `${a.kind} ${a.partner} ${a.from_us} ${a.tag ?? 0} ${a.bytes ?? ''}`}
         />
       </div>
     </Part>

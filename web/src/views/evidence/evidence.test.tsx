@@ -10,7 +10,7 @@ import { HandoverNotice } from './Actions.tsx';
 import { deviation } from './Context.tsx';
 import { difference } from './difference.ts';
 import EvidenceView from './EvidenceView.tsx';
-import { evidenceMarkdown } from './markdown.ts';
+import { evidenceMarkdown, sizeWords } from './markdown.ts';
 import { companionsOf, sectionsOf } from './sections.ts';
 
 const path = '0:4:19:1100';
@@ -400,4 +400,11 @@ test('Markdown has all facts and escapes names', () => {
   expect(text).toContain('- Model: modal, usual 2 to 62 µs, 7992 samples, flagged above 113 µs');
   expect(text).toContain('- It waited for pack on rank 3 (node00).');
   expect(text).toContain('http://h/#/e/0:1');
+});
+
+test('sizes of messages may be unknown', () => {
+  const message = { kind: 'send', from_lane: 0, to_lane: -1, from_us: 0, to_us: 0, partner: 1 };
+  expect(sizeWords([{ ...message, bytes: 0 }])).toBe('0 B');
+  expect(sizeWords([message])).toBe('of unknown size');
+  expect(sizeWords([{ ...message, bytes: 1000 }, message])).toBe('1 kB and 1 of unknown size');
 });

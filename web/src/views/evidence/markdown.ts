@@ -1,4 +1,4 @@
-import type { Evidence } from '../../api/index.ts';
+import type { Arrow, Evidence } from '../../api/index.ts';
 import {
   bare,
   bytes,
@@ -13,6 +13,15 @@ import {
 import { flaggedWords, usualWords } from '../../histogram/index.ts';
 import { sentence } from '../../ui/index.ts';
 import { difference } from './difference.ts';
+
+/** Summarizes the sizes of messages: 2.0 kB and 1 of unknown size. */
+export function sizeWords(messages: readonly Arrow[]): string {
+  const sizes = messages.flatMap((a) => (a.bytes === undefined ? [] : [a.bytes]));
+  const unknown = messages.length - sizes.length;
+  const sum = bytes(sizes.reduce((n, size) => n + size, 0));
+  if (unknown === 0) return sum;
+  return sizes.length === 0 ? 'of unknown size' : `${sum} and ${unknown} of unknown size`;
+}
 
 /** Formats an execution as Markdown for a ticket. */
 export function evidenceMarkdown(e: Evidence, run: string, link: string): string {
@@ -39,8 +48,7 @@ export function evidenceMarkdown(e: Evidence, run: string, link: string): string
   if (apart) lines.push(`- ${prose(apart.sentence)}`);
   const sent = e.arrows.filter((a) => a.kind !== 'launch');
   if (sent.length > 0) {
-    const sum = sent.reduce((n, a) => n + (a.bytes ?? 0), 0);
-    lines.push(`- Messages: ${sent.length}, ${bytes(sum)}`);
+    lines.push(`- Messages: ${sent.length}, ${sizeWords(sent)}`);
   }
   lines.push(
     `- Call path: ${e.call_path.map((f) => code(bare(f))).join(' > ')}`,
