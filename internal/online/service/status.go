@@ -61,13 +61,11 @@ func (s *server) addSender(st *api.Status) {
 	if s.cfg.StatsURL == "" {
 		p = stats.Files
 	}
-	st.Sender = &api.Sender{
-		Sent: int64(p.Sent), Pending: int64(p.Pending), Retries: int64(p.Retries), LastStatus: p.Status, LastError: p.Error, LastSent: p.LastSent,
-	}
-	if p.Error != "" {
+	st.Sender = &p.Sender
+	if p.LastError != "" {
 		st.Health = append(st.Health, api.Health{
 			Part: "statistics", Severity: api.SeverityWarning,
-			Sentence: fmt.Sprintf("%d packets wait for their receiver, retrying: %s", p.Pending, p.Error),
+			Sentence: fmt.Sprintf("%d packets wait for their receiver, retrying: %s", p.Pending, p.LastError),
 		})
 	}
 }

@@ -1,24 +1,21 @@
 package api
 
-// ProblemKind classifies problems.
-type ProblemKind int
-
-// The kinds of problems.
+// The usual statuses of problems, as in HTTP.
 const (
-	Internal    ProblemKind = iota
-	Invalid                 // invalid request
-	NotFound                // unknown name
-	Forbidden               // not permitted
-	Unavailable             // retry later
-	TooLarge                // too many bytes
-	TimedOut                // timeout
+	Invalid     = 400 // invalid request
+	Forbidden   = 403 // not permitted
+	NotFound    = 404 // unknown name
+	TooLarge    = 413 // too many bytes
+	Internal    = 500
+	Unavailable = 503 // retry later
+	TimedOut    = 504 // timeout
 )
 
 // Problem is the reason for a missing answer, with a hint.
 type Problem struct {
-	Kind    ProblemKind `json:"-"`
-	Message string      `json:"error"`
-	Hint    string      `json:"hint,omitempty"`
+	Status  int    `json:"-"`
+	Message string `json:"error"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // Error returns the message with its hint.

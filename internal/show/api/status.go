@@ -189,9 +189,9 @@ type StoreStatus struct {
 type Sender struct {
 	Sent       int64     `json:"sent"`
 	Pending    int64     `json:"pending"`
-	Retries    int64     `json:"retries"`
-	LastStatus int       `json:"last_status,omitzero"` // of HTTP
-	LastError  string    `json:"last_error,omitempty"`
+	Retries    int64     `json:"retries"`              // failed attempts
+	LastStatus int       `json:"last_status,omitzero"` // of HTTP, of the last attempt; 0 without an answer
+	LastError  string    `json:"last_error,omitempty"` // of the last attempt; "" if it succeeded
 	LastSent   time.Time `json:"last_sent,omitzero"`
 }
 

@@ -16,28 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
-// problem is an error answer with a hint.
-type problem struct {
-	status  int
-	Message string `json:"error"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-func (p *problem) Error() string { return (&api.Problem{Message: p.Message, Hint: p.Hint}).Error() }
-
-var statuses = map[api.ProblemKind]int{
-	api.Internal: http.StatusInternalServerError, api.Invalid: http.StatusBadRequest, api.NotFound: http.StatusNotFound,
-	api.Forbidden: http.StatusForbidden, api.Unavailable: http.StatusServiceUnavailable, api.TooLarge: http.StatusRequestEntityTooLarge,
-	api.TimedOut: http.StatusGatewayTimeout,
-}
-
-// asProblem returns err with its HTTP status.
-func asProblem(err error) *problem {
-	if p, ok := errors.AsType[*problem](err); ok {
-		return p
-	}
-	p := insight.AsProblem(err)
-	return &problem{statuses[p.Kind], p.Message, p.Hint}
+func problem(status int, message, hint string) *api.Problem {
+	return &api.Problem{Status: status, Message: message, Hint: hint}
 }
 
 // handler answers a request with a value to encode as JSON, or with a file.
@@ -58,7 +38,8 @@ func ofRun[P, T any](s *server, f func(ctx context.Context, run string, of P) (T
 // checkRun returns the error of an unknown run instead of err.
 func (s *server) checkRun(p *params, err error) error {
 	if err != nil && s.Packets == nil {
-		if _, unknown := s.insight.Version(p.r.Context(), p.path("run")); unknown != nil && asProblem(unknown).status == http.StatusNotFound {
+		_, unknown := s.insight.Version(p.r.Context(), p.path("run"))
+		if unknown != nil && insight.AsProblem(unknown).Status == http.StatusNotFound {
 			return unknown
 		}
 	}
@@ -144,23 +125,23 @@ func writeBody(w http.ResponseWriter, status int, kind string, body []byte) {
 
 // retry is a temporary problem.
 type retry struct {
-	*problem
+	*api.Problem
 	after time.Duration
 }
 
 // Unwrap returns the problem.
-func (d *retry) Unwrap() error { return d.problem }
+func (d *retry) Unwrap() error { return d.Problem }
 
 func writeProblem(w http.ResponseWriter, err error) {
-	p := asProblem(err)
+	p := insight.AsProblem(err)
 	if d, ok := errors.AsType[*retry](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
 	}
 	if e, ok := errors.AsType[*insight.SQLError](err); ok {
-		writeJSON(w, p.status, api.SQLProblem{Message: p.Message, Hint: p.Hint, Line: e.Line, Column: e.Column})
+		writeJSON(w, p.Status, api.SQLProblem{Message: p.Message, Hint: p.Hint, Line: e.Line, Column: e.Column})
 		return
 	}
-	writeJSON(w, p.status, p)
+	writeJSON(w, p.Status, p)
 }
 
 // writeJSON writes a value, or a json.RawMessage unchanged.

@@ -105,11 +105,11 @@ func fetch[T any](ctx context.Context, c *Client, query url.Values, path ...stri
 		return nil, fmt.Errorf("%s: answer has more than %d bytes", where, maxFetched)
 	}
 	if resp.StatusCode != http.StatusOK {
-		var p problem
+		var p api.Problem
 		if json.Unmarshal(body, &p) != nil || p.Message == "" {
 			p.Message = "status " + resp.Status + " from a server that is not a dashboard of chimbuko"
 		}
-		p.status = resp.StatusCode
+		p.Status = resp.StatusCode
 		return nil, fmt.Errorf("%s: %w", where, &p)
 	}
 	answer := new(T)

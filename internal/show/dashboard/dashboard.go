@@ -223,7 +223,7 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"})
+	writeProblem(w, problem(http.StatusNotFound, "nothing is at "+r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"))
 }
 
 // only admits one method, and HEAD with GET.
@@ -231,7 +231,7 @@ func only(method string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
 			w.Header().Set("Allow", method)
-			writeProblem(w, &problem{http.StatusMethodNotAllowed, "method " + r.Method + " is not allowed", "use " + method})
+			writeProblem(w, problem(http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed", "use "+method))
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -269,8 +269,6 @@ func (s *server) watched(run string) error {
 	if run == s.Run {
 		return nil
 	}
-	return &problem{
-		http.StatusNotFound, fmt.Sprintf("run %q is not the one that this process watches", run),
-		"only runs/" + url.PathEscape(s.Run) + " has a pipeline",
-	}
+	return problem(http.StatusNotFound, fmt.Sprintf("run %q is not the one that this process watches", run),
+		"only runs/"+url.PathEscape(s.Run)+" has a pipeline")
 }

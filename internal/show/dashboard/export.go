@@ -58,21 +58,17 @@ func (s *server) export(p *params) (any, error) {
 	}[q.Format]
 	switch {
 	case !ok:
-		return nil, &problem{
-			http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv or parquet)", q.Format),
-			`send {"sql": "SELECT …", "format": "csv"}`,
-		}
+		return nil, problem(http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv or parquet)", q.Format),
+			`send {"sql": "SELECT …", "format": "csv"}`)
 	case q.Format == "parquet" && s.Parquet == nil:
-		return nil, &problem{http.StatusNotImplemented, "this server cannot write parquet", "use csv, or chimbuko query --format parquet"}
+		return nil, problem(http.StatusNotImplemented, "this server cannot write parquet", "use csv, or chimbuko query --format parquet")
 	}
 	select {
 	case s.writing <- struct{}{}:
 		defer func() { <-s.writing }()
 	default:
-		return nil, &retry{after: 2 * time.Second, problem: &problem{
-			http.StatusTooManyRequests,
-			fmt.Sprintf("%d other exports are being written", maxWriting), "try again in a moment",
-		}}
+		return nil, &retry{after: 2 * time.Second, Problem: problem(http.StatusTooManyRequests,
+			fmt.Sprintf("%d other exports are being written", maxWriting), "try again in a moment")}
 	}
 	f := &spooled{kind: form.kind, name: form.name}
 	err = s.insight.Read(p.r.Context(), p.path("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportTimeouts,

@@ -21,7 +21,7 @@ func FuzzParameters(f *testing.F) {
 		filter := p.filter()
 		limit := p.limit(100, insight.MaxRows)
 		if err := p.done(); err != nil {
-			if got := asProblem(err); got.status != http.StatusBadRequest || got.Message == "" {
+			if got := insight.AsProblem(err); got.Status != http.StatusBadRequest || got.Message == "" {
 				t.Errorf("%q: %+v", raw, got)
 			}
 			return
@@ -49,7 +49,7 @@ func FuzzHeatmap(f *testing.F) {
 		p := newParams(&http.Request{URL: &url.URL{RawQuery: raw}})
 		h := p.heatmap()
 		if err := p.done(); err != nil {
-			if got := asProblem(err); got.status != http.StatusBadRequest || got.Message == "" {
+			if got := insight.AsProblem(err); got.Status != http.StatusBadRequest || got.Message == "" {
 				t.Errorf("%q: %+v", raw, got)
 			}
 			return

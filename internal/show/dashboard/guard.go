@@ -54,10 +54,8 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		g.watch.logSuppressed()
 		switch {
 		case !g.hostAllowed(r):
-			g.refuse(w, r, &problem{
-				http.StatusMisdirectedRequest, "unknown host " + r.Host + " in the Host header",
-				"use localhost, or allow the name when starting the server",
-			})
+			g.refuse(w, r, problem(http.StatusMisdirectedRequest, "unknown host "+r.Host+" in the Host header",
+				"use localhost, or allow the name when starting the server"))
 		case !siteAllowed(r):
 			g.refuse(w, r, crossSite)
 		case !g.tokenAllowed(w, r):
@@ -72,7 +70,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 			writeProblem(w, g.watch.tooLarge(r))
 		case r.Method == http.MethodPut && !isJSON(r):
-			g.refuse(w, r, &problem{http.StatusUnsupportedMediaType, "the body is not JSON", "send Content-Type: application/json"})
+			g.refuse(w, r, problem(http.StatusUnsupportedMediaType, "the body is not JSON", "send Content-Type: application/json"))
 		case g.isVisit(r) && r.URL.Query().Has("token"):
 			redirect(w, r)
 		default:
@@ -82,7 +80,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-var crossSite = &problem{http.StatusForbidden, "requests from pages of another site are not allowed", ""}
+var crossSite = problem(http.StatusForbidden, "requests from pages of another site are not allowed", "")
 
 // siteAllowed rejects background requests from pages of another site or another port of this
 // host. Links from there may be followed.

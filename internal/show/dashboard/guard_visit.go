@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // isVisit reports whether a request opens the page in a browser.
@@ -48,18 +50,14 @@ func withoutToken(r *http.Request) *http.Request {
 }
 
 // noToken returns the problem of a missing or wrong token.
-func (g *guard) noToken(r *http.Request) *problem {
+func (g *guard) noToken(r *http.Request) *api.Problem {
 	if g.isVisit(r) {
-		return &problem{
-			http.StatusUnauthorized, "This page requires the token of its run",
-			"chimbuko view RUN prints the address with the token, and so does chimbuko status RUN during the run; " +
-				"RUN is the run directory. The program that serves this page also printed it at its start.",
-		}
+		return problem(http.StatusUnauthorized, "This page requires the token of its run",
+			"chimbuko view RUN prints the address with the token, and so does chimbuko status RUN during the run; "+
+				"RUN is the run directory. The program that serves this page also printed it at its start.")
 	}
-	return &problem{
-		http.StatusUnauthorized, "the token is missing or wrong",
-		"send the header Authorization: Bearer TOKEN, or use the address printed at the start",
-	}
+	return problem(http.StatusUnauthorized, "the token is missing or wrong",
+		"send the header Authorization: Bearer TOKEN, or use the address printed at the start")
 }
 
 //go:embed refusal.css
@@ -82,7 +80,7 @@ func hashOf(text string) string {
 }
 
 // refuse writes a problem, as a page for visits and as JSON for programs.
-func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
 	if !g.isVisit(r) {
 		writeProblem(w, p)
 		return
@@ -92,7 +90,7 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 		Style         template.CSS
 		Again         template.JS
 	}{p.Message, p.Hint, template.CSS(refusalStyle), ""} //nolint:gosec // constant
-	if p.status == http.StatusUnauthorized && followsLink(r) {
+	if p.Status == http.StatusUnauthorized && followsLink(r) {
 		parts.Again = reloadScript
 	}
 	var b bytes.Buffer
@@ -101,7 +99,7 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 		return
 	}
 	w.Header().Set("Content-Security-Policy", refusalPolicy)
-	writeBody(w, p.status, "text/html; charset=utf-8", b.Bytes())
+	writeBody(w, p.Status, "text/html; charset=utf-8", b.Bytes())
 }
 
 // followsLink reports whether a visit follows a link from another site. Browsers then withhold the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/throttle"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 const (
@@ -42,7 +43,7 @@ func newWatch(log *slog.Logger) *watch {
 
 // refused logs a request without the right token. It returns a problem if the client has sent too
 // many wrong ones, else nil.
-func (w *watch) refused(r *http.Request, presented bool) *problem {
+func (w *watch) refused(r *http.Request, presented bool) *api.Problem {
 	host, why := addressOf(r), "token is missing"
 	if presented {
 		why = "token is wrong"
@@ -51,16 +52,14 @@ func (w *watch) refused(r *http.Request, presented bool) *problem {
 	if !presented || !w.tooOften(host, time.Now()) {
 		return nil
 	}
-	return &problem{
-		http.StatusTooManyRequests, fmt.Sprintf("more than %d requests with a wrong token in %v", maxWrong, watchEvery),
-		"chimbuko view RUN prints the address with the right token",
-	}
+	return problem(http.StatusTooManyRequests, fmt.Sprintf("more than %d requests with a wrong token in %v", maxWrong, watchEvery),
+		"chimbuko view RUN prints the address with the right token")
 }
 
 // tooLarge logs a request that is too large.
-func (w *watch) tooLarge(r *http.Request) *problem {
+func (w *watch) tooLarge(r *http.Request) *api.Problem {
 	w.warn(r, r.RemoteAddr, "request is too large")
-	return &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has at most %d bytes", maxBody), ""}
+	return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has at most %d bytes", maxBody), "")
 }
 
 func (w *watch) warn(r *http.Request, host, why string) {

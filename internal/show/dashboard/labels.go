@@ -50,5 +50,5 @@ func readLabel(r *http.Request) (api.Label, error) {
 	default:
 		return api.Label{State: *in.State, Note: in.Note, At: time.Now().UTC()}, nil
 	}
-	return api.Label{}, &problem{http.StatusBadRequest, invalid, ""}
+	return api.Label{}, problem(http.StatusBadRequest, invalid, "")
 }

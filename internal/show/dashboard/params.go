@@ -49,7 +49,7 @@ func (p *params) done() error {
 	if len(p.errs) == 0 {
 		return nil
 	}
-	return &problem{http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), insight.ParamsHint}
+	return problem(http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), insight.ParamsHint)
 }
 
 // path returns a part of the path.

@@ -22,7 +22,7 @@ const (
 func (s *server) sql(p *params) (any, error) {
 	body, limit, err := readQuery(p, defaultSQL, maxSQL)
 	if err == nil && body.Format != "" {
-		err = &problem{http.StatusBadRequest, "format is not supported here", "sql/export writes csv and parquet"}
+		err = problem(http.StatusBadRequest, "format is not supported here", "sql/export writes csv and parquet")
 	}
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func readQuery(p *params, usual, most int) (q api.SQLQuestion, limit int, err er
 		err = errors.New("sql is missing")
 	}
 	if err != nil {
-		return q, 0, &problem{http.StatusBadRequest, "invalid query: " + err.Error(), "send " + example}
+		return q, 0, problem(http.StatusBadRequest, "invalid query: "+err.Error(), "send "+example)
 	}
 	return q, limit, nil
 }
@@ -63,7 +63,7 @@ func readQuery(p *params, usual, most int) (q api.SQLQuestion, limit int, err er
 // readJSON decodes the body of a request, which must be one JSON value without unknown fields.
 func readJSON(r *http.Request, v any, most int64, example string) error {
 	if !isJSON(r) { // a form of another site cannot have this type
-		return &problem{http.StatusUnsupportedMediaType, "the body is not JSON", "send " + example + " as application/json"}
+		return problem(http.StatusUnsupportedMediaType, "the body is not JSON", "send "+example+" as application/json")
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, most))
 	dec.UseNumber()
@@ -73,10 +73,10 @@ func readJSON(r *http.Request, v any, most int64, example string) error {
 		err = errors.New("more than one value")
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), ""}
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), "")
 	}
 	if err != nil {
-		return &problem{http.StatusBadRequest, "invalid body: " + err.Error(), "send " + example}
+		return problem(http.StatusBadRequest, "invalid body: "+err.Error(), "send "+example)
 	}
 	return nil
 }

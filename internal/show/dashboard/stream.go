@@ -77,7 +77,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		defer leave()
 	}
 	if !ok1 || !ok2 {
-		writeProblem(w, &problem{http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open", s.Streams), "close unused pages"})
+		writeProblem(w, problem(http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open", s.Streams), "close unused pages"))
 		return
 	}
 	h := w.Header()
@@ -113,7 +113,7 @@ func (s *server) resume(ctx context.Context, out *eventWriter) error {
 	seq := s.seq.Load()
 	answer, err := s.insight.Snapshot(ctx, s.Run, insight.SnapshotParams{Top: snapshotTop, Newest: snapshotNewest})
 	if err != nil {
-		return out.event("problem", seq, asProblem(err))
+		return out.event("problem", seq, insight.AsProblem(err))
 	}
 	return out.event("snapshot", seq, answer)
 }
@@ -132,7 +132,7 @@ func (e *eventWriter) begin(retry time.Duration) error {
 func (e *eventWriter) tick(t tick, slim bool) error {
 	switch {
 	case t.err != nil:
-		return e.event("problem", t.seq, asProblem(t.err))
+		return e.event("problem", t.seq, insight.AsProblem(t.err))
 	case slim:
 		return e.event("tick", t.seq, json.RawMessage(t.slim))
 	}

@@ -51,7 +51,7 @@ func (s *server) window(ctx context.Context, run string, of windowParams) (*file
 		err = format.write(&b, e.Record)
 	}
 	if err != nil {
-		return nil, &problem{http.StatusUnprocessableEntity, err.Error(), "format=json returns the record unchanged"}
+		return nil, problem(http.StatusUnprocessableEntity, err.Error(), "format=json returns the record unchanged")
 	}
 	return &file{format.kind, downloadName(e.Record) + format.suffix, b.Bytes()}, nil
 }

@@ -81,15 +81,15 @@ func AsProblem(err error) *api.Problem {
 	}
 	text := err.Error()
 	if _, ok := errors.AsType[*executions.ChoiceError](err); ok {
-		return &api.Problem{Kind: api.Invalid, Message: text}
+		return &api.Problem{Status: api.Invalid, Message: text}
 	}
 	if _, ok := errors.AsType[*contrast.TermError](err); ok {
-		return &api.Problem{Kind: api.Invalid, Message: text, Hint: "docs/dashboard.md lists the fields"}
+		return &api.Problem{Status: api.Invalid, Message: text, Hint: "docs/dashboard.md lists the fields"}
 	}
 	for _, k := range []struct {
-		err  error
-		kind api.ProblemKind
-		hint string
+		err    error
+		status int
+		hint   string
 	}{
 		{provdb.ErrNotFound, api.NotFound, ""},
 		{provdb.ErrReadOnly, api.Forbidden, "send one SELECT; docs/sql.md lists the tables"},
@@ -99,15 +99,15 @@ func AsProblem(err error) *api.Problem {
 		{context.Canceled, api.Unavailable, "the query was canceled"},
 	} {
 		if errors.Is(err, k.err) {
-			return &api.Problem{Kind: k.kind, Message: text, Hint: k.hint}
+			return &api.Problem{Status: k.status, Message: text, Hint: k.hint}
 		}
 	}
-	return &api.Problem{Message: text}
+	return &api.Problem{Status: api.Internal, Message: text}
 }
 
 // Problemf returns a problem with a formatted message.
-func Problemf(kind api.ProblemKind, hint, format string, args ...any) error {
-	return &api.Problem{Kind: kind, Message: fmt.Sprintf(format, args...), Hint: hint}
+func Problemf(status int, hint, format string, args ...any) error {
+	return &api.Problem{Status: status, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // runQuery is a query about a run.

@@ -81,7 +81,7 @@ func badness(l api.Level) int {
 // early reports whether err only means that a running run has stored nothing yet.
 func (v *view) early(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
-	return ok && p.Kind == api.NotFound && v.status.Run.State != api.Finished && v.status.Run.State != api.Failed
+	return ok && p.Status == api.NotFound && v.status.Run.State != api.Finished && v.status.Run.State != api.Failed
 }
 
 func (v *view) overview(run string, worst int) *api.Overview {

@@ -90,8 +90,8 @@ func (e *SQLError) Unwrap() error { return e.Problem }
 // badSQL returns an SQLError. Errors of unknown kind are blamed on the statement.
 func badSQL(sql string, err error) error {
 	p := AsProblem(err)
-	if p.Kind == api.Internal {
-		p = &api.Problem{Kind: api.Invalid, Message: err.Error(), Hint: "docs/sql.md lists tables and views, with examples"}
+	if p.Status == api.Internal {
+		p = &api.Problem{Status: api.Invalid, Message: err.Error(), Hint: "docs/sql.md lists tables and views, with examples"}
 	}
 	line, column := pointedAt(sql, p.Message)
 	return &SQLError{Problem: p, Line: line, Column: column}

@@ -176,7 +176,7 @@ func (l *lane) failed(ctx context.Context, n, status int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	refused := refusal(status)
-	if l.p.Error == "" || refused && !l.p.Refused {
+	if l.p.LastError == "" || refused && !l.p.Refused {
 		level := slog.LevelWarn
 		if refused {
 			level = slog.LevelError
@@ -184,7 +184,7 @@ func (l *lane) failed(ctx context.Context, n, status int, err error) {
 		l.log.Log(ctx, level, "delivery of packets fails", "from", n, "to", l.target, "error", err)
 	}
 	l.p.Retries++
-	l.p.Status, l.p.Error, l.p.Refused = status, err.Error(), refused
+	l.p.LastStatus, l.p.LastError, l.p.Refused = status, err.Error(), refused
 }
 
 // remove removes the first packet, which was delivered or lost.
@@ -204,11 +204,11 @@ func (l *lane) remove(it item, status int, lost bool) {
 		l.log.Error("the file of a waiting packet is missing", "packet", it.n, "file", l.file(it.n), "to", l.target)
 		return
 	}
-	if l.p.Error != "" {
+	if l.p.LastError != "" {
 		l.log.Info("delivery of packets continues", "from", it.n, "to", l.target)
 	}
 	l.p.Sent++
-	l.p.Status, l.p.Error, l.p.Refused = status, "", false
+	l.p.LastStatus, l.p.LastError, l.p.Refused = status, "", false
 	l.p.LastSent = time.Now()
 }
 
@@ -260,14 +260,14 @@ func (l *lane) leave() error {
 		return fmt.Errorf("%d packets were not delivered to %s, and %d of them are lost: %w", len(l.queue), l.target, lost, why)
 	}
 	return fmt.Errorf("%d packets were not delivered to %s: %s (the next run sends them from %s)",
-		len(l.queue), l.target, cmp.Or(l.p.Error, "no time left"), l.spill)
+		len(l.queue), l.target, cmp.Or(l.p.LastError, "no time left"), l.spill)
 }
 
 func (l *lane) progress() Progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.p
-	p.Pending = len(l.queue)
+	p.Pending = int64(len(l.queue))
 	for i := range l.queue {
 		p.PendingBytes += l.queue[i].size
 	}

@@ -85,12 +85,12 @@ func (p *Packets) Receives(r *http.Request) bool { return p != nil && p.receive 
 // problem of an invalid one.
 func (p *Packets) Receive(body io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(body, MaxPacket+1))
-	problem := &api.Problem{Kind: api.Invalid, Hint: "docs/api.md describes packets"}
+	problem := &api.Problem{Status: api.Invalid, Hint: "docs/api.md describes packets"}
 	var packet *Packet
 	switch {
 	case err != nil:
 	case len(b) > MaxPacket:
-		problem.Kind, problem.Hint = api.TooLarge, ""
+		problem.Status, problem.Hint = api.TooLarge, ""
 		err = fmt.Errorf("a packet has %d bytes at most", MaxPacket)
 	default:
 		packet, err = ReadPacket(b)

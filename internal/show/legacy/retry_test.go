@@ -31,7 +31,7 @@ func TestRetriesWithGrowingPauses(t *testing.T) {
 		s := r.sender(legacy.SenderOptions{})
 		send(s, 0, 1)
 		pass(time.Minute)
-		if st := s.Stats().Receiver; st.Retries != 9 || st.Sent != 1 || st.Error != "" || st.Status != 200 {
+		if st := s.Stats().Receiver; st.Retries != 9 || st.Sent != 1 || st.LastError != "" || st.LastStatus != 200 {
 			t.Errorf("got %+v", st)
 		}
 		send(s, 1, 3)
@@ -69,12 +69,12 @@ func TestRejectedPacketIsRetriedAndReported(t *testing.T) {
 			send(s, 0, 2)
 			synctest.Wait()
 			want := fmt.Sprintf("the receiver answers %d %s", status, http.StatusText(status))
-			if st := s.Stats().Receiver; st.Refused != refused || st.Error != want || st.Status != status || st.Pending != 2 {
+			if st := s.Stats().Receiver; st.Refused != refused || st.LastError != want || st.LastStatus != status || st.Pending != 2 {
 				t.Errorf("%d: got %+v, want refused %v, error %q", status, st, refused, want)
 			}
 			closeSoon(t, s)
 			r.expect(0, 2)
-			if st := s.Stats().Receiver; st.Refused || st.Error != "" || st.Sent != 2 {
+			if st := s.Stats().Receiver; st.Refused || st.LastError != "" || st.Sent != 2 {
 				t.Errorf("%d, then success: got %+v", status, st)
 			}
 		})
@@ -129,7 +129,7 @@ func TestSlowReceiverTimesOut(t *testing.T) {
 		s := r.sender(legacy.SenderOptions{Timeout: 5 * time.Second})
 		send(s, 0, 3)
 		pass(6 * time.Second)
-		if st := s.Stats().Receiver; st.Retries != 1 || !strings.Contains(st.Error, "deadline") || st.Pending != 3 {
+		if st := s.Stats().Receiver; st.Retries != 1 || !strings.Contains(st.LastError, "deadline") || st.Pending != 3 {
 			t.Errorf("after the first timeout: got %+v", st)
 		}
 		closeSoon(t, s)
@@ -152,7 +152,7 @@ func TestRedirectsKeepBody(t *testing.T) {
 			send(s, 0, 2)
 			closeSoon(t, s)
 			r.expect(0, 2)
-			if st := s.Stats().Receiver; st.Retries != 0 || st.Status != 200 {
+			if st := s.Stats().Receiver; st.Retries != 0 || st.LastStatus != 200 {
 				t.Errorf("%d: got %+v", status, st)
 			}
 		})
@@ -172,7 +172,7 @@ func TestEndlessRedirectsFail(t *testing.T) {
 		s := r.sender(legacy.SenderOptions{})
 		send(s, 0, 1)
 		synctest.Wait()
-		if st := s.Stats().Receiver; !strings.Contains(st.Error, "redirects more than 10 times") {
+		if st := s.Stats().Receiver; !strings.Contains(st.LastError, "redirects more than 10 times") {
 			t.Errorf("got %+v", st)
 		}
 		closeSoon(t, s)

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // SenderOptions are the destinations of packets. URL or Dir is required.
@@ -62,21 +64,16 @@ type Sender struct {
 
 // SenderStats are the deliveries of a Sender.
 type SenderStats struct {
-	Receiver Progress `json:"receiver"` // at URL
-	Files    Progress `json:"files"`    // in Dir
+	Receiver Progress // at URL
+	Files    Progress // in Dir
 }
 
 // Progress counts the deliveries to one destination.
 type Progress struct {
-	Sent         uint64    `json:"sent"`
-	Pending      int       `json:"pending"`
-	PendingBytes int64     `json:"pending_bytes"`
-	Retries      uint64    `json:"retries"`           // failed attempts
-	Lost         uint64    `json:"lost"`              // packets whose files vanished
-	Status       int       `json:"status,omitempty"`  // HTTP status of the last attempt; 0 without an answer
-	Error        string    `json:"error,omitempty"`   // of the last attempt; "" if it succeeded
-	Refused      bool      `json:"refused,omitempty"` // the error is one that retries hardly cure, such as 404
-	LastSent     time.Time `json:"last_sent,omitzero"`
+	api.Sender
+	PendingBytes int64
+	Lost         uint64 // packets whose files vanished
+	Refused      bool   // the error is one that retries hardly cure, such as 404
 }
 
 // NewSender returns a Sender that first delivers the packets that an earlier one left in Spill. It

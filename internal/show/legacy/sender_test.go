@@ -27,11 +27,11 @@ func TestPacketsArriveInOrder(t *testing.T) {
 		r.expect(0, 20)
 		expectFiles(t, dir, 0, 20)
 		st := s.Stats()
-		if p := st.Receiver; p.Sent != 20 || p.Pending != 0 || p.PendingBytes != 0 || p.Retries != 0 || p.Status != 200 || p.Error != "" ||
+		if p := st.Receiver; p.Sent != 20 || p.Pending != 0 || p.PendingBytes != 0 || p.Retries != 0 || p.LastStatus != 200 || p.LastError != "" ||
 			p.LastSent.IsZero() {
 			t.Errorf("receiver: got %+v", p)
 		}
-		if p := st.Files; p.Sent != 20 || p.Pending != 0 || p.Status != 0 || p.Error != "" {
+		if p := st.Files; p.Sent != 20 || p.Pending != 0 || p.LastStatus != 0 || p.LastError != "" {
 			t.Errorf("files: got %+v", p)
 		}
 	})

@@ -63,7 +63,7 @@ func TestDeadReceiverDoesNotDelayFiles(t *testing.T) {
 		synctest.Wait()
 		expectFiles(t, dir, 0, 100)
 		st := s.Stats()
-		if st.Files.Sent != 100 || st.Receiver.Sent != 0 || st.Receiver.Pending != 100 || st.Receiver.Error == "" {
+		if st.Files.Sent != 100 || st.Receiver.Sent != 0 || st.Receiver.Pending != 100 || st.Receiver.LastError == "" {
 			t.Errorf("got %+v", st)
 		}
 		r.setDown(false)
@@ -111,7 +111,7 @@ func TestMissingDirectoryIsRetried(t *testing.T) {
 		}
 		send(s, 3, 20)
 		pass(time.Minute)
-		if st := s.Stats().Files; st.Retries < 5 || st.Pending != 17 || st.Error == "" || st.Sent != 3 {
+		if st := s.Stats().Files; st.Retries < 5 || st.Pending != 17 || st.LastError == "" || st.Sent != 3 {
 			t.Errorf("without the directory: got %+v", st)
 		}
 		if err := os.Mkdir(dir, 0o755); err != nil {
