@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // maxBars is the number of values in a chart, timeBins the number of equal parts of a run.
@@ -21,22 +22,17 @@ const (
 
 // Explanation lists the differences between a selection and its baseline.
 type Explanation struct {
-	Sentence  string
-	Selected  int64 // executions of the selection
-	Lost      trace.Micros
-	Reckoned  bool // both are estimated from a sample
-	Looked    int  // executions of the selection that were examined
-	Typical   int  // typical executions of the same functions in the baseline
-	Others    int  // other anomalies of these functions in the baseline
-	Functions []Count
-	Fields    []Difference
+	api.Explained // without fields
+	Fields        []Difference
 }
 
-// Count is the number of executions of a function.
-type Count struct {
-	Program    trace.Program
-	Name       string
-	Executions int
+// OfFunction counts executions of a function.
+func OfFunction(program trace.Program, name string, executions int) api.ExplainFunction {
+	f := api.ExplainFunction{Program: int64(program), Function: name, Executions: executions}
+	if name != "" {
+		f.Term = Term{Field: FieldKey{Kind: FieldFunction}, Label: name}.String()
+	}
+	return f
 }
 
 // Difference describes how the selection differs in a field. From and To of a time are seconds
@@ -44,20 +40,12 @@ type Count struct {
 type Difference struct {
 	Finding
 	Kind   FieldKind
-	Values string // that separate it from the baseline, in words
-	Rest   string // the share of the baseline, in words
-	Bars   []Bar  // shares by value, or by parts of a range
-	Clause string // predicate of a sentence about the executions
+	Values string           // that separate it from the baseline, in words
+	Rest   string           // the share of the baseline, in words
+	Bars   []api.ExplainBar // shares by value, or by parts of a range
+	Clause string           // predicate of a sentence about the executions
 	Key    FieldKey
 	Terms  []Term // that select the values; empty if none can
-}
-
-// Bar is the share of executions with a value or in a part of a range.
-type Bar struct {
-	Label         string
-	Share         float64 // of the selection
-	BaselineShare float64
-	Telling       bool // one of the values that separate the selection
 }
 
 // Field is a column of a field of executions.
@@ -292,7 +280,7 @@ func (e *Explanation) sentence() string {
 		what = "about " + what
 	}
 	if len(e.Functions) == 1 {
-		what += " of " + Plain(e.Functions[0].Name)
+		what += " of " + Plain(e.Functions[0].Function)
 	}
 	if e.Selected > int64(e.Looked) {
 		what = fmt.Sprintf("%s (%s examined)", what, text.Int(e.Looked))
@@ -349,12 +337,12 @@ func (e *Explanation) timeClause() string {
 }
 
 // bars returns the shares of both sides by value.
-func (f *Field) bars(b Bins, found Finding) []Bar {
+func (f *Field) bars(b Bins, found Finding) []api.ExplainBar {
 	if f.Shape == Amounts || f.Shape == Spans {
 		return f.parts(b, found)
 	}
 	type pair struct {
-		Bar
+		api.ExplainBar
 		number float64
 	}
 	at := make(map[string]int)
@@ -367,7 +355,7 @@ func (f *Field) bars(b Bins, found Finding) []Bar {
 		if !ok {
 			i = len(list)
 			at[label] = i
-			list = append(list, pair{Bar{Label: Plain(label)}, number})
+			list = append(list, pair{api.ExplainBar{Label: Plain(label)}, number})
 		}
 		return &list[i]
 	}
@@ -393,15 +381,15 @@ func (f *Field) bars(b Bins, found Finding) []Bar {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.BaselineShare, a.BaselineShare), cmp.Compare(a.number, b.number),
 			cmp.Compare(a.Label, b.Label))
 	})
-	var bars []Bar
+	bars := []api.ExplainBar{}
 	for _, p := range list[:min(len(list), maxBars)] {
-		bars = append(bars, p.Bar)
+		bars = append(bars, p.ExplainBar)
 	}
 	return bars
 }
 
 // parts returns the shares of both sides by parts of the range of values.
-func (f *Field) parts(b Bins, found Finding) []Bar {
+func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 	low, high := math.Inf(1), math.Inf(-1)
 	see := func(v float64) { low, high = min(low, v), max(high, v) }
 	for _, c := range f.Selection {
@@ -414,14 +402,14 @@ func (f *Field) parts(b Bins, found Finding) []Bar {
 		see(w.Number)
 	}
 	if math.IsInf(low, 0) {
-		return nil
+		return []api.ExplainBar{}
 	}
 	const n = 12
 	width := (high - low) / n
 	if f.Shape == Spans {
 		width = max(1, math.Ceil((high-low+1)/n))
 	}
-	bars := make([]Bar, 0, n)
+	bars := make([]api.ExplainBar, 0, n)
 	for i := range n {
 		from := low + float64(i)*width
 		if i > 0 && from > high {
@@ -430,9 +418,9 @@ func (f *Field) parts(b Bins, found Finding) []Bar {
 		telling := found.Range && from+width > found.From && from <= found.To || found.Least && from+width > found.From || found.Most &&
 			from <= found.To ||
 			slices.ContainsFunc(found.Numbers, func(v float64) bool { return v >= from && v < from+width })
-		bars = append(bars, Bar{Label: b.Text(f.Key, from), Telling: telling})
+		bars = append(bars, api.ExplainBar{Label: b.Text(f.Key, from), Telling: telling})
 	}
-	part := func(v float64) *Bar {
+	part := func(v float64) *api.ExplainBar {
 		i := 0
 		if width > 0 {
 			i = int((v - low) / width)
@@ -456,21 +444,18 @@ func (f *Field) parts(b Bins, found Finding) []Bar {
 func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
 	at := float64(max(0, x.First-begin)) / 1e6
 	c := Difference{
-		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before",
+		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before", Bars: []api.ExplainBar{},
 		Finding: Finding{
 			Name: "time", Role: When, Least: true, From: at, With: int(x.Anomalies), Of: int(x.Anomalies),
 			Share: 1, Units: int(x.Anomalies), Bits: 1, Notable: true,
 		},
 	}
 	c.Clause = "began at " + c.Values
-	return &Explanation{
-		Selected: x.Anomalies, Lost: x.LostTime, Looked: 0, Functions: []Count{{
-			Program: x.PID, Name: x.Func,
-			Executions: int(min(x.Anomalies, math.MaxInt32)),
-		}},
-		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: the function as a whole changed, "+
-			"single executions are not anomalies",
-			text.Count(x.Anomalies, "call"), Plain(x.Func), at, text.Duration(x.After), text.Duration(x.Before)),
-		Fields: []Difference{c},
-	}
+	e := &Explanation{Fields: []Difference{c}}
+	e.Selected, e.Lost = x.Anomalies, int64(x.LostTime)
+	e.Functions = []api.ExplainFunction{OfFunction(x.PID, x.Func, int(min(x.Anomalies, math.MaxInt32)))}
+	e.Sentence = fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: the function as a whole changed, "+
+		"single executions are not anomalies",
+		text.Count(x.Anomalies, "call"), Plain(x.Func), at, text.Duration(x.After), text.Duration(x.Before))
+	return e
 }

@@ -63,17 +63,8 @@ func (in *Insight) groups(ctx context.Context, q *runQuery, of GroupParams) (*ap
 	if err != nil {
 		return nil, err
 	}
-	page := &api.ExplainGroups{
-		Field: of.By.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked,
-		Rows: []api.ExplainGroup{}, Ranges: g.Ranges,
-		Values: g.Values, Rest: api.ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)},
-		None:    api.ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
-		Command: in.explainCommand(q, selection) + " --group-by " + quoted(of.By.String()),
-	}
-	for _, r := range g.Rows {
-		page.Rows = append(page.Rows, api.ExplainGroup{Label: r.Label, Term: r.Term.String(), Executions: r.Executions, Lost: int64(r.Lost)})
-	}
-	return page, nil
+	g.Command = in.explainCommand(q, selection) + " --group-by " + quoted(g.Field)
+	return g, nil
 }
 
 // selection resolves the parameters and sets the cached details of the query.
@@ -148,25 +139,15 @@ var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.Wh
 const maxExplainFunctions = 10
 
 func pageExplanation(e *contrast.Explanation) *api.Explained {
-	p := &api.Explained{
-		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical,
-		Others:    e.Others,
-		Functions: []api.ExplainFunction{}, Fields: []api.ExplainField{},
-	}
-	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
-		term := ""
-		if c.Name != "" {
-			term = contrast.Term{Field: contrast.FieldKey{Kind: contrast.FieldFunction}, Label: c.Name}.String()
-		}
-		p.Functions = append(p.Functions, api.ExplainFunction{Program: int64(c.Program), Function: c.Name, Term: term, Executions: c.Executions})
-	}
+	p := &e.Explained
+	p.Functions, p.Fields = p.Functions[:min(len(p.Functions), maxExplainFunctions)], []api.ExplainField{}
 	for i := range e.Fields {
 		c := &e.Fields[i]
 		f := api.ExplainField{
 			Kind: string(c.Kind), Name: c.Name, Key: c.Key.String(), Terms: []string{}, Role: explainRoles[c.Role], Values: c.Values,
 			Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
 			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance,
-			Notable: c.Notable, Bars: []api.ExplainBar{},
+			Notable: c.Notable, Bars: c.Bars,
 		}
 		if c.Range || c.Least {
 			f.From = &c.From
@@ -176,9 +157,6 @@ func pageExplanation(e *contrast.Explanation) *api.Explained {
 		}
 		for _, t := range c.Terms {
 			f.Terms = append(f.Terms, t.String())
-		}
-		for _, b := range c.Bars {
-			f.Bars = append(f.Bars, api.ExplainBar(b))
 		}
 		p.Fields = append(p.Fields, f)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
-	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 var (
@@ -30,7 +30,7 @@ func Explanation(e *contrast.Explanation) *Answer {
 func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", text.SingleSpaced(e.Sentence))
 	if e.Looked > 0 {
-		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", text.Count(e.Selected, "anomaly"), micros(e.Lost),
+		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", text.Count(e.Selected, "anomaly"), text.Duration(float64(e.Lost)),
 			text.Count(e.Typical, "typical execution"), text.Count(e.Others, "other anomaly"))
 	}
 	fmt.Fprintln(w)
@@ -49,24 +49,24 @@ func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 }
 
 // Groups returns selected anomalies by the values of a field.
-func Groups(g *query.Groups) *Answer {
+func Groups(g *api.ExplainGroups) *Answer {
 	rest, none := g.Rest, g.None
 	rest.Label, none.Label = "(others)", "(none)"
 	list := append(slices.Clone(g.Rows), rest, none)
-	list = slices.DeleteFunc(list, func(r query.Group) bool { return r.Executions == 0 })
+	list = slices.DeleteFunc(list, func(r api.ExplainGroup) bool { return r.Executions == 0 })
 	return &Answer{
 		Text: func(w io.Writer) error { return writeGroups(w, g) },
-		Rows: rowsOf(groupColumns, list, func(r *query.Group) []any {
+		Rows: rowsOf(groupColumns, list, func(r *api.ExplainGroup) []any {
 			var term any
-			if r.Term != (contrast.Term{}) {
-				term = r.Term.String()
+			if r.Term != "" {
+				term = r.Term
 			}
-			return []any{g.Field.String(), r.Label, term, r.Executions, r.Lost}
+			return []any{g.Field, r.Label, term, r.Executions, r.Lost}
 		}),
 	}
 }
 
-func writeGroups(w io.Writer, g *query.Groups) error {
+func writeGroups(w io.Writer, g *api.ExplainGroups) error {
 	about := ""
 	if g.Reckoned {
 		about = "about "
@@ -75,16 +75,16 @@ func writeGroups(w io.Writer, g *query.Groups) error {
 	if g.Ranges {
 		values = text.Count(len(g.Rows), "range")
 	}
-	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, text.Count(g.Executions, "anomaly"), micros(g.Lost), values, text.SingleSpaced(g.Name))
-	if g.Looked < g.Executions {
+	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, text.Count(g.Selected, "anomaly"), text.Duration(float64(g.Lost)), values, text.SingleSpaced(g.Name))
+	if g.Looked < g.Selected {
 		fmt.Fprintf(w, "The table is based on a sample of %s.\n", text.Count(g.Looked, "anomaly"))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(text.SingleSpaced(g.Name)))
-	row := func(r *query.Group, label string) {
+	row := func(r *api.ExplainGroup, label string) {
 		if r.Executions > 0 {
 			share := 100 * float64(r.Executions) / float64(g.Looked)
-			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", text.Int(r.Executions), share, micros(r.Lost), label)
+			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", text.Int(r.Executions), share, text.Duration(float64(r.Lost)), label)
 		}
 	}
 	for i := range g.Rows {

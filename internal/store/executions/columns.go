@@ -394,15 +394,11 @@ func (a *Reader) List(ctx context.Context, where Condition, by Order, limit int)
 }
 
 // Count returns the number of stored executions.
-func (a *Reader) Count(ctx context.Context) (n int64, err error) {
+func (a *Reader) Count(ctx context.Context) (int64, error) {
 	if a.Memory != nil {
 		return int64(len(a.Memory.entry)), nil
 	}
-	type row struct {
-		N int64 `sql:"executions"`
-	}
-	err = ReadEach(ctx, a, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(r *row) { n = r.N })
-	return n, err
+	return ReadValue[int64](ctx, a, `SELECT count(*) AS "value" FROM executions WHERE run = $1`)
 }
 
 // Sums are sums over executions. Columns by which they were not grouped are undefined.

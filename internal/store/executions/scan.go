@@ -21,6 +21,16 @@ func ReadAll[T any](ctx context.Context, q Querier, sql string, args ...any) (al
 	return all, err
 }
 
+// ReadValue returns the column value of the only row of the answer to a statement whose first
+// parameter is the run, or the zero value without a row.
+func ReadValue[T any](ctx context.Context, q Querier, sql string, args ...any) (v T, err error) {
+	type row struct {
+		Value T `sql:"value"`
+	}
+	err = ReadEach(ctx, q, sql, func(r *row) { v = r.Value }, args...)
+	return v, err
+}
+
 // ReadFirst returns the first row of the answer to a statement whose first parameter is the run; nil
 // if there is none.
 func ReadFirst[T any](ctx context.Context, q Querier, sql string, args ...any) (*T, error) {

@@ -287,7 +287,7 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *blam
 	if err != nil || len(groups.Rows) == 0 {
 		t.Fatal(groups, err)
 	}
-	path := groups.Rows[0].Term.Label
+	path := groups.Rows[0].Term
 	functions, err := store.Group(ctx, query.Selection{}, contrast.FieldKey{Kind: contrast.FieldFunction}, 2)
 	if err != nil || len(functions.Rows) < 2 {
 		t.Fatal(functions, err)
@@ -306,10 +306,10 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *blam
 		{Issue: &found.Issues[1], Member: member, Without: terms(t, "rank=0..9", "time=3..")},
 		{Only: terms(t, "rank=3..90", "rank=200", "step=1..6"), Without: terms(t, "rank=7", "host=node0003")},
 		{Only: terms(t, "host=node0001", "host=node0002", "thread=0"), Lasso: lasso(t, "0:1,9:1,5:1000000")},
-		{Only: terms(t, "time=1..4"), Without: terms(t, "call-path="+path, "time=..2")},
-		{Only: terms(t, "call-path="+path)},
-		{Only: terms(t, "function="+functions.Rows[0].Term.Label, "function="+functions.Rows[1].Term.Label, "rank=0..90")},
-		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: executions.Filter{Until: at(4)}},
+		{Only: terms(t, "time=1..4"), Without: terms(t, path, "time=..2")},
+		{Only: terms(t, path)},
+		{Only: terms(t, functions.Rows[0].Term, functions.Rows[1].Term, "rank=0..90")},
+		{Without: terms(t, functions.Rows[0].Term), Filter: executions.Filter{Until: at(4)}},
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: executions.Filter{Since: at(1)}},
 	}, 7) {
@@ -318,8 +318,8 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *blam
 				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,
 				contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream,
 			}, 4) {
-				group := func(a *query.Queries) func() (*query.Groups, error) {
-					return func() (*query.Groups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
+				group := func(a *query.Queries) func() (*api.ExplainGroups, error) {
+					return func() (*api.ExplainGroups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
 				}
 				same(t, fmt.Sprint("selection ", i, " by ", by), group(store), group(memory))
 			}

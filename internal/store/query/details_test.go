@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -92,7 +93,7 @@ func TestDetailsOutsideSampleAreReadFromStore(t *testing.T) {
 func TestEstimatesFromSampleAreClose(t *testing.T) {
 	a := explainedRun(t, "slow-link")
 	whole := explainedAs(t, a, query.Selection{})
-	groups := func(a *query.Queries) *query.Groups {
+	groups := func(a *query.Queries) *api.ExplainGroups {
 		t.Helper()
 		g, err := a.Group(t.Context(), query.Selection{}, contrast.FieldKey{Kind: contrast.FieldPartner}, 100)
 		if err != nil {
@@ -107,12 +108,12 @@ func TestEstimatesFromSampleAreClose(t *testing.T) {
 	if estimate.Looked >= exact.Looked || exact.Looked != whole.Selected || len(exact.Rows) < 5 {
 		t.Fatalf("got %+v from all, %+v from a sample", exact, estimate)
 	}
-	if estimate.Executions != whole.Selected || estimate.Lost != whole.Lost {
-		t.Errorf("sample: got %d executions that lost %d, want %d and %d", estimate.Executions, estimate.Lost, whole.Selected, whole.Lost)
+	if estimate.Selected != whole.Selected || estimate.Lost != whole.Lost {
+		t.Errorf("sample: got %d executions that lost %d, want %d and %d", estimate.Selected, estimate.Lost, whole.Selected, whole.Lost)
 	}
 	for i := range exact.Rows {
 		r := &exact.Rows[i]
-		got := explainedAs(t, &sampled, query.Selection{Only: []contrast.Term{r.Term}})
+		got := explainedAs(t, &sampled, query.Selection{Only: terms(t, r.Term)})
 		share := float64(r.Executions) / float64(whole.Selected)
 		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(estimate.Looked))
 		if math.Abs(float64(got.Selected-r.Executions)) > allowed || !got.Reckoned {

@@ -7,6 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
@@ -166,10 +167,10 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 	if err != nil {
 		return nil, err
 	}
-	e := &contrast.Explanation{
-		Selected: s.total, Lost: s.lost, Reckoned: s.estimated, Looked: len(s.selected), Typical: len(s.typical),
+	e := &contrast.Explanation{Explained: api.Explained{
+		Selected: s.total, Lost: int64(s.lost), Reckoned: s.estimated, Looked: len(s.selected), Typical: len(s.typical),
 		Others: len(s.others), Functions: s.functions(),
-	}
+	}}
 	if len(s.selected) == 0 {
 		e.Sentence = "No anomaly is in the selection"
 		return e, nil
@@ -182,8 +183,8 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 }
 
 // functions counts the selected executions by function, the most frequent first.
-func (s *sampling) functions() []contrast.Count {
-	var list []contrast.Count
+func (s *sampling) functions() []api.ExplainFunction {
+	list := []api.ExplainFunction{}
 	at := make(map[executions.FunctionID]int)
 	for _, x := range s.selected {
 		key := x.FunctionID()
@@ -191,11 +192,11 @@ func (s *sampling) functions() []contrast.Count {
 		if !ok {
 			i = len(list)
 			at[key] = i
-			list = append(list, contrast.Count{Program: x.Program, Name: x.Function})
+			list = append(list, contrast.OfFunction(x.Program, x.Function, 0))
 		}
 		list[i].Executions++
 	}
-	slices.SortStableFunc(list, func(a, b contrast.Count) int { return b.Executions - a.Executions })
+	slices.SortStableFunc(list, func(a, b api.ExplainFunction) int { return b.Executions - a.Executions })
 	return list
 }
 

@@ -6,41 +6,30 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Groups is a selection broken down by a field.
-type Groups struct {
-	Field      contrast.FieldKey
-	Name       string // of the field, for people
-	Executions int64  // of the selection
-	Lost       trace.Micros
-	Reckoned   bool  // Executions and Lost are extrapolated from a sample
-	Looked     int64 // executions in Rows, Rest and None: a sample of very many
-	// Rows are sorted by lost time; ranges of amounts and times by value.
-	Rows   []Group
-	Ranges bool  // each row is a range of values
-	Values int   // number of distinct values
-	Rest   Group // values beyond Rows
-	None   Group // executions without a value
+// grouped is a selection that is being broken down by a field.
+type grouped struct {
+	api.ExplainGroups // without rows
+	field             contrast.FieldKey
+	rows              []group
 }
 
-// Group sums up executions with one value or a range of values.
-type Group struct {
-	Label      string
-	Term       contrast.Term
-	Executions int64
-	Lost       trace.Micros
+// group is the executions with one value, or in a range of values.
+type group struct {
+	api.ExplainGroup
+	term contrast.Term
 }
 
-func (g *Group) add(x *sampled) {
+func add(g *api.ExplainGroup, x *sampled) {
 	g.Executions += x.count
-	g.Lost += x.Lost
+	g.Lost += int64(x.Lost)
 }
 
-// MaxGroups and maxRanges bound the rows of Groups.
+// MaxGroups and maxRanges bound the rows of a grouping.
 const (
 	MaxGroups = 1000
 	maxRanges = 12
@@ -55,7 +44,7 @@ func (q *Selection) checkChange() error {
 }
 
 // Group returns the executions and the lost time of a selection by the values of a field, at most limit of them.
-func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, limit int) (*Groups, error) {
+func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, limit int) (*api.ExplainGroups, error) {
 	if _, err := contrast.ParseField(by.String()); err != nil {
 		return nil, err
 	}
@@ -92,9 +81,11 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 	if err != nil {
 		return nil, err
 	}
-	g := &Groups{Field: by, Name: by.Words(), Executions: s.total, Lost: s.lost, Reckoned: s.estimated}
+	g := &grouped{field: by, ExplainGroups: api.ExplainGroups{
+		Field: by.String(), Name: by.Words(), Selected: s.total, Lost: int64(s.lost), Reckoned: s.estimated, Rows: []api.ExplainGroup{},
+	}}
 	g.fill(s, max(1, limit))
-	return g, nil
+	return &g.ExplainGroups, nil
 }
 
 // sumGroups sums up the whole selection by a grouping.
@@ -116,68 +107,73 @@ func (a *Queries) sumGroups(ctx context.Context, s *sampling, by executions.Grou
 }
 
 // fill sets the rows from the selection.
-func (g *Groups) fill(s *sampling, limit int) {
+func (g *grouped) fill(s *sampling, limit int) {
 	at := make(map[contrast.Cell]int)
 	for _, x := range s.selected {
 		g.Looked += x.count
-		c, ok := s.cell(g.Field, x)
+		c, ok := s.cell(g.field, x)
 		if !ok {
-			g.None.add(x)
+			add(&g.None, x)
 			continue
 		}
 		i, seen := at[c]
 		if !seen {
-			i = len(g.Rows)
+			i = len(g.rows)
 			at[c] = i
-			row := Group{Label: contrast.Plain(c.Label), Term: contrast.Term{Field: g.Field, Label: c.Label, From: c.Number, To: c.Number}}
-			if !g.Field.Kind.Named() {
-				row.Label = s.bins().Text(g.Field, c.Number)
+			row := group{term: contrast.Term{Field: g.field, Label: c.Label, From: c.Number, To: c.Number}}
+			row.Label = contrast.Plain(c.Label)
+			if !g.field.Kind.Named() {
+				row.Label = s.bins().Text(g.field, c.Number)
 			}
-			g.Rows = append(g.Rows, row)
+			g.rows = append(g.rows, row)
 		}
-		g.Rows[i].add(x)
+		add(&g.rows[i].ExplainGroup, x)
 	}
-	g.Values = len(g.Rows)
-	g.Ranges = !g.Field.Kind.Named() && !g.Field.Kind.Whole()
+	g.Values = len(g.rows)
+	g.Ranges = !g.field.Kind.Named() && !g.field.Kind.Whole()
 	switch {
 	case g.Ranges:
-		slices.SortFunc(g.Rows, func(a, b Group) int { return cmp.Compare(a.Term.From, b.Term.From) })
+		slices.SortFunc(g.rows, func(a, b group) int { return cmp.Compare(a.term.From, b.term.From) })
 		g.ranges(s)
 	default:
-		slices.SortFunc(g.Rows, func(a, b Group) int {
-			return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Executions, a.Executions), cmp.Compare(a.Term.From, b.Term.From),
-				cmp.Compare(a.Term.Label, b.Term.Label))
+		slices.SortFunc(g.rows, func(a, b group) int {
+			return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Executions, a.Executions), cmp.Compare(a.term.From, b.term.From),
+				cmp.Compare(a.term.Label, b.term.Label))
 		})
 	}
-	for _, row := range g.Rows[min(limit, len(g.Rows)):] {
+	for i, row := range g.rows {
+		if i < limit {
+			row.Term = row.term.String()
+			g.Rows = append(g.Rows, row.ExplainGroup)
+			continue
+		}
 		g.Rest.Executions += row.Executions
 		g.Rest.Lost += row.Lost
 	}
-	g.Rows = g.Rows[:min(limit, len(g.Rows))]
 }
 
 // ranges merges the sorted rows into at most maxRanges ranges of equal width.
-func (g *Groups) ranges(s *sampling) {
-	isTime := g.Field.Kind == contrast.FieldTime
-	var parts []Group
-	if len(g.Rows) > 0 {
-		low, high := g.Rows[0].Term.From, g.Rows[len(g.Rows)-1].Term.From
+func (g *grouped) ranges(s *sampling) {
+	isTime := g.field.Kind == contrast.FieldTime
+	var parts []group
+	if len(g.rows) > 0 {
+		low, high := g.rows[0].term.From, g.rows[len(g.rows)-1].term.From
 		width := (high - low) / maxRanges
 		if isTime {
 			low, width = 0, math.Ceil((s.bins().Last()+1)/maxRanges)
 		}
 		last := -1
-		for _, row := range g.Rows {
+		for _, row := range g.rows {
 			part := last + 1 // few values need no ranges
-			if isTime || len(g.Rows) > maxRanges {
-				part = min(maxRanges-1, int((row.Term.From-low)/width))
+			if isTime || len(g.rows) > maxRanges {
+				part = min(maxRanges-1, int((row.term.From-low)/width))
 			}
 			if len(parts) == 0 || part != last {
 				parts, last = append(parts, row), part
 				continue
 			}
 			p := &parts[len(parts)-1]
-			p.Term.To = row.Term.To
+			p.term.To = row.term.To
 			p.Executions += row.Executions
 			p.Lost += row.Lost
 		}
@@ -185,19 +181,19 @@ func (g *Groups) ranges(s *sampling) {
 			g.label(s, &parts[i], low, width)
 		}
 	}
-	g.Rows = parts
+	g.rows = parts
 }
 
 // label sets the label of a range, and its term for times.
-func (g *Groups) label(s *sampling, p *Group, low, width float64) {
-	from, to := p.Term.From, p.Term.To
+func (g *grouped) label(s *sampling, p *group, low, width float64) {
+	from, to := p.term.From, p.term.To
 	switch {
-	case g.Field.Kind == contrast.FieldTime:
+	case g.field.Kind == contrast.FieldTime:
 		from = low + math.Floor((from-low)/width)*width
 		to = min(from+width-1, s.bins().Last())
-		p.Term = s.bins().TimeTerm(from, to)
-		p.Label = s.bins().Text(g.Field, from) + " to " + s.bins().Text(g.Field, to+1)
+		p.term = s.bins().TimeTerm(from, to)
+		p.Label = s.bins().Text(g.field, from) + " to " + s.bins().Text(g.field, to+1)
 	case from != to:
-		p.Label = s.bins().Text(g.Field, from) + " to " + s.bins().Text(g.Field, to)
+		p.Label = s.bins().Text(g.field, from) + " to " + s.bins().Text(g.field, to)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -78,7 +79,7 @@ func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 		if err != nil || len(device.Rows) != 1 || device.Rows[0].Executions == 0 || device.None.Executions == 0 {
 			t.Fatalf("got %+v, %v", device, err)
 		}
-		if e := explainedAs(t, a, query.Selection{Only: []contrast.Term{device.Rows[0].Term}}); e.Selected != device.Rows[0].Executions {
+		if e := explainedAs(t, a, query.Selection{Only: terms(t, device.Rows[0].Term)}); e.Selected != device.Rows[0].Executions {
 			t.Errorf("got %d on the device, want %d", e.Selected, device.Rows[0].Executions)
 		}
 	})
@@ -100,18 +101,18 @@ func TestFunctionsFilterExcludeAndGroupByName(t *testing.T) {
 		box := executions.Filter{Ranks: []executions.Range{{First: 0, Last: 3}}}
 		all := explainedAs(t, a, query.Selection{Filter: box})
 		g, err := a.Group(t.Context(), query.Selection{Filter: box}, contrast.FieldKey{Kind: contrast.FieldFunction}, 100)
-		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Executions != all.Selected || g.Lost != all.Lost ||
+		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Selected != all.Selected || g.Lost != all.Lost ||
 			g.None.Executions != 0 {
 			t.Fatalf("got %+v, %v; want %v", g, err, functions)
 		}
 		for _, row := range functions {
-			name, n, lost := row[0].(string), row[1].(int64), trace.Micros(row[2].(int64))
-			if !slices.ContainsFunc(g.Rows, func(r query.Group) bool { return r.Label == name && r.Executions == n && r.Lost == lost }) {
+			name, n, lost := row[0].(string), row[1].(int64), row[2].(int64)
+			if !slices.ContainsFunc(g.Rows, func(r api.ExplainGroup) bool { return r.Label == name && r.Executions == n && r.Lost == lost }) {
 				t.Errorf("%v is not in %+v", row, g.Rows)
 			}
 			of := terms(t, "function="+name)
 			only, without := explainedAs(t, a, query.Selection{Filter: box, Only: of}), explainedAs(t, a, query.Selection{Filter: box, Without: of})
-			if only.Selected != n || only.Lost != lost || len(only.Functions) != 1 || only.Functions[0].Name != name {
+			if only.Selected != n || only.Lost != lost || len(only.Functions) != 1 || only.Functions[0].Function != name {
 				t.Errorf("only %s: got %d that lost %d, %v; want %d and %d", name, only.Selected, only.Lost, only.Functions, n, lost)
 			}
 			if without.Selected != all.Selected-n || without.Lost != all.Lost-lost || len(without.Functions) != len(functions)-1 {
@@ -164,7 +165,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 			continue
 		}
 		one := q
-		one.Only = []contrast.Term{r.Term}
+		one.Only = terms(t, r.Term)
 		if got := explainedAs(t, a, one); got.Selected != r.Executions || got.Lost != r.Lost {
 			t.Errorf("%s: group %s has %d executions that lost %d, its term selects %d that lost %d",
 				what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
@@ -173,7 +174,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 			t.Errorf("%s: %s lost more than %s", what, r.Label, g.Rows[i-1].Label)
 		}
 	}
-	if n != e.Selected || lost != e.Lost || g.Executions != e.Selected || g.Lost != e.Lost || g.Looked != e.Selected || len(g.Rows) > 5 ||
+	if n != e.Selected || lost != e.Lost || g.Selected != e.Selected || g.Lost != e.Lost || g.Looked != e.Selected || len(g.Rows) > 5 ||
 		len(g.Rows) == 0 {
 		t.Errorf("%s: got groups %+v, want %d executions that lost %d", what, g, e.Selected, e.Lost)
 	}
@@ -200,7 +201,7 @@ func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 			}
 		}
 		q := query.Selection{Issue: x, Member: member, Without: terms(t, "rank=4..5")}
-		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= x.LostTime || e.Lost <= 0 {
+		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= int64(x.LostTime) || e.Lost <= 0 {
 			t.Errorf("got %+v", e)
 		}
 	})

@@ -89,12 +89,5 @@ func (a *Queries) Model(ctx context.Context, f *executions.Function) (json.RawMe
 }
 
 func (a *Queries) model(ctx context.Context, statement string, f *executions.Function) (json.RawMessage, error) {
-	type row struct {
-		Model json.RawMessage `sql:"model"`
-	}
-	first, err := executions.ReadFirst[row](ctx, a, text(statement), int32(f.Program), f.Number)
-	if err != nil || first == nil {
-		return nil, err
-	}
-	return first.Model, nil
+	return executions.ReadValue[json.RawMessage](ctx, a, text(statement), int32(f.Program), f.Number)
 }

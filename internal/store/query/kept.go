@@ -43,13 +43,8 @@ type Placed struct {
 }
 
 // Provisional returns the number of anomalies that have not been reviewed.
-func (a *Queries) Provisional(ctx context.Context) (n int64, err error) {
-	type row struct {
-		N int64 `sql:"anomalies"`
-	}
-	const sql = `SELECT count(*) AS anomalies FROM executions WHERE run = $1 AND status = 'provisional'`
-	err = executions.ReadEach(ctx, a, sql, func(r *row) { n = r.N })
-	return n, err
+func (a *Queries) Provisional(ctx context.Context) (int64, error) {
+	return executions.ReadValue[int64](ctx, a, `SELECT count(*) AS "value" FROM executions WHERE run = $1 AND status = 'provisional'`)
 }
 
 // Ranks returns the stored ranks in order, at most limit.

@@ -81,11 +81,8 @@ func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error
 // Of returns the queries of a run that Find returned.
 func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Queries, error) {
 	a := &Queries{Reader: executions.Reader{Run: run, Store: r}}
-	type row struct {
-		Info json.RawMessage `sql:"info"`
-	}
-	err := executions.ReadEach(ctx, a, text("run_info"), func(r *row) { a.Run.Info = r.Info })
-	if err != nil {
+	var err error
+	if a.Run.Info, err = executions.ReadValue[json.RawMessage](ctx, a, text("run_info")); err != nil {
 		return nil, err
 	}
 	return a, a.begin(ctx)
@@ -103,12 +100,9 @@ func (a *Queries) begin(ctx context.Context) error {
 	if a.Begin = a.Run.Decoded().Totals.Begin; a.Begin != 0 {
 		return nil
 	}
-	type row struct {
-		Begin *trace.Micros `sql:"begin_us"`
-	}
-	first, err := executions.ReadFirst[row](ctx, a, text("begin"))
-	if err == nil && first != nil && first.Begin != nil {
-		a.Begin, a.Guessed = *first.Begin, true
+	first, err := executions.ReadValue[*trace.Micros](ctx, a, text("begin"))
+	if first != nil {
+		a.Begin, a.Guessed = *first, true
 	}
 	return err
 }
@@ -117,31 +111,18 @@ func (a *Queries) begin(ctx context.Context) error {
 // about the start of the run, or 0 if none is stored. With oneRank it reads one rank only, which is
 // faster.
 func (a *Queries) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
-	type row struct {
-		First trace.Micros `sql:"first_us"`
-	}
-	first, err := executions.ReadFirst[row](ctx, a, text("first_call"), oneRank)
-	if err != nil || first == nil {
-		return 0, err
-	}
-	return first.First, nil
+	return executions.ReadValue[trace.Micros](ctx, a, text("first_call"), oneRank)
 }
 
 // rollupStatement returns the statement of a file that sums up anomalies. It reads the sums stored
 // when the run ended, or else the anomalies.
 func (a *Queries) rollupStatement(ctx context.Context, name string) (string, error) {
-	type row struct {
-		RolledUp bool `sql:"rolled_up"`
-	}
-	first, err := executions.ReadFirst[row](ctx, a, text("rolled_up"))
-	if err != nil {
-		return "", err
-	}
+	rolledUp, err := executions.ReadValue[bool](ctx, a, text("rolled_up"))
 	from := "live_rollups"
-	if first != nil && first.RolledUp {
+	if rolledUp {
 		from = "rollups"
 	}
-	return strings.ReplaceAll(text(name), "/*rollups*/", from), nil
+	return strings.ReplaceAll(text(name), "/*rollups*/", from), err
 }
 
 // text returns the statement of a file in sql/.

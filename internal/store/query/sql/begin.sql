@@ -1,3 +1,3 @@
-SELECT min(entry) AS begin_us
+SELECT min(entry) AS "value"
 FROM executions
 WHERE run = $1

@@ -1,3 +1,3 @@
-SELECT info::VARCHAR AS info
+SELECT info::VARCHAR AS "value"
 FROM runs
 WHERE run = $1
