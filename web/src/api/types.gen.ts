@@ -1103,9 +1103,9 @@ export interface StoreStatus {
 export interface Sender {
   sent: number /* int64 */;
   pending: number /* int64 */;
-  retries: number /* int64 */;
-  last_status?: number /* int */; // of HTTP
-  last_error?: string;
+  retries: number /* int64 */; // failed attempts
+  last_status?: number /* int */; // of HTTP, of the last attempt; 0 without an answer
+  last_error?: string; // of the last attempt; "" if it succeeded
   last_sent?: string;
 }
 export const SeverityInfo = "info";
