@@ -43,6 +43,9 @@ type ModelSync interface {
 	// Merged yields the functions that other analyzers have changed with their merged
 	// models, which include all that was added here. The models belong to the caller.
 	Merged() iter.Seq2[trace.FuncKey, outlier.Model]
+	// Ready reports whether the analysis may begin. Frozen models have arrived then, so
+	// that Merged yields them.
+	Ready() bool
 	// Frozen reports whether models must not change.
 	Frozen() bool
 	// Stopped reports whether to treat all traces as ended.
@@ -138,6 +141,11 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 			s.close()
 		}
 	}()
+	for !o.Sync.Ready() {
+		if err := o.Sleep(ctx, o.Poll); err != nil {
+			return nil, err
+		}
+	}
 	if err := a.follow(ctx); err != nil {
 		return nil, err
 	}

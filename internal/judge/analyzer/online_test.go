@@ -33,6 +33,7 @@ type ledger struct {
 	stopAfter int // contributions; 0: never
 	added     int
 	frozen    bool
+	waits     int // before it is ready
 	paths     *callpath.Profile
 }
 
@@ -60,6 +61,7 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 func (l *ledger) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
 	return func(func(trace.FuncKey, outlier.Model) bool) {}
 }
+func (l *ledger) Ready() bool                  { l.waits--; return l.waits < 0 }
 func (l *ledger) Frozen() bool                 { return l.frozen }
 func (l *ledger) Stopped() bool                { return l.stopAfter > 0 && l.added >= l.stopAfter }
 func (l *ledger) Finish(context.Context) error { return nil }
@@ -253,6 +255,24 @@ func TestFrozenModelsDoNotLearn(t *testing.T) {
 	res, _ := follow(t, l, analyzer.Online{Find: there(tracetest.Recorded(t, "gpu-BP5"))})
 	if i := slices.IndexFunc(res.Models.Functions(), func(f *analyzer.Function) bool { return f.Learned().Count() > 0 }); i >= 0 {
 		t.Errorf("%s was learned", res.Models.Functions()[i].Name)
+	}
+}
+
+func TestAnalysisBeginsWhenModelsAreReady(t *testing.T) {
+	l := newLedger()
+	l.waits = 3
+	waits, find := 0, there(tracetest.Recorded(t, "ring-BP4"))
+	follow(t, l, analyzer.Online{
+		Find: func() ([]analyzer.Input, bool, error) {
+			if waits < 3 {
+				t.Errorf("it searches traces after %d waits", waits)
+			}
+			return find()
+		},
+		Sleep: func(ctx context.Context, _ time.Duration) error { waits++; return ctx.Err() },
+	})
+	if l.added == 0 {
+		t.Error("no step was analyzed")
 	}
 }
 

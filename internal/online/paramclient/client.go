@@ -77,6 +77,8 @@ type Client struct {
 	ended      bool
 	confirming bool          // the final models were requested
 	final      bool          // the final models were received
+	started    time.Time     // of Run
+	synced     bool          // the server has sent its models
 	failure    error         // why the client has given up
 	lastErr    error         // of the last Sync
 	wait       time.Duration // until the next Sync while other analyzers have not ended
@@ -197,6 +199,17 @@ func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
 			}
 		}
 	}
+}
+
+// firstContact is how long a server that does not respond delays the analysis.
+const firstContact = 5 * time.Second
+
+// Ready reports whether the analysis may begin: the server has replied whether models
+// are frozen and has sent frozen ones, or it does not respond for some time.
+func (c *Client) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.synced || c.failure != nil || !c.frozen && c.lastErr != nil && time.Since(c.started) > firstContact
 }
 
 // Frozen reports whether the models must not change.

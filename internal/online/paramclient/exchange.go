@@ -77,6 +77,7 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 		return false, nil
 	}
 	req := &protocol.RegisterRequest{Sender: c.sender(), Settings: c.cfg.Settings, Command: c.cfg.Command, Shards: uint32(len(c.links))}
+	req.AllNames = l.shard == 0 && !l.registered
 	for _, key := range ranks {
 		req.Ranks = append(req.Ranks, &protocol.Rank{Program: uint32(key.Program), Rank: uint32(key.Rank)})
 	}
@@ -110,7 +111,12 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	for i, key := range ranks {
 		l.claim(key, reply.GetNext()[i])
 	}
-	c.number(names, reply.GetIds())
+	ids := reply.GetIds()
+	for id, f := range reply.GetNames() {
+		names = append(names, trace.FuncKey{Program: trace.Program(f.GetProgram()), Name: string(f.GetName())})
+		ids = append(ids, uint32(id))
+	}
+	c.number(names, ids)
 	c.frozen = reply.GetFrozen()
 	if l.shard == 0 {
 		c.phase = reply.GetPhase()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ const endPeriod = 100 * time.Millisecond
 
 // Run exchanges data with the server until ctx ends or the client gives up.
 func (c *Client) Run(ctx context.Context) {
+	c.mu.Lock()
+	c.started = time.Now()
+	c.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last error
@@ -59,11 +63,15 @@ func (c *Client) logError(err, last error) (broken bool) {
 	return broken
 }
 
-// period returns the time until the next Sync. After the traces have ended it is
-// short at first, to learn of the end of the others, and then longer.
+// period returns the time until the next Sync. It is short while the analysis waits for
+// the first reply. After the traces have ended it is short at first, to learn of the end of
+// the others, and then longer.
 func (c *Client) period() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.synced && time.Since(c.started) < firstContact {
+		return min(endPeriod, c.cfg.Period)
+	}
 	if !c.ended || c.final || c.lastErr != nil {
 		return c.cfg.Period
 	}
@@ -103,6 +111,7 @@ func (c *Client) Sync(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
+		c.synced = c.synced || !slices.ContainsFunc(c.links, func(l *link) bool { return !l.registered })
 		c.conclude()
 	}
 	c.lastErr = err

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -121,16 +122,59 @@ func TestModelReceivedBeforeFunctionAppearsIsKept(t *testing.T) {
 	}
 }
 
+// frozenModels configures a server with three frozen models.
+func frozenModels(shards int) Config {
+	cfg := Config{Shards: shards, Frozen: true}
+	for _, name := range []string{"g", "solve", "f"} {
+		l := InitialModel{FuncKey: fn(0, name)}
+		for v := range int64(50) {
+			l.Model.Learn(100+v, 0)
+		}
+		cfg.InitialModels = append(cfg.InitialModels, l)
+	}
+	return cfg
+}
+
+func TestFrozenModelsArriveBeforeFirstStep(t *testing.T) {
+	for shards := range 3 {
+		cfg := frozenModels(shards + 1)
+		a := newAnalyzer(t, newWorld(t, cfg), "a", cfg.Shards, nil)
+		if a.client.Ready() {
+			t.Error("ready without a reply")
+		}
+		a.mustTalk()
+		if !a.client.Ready() || !a.client.Frozen() || len(a.local) != len(cfg.InitialModels) {
+			t.Errorf("ready: %v, frozen: %v, %d models", a.client.Ready(), a.client.Frozen(), len(a.local))
+		}
+		for _, l := range cfg.InitialModels {
+			wantSameModel(t, l.Name, at(a.local, l.FuncKey), &l.Model)
+		}
+	}
+}
+
+func TestUnreachableServerDelaysAnalysisBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		w.kill(0)
+		client := newAnalyzer(t, w, "a", 1, nil).client
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		start := time.Now()
+		go client.Run(ctx)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for !client.Ready() {
+			<-tick.C
+		}
+		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 	for shards := range 3 {
-		cfg := Config{Shards: shards + 1, Frozen: true}
-		for _, name := range []string{"g", "solve", "f"} {
-			l := InitialModel{FuncKey: fn(0, name)}
-			for v := range int64(50) {
-				l.Model.Learn(100+v, 0)
-			}
-			cfg.InitialModels = append(cfg.InitialModels, l)
-		}
+		cfg := frozenModels(shards + 1)
 		w := newWorld(t, cfg)
 		key := trace.RankKey{Program: 0, Rank: 0}
 		a := newAnalyzer(t, w, "a", cfg.Shards, oneTrace(key, 5))

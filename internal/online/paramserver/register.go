@@ -61,6 +61,11 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	for _, f := range req.GetNames() {
 		reply.Ids = append(reply.Ids, s.id(trace.FuncKey{Program: trace.Program(f.GetProgram()), Name: string(f.GetName())}))
 	}
+	if s.cfg.Frozen && req.GetAllNames() {
+		for _, name := range s.names {
+			reply.Names = append(reply.Names, &protocol.FunctionName{Program: uint32(name.Program), Name: []byte(name.Name)})
+		}
+	}
 	if s.handedOver(from) {
 		for _, r := range req.GetRanks() {
 			reply.Next = append(reply.Next, s.ranks[rankKey(r)].next)

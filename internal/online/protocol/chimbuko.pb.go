@@ -256,6 +256,7 @@ type RegisterRequest struct {
 	Settings      string                 `protobuf:"bytes,4,opt,name=settings,proto3" json:"settings,omitempty"`
 	Shards        uint32                 `protobuf:"varint,5,opt,name=shards,proto3" json:"shards,omitempty"`
 	Command       *Command               `protobuf:"bytes,6,opt,name=command,proto3" json:"command,omitempty"`
+	AllNames      bool                   `protobuf:"varint,7,opt,name=all_names,json=allNames,proto3" json:"all_names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -330,6 +331,13 @@ func (x *RegisterRequest) GetCommand() *Command {
 		return x.Command
 	}
 	return nil
+}
+
+func (x *RegisterRequest) GetAllNames() bool {
+	if x != nil {
+		return x.AllNames
+	}
+	return false
 }
 
 type Command struct {
@@ -452,6 +460,7 @@ type RegisterReply struct {
 	Phase         Phase                  `protobuf:"varint,4,opt,name=phase,proto3,enum=chimbuko.v1.Phase" json:"phase,omitempty"`
 	Shards        uint32                 `protobuf:"varint,5,opt,name=shards,proto3" json:"shards,omitempty"`
 	Newer         uint64                 `protobuf:"varint,6,opt,name=newer,proto3" json:"newer,omitempty"`
+	Names         []*FunctionName        `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -526,6 +535,13 @@ func (x *RegisterReply) GetNewer() uint64 {
 		return x.Newer
 	}
 	return 0
+}
+
+func (x *RegisterReply) GetNames() []*FunctionName {
+	if x != nil {
+		return x.Names
+	}
+	return nil
 }
 
 type ExchangeRequest struct {
@@ -1560,28 +1576,30 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x18\n" +
-	"\asession\x18\x04 \x01(\x04R\asession\"\xfc\x01\n" +
+	"\asession\x18\x04 \x01(\x04R\asession\"\x99\x02\n" +
 	"\x0fRegisterRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12'\n" +
 	"\x05ranks\x18\x02 \x03(\v2\x11.chimbuko.v1.RankR\x05ranks\x12/\n" +
 	"\x05names\x18\x03 \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x12\x1a\n" +
 	"\bsettings\x18\x04 \x01(\tR\bsettings\x12\x16\n" +
 	"\x06shards\x18\x05 \x01(\rR\x06shards\x12.\n" +
-	"\acommand\x18\x06 \x01(\v2\x14.chimbuko.v1.CommandR\acommand\"O\n" +
+	"\acommand\x18\x06 \x01(\v2\x14.chimbuko.v1.CommandR\acommand\x12\x1b\n" +
+	"\tall_names\x18\a \x01(\bR\ballNames\"O\n" +
 	"\aCommand\x12\x12\n" +
 	"\x04args\x18\x01 \x03(\tR\x04args\x12\x1c\n" +
 	"\tdirectory\x18\x02 \x01(\tR\tdirectory\x12\x12\n" +
 	"\x04host\x18\x03 \x01(\tR\x04host\"<\n" +
 	"\fFunctionName\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\fR\x04name\"\xa5\x01\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\"\xd6\x01\n" +
 	"\rRegisterReply\x12\x12\n" +
 	"\x04next\x18\x01 \x03(\rR\x04next\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\rR\x03ids\x12\x16\n" +
 	"\x06frozen\x18\x03 \x01(\bR\x06frozen\x12(\n" +
 	"\x05phase\x18\x04 \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x12\x16\n" +
 	"\x06shards\x18\x05 \x01(\rR\x06shards\x12\x14\n" +
-	"\x05newer\x18\x06 \x01(\x04R\x05newer\"\x85\x02\n" +
+	"\x05newer\x18\x06 \x01(\x04R\x05newer\x12/\n" +
+	"\x05names\x18\a \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\"\x85\x02\n" +
 	"\x0fExchangeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12(\n" +
@@ -1732,26 +1750,27 @@ var file_chimbuko_proto_depIdxs = []int32{
 	6,  // 2: chimbuko.v1.RegisterRequest.names:type_name -> chimbuko.v1.FunctionName
 	5,  // 3: chimbuko.v1.RegisterRequest.command:type_name -> chimbuko.v1.Command
 	0,  // 4: chimbuko.v1.RegisterReply.phase:type_name -> chimbuko.v1.Phase
-	3,  // 5: chimbuko.v1.ExchangeRequest.sender:type_name -> chimbuko.v1.Sender
-	9,  // 6: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
-	12, // 7: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
-	10, // 8: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
-	0,  // 9: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
-	1,  // 10: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	3,  // 11: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	10, // 12: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	17, // 13: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	18, // 14: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 15: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	13, // 16: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	6,  // 17: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
-	12, // 18: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	5,  // 19: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	6,  // 5: chimbuko.v1.RegisterReply.names:type_name -> chimbuko.v1.FunctionName
+	3,  // 6: chimbuko.v1.ExchangeRequest.sender:type_name -> chimbuko.v1.Sender
+	9,  // 7: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
+	12, // 8: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
+	10, // 9: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
+	0,  // 10: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
+	1,  // 11: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
+	3,  // 12: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	10, // 13: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	17, // 14: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	18, // 15: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 16: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	13, // 17: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	6,  // 18: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
+	12, // 19: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	5,  // 20: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
