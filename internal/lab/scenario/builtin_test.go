@@ -62,7 +62,7 @@ func TestBuiltInScenariosUseAllTheirFunctions(t *testing.T) {
 			p := &s.Programs[i]
 			used := make(map[string]bool)
 			for _, list := range [][]string{p.Setup, p.Body, p.Finish} {
-				countList(t, p, list, 0, used)
+				countList(t, p, list, func(*scenario.Function) bool { return true }, used)
 			}
 			for key := range p.Functions {
 				if !used[key] {
@@ -100,7 +100,7 @@ func TestBuiltInScenariosCoverAllKinds(t *testing.T) {
 			}
 		}
 	}
-	if len(troubles) != 12 || len(functions) != 8 || len(shapes) != reflect.TypeFor[scenario.Distribution]().NumField() {
+	if len(troubles) != 14 || len(functions) != 8 || len(shapes) != reflect.TypeFor[scenario.Distribution]().NumField() {
 		t.Errorf("there are troubles %v and functions %v, and in clean shapes %v", troubles, functions, shapes)
 	}
 }
@@ -121,18 +121,22 @@ func calls(t *testing.T, s *scenario.Scenario) int {
 	n := 0
 	for i := range s.Programs {
 		p := &s.Programs[i]
-		each := 2 + countList(t, p, p.Setup, -1, nil) + countList(t, p, p.Finish, -1, nil)
+		once := func(f *scenario.Function) bool { return f.Every <= 1 && f.Part == nil }
+		each := 2 + countList(t, p, p.Setup, once, nil) + countList(t, p, p.Finish, once, nil)
 		for iteration := range s.Steps * s.Iterations {
-			each += countList(t, p, p.Body, iteration, nil)
+			share := (float64(iteration) + 0.5) / float64(s.Steps*s.Iterations)
+			each += countList(t, p, p.Body, func(f *scenario.Function) bool {
+				return iteration%max(1, f.Every) == 0 && (f.Part == nil || f.Part[0] < share && share < f.Part[1])
+			}, nil)
 		}
 		n += each * p.Ranks
 	}
 	return n
 }
 
-// countList counts the calls of a list in an iteration; -1: in none. used gets
-// the functions.
-func countList(t *testing.T, p *scenario.Program, list []string, iteration int, used map[string]bool) int {
+// countList counts the calls of a list, without functions that do not run. used gets the
+// functions.
+func countList(t *testing.T, p *scenario.Program, list []string, runs func(*scenario.Function) bool, used map[string]bool) int {
 	t.Helper()
 	n := 0
 	for _, call := range list {
@@ -145,10 +149,10 @@ func countList(t *testing.T, p *scenario.Program, list []string, iteration int, 
 			used[key] = true
 			used[f.Kernel] = true
 		}
-		if f.Every > 1 && (iteration < 0 || iteration%f.Every != 0) {
+		if !runs(&f) {
 			continue
 		}
-		inside := countList(t, p, f.Calls, iteration, used)
+		inside := countList(t, p, f.Calls, runs, used)
 		switch f.Kind {
 		case scenario.Exchange:
 			inside = 2*len(f.Neighbors) + 1

@@ -24,7 +24,9 @@ finish = ["final"]
 [program.functions]
 init = { time = { normal = [100, 5] } }
 final = { kind = "collective", group = 4 }
-step = { calls = ["halo", "loop", "start", "wait", "put"] }
+step = { calls = ["halo", "loop", "start", "wait", "put", "outer"] }
+outer = { part = [0.5, 1], calls = ["twice"] }
+twice = { calls = ["2 init"] }
 halo = { kind = "exchange", neighbors = [-1, 1] }
 loop = { kind = "parallel", threads = 4, calls = ["3 work"] }
 work = { time = { fixed = 7 }, counters = { flops = { uniform = [1, 9] } } }
@@ -143,6 +145,9 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 	f(`init = {`, "\"\" = {}\ninit = {", `program sim: function "": the name is empty or contains a zero byte`)
 	f(`init = {`, `init = { name = "a\u0000",`, `function "init": the name is empty or contains a zero byte`)
 	f(`init = {`, `init = { kind = "sleep",`, `program sim: function init: unknown kind "sleep" (want exchange, collective`)
+	for _, part := range []string{"[]", "[0.5]", "[0, 1, 1]", "[0.5, 0.5]", "[-0.1, 1]", "[0, 1.5]", "[nan, 1]"} {
+		f(`part = [0.5, 1]`, `part = `+part, `program sim: function outer: part = `)
+	}
 	f(`init = {`, `init = { neighbors = [1],`, `function init: neighbors is for kind = "exchange"`)
 	f(`init = {`, `init = { group = 2,`, `function init: group is for kind = "collective"`)
 	f(`init = {`, `init = { threads = 2,`, `function init: threads is for kind = "parallel"`)
@@ -158,7 +163,7 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 	f(`group = 4`, `group = -4`, "function final: group = -4 is negative; 0 means all ranks")
 	f(`threads = 4`, `threads = 0`, "function loop: threads = 0 is not from 1 to 1024")
 	f(`threads = 4`, `threads = 1025`, "threads = 1025 is not from 1 to 1024")
-	f(`"3 work"`, `"3 halo"`, `function loop: calls halo, which has kind = "exchange", and threads can only compute`)
+	f(`"3 work"`, `"3 halo"`, `function loop: calls halo, which has kind = "exchange" (want functions without kind)`)
 	f(`"3 work"`, `"init", "step"`, `function loop: calls halo, which has kind = "exchange"`)
 	f(`"3 work"`, `"0 work"`, `function loop: "0 work": a function can be called from 1 to 1000000 times`)
 	f(`kernel = "kern"`, `kernel = "corn"`, `function start: kernel = "corn" must be a function without kind and calls`)
@@ -191,7 +196,7 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 	// Troubles.
 	f(`name = "one"`, `name = ""`, `trouble 1: name = "" is empty or repeated`)
 	f(`name = "two"`, `name = "one"`, `trouble 2: name = "one" is empty or repeated`)
-	f(`kind = "slow-call"`, `kind = "bad-luck"`, `trouble one: unknown kind "bad-luck" (want one of [burst drift gpu-clock-drop`)
+	f(`kind = "slow-call"`, `kind = "bad-luck"`, `trouble one: unknown kind "bad-luck" (want one of [burst drift excess-work gpu-clock-drop`)
 	f(`kind = "slow-call"`, "kind = \"slow-call\"\nprogram = \"x\"", `trouble one: program = "x" does not exist`)
 	f(`functions = ["work"]`, `functions = ["worx"]`, `trouble one: sim has no function "worx"`)
 	f(`factor = 3`, `factor = 3`+"\nranks = [8]", "trouble one: sim has no rank 8; it has 0 to 7")
@@ -218,19 +223,30 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 	f("reading = 99", "reading = inf", "trouble two: reading: +Inf is not from")
 	f(`kind = "slow-call"`, "kind = \"os-noise\"\nperiod = 1e-4", "trouble one: period = 0.0001 is below 0.001")
 	f(`kind = "slow-call"`, "kind = \"os-noise\"\nperiod = inf", "trouble one: period: +Inf is not from")
+	excess := func(functions, factor, want string) {
+		t.Helper()
+		const old = "kind = \"slow-call\"\nfunctions = [\"work\"]\nchance = 0.1\nfactor = 3"
+		f(old, fmt.Sprintf("kind = \"excess-work\"\nfunctions = %s\nchance = 0.1\nfactor = %s", functions, factor), "trouble one: "+want)
+	}
+	excess(`["work"]`, "10", `function "work" must have calls and no kind`)
+	excess(`["loop"]`, "10", `function "loop" must have calls and no kind`)
+	excess(`["step"]`, "10", `function "step" calls halo, which has kind = "exchange" (want functions without kind)`)
+	excess(`["twice"]`, "1.5", "factor = 1.5: excess-work makes at least twice the calls")
+	excess(`["twice"]`, "400_000", `function "twice" makes more than 1000000 calls`)
+	excess(`["outer", "twice"]`, "2", `function "outer" calls "twice", which is affected, too`)
 	f("extra = { fixed = 1000 }", "extra = {}", "trouble three: extra is empty, wants a distribution such as { fixed = 5000 }")
 	f("extra = { fixed = 1000 }", "extra = { pareto = [1, 0] }",
 		"trouble three: extra: pareto = [1 0], wants [lowest above 0, exponent ≥ 0.5]")
 	f("factor = 3", "value = { normal = [1] }", "trouble one: value: normal has 1 numbers, wants [mean, standard deviation ≥ 0]")
-	for _, key := range []string{"chance = 0.5", "link = [1, 2]", "period = 1", "count = 3"} {
+	for _, key := range []string{"chance = 0.5", "link = [1, 2]", "period = 1", "random = true", "count = 3"} {
 		name, _, _ := strings.Cut(key, " ")
 		f(`kind = "memory-pressure"`, "kind = \"memory-pressure\"\n"+key, "trouble two: "+name+" is for ")
 	}
 }
 
 func TestRequiredKeysOfTroubleKinds(t *testing.T) {
-	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = {}\n[[trouble]]\nname = " +
-		"\"x\"\nkind = "
+	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = { calls = [\"g\"] }\ng = {}\n" +
+		"[[trouble]]\nname = \"x\"\nkind = "
 	keys := map[string]string{
 		"functions": `functions = ["f"]`, "ranks": "ranks = [1]", "hosts": `hosts = ["node00"]`, "chance": "chance = 0.5",
 		"link": "link = [0, 1]", "period": "period = 1", "count": "count = 3", "to": "to = 5",
@@ -260,6 +276,8 @@ func TestRequiredKeysOfTroubleKinds(t *testing.T) {
 		}
 	}
 	f("slow-call", "functions", "chance", "factor, extra or value")
+	f("slow-mode", "functions", "chance", "factor, extra or value")
+	f("excess-work", "functions", "chance", "factor")
 	f("slow-rank", "ranks", "factor, extra or value")
 	f("slow-host", "hosts", "factor, extra or value")
 	f("slow-link", "link", "extra")

@@ -75,6 +75,9 @@ type Function struct {
 	Calls []string `toml:"calls"`
 	// Every n calls it in one of n iterations only.
 	Every int `toml:"every"`
+	// Part is the part of the iterations that call it, as two shares of their number; nil
+	// means all.
+	Part []float64 `toml:"part"`
 	// Message is the size in bytes that later times and messages depend on.
 	Message *Distribution `toml:"message"`
 	// Counters are read at each entry of the function.
@@ -121,10 +124,12 @@ type TroubleKind string
 // The kinds of trouble.
 const (
 	SlowCall       TroubleKind = "slow-call"       // single calls, at random
+	SlowMode       TroubleKind = "slow-mode"       // a share of the calls, at random, all the time
+	ExcessWork     TroubleKind = "excess-work"     // single calls, at random, make more calls than usual
 	SlowRank       TroubleKind = "slow-rank"       // all calls of a rank
 	SlowHost       TroubleKind = "slow-host"       // all calls of the ranks of a host
 	SlowLink       TroubleKind = "slow-link"       // messages between two ranks
-	OSNoise        TroubleKind = "os-noise"        // the running call, periodically
+	OSNoise        TroubleKind = "os-noise"        // the running call, periodically or at random
 	MemoryPressure TroubleKind = "memory-pressure" // rises to the factor and falls again, with a counter
 	IOStall        TroubleKind = "io-stall"        // the next call of each rank
 	GPUClockDrop   TroubleKind = "gpu-clock-drop"  // kernels, with a counter
@@ -147,14 +152,16 @@ type Trouble struct {
 	// FromSeconds and ToSeconds are relative to the start; To 0 means the end of the run.
 	FromSeconds float64 `toml:"from"`
 	ToSeconds   float64 `toml:"to"`
-	// A time is multiplied by Factor, increased by Extra, or replaced by Value.
+	// A time is multiplied by Factor, increased by Extra, or replaced by Value. The Factor
+	// of excess-work multiplies the number of calls.
 	Factor float64       `toml:"factor"`
 	Extra  *Distribution `toml:"extra"`
 	Value  *Distribution `toml:"value"`
 
-	Chance        float64 `toml:"chance"` // slow-call: for each call
+	Chance        float64 `toml:"chance"` // slow-call, slow-mode, excess-work: for each call
 	Link          []int   `toml:"link"`   // slow-link: the two ranks
 	PeriodSeconds float64 `toml:"period"` // os-noise
+	Random        bool    `toml:"random"` // os-noise: the period is the mean of random ones
 	Count         int     `toml:"count"`  // burst: calls of each rank
 	// Counter is one of the program's, which has the value Reading during the trouble.
 	Counter string  `toml:"counter"`
@@ -165,7 +172,7 @@ type Trouble struct {
 // trouble lasts, and one flag suffices.
 func (t *Trouble) Each() bool {
 	switch t.Kind {
-	case SlowCall, SlowLink, OSNoise, IOStall, HugeValue, Burst:
+	case SlowCall, ExcessWork, SlowLink, OSNoise, IOStall, HugeValue, Burst:
 		return true
 	}
 	return false

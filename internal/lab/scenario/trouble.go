@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Ranks returns the number of ranks of all programs.
@@ -50,6 +51,8 @@ func (p *Program) Concerns(t *Trouble) []int {
 // needs are the keys that a kind of trouble requires.
 var needs = map[TroubleKind][]string{
 	SlowCall:       {"functions", "chance", "effect"},
+	SlowMode:       {"functions", "chance", "effect"},
+	ExcessWork:     {"functions", "chance", "factor"},
 	SlowRank:       {"ranks", "effect"},
 	SlowHost:       {"hosts", "effect"},
 	SlowLink:       {"link", "extra"},
@@ -63,11 +66,14 @@ var needs = map[TroubleKind][]string{
 	Burst:          {"functions", "count", "effect"},
 }
 
-// ofOne are keys that only one kind of trouble has.
-var ofOne = []struct {
+// special are keys that only some kinds of trouble have.
+var special = []struct {
 	key string
-	of  TroubleKind
-}{{"chance", SlowCall}, {"link", SlowLink}, {"period", OSNoise}, {"count", Burst}}
+	of  []TroubleKind
+}{
+	{"chance", []TroubleKind{SlowCall, SlowMode, ExcessWork}}, {"link", []TroubleKind{SlowLink}},
+	{"period", []TroubleKind{OSNoise}}, {"random", []TroubleKind{OSNoise}}, {"count", []TroubleKind{Burst}},
+}
 
 func (t *Trouble) check(s *Scenario) error {
 	p, _ := s.Find(t)
@@ -82,7 +88,8 @@ func (t *Trouble) check(s *Scenario) error {
 	given := map[string]bool{
 		"functions": len(t.Functions) > 0, "ranks": len(t.Ranks) > 0, "hosts": len(t.Hosts) > 0,
 		"chance": t.Chance > 0, "link": len(t.Link) > 0, "period": t.PeriodSeconds > 0, "count": t.Count > 0,
-		"to": t.ToSeconds > 0, "factor": t.Factor > 0, "extra": t.Extra != nil, "value": t.Value != nil,
+		"random": t.Random,
+		"to":     t.ToSeconds > 0, "factor": t.Factor > 0, "extra": t.Extra != nil, "value": t.Value != nil,
 		"effect": t.Factor > 0 || t.Extra != nil || t.Value != nil,
 	}
 	for _, want := range wants {
@@ -94,9 +101,9 @@ func (t *Trouble) check(s *Scenario) error {
 		}
 		bad.add("%s needs %s", t.Kind, want)
 	}
-	for _, o := range ofOne {
-		if given[o.key] && t.Kind != o.of {
-			bad.add("%s is for %s", o.key, o.of)
+	for _, s := range special {
+		if given[s.key] && !slices.Contains(s.of, t.Kind) {
+			bad.add("%s is for %s", s.key, join(s.of))
 		}
 	}
 	effects := 0
@@ -110,7 +117,46 @@ func (t *Trouble) check(s *Scenario) error {
 	}
 	bad.checkPlace(t, p)
 	bad.checkNumbers(t)
+	if t.Kind == ExcessWork && len(bad) == 0 {
+		bad.checkExcess(t, p)
+	}
 	return bad.err()
+}
+
+func join(kinds []TroubleKind) string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkExcess checks that the affected functions can make many times their calls: these
+// only compute, so that no rank waits for others that do not take part.
+func (l *problems) checkExcess(t *Trouble, p *Program) {
+	if t.Factor < 2 {
+		l.add("factor = %v: excess-work makes at least twice the calls", t.Factor)
+	}
+	n := size{p: p, extents: make(map[string]extent)}
+	for _, key := range t.Functions {
+		f := p.Functions[key]
+		if f.Kind != Compute || len(f.Calls) == 0 {
+			l.add("function %q must have calls and no kind", key)
+			continue
+		}
+		called := make(map[string]bool)
+		if err := p.noWaits(f.Calls, called); err != nil {
+			l.add("function %q %w", key, err)
+		}
+		for _, other := range t.Functions {
+			if called[other] {
+				l.add("function %q calls %q, which is affected, too", key, other)
+			}
+		}
+		if e, err := n.function(t.Name, key); err == nil && float64(e.calls)*t.Factor > maxOps {
+			l.add("function %q makes more than %d calls", key, maxOps)
+		}
+	}
 }
 
 func (l *problems) checkPlace(t *Trouble, p *Program) {

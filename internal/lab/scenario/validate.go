@@ -155,6 +155,9 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 	if f.Every < 0 {
 		bad.add("every = %d is negative; 0 and 1 mean each iteration", f.Every)
 	}
+	if f.Part != nil && (len(f.Part) != 2 || !(0 <= f.Part[0] && f.Part[0] < f.Part[1] && f.Part[1] <= 1)) {
+		bad.add("part = %v, wants two increasing shares from 0 to 1", f.Part)
+	}
 	bad.in("time", f.Time.check(true))
 	if f.Message != nil {
 		bad.in("message", f.Message.check(true))
@@ -195,7 +198,7 @@ func (p *Program) publishes() bool {
 	return false
 }
 
-// noWaits checks that threads only compute. seen has the functions checked so far.
+// noWaits checks that called functions only compute. seen has those checked so far.
 func (p *Program) noWaits(calls []string, seen map[string]bool) error {
 	for _, call := range calls {
 		key, _, err := ParseCall(call)
@@ -208,7 +211,7 @@ func (p *Program) noWaits(calls []string, seen map[string]bool) error {
 		}
 		seen[key] = true
 		if f.Kind != Compute {
-			return fmt.Errorf("calls %s, which has kind = %q, and threads can only compute", key, f.Kind)
+			return fmt.Errorf("calls %s, which has kind = %q (want functions without kind)", key, f.Kind)
 		}
 		if err := p.noWaits(f.Calls, seen); err != nil {
 			return err

@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -20,7 +21,10 @@ type op struct {
 	counters []reading
 	troubles []int32 // those that affect the function
 	every    int     // runs in one of this many iterations; 0: in all
-	skip     int     // number of operations to skip otherwise
+	part     []int   // first iteration that runs it, and the one after the last; nil: all run it
+	skip     int     // number of operations to skip otherwise; 0: it always runs
+	excess   []int32 // of opExit: troubles that repeat the calls of the function
+	calls    int     // of opExit with excess: number of operations of its calls
 	slot     int     // of a send: index of the neighbor
 	wait     *wait
 	kernel   *op  // of a launch
@@ -80,6 +84,7 @@ type program struct {
 	correlation          trace.CounterID
 	troubles             []*trouble // all of the scenario; those of other programs are nil
 	noise, links, levels []int32    // troubles by time, of links, and with a counter
+	iterations           int        // of the run
 	latency              int64
 }
 
@@ -117,7 +122,7 @@ func compile(s *scenario.Scenario, index int, all []string, troubles []*trouble)
 	p := &program{
 		Program: src, index: index, all: all, threads: 1,
 		ids: make(map[string]trace.FuncID), bases: make(map[string]op),
-		latency: int64(src.Latency + 0.5), troubles: troubles,
+		latency: int64(src.Latency + 0.5), troubles: troubles, iterations: s.Steps * s.Iterations,
 	}
 	for i, t := range troubles {
 		switch {
@@ -221,10 +226,14 @@ func (p *program) call(ops []op, key string, depth int) []op {
 		o.code, o.wait = opAwait, &wait{from: slices.Index(p.all, f.From)}
 		ops = append(ops, o)
 	default:
-		ops = p.compute(ops, o, &f, depth)
+		ops = p.compute(ops, o, &f, key, depth)
 	}
 	if f.Every > 1 {
 		ops[first].every, ops[first].skip = f.Every, len(ops)-first
+	}
+	if f.Part != nil {
+		at := func(share float64) int { return int(math.Round(share * float64(p.iterations))) }
+		ops[first].part, ops[first].skip = []int{at(f.Part[0]), at(f.Part[1])}, len(ops)-first
 	}
 	return ops
 }
@@ -252,7 +261,7 @@ func (p *program) base(key string, f *scenario.Function) op {
 	return o
 }
 
-func (p *program) compute(ops []op, o op, f *scenario.Function, depth int) []op {
+func (p *program) compute(ops []op, o op, f *scenario.Function, key string, depth int) []op {
 	if len(f.Calls) == 0 {
 		o.code = opLeaf
 		return append(ops, o)
@@ -270,7 +279,13 @@ func (p *program) compute(ops []op, o op, f *scenario.Function, depth int) []op 
 		}
 	}
 	ops[at].parts = parts
-	return append(ops, op{code: opExit, fn: o.fn})
+	exit := op{code: opExit, fn: o.fn, calls: len(ops) - (at + 2)}
+	for i, t := range p.troubles {
+		if t != nil && t.Kind == scenario.ExcessWork && slices.Contains(t.Functions, key) {
+			exit.excess = append(exit.excess, int32(i))
+		}
+	}
+	return append(ops, exit)
 }
 
 // exchange appends the operations of an exchange with neighbors: receives, sends, and the

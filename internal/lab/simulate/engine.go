@@ -19,6 +19,7 @@ type engine struct {
 	frames   []frame // depth frames for each rank
 	w        *walker
 	links    *rand.Rand
+	lost     []int64 // time that each trouble has added
 
 	// Of the current step.
 	step     int
@@ -52,7 +53,7 @@ func newEngine(s *scenario.Scenario, p *program, start int64) *engine {
 		scenario: s, p: p, step: -1,
 		ranks: make([]rankState, p.Ranks), width: len(p.troubles) + 3*p.streams + len(p.state),
 	}
-	e.vars = make([]int64, p.Ranks*e.width)
+	e.vars, e.lost = make([]int64, p.Ranks*e.width), make([]int64, len(p.troubles))
 	e.frames = make([]frame, p.Ranks*p.depth)
 	e.ranks0, e.vars0 = make([]rankState, len(e.ranks)), make([]int64, len(e.vars))
 	for r := range e.ranks {

@@ -50,7 +50,7 @@ func isSmall(s *scenario.Scenario) bool {
 		}
 	}
 	for i := range s.Troubles {
-		if s.Troubles[i].Kind == scenario.OSNoise {
+		if t := &s.Troubles[i]; t.Kind == scenario.OSNoise || t.Kind == scenario.ExcessWork && t.Factor > 20 {
 			return false
 		}
 	}
@@ -74,6 +74,7 @@ func FuzzScenario(f *testing.F) {
 	f.Add([]byte(tiny))
 	for _, trouble := range []string{
 		"kind = 'slow-call'\nfunctions = ['one', 'sync', 'two', 'region', 'swap']\nchance = 0.5\nextra = { fixed = 300 }",
+		"kind = 'excess-work'\nfunctions = ['two']\nchance = 0.5\nfactor = 3",
 		"kind = 'slow-rank'\nranks = [1]\nfrom = 0.0001\nto = 0.001\nfactor = 3",
 		"kind = 'slow-link'\nlink = [1, 2]\nextra = { fixed = 300 }",
 		"kind = 'memory-pressure'\nto = 0.001\nfactor = 5\ncounter = 'load'\nreading = 99",
@@ -123,6 +124,9 @@ func onlyLonger(s *scenario.Scenario) bool {
 	for i := range s.Troubles {
 		if t := &s.Troubles[i]; t.Value != nil || t.Factor > 0 && t.Factor < 1 {
 			return false
+		}
+		if s.Troubles[i].Kind == scenario.ExcessWork && len(s.Troubles) > 1 {
+			return false // others may affect its additional calls
 		}
 	}
 	return true

@@ -80,6 +80,7 @@ type call struct {
 	step        int
 	entry, exit trace.Micros
 	own         trace.Micros // without the calls
+	inside      int          // number of calls in it, nested ones included
 	sides       []trace.Event
 }
 
@@ -187,6 +188,7 @@ func (r *traced) build(tb testing.TB) {
 					c.own += c.took()
 					if stack = stack[:n-1]; n > 1 {
 						stack[n-2].own -= c.took()
+						stack[n-2].inside += 1 + c.inside
 					}
 				default:
 					if n > 0 {

@@ -82,6 +82,9 @@ func TestEffectsOfTroubleKinds(t *testing.T) {
 	f(scenario.SlowCall, `functions = ["one"]`+"\nto = 0.9\nchance = 0.25\nfactor = 3", want{
 		ranks: everywhere, functions: []string{"one"}, to: 900_000, calls: [2]int{60, 120}, longer: factor(3),
 	})
+	f(scenario.SlowMode, `hosts = ["right"]`+"\n"+`functions = ["one"]`+"\nto = 0.9\nchance = 0.25\nfactor = 3", want{
+		ranks: []trace.Rank{2, 3}, functions: []string{"one"}, to: 900_000, calls: [2]int{25, 65}, longer: factor(3),
+	})
 	f(scenario.SlowRank, "ranks = [1, 2]\nto = 0.6\nfactor = 2", want{
 		ranks: []trace.Rank{1, 2}, functions: []string{"one", "two", "three", "kernel"}, to: 600_000, calls: [2]int{190, 220}, longer: factor(2),
 	})
@@ -90,6 +93,10 @@ func TestEffectsOfTroubleKinds(t *testing.T) {
 	})
 	f(scenario.OSNoise, "ranks = [3]\nto = 0.7\nperiod = 0.05\nextra = { fixed = 800 }", want{
 		ranks: []trace.Rank{3}, functions: []string{"one", "two", "three", "launch"}, to: 700_000, calls: [2]int{8, 8}, longer: extra(800),
+	})
+	f(scenario.OSNoise, "ranks = [3]\nto = 0.7\nperiod = 0.02\nrandom = true\nextra = { fixed = 800 }", want{
+		ranks: []trace.Rank{3}, functions: []string{"one", "two", "three", "launch"}, to: 700_000, calls: [2]int{8, 32},
+		longer: func(c *compared, _ trace.Micros) bool { return c.longer()%800 == 0 },
 	})
 	f(scenario.MemoryPressure, `hosts = ["left"]`+"\n"+`functions = ["one", "two"]`+"\nto = 0.7\nfactor = "+
 		"5\n"+`counter = "memory"`+"\nreading = 900", want{

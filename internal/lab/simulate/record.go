@@ -22,9 +22,11 @@ type hit struct {
 	added   int64
 }
 
-// addHit adds the effect of a trouble on a call.
+// addHit adds the effect of a trouble on a call. Without an output it counts the lost
+// time instead.
 func (w *walker) addHit(hits *[]hit, trouble int32, added int64) {
 	if w.out == nil {
+		w.e.lost[trouble] += added
 		return
 	}
 	for i := range *hits {
@@ -63,7 +65,7 @@ func (w *walker) record(o *op, row uint32, entry, bytes int64, hits []hit) {
 // waited adds a call to the truth that waited longer because of a trouble. If the trouble
 // is in the call itself, it adds a hit instead.
 func (w *walker) waited(o *op, row uint32, entry, excess int64, r outcome, hits *[]hit) {
-	if w.out == nil || r.blame < 0 || float64(excess) < max(2, w.e.scenario.NotableMicros/20) {
+	if r.blame < 0 || w.out == nil && !r.direct || float64(excess) < max(2, w.e.scenario.NotableMicros/20) {
 		return
 	}
 	h := hit{r.blame, excess}

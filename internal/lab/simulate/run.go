@@ -81,13 +81,25 @@ func (p *program) gpu(stream int) trace.GPU {
 // Streams returns the ranks of all programs, in order.
 func (r *Run) Streams() []*Stream { return r.streams }
 
-// Troubles returns the planted troubles.
+// Troubles returns the planted troubles. To know the time that they cost it runs the
+// scenario, unless that is very long.
 func (r *Run) Troubles() []*truth.Trouble {
 	var all []*truth.Trouble
+	if len(r.scenario.Troubles) == 0 {
+		return nil
+	}
+	rehearsal := New(r.scenario)
+	if r.scenario.Ranks()*r.scenario.Steps <= maxRehearsed {
+		for rehearsal.Advance() {
+			continue // the engines count what is lost
+		}
+	}
 	for i := range r.scenario.Troubles {
-		for _, e := range r.engines {
+		for _, e := range rehearsal.engines {
 			if t := e.p.troubles[i]; t != nil {
-				all = append(all, t.truth(e.p))
+				line := t.truth(e.p)
+				line.Lost = trace.Micros(e.lost[i])
+				all = append(all, line)
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func Stretch(s *scenario.Scenario, d time.Duration) error {
 	return s.Stretch(max(1, int(math.Round(steps*float64(d)/float64(lasts)))))
 }
 
-// maxRehearsed bounds the number of steps of all ranks for which Stretch runs the scenario to
-// measure the effect of its troubles.
+// maxRehearsed bounds the number of steps of all ranks for which a scenario runs in advance,
+// to measure the effect of its troubles.
 const maxRehearsed = 200_000
 
 // ends returns the time since the start at which each step has ended on all ranks.

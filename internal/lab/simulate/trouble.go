@@ -42,7 +42,7 @@ func newTrouble(s *scenario.Scenario, t *scenario.Trouble, start int64) *trouble
 // concerns reports whether the trouble affects the time of a function.
 func (t *trouble) concerns(key string, f *scenario.Function) bool {
 	switch t.Kind {
-	case scenario.OSNoise, scenario.SlowLink:
+	case scenario.OSNoise, scenario.SlowLink, scenario.ExcessWork:
 		return false // affect times elsewhere
 	}
 	if len(t.Functions) > 0 {
@@ -80,7 +80,7 @@ func (t *trouble) apply(own, now, bytes int64, used *int64, r *rand.Rand) (int64
 		return own, false
 	}
 	switch t.Kind {
-	case scenario.SlowCall:
+	case scenario.SlowCall, scenario.SlowMode:
 		if r.Float64() >= t.Chance {
 			return own, false
 		}
@@ -103,15 +103,72 @@ func (t *trouble) apply(own, now, bytes int64, used *int64, r *rand.Rand) (int64
 	return scenario.Bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
 }
 
+// interruptions returns how often OS noise interrupts a rank that runs from now on for
+// the time own. Of random noise, left is the time that the rank runs until the next one;
+// 0: not known yet.
+func (t *trouble) interruptions(now, own int64, left *int64, r *rand.Rand) (n int) {
+	end := min(now+own, t.to)
+	if !t.Random {
+		tick := t.from
+		if now > tick {
+			tick += (now - tick + t.period - 1) / t.period * t.period
+		}
+		for ; tick < end; tick += t.period {
+			n++
+		}
+		return n
+	}
+	for run := end - max(now, t.from); run > 0; n++ {
+		if *left == 0 {
+			*left = 1 + int64(r.ExpFloat64()*float64(t.period))
+		}
+		if *left > run {
+			*left -= run
+			break
+		}
+		run -= *left
+		*left = 0
+	}
+	return n
+}
+
 // isLasting reports whether the trouble becomes the normal state, so that no call is
 // anomalous because of it.
 func (t *trouble) isLasting() bool { return t.Kind == scenario.LevelShift || t.Kind == scenario.Drift }
+
+// wholeRun reports whether the trouble lasts from the start of the run to its end.
+func (t *trouble) wholeRun() bool { return t.FromSeconds == 0 && t.ToSeconds == 0 }
+
+// findings returns the kinds of finding that are right about the trouble, the best first.
+func (t *trouble) findings() []truth.Finding {
+	switch t.Kind {
+	case scenario.SlowMode:
+		return []truth.Finding{truth.Recurring}
+	case scenario.ExcessWork:
+		return []truth.Finding{truth.ExcessWork}
+	case scenario.OSNoise:
+		return []truth.Finding{truth.Interference}
+	case scenario.SlowLink:
+		return []truth.Finding{truth.Wait, truth.Change, truth.Outlier}
+	case scenario.SlowRank, scenario.SlowHost, scenario.MemoryPressure, scenario.GPUClockDrop:
+		if t.wholeRun() { // there is no time before it to compare with
+			return []truth.Finding{truth.SlowPeer, truth.Recurring}
+		}
+		return []truth.Finding{truth.SlowPeer, truth.Change}
+	case scenario.LevelShift, scenario.Drift:
+		return []truth.Finding{truth.Change}
+	case scenario.SlowCall:
+		return []truth.Finding{truth.Outlier, truth.Recurring}
+	}
+	return []truth.Finding{truth.Outlier}
+}
 
 // truth returns the line of the trouble in the truth.
 func (t *trouble) truth(p *program) *truth.Trouble {
 	out := &truth.Trouble{
 		Name: t.Name, Kind: string(t.Kind), Each: t.Each(), Program: trace.Program(p.index),
-		From: trace.Micros(t.from), Functions: []string{},
+		From: trace.Micros(t.from), Functions: []string{}, Findings: t.findings(),
+		Informational: t.Kind == scenario.SlowMode && t.wholeRun() && !slices.Contains(t.ranks, false),
 	}
 	if t.to != never && t.Kind != scenario.Drift {
 		out.To = trace.Micros(t.to)
@@ -138,7 +195,8 @@ func (t *trouble) truth(p *program) *truth.Trouble {
 }
 
 var kindTexts = map[scenario.TroubleKind]string{
-	scenario.SlowCall: "now and then a call is slow", scenario.SlowRank: "computes slowly",
+	scenario.SlowCall: "now and then a call is slow", scenario.SlowMode: "a share of the calls is slow, all the time",
+	scenario.ExcessWork: "now and then it makes many times its usual calls", scenario.SlowRank: "computes slowly",
 	scenario.SlowHost: "computes slowly", scenario.SlowLink: "messages between the two ranks are late",
 	scenario.OSNoise: "the system takes the processor away in intervals", scenario.MemoryPressure: "memory runs short",
 	scenario.IOStall: "a write or read hangs", scenario.GPUClockDrop: "the GPU runs at a lower clock",

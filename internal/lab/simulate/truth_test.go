@@ -18,11 +18,26 @@ type compared struct {
 	listed []truth.Call
 }
 
-// longer is how much longer the call itself takes than without trouble.
-func (c *compared) longer() trace.Micros { return c.own - c.quiet.own }
+// longer is how much longer the call itself takes than without trouble, or the calls in it
+// if that is its trouble.
+func (c *compared) longer() trace.Micros {
+	if c.excess() > 0 {
+		return c.took() - c.quiet.took()
+	}
+	return c.own - c.quiet.own
+}
 
-// compare runs a scenario with and without its troubles, and calls f for each
-// call of each rank. Each line of the truth must belong to a call.
+// excess is how many more calls it makes because of its trouble.
+func (c *compared) excess() int {
+	if len(c.listed) == 0 {
+		return 0
+	}
+	return c.inside - c.quiet.inside
+}
+
+// compare runs a scenario with and without its troubles, and calls f for each call of each
+// rank, except those that only happen because of trouble. Each line of the truth must
+// belong to a call.
 func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared)) {
 	t.Helper()
 	quiet := record(t, without(s))
@@ -31,11 +46,14 @@ func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared))
 		for _, c := range r.truth {
 			listed[c.Event] = append(listed[c.Event], c)
 		}
-		if len(r.calls) != len(quiet[i].calls) {
-			t.Fatalf("rank %d makes %d calls, without trouble %d", r.rank, len(r.calls), len(quiet[i].calls))
-		}
-		for j, c := range r.calls {
-			of := quiet[i].calls[j]
+		rest := r.calls
+		skip := make(map[int]int) // additional calls, by the number of usual ones before them
+		for j, of := range quiet[i].calls {
+			if rest = rest[min(skip[j], len(rest)):]; len(rest) == 0 {
+				t.Fatalf("rank %d makes %d calls, without trouble %d", r.rank, len(r.calls), len(quiet[i].calls))
+			}
+			c := rest[0]
+			rest = rest[1:]
 			if c.function != of.function || c.thread != of.thread || c.step != of.step {
 				t.Fatalf("rank %d calls %s on thread %d in step %d, without trouble %s on %d in %d", r.rank, c.function, c.thread, c.step,
 					of.function, of.thread, of.step)
@@ -43,7 +61,14 @@ func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared))
 			lines := listed[c.id]
 			delete(listed, c.id)
 			checkLines(t, r, c, lines)
-			f(r, &compared{c, of, lines})
+			both := &compared{c, of, lines}
+			if n := both.excess(); n > 0 {
+				skip[j+1+of.inside] = n
+			}
+			f(r, both)
+		}
+		if n := len(rest) - skip[len(quiet[i].calls)]; n != 0 {
+			t.Fatalf("rank %d makes %d more calls than without trouble", r.rank, n)
 		}
 		for id, lines := range listed {
 			t.Errorf("rank %d: the truth has %+v for %s, which is not a call", r.rank, lines[0], id)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
 // rankState is the state of a rank between two waits.
@@ -64,7 +65,7 @@ func newWalker(e *engine) *walker {
 func (w *walker) run(ops []op, pc int) int {
 	for ; pc < len(ops); pc++ {
 		o := &ops[pc]
-		if o.every > 1 && (w.iteration < 0 || w.iteration%o.every != 0) {
+		if o.skip > 0 && !w.due(o) {
 			pc += o.skip - 1
 			continue
 		}
@@ -80,6 +81,9 @@ func (w *walker) run(ops []op, pc int) int {
 		case opPart:
 			w.part()
 		case opExit:
+			for _, i := range o.excess {
+				w.repeat(ops[pc-o.calls:pc], i)
+			}
 			w.end()
 		case opExchange, opCollective:
 			if w.out == nil && !w.resume {
@@ -100,6 +104,12 @@ func (w *walker) run(ops []op, pc int) int {
 		}
 	}
 	return pc
+}
+
+// due reports whether an operation that runs in some iterations only runs now.
+func (w *walker) due(o *op) bool {
+	return w.iteration >= 0 && (o.every <= 1 || w.iteration%o.every == 0) &&
+		(o.part == nil || o.part[0] <= w.iteration && w.iteration < o.part[1])
 }
 
 // event emits an entry or exit, and returns its row.
@@ -157,6 +167,27 @@ func (w *walker) drawTime(o *op, hits *[]hit) (own, clean int64, blame int32) {
 	return own, clean, blame
 }
 
+// repeat runs the calls of the current function again, if the trouble strikes, so that
+// their number grows by its factor. They are not part of the program without troubles,
+// and the function has spent its own time.
+func (w *walker) repeat(calls []op, trouble int32) {
+	t := w.e.p.troubles[trouble]
+	if !t.ranks[w.rank] || t.strength(w.st.clock) == 0 || w.trng.Float64() >= t.Chance {
+		return
+	}
+	f := &w.frames[w.st.depth-1]
+	*f = frame{o: f.o}
+	before, rng := w.st, w.rng
+	w.rng = w.trng
+	for range scenario.Bounded(t.Factor) - 1 {
+		w.run(calls, 0)
+	}
+	w.rng = rng
+	w.st.clean, w.st.bytes = before.clean, before.bytes
+	w.late(trouble)
+	w.addHit(w.hitsAt(w.st.depth-1), trouble, w.st.clock-before.clock)
+}
+
 // pass advances the clocks by own time, and adds OS noise.
 func (w *walker) pass(own, clean int64, hits *[]hit) {
 	now := w.st.clock
@@ -167,11 +198,7 @@ func (w *walker) pass(own, clean int64, hits *[]hit) {
 		if !t.ranks[w.rank] {
 			continue
 		}
-		tick := t.from
-		if now > tick {
-			tick += (now - tick + t.period - 1) / t.period * t.period
-		}
-		for ; tick < now+own && tick < t.to; tick += t.period {
+		for range t.interruptions(now, own, &w.vars[i], w.trng) {
 			injected := t.extra.Draw(w.trng, 0)
 			w.st.clock += injected
 			w.addHit(hits, i, injected)

@@ -20,13 +20,27 @@ const (
 	Victim Role = "victim" // the call waits for a cause
 )
 
+// Finding is a kind of finding that an analysis reports.
+type Finding string
+
+// The kinds of finding.
+const (
+	Outlier      Finding = "outlier"      // single calls are far longer than others
+	Recurring    Finding = "recurring"    // a share of the calls is longer, all the time
+	SlowPeer     Finding = "slow-peer"    // a rank, host, thread or device is slower than others
+	Change       Finding = "change"       // calls are longer from some time on
+	ExcessWork   Finding = "excess-work"  // a call does more than usual
+	Interference Finding = "interference" // delays that hit the running call, whatever it is
+	Wait         Finding = "wait"         // calls that wait for others
+)
+
 // Trouble is one planted trouble.
 type Trouble struct {
 	// Name is unique in a run.
 	Name string `json:"trouble"`
-	// Kind is one of slow-call, slow-rank, slow-host, slow-link, os-noise,
-	// memory-pressure, io-stall, gpu-clock-drop, level-shift, drift, huge-value,
-	// burst; readers take any.
+	// Kind is one of slow-call, slow-mode, excess-work, slow-rank, slow-host, slow-link,
+	// os-noise, memory-pressure, io-stall, gpu-clock-drop, level-shift, drift,
+	// huge-value, burst; readers take any.
 	Kind string `json:"kind"`
 	// Each says that each of its causes must be found; otherwise one flag suffices.
 	Each    bool          `json:"each"`
@@ -39,6 +53,14 @@ type Trouble struct {
 	From      trace.Micros `json:"from_us"`
 	To        trace.Micros `json:"to_us"` // 0: until the end of the run
 	Text      string       `json:"text"`  // a description
+	// Findings are the kinds of finding that are right about it, the best first; empty
+	// means unknown.
+	Findings []Finding `json:"findings,omitempty"`
+	// Informational says that it is worth knowing, but no reason for an alarm.
+	Informational bool `json:"informational,omitempty"`
+	// Lost is the time that it added to its causes, those included that the truth does not
+	// list; 0 means unknown.
+	Lost trace.Micros `json:"lost_us,omitempty"`
 }
 
 // Call is an execution that a trouble changed. One that several troubles changed has a
