@@ -97,7 +97,8 @@ func TestDocumentationHasEveryKind(t *testing.T) {
 		f("## A function", string(k))
 	}
 	for _, k := range []scenario.TroubleKind{
-		scenario.SlowCall, scenario.SlowMode, scenario.ExcessWork, scenario.SlowRank, scenario.SlowHost, scenario.SlowLink, scenario.OSNoise, scenario.MemoryPressure,
+		scenario.SlowCall, scenario.SlowMode, scenario.ExcessWork,
+		scenario.SlowRank, scenario.SlowHost, scenario.SlowLink, scenario.OSNoise, scenario.MemoryPressure,
 		scenario.IOStall, scenario.GPUClockDrop, scenario.LevelShift, scenario.Drift, scenario.HugeValue, scenario.Burst,
 	} {
 		f("## A trouble", string(k))

@@ -236,7 +236,8 @@ func TestDesignOfWorkloads(t *testing.T) {
 		t.Errorf("refinement: the first step takes %d with %d calls, the last %d with %d", first.took(), first.inside, last.took(), last.inside)
 	}
 	operator := all["phases"][0].of("apply_operator")
-	if first, middle, last := operator[0].own, operator[len(operator)/2].own, operator[len(operator)-1].own; first < 2*middle || middle < 2*last {
+	first, middle, last := operator[0].own, operator[len(operator)/2].own, operator[len(operator)-1].own
+	if first < 2*middle || middle < 2*last {
 		t.Errorf("phases: apply_operator takes %d, then %d and %d", first, middle, last)
 	}
 }
