@@ -63,11 +63,11 @@ times of each function, and store the anomalies with their context. A TRACE is a
 directory (all .bp in it are read) or a pattern.
 
 The run directory contains run.json (settings, totals) and provenance.duckdb, a database
-for chimbuko issues, top, anomalies, event, func, diff, query and export. With --records
+for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records
 json or both it also contains JSON files: records/ (anomalies, typical executions and
-metadata of each rank and step) and global/ (profiles, call paths, models, issues).`,
+metadata of each rank and step) and global/ (profiles, call paths, models, findings).`,
 		Example: `  chimbuko analyze traces/ --out run
-  chimbuko issues run
+  chimbuko findings run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8
   chimbuko analyze traces/ --out run --store postgres://user@server/chimbuko
   chimbuko analyze 'sim-*.bp' 'viz-*.bp' --program '0=*sim-*' --program '1=*viz-*'

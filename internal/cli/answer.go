@@ -128,7 +128,7 @@ func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) err
 	}
 	_, isChoice := errors.AsType[*executions.ChoiceError](err)
 	_, isTerm := errors.AsType[*contrast.TermError](err)
-	if isChoice || isTerm || errors.Is(err, query.ErrNoIssue) {
+	if isChoice || isTerm || errors.Is(err, query.ErrNoFinding) {
 		return usageError{err}
 	}
 	return err

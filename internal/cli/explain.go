@@ -16,7 +16,7 @@ import (
 const explainHelp = `Compare some anomalies with the other calls of their functions, and list the fields in
 which they differ, the strongest first: host, rank, thread, GPU, message partner and size,
 call path, counters and the state of the node; then the time. Without flags it explains
-the worst issue.
+the worst finding.
 
 BITS is the information that a field gives: 0 if its values are as frequent here as
 elsewhere, 1 if all anomalies have them and no other call. CHANCE is the probability of
@@ -32,14 +32,20 @@ counter:NAME and node-state:NAME with a range as in 400.. or ..400; time with se
 // explainFlags choose the anomalies to explain.
 type explainFlags struct {
 	query.Selection
-	issue       int
+	finding     int
 	least, most int64
 	group       string
 	groups      int
 }
 
 func (e *explainFlags) register(f *pflag.FlagSet) {
-	f.IntVar(&e.issue, "issue", 0, "number of an issue, as chimbuko issues lists them; 0 for the worst if no other flag is given")
+	f.IntVar(&e.finding, "finding", 0, "number of a finding, as chimbuko findings lists them; 0 for the worst if no other flag is given")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "issue" { // its name in earlier versions
+			name = "finding"
+		}
+		return pflag.NormalizedName(name)
+	})
 	registerFilter(f, &e.Filter, "from", "to")
 	f.Int64Var(&e.least, "min-us", 0, "minimum own (exclusive) time in microseconds")
 	f.Int64Var(&e.most, "max-us", 0, "maximum own (exclusive) time in microseconds; 0 for any")
@@ -74,12 +80,12 @@ func newExplainCmd(env *Env) *cobra.Command {
 		Use:   "explain RUN",
 		Short: "Show how some anomalies differ from other calls",
 		Long:  explainHelp,
-		Example: `  chimbuko explain run                 # the worst issue
-  chimbuko explain run --issue 3
+		Example: `  chimbuko explain run                 # the worst finding
+  chimbuko explain run --finding 3
   chimbuko explain run --rank 8-11 --from 9 --to 13
   chimbuko explain run --func 'MPI_*' --host nid00123 --format json
-  chimbuko explain run --issue 3 --without rank=5 --only bytes=100000..
-  chimbuko explain run --issue 3 --group-by host
+  chimbuko explain run --finding 3 --without rank=5 --only bytes=100000..
+  chimbuko explain run --finding 3 --group-by host
   chimbuko explain run --host nid00123 --group-by function`,
 		Args: args(cobra.ExactArgs(1)),
 	}
@@ -91,8 +97,8 @@ func newExplainCmd(env *Env) *cobra.Command {
 		}
 		s := &flags.Selection
 		s.Filter.Program = q.chosenProgram()
-		if flags.issue > 0 || flags.isEmpty() {
-			if err := a.SelectIssue(ctx, s, flags.issue); err != nil {
+		if flags.finding > 0 || flags.isEmpty() {
+			if err := a.SelectFinding(ctx, s, flags.finding); err != nil {
 				return nil, err
 			}
 		}
@@ -116,8 +122,8 @@ func newExplainCmd(env *Env) *cobra.Command {
 
 // check returns an error if the flags make no sense, and the field of --group-by.
 func (e *explainFlags) check() (by contrast.FieldKey, err error) {
-	if e.least < 0 || e.most < 0 || e.most > 0 && e.most < e.least || e.issue < 0 {
-		return by, usagef("--issue, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
+	if e.least < 0 || e.most < 0 || e.most > 0 && e.most < e.least || e.finding < 0 {
+		return by, usagef("--finding, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
 	}
 	if e.least > 0 || e.most > 0 {
 		e.Filter.Took = &executions.Range{First: e.least, Last: e.most}

@@ -22,7 +22,7 @@ func newReportCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RUN",
 		Short: "Write a run into one HTML file",
-		Long: `Write the page of a run into one HTML file, for a ticket or a paper: the verdict, all issues,
+		Long: `Write the page of a run into one HTML file, for a ticket or a paper: the verdict, all findings,
 the evidence of the worst ten with timelines and models, and charts. The file needs no
 network and no scripts, prints well and takes at most a few megabytes. A report of a run that
 has not ended shows its current state.

@@ -24,7 +24,7 @@ import (
 // exportedTables are the files of an export.
 var exportedTables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
-	"frames", "window_calls", "messages", "counter_events", "node_states", "issues", "links",
+	"frames", "window_calls", "messages", "counter_events", "node_states", "findings", "links",
 }
 
 // countsOf are how many rows of a run each of them has.

@@ -29,7 +29,7 @@ is the sum of their exclusive times. Withdrawn anomalies do not count. Times are
 the start of the run.
 
 With --live it shows the overview of the page in the terminal, for example over ssh: the
-verdict, key figures, issues with their evidence, time lost by ranks over time, and the
+verdict, key figures, findings with their evidence, time lost by ranks over time, and the
 state of the pipeline. It needs 80 columns, 24 lines and no colors. RUN may also be the
 address of a page.` + runHelp,
 		Example: `  chimbuko top run

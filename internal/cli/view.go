@@ -17,7 +17,7 @@ import (
 
 // registerPage adds the flags that all pages have.
 func registerPage(f *pflag.FlagSet, p *viewer.Options) {
-	f.BoolVar(&p.ReadOnly, "read-only", false, "reject notes and muting of issues on the page")
+	f.BoolVar(&p.ReadOnly, "read-only", false, "reject notes and muting of findings on the page")
 	f.StringArrayVar(&p.Compare, "compare", nil, "run or baseline to compare the run with; repeatable")
 	f.StringVar(&p.UIDir, "ui-dir", "", "directory with a built page, to develop it")
 }
@@ -46,7 +46,7 @@ token, which stays the same for a run directory.
 
 A run in progress already has a page, that of chimbuko serve: its address is printed, and
 a second page is served only with --http, --read-only, --compare or --ui-dir. Notes on
-issues are stored in labels.json of the run directory.
+findings are stored in labels.json of the run directory.
 
 The page compares the run with others of its store and with those of --compare: a run
 directory, a database file, postgres://…, a file of chimbuko baseline, or the name of a
@@ -128,7 +128,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 		fmt.Fprintf(env.Stderr, "chimbuko: run %q: %s\n", v.Name, describeRun(info, dir, v.Stopped))
 	}
 	if !page.Labels && !flags.page.ReadOnly {
-		fmt.Fprintf(env.Stderr, "chimbuko: notes on issues cannot be stored without a run directory: give that instead of the store\n")
+		fmt.Fprintf(env.Stderr, "chimbuko: notes on findings cannot be stored without a run directory: give that instead of the store\n")
 	}
 	printAddress(env, page.Address, page.Token)
 	if flags.open {

@@ -65,7 +65,7 @@ export class Visit {
     return visit;
   }
 
-  /** Goes to a route of the page, such as issues?kind=slow. */
+  /** Goes to a route of the page, such as findings?kind=slow. */
   async go(route: string): Promise<void> {
     await this.page.evaluate((r) => {
       location.hash = `#/${r}`;

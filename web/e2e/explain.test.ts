@@ -9,12 +9,12 @@ const stage = new Stage((s) => {
 
 describe('explain', () => {
   test.each(['dark', 'light'] as const)(
-    'explains the worst issue with one key, %s',
+    'explains the worst finding with one key, %s',
     async (scheme) => {
       await stage.visit(
         async (v) => {
           const { page } = v;
-          await page.getByRole('region', { name: 'Worst issues' }).waitFor();
+          await page.getByRole('region', { name: 'Worst findings' }).waitFor();
           await page.keyboard.press('e');
           const drawer = page.getByRole('dialog', { name: 'Explanation' });
           await drawer.getByText(/deposit_current ran while Memory Footprint .* as in/).waitFor();
@@ -68,10 +68,10 @@ describe('explain', () => {
     });
   });
 
-  test('links an issue to its filter and survives a reload', async () => {
+  test('links a finding to its filter and survives a reload', async () => {
     await stage.visit(async ({ page }) => {
       await page
-        .getByRole('region', { name: 'Worst issues' })
+        .getByRole('region', { name: 'Worst findings' })
         .getByRole('link', { name: /write\(\)/ })
         .click();
       await page.getByRole('link', { name: /^Explain/ }).click();
@@ -79,8 +79,8 @@ describe('explain', () => {
       await drawer.getByText(/write\(\) ran on rank 5/).waitFor();
       await page.reload();
       await drawer.getByText(/write\(\) ran on rank 5/).waitFor();
-      await drawer.getByRole('link', { name: 'Show issues' }).first().click();
-      await page.waitForURL(/#\/issues\?rank=5/);
+      await drawer.getByRole('link', { name: 'Show findings' }).first().click();
+      await page.waitForURL(/#\/findings\?rank=5/);
       await drawer.waitFor({ state: 'detached' });
     });
   });
@@ -88,12 +88,12 @@ describe('explain', () => {
   test('explains a box drawn in the strip plot', async () => {
     await stage.visit(async ({ page }) => {
       await page
-        .getByRole('region', { name: 'Worst issues' })
+        .getByRole('region', { name: 'Worst findings' })
         .getByRole('link', { name: /push_boris/ })
         .click();
-      const issue = page.getByRole('region', { name: /^Issue \d/ });
-      await issue.getByRole('button', { name: 'Explain box' }).click();
-      const sheet = issue.getByRole('img', { name: /Draw a box around executions/ });
+      const finding = page.getByRole('region', { name: /^Finding \d/ });
+      await finding.getByRole('button', { name: 'Explain box' }).click();
+      const sheet = finding.getByRole('img', { name: /Draw a box around executions/ });
       const box = await sheet.boundingBox();
       if (!box) throw new Error('the plot has no place');
       // All that lasted for long between 18 s and 30 s of 60 s.
@@ -171,12 +171,12 @@ describe('explain', () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await page
-        .getByRole('region', { name: 'Worst issues' })
+        .getByRole('region', { name: 'Worst findings' })
         .getByRole('link', { name: /push_boris/ })
         .click();
-      const issue = page.getByRole('region', { name: /^Issue \d/ });
-      await issue.getByRole('button', { name: 'lasso' }).click();
-      const sheet = issue.getByRole('img', { name: /Draw a lasso around executions/ });
+      const finding = page.getByRole('region', { name: /^Finding \d/ });
+      await finding.getByRole('button', { name: 'lasso' }).click();
+      const sheet = finding.getByRole('img', { name: /Draw a lasso around executions/ });
       const box = await sheet.boundingBox();
       if (!box) throw new Error('the plot has no place');
       // A circle around all that lasted for long between 18 s and 30 s of 60 s.
@@ -188,7 +188,7 @@ describe('explain', () => {
       await page.mouse.move(...at(0));
       await page.mouse.down();
       for (let turn = 0.1; turn < 6.3; turn += 0.1) await page.mouse.move(...at(turn));
-      await issue.locator('svg.lasso-drawn polygon').waitFor();
+      await finding.locator('svg.lasso-drawn polygon').waitFor();
       if (process.env.SHOTS !== undefined)
         await page.screenshot({ path: `${process.env.SHOTS}/lasso.png` });
       await page.mouse.up();
@@ -207,7 +207,7 @@ describe('explain', () => {
         async (v) => {
           const { page } = v;
           const chosen = 'by=rank&without=step%3D0..3&only=host%3Dnode02&only=host%3Dnode03';
-          await v.go(`issues?explain=${encodeURIComponent(chosen)}`);
+          await v.go(`findings?explain=${encodeURIComponent(chosen)}`);
           const drawer = page.getByRole('dialog', { name: 'Explanation' });
           await drawer.getByRole('table', { name: 'The selection by rank' }).waitFor();
           const inside = drawer.locator('.drawer-inside');

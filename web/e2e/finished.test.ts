@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { run } from './program.ts';
 import { Stage } from './stage.ts';
 
-let example: string; // an execution of the worst issue
+let example: string; // an execution of the worst finding
 
 const stage = new Stage((s) => {
   s.analyze('demo');
-  const issues = run('issues', `${s.dir}/run`, '--limit', '1', '--format', 'json');
-  const [worst] = JSON.parse(issues) as { program: number; example: string }[];
+  const findings = run('findings', `${s.dir}/run`, '--limit', '1', '--format', 'json');
+  const [worst] = JSON.parse(findings) as { program: number; example: string }[];
   example = `e/${worst?.program}:${worst?.example}`;
   return s.start('view', `${s.dir}/run`);
 });
@@ -16,8 +16,8 @@ const stage = new Stage((s) => {
 /** The views and text that shows when they have loaded. */
 const views: [string, string, RegExp][] = [
   ['overview', 'heading', /core time/],
-  ['issues', 'row', /deposit_current/],
-  ['evidence of the worst issue', 'heading', /deposit_current/],
+  ['findings', 'row', /deposit_current/],
+  ['evidence of the worst finding', 'heading', /deposit_current/],
   ['functions', 'row', /deposit_current/],
   ['functions?mode=flame', 'heading', /Functions/],
   ['functions?mode=lost', 'heading', /Functions/],
@@ -35,7 +35,7 @@ describe('a finished run', () => {
 
   test('lists all planted troubles on the first page', async () => {
     await stage.visit(async ({ page }) => {
-      const worst = page.getByRole('region', { name: 'Worst issues' });
+      const worst = page.getByRole('region', { name: 'Worst findings' });
       for (const planted of [
         /deposit_current.*node02/,
         /sort_particles.*node02/,
@@ -50,7 +50,7 @@ describe('a finished run', () => {
   test('opens the evidence with two clicks and survives a reload', async () => {
     await stage.visit(async ({ page }) => {
       await page
-        .getByRole('region', { name: 'Worst issues' })
+        .getByRole('region', { name: 'Worst findings' })
         .getByRole('link', { name: /write\(\)/ })
         .click();
       await page
@@ -122,14 +122,14 @@ describe('a finished run', () => {
         .waitFor();
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
-      await page.waitForURL(/#\/(functions|issues)/);
+      await page.waitForURL(/#\/(functions|findings)/);
     });
   });
 
-  test('keeps the label of an issue', async () => {
+  test('keeps the label of a finding', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
-      await v.go('issues');
+      await v.go('findings');
       await page
         .getByRole('row', { name: /write\(\)/ })
         .first()
@@ -147,7 +147,7 @@ describe('a finished run', () => {
   test('sorts and filters its tables and stores that in the address', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
-      await v.go('issues');
+      await v.go('findings');
       await page.getByRole('searchbox', { name: 'Filter rows' }).fill('particles');
       await page
         .getByRole('row', { name: /deposit_current/ })

@@ -48,7 +48,7 @@ describe('names with markup', () => {
     const shown = v.page.getByText('<script>alert(1)</script>').first();
     await shown.waitFor();
     for (const route of [
-      'issues',
+      'findings',
       'functions',
       'functions?mode=flame',
       'functions?mode=counters',
@@ -57,7 +57,7 @@ describe('names with markup', () => {
       await v.go(route);
       await shown.waitFor();
     }
-    await v.go('issues');
+    await v.go('findings');
     await v.page
       .getByRole('row', { name: /compute/ })
       .first()
@@ -76,7 +76,7 @@ describe('names with markup', () => {
 
   test('cannot be labeled on a read-only page', async () => {
     const v = await Visit.to(stage.browser, stage.address);
-    await v.go('issues');
+    await v.go('findings');
     await v.page
       .getByRole('row', { name: /compute/ })
       .first()

@@ -65,7 +65,7 @@ describe('a live run', () => {
     v.isWell();
 
     // All other views show the data so far.
-    await v.go('issues');
+    await v.go('findings');
     await page
       .getByRole('row', { name: /compute/ })
       .first()

@@ -80,7 +80,7 @@ describe('recorded packets', () => {
       await page.getByRole('row', { name: /exchange/ }).waitFor();
       expect(await page.getByRole('columnheader', { name: 'Lost' }).count()).toBe(0);
       v.isWell();
-      await v.go('issues');
+      await v.go('findings');
       await page.getByText('counts of anomalies only').first().waitFor();
       expect(v.forget().join()).toContain('404'); // the browser logs the refusal
       await v.leave();

@@ -41,7 +41,7 @@ describe('the page', () => {
     await v.leave();
   });
 
-  test('reports missing events and issues', async () => {
+  test('reports missing events and findings', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     await v.go('e/0:1:2:3');
     await v.page.getByText('Event 0:1:2:3 not found').waitFor();

@@ -49,13 +49,13 @@ async function open(
 
 describe('a report', () => {
   test('has the content of the page without network and scripts', async () => {
-    const issues = run('issues', `${stage.dir}/run`, '--limit', '1', '--format', 'json');
-    const [worst] = JSON.parse(issues) as { function: string }[];
+    const findings = run('findings', `${stage.dir}/run`, '--limit', '1', '--format', 'json');
+    const [worst] = JSON.parse(findings) as { function: string }[];
     await open(async (page) => {
       const verdict = await page.getByRole('heading', { level: 1 }).textContent();
       expect(verdict).toContain('of core time');
       expect(verdict).toContain((worst?.function ?? '?').replace(/\(\)$/, ''));
-      for (const name of ['When and where', 'Issues', 'Evidence', 'Functions'])
+      for (const name of ['When and where', 'Findings', 'Evidence', 'Functions'])
         await page.getByRole('heading', { name, exact: true }).waitFor();
       await page
         .getByRole('img', { name: /^Heatmap of 8 rows/ })
@@ -70,7 +70,7 @@ describe('a report', () => {
         .first()
         .waitFor();
       await page.getByRole('link', { name: 'Evidence of 1' }).click();
-      expect(page.url()).toContain('#issue-1');
+      expect(page.url()).toContain('#finding-1');
     });
   });
 

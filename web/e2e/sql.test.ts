@@ -34,8 +34,8 @@ describe('SQL queries', () => {
       await first.waitFor();
       expect(page.url()).toBe(before);
       // The drawer survives a change of the view, and Escape closes it.
-      await page.getByRole('link', { name: 'Issues', exact: true }).click();
-      await page.waitForURL(/#\/issues.*sql=SELECT/);
+      await page.getByRole('link', { name: 'Findings', exact: true }).click();
+      await page.waitForURL(/#\/findings.*sql=SELECT/);
       await first.waitFor();
       await page.getByRole('textbox', { name: 'SQL statement' }).press('Escape');
       await first.waitFor({ state: 'detached' });

@@ -72,7 +72,7 @@ const (
 func newFinder(run *Run) *finder {
 	n := len(run.Anomalies)
 	f := &finder{
-		all: make([]Anomaly, n), place: run.order(),
+		all: make([]Anomaly, n), place: run.Order(),
 		ranks: make(map[trace.RankKey]*timeline), programs: make(map[trace.Program]*timeline),
 		since: make([]trace.Micros, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
 		links: make([]Link, n), state: make([]state, n),
@@ -103,8 +103,8 @@ func newFinder(run *Run) *finder {
 	return f
 }
 
-// order returns the indexes of anomalies in order of exit, with a defined order of ties.
-func (r *Run) order() []int32 {
+// Order returns the indexes of anomalies in order of exit, with a defined order of ties.
+func (r *Run) Order() []int32 {
 	order := make([]int32, len(r.Anomalies))
 	for i := range order {
 		order[i] = int32(i)

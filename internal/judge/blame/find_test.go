@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -341,13 +342,13 @@ func FuzzFind(f *testing.F) {
 				t.Fatalf("%+v: %+v", a, l)
 			}
 		}
-		found := blame.Conclude(r, links, nil)
+		found := findings.Conclude(r, links, nil)
 		var anomalies, waits int64
-		for i, issue := range found.Issues {
-			anomalies += issue.Anomalies
-			waits += issue.Waits
-			if issue.Number != i+1 || issue.Cause > 0 && found.Issues[issue.Cause-1].Role != provenance.Culprit || issue.Cause >= issue.Number {
-				t.Fatalf("%+v", issue)
+		for i, finding := range found.Findings {
+			anomalies += finding.Anomalies
+			waits += finding.Waits
+			if finding.Number != i+1 || finding.Cause > 0 && found.Findings[finding.Cause-1].Role != provenance.Culprit || finding.Cause >= finding.Number {
+				t.Fatalf("%+v", finding)
 			}
 		}
 		for _, l := range found.Links {

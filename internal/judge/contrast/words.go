@@ -441,7 +441,7 @@ func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 
 // ExplainChange explains a lasting change of a function: all calls since a time changed, so there
 // is no set of anomalies to compare.
-func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
+func ExplainChange(x *provenance.Finding, begin trace.Micros) *Explanation {
 	at := float64(max(0, x.First-begin)) / 1e6
 	c := Difference{
 		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before", Bars: []api.ExplainBar{},

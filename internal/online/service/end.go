@@ -186,11 +186,11 @@ func (s *server) storeEnd(ctx context.Context, info json.RawMessage) error {
 	if err := json.Unmarshal(info, final); err != nil {
 		return err
 	}
-	issues, err := s.keeper.FindIssues(ctx, final)
+	findings, err := s.keeper.FindFindings(ctx, final)
 	if err != nil {
 		return err
 	}
-	final.SetIssues(issues)
+	final.SetFindings(findings)
 	if err := s.keeper.End(ctx, final); err != nil {
 		return err
 	}

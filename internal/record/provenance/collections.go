@@ -59,7 +59,7 @@ type Collections struct {
 	CounterStats []CounterStats
 	ADModels     []ADModel
 	PathStats    []PathStats
-	Issues       []Issue
+	Findings     []Finding
 	Links        []Link
 }
 

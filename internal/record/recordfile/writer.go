@@ -119,7 +119,7 @@ func (w *Writer) mkdir(dir string) error {
 func (w *Writer) WriteGlobal(c *provenance.Collections) error {
 	all := map[string]any{
 		"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats,
-		"issues": c.Issues, "links": c.Links,
+		"findings": c.Findings, "links": c.Links,
 	}
 	dir := filepath.Join(w.dir, "global")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -32,8 +32,8 @@ type Overview struct {
 	// backlog, a damaged store; worst first.
 	Notices  []Notice   `json:"notices"`
 	Figures  Figures    `json:"figures"`
-	Issues   []Issue    `json:"issues"` // the worst open ones
-	Strip    Strip      `json:"strip"`  // lost time by kind over the whole run
+	Findings []Finding  `json:"findings"` // the worst open ones
+	Strip    Strip      `json:"strip"`    // lost time by kind over the whole run
 	Programs []Program  `json:"programs"`
 	Slowest  []Slowest  `json:"slowest"` // functions, if there are no anomalies
 	Review   *ReviewEnd `json:"review,omitempty"`
@@ -45,7 +45,7 @@ type Overview struct {
 type Verdict struct {
 	Level    Level  `json:"level"`
 	Sentence string `json:"sentence"`
-	Issue    int    `json:"issue,omitempty"` // number of the named issue
+	Finding  int    `json:"finding,omitempty"` // number of the named finding
 }
 
 // Notice limits the reliability of the page.
@@ -76,12 +76,12 @@ type Figures struct {
 	Ranks             int64    `json:"ranks"`                         // seen
 	RanksExpected     *int64   `json:"ranks_expected,omitempty"`
 	Hosts             int64    `json:"hosts"`
-	// Issues leaves out waits because of another issue.
-	Issues       int64    `json:"issues"`
-	Victims      int64    `json:"victims"`                          // anomalies that waited for others
-	IssuesMuted  int64    `json:"issues_muted"`                     // muted or expected
-	MutedLost    int64    `json:"muted_lost_us"`                    // lost time of these, included in Lost
-	LastEventAge *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
+	// Findings leaves out waits because of another finding.
+	Findings      int64    `json:"findings"`
+	Victims       int64    `json:"victims"`                          // anomalies that waited for others
+	FindingsMuted int64    `json:"findings_muted"`                   // muted or expected
+	MutedLost     int64    `json:"muted_lost_us"`                    // lost time of these, included in Lost
+	LastEventAge  *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
 }
 
 // Program is a program of a workflow.
@@ -153,17 +153,17 @@ type HeatCell struct {
 	Value  float64 `json:"v"`
 }
 
-// Issue is a group of anomalies with a common cause, as in chimbuko issues.
-type Issue struct {
-	Key        string   `json:"key"`   // stays the same while numbers change
-	Number     int      `json:"issue"` // 1 for the worst
+// Finding is a group of anomalies with a common cause, as in chimbuko findings.
+type Finding struct {
+	Key        string   `json:"key"`     // stays the same while numbers change
+	Number     int      `json:"finding"` // 1 for the worst
 	Program    int64    `json:"program"`
 	Function   string   `json:"function"`
 	FunctionID string   `json:"function_id,omitempty"` // for functions/{id}
 	Path       string   `json:"call_path"`
 	Kind       string   `json:"kind"`
 	Role       string   `json:"role,omitempty"`
-	Cause      int      `json:"cause,omitempty"` // number of the issue that caused these waits
+	Cause      int      `json:"cause,omitempty"` // number of the finding that caused these waits
 	Anomalies  int64    `json:"anomalies"`
 	Lost       int64    `json:"lost_us"`
 	Longest    int64    `json:"longest_us"`
@@ -185,27 +185,27 @@ type Issue struct {
 	After      float64  `json:"after_us,omitempty"`
 	// Confidence is warming, provisional or confirmed.
 	Confidence string `json:"confidence"`
-	Sentence   string `json:"sentence"` // the issue in words
+	Sentence   string `json:"sentence"` // the finding in words
 	Label      *Label `json:"label,omitempty"`
 }
 
-// IssueList lists the issues of a run.
-type IssueList struct {
-	Rows     []Issue `json:"rows"`
-	Writable bool    `json:"writable"` // labels can be set
-	Stored   bool    `json:"stored"`   // as found at the end of the run; else as of now
-	Total    int64   `json:"total"`    // of all issues; rows may be the worst
+// FindingList lists the findings of a run.
+type FindingList struct {
+	Rows     []Finding `json:"rows"`
+	Writable bool      `json:"writable"` // labels can be set
+	Stored   bool      `json:"stored"`   // as found at the end of the run; else as of now
+	Total    int64     `json:"total"`    // of all findings; rows may be the worst
 }
 
-// Label is the opinion of a person about an issue.
+// Label is the opinion of a person about a finding.
 type Label struct {
-	Key   string    `json:"key"`   // of the issue
+	Key   string    `json:"key"`   // of the finding
 	State string    `json:"state"` // open, muted or expected
 	Note  string    `json:"note"`
 	At    time.Time `json:"at"`
 }
 
-// Plot is the executions of an issue over time, with the normal range.
+// Plot is the executions of a finding over time, with the normal range.
 type Plot struct {
 	Points    []PlotPoint `json:"points"` // anomalies and typical executions, by time
 	Total     int64       `json:"total"`  // of all anomalies; points may be those that lost most
@@ -264,10 +264,10 @@ type Evidence struct {
 	Counters   []Counter       `json:"counters"`
 	State      []Field         `json:"node_state"`
 	Metadata   []Field         `json:"metadata"` // of the rank
-	Issue      int             `json:"issue,omitempty"`
-	IssueKey   string          `json:"issue_key,omitempty"`
-	Same       int64           `json:"same_signature"`     // anomalies of the issue
-	Previous   string          `json:"previous,omitempty"` // of the issue, by time
+	Finding    int             `json:"finding,omitempty"`
+	FindingKey string          `json:"finding_key,omitempty"`
+	Same       int64           `json:"same_signature"`     // anomalies of the finding
+	Previous   string          `json:"previous,omitempty"` // of the finding, by time
 	Next       string          `json:"next,omitempty"`
 	Record     json.RawMessage `json:"record"` // stored JSON
 }
@@ -452,7 +452,7 @@ type FlameNode struct {
 
 // Found is a result of a search.
 type Found struct {
-	Kind  string `json:"kind"` // function, host, rank, event, issue
+	Kind  string `json:"kind"` // function, host, rank, event, finding
 	Text  string `json:"text"`
 	Route string `json:"route"` // of the page, after #
 }

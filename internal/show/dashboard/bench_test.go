@@ -55,11 +55,11 @@ func finish(ctx context.Context, s provdb.Store, id provdb.RunID, name string) e
 	if err != nil {
 		return err
 	}
-	found, err := a.Findings(ctx, true)
+	found, err := a.Conclude(ctx, true)
 	if err != nil {
 		return err
 	}
-	if err := s.Write(ctx, id, &provdb.Batch{Issues: found.Issues, Links: found.Links}); err != nil {
+	if err := s.Write(ctx, id, &provdb.Batch{Findings: found.Findings, Links: found.Links}); err != nil {
 		return err
 	}
 	run := a.Run
@@ -104,7 +104,7 @@ func BenchmarkOverview(b *testing.B) {
 	b.Run("ended-first", func(b *testing.B) { measure(b, "ended", "/overview", true) })
 	b.Run("running", func(b *testing.B) { measure(b, "running", "/overview", false) })
 	b.Run("running-first", func(b *testing.B) { measure(b, "running", "/overview", true) })
-	b.Run("issues", func(b *testing.B) { measure(b, "ended", "/issues", false) })
+	b.Run("findings", func(b *testing.B) { measure(b, "ended", "/findings", false) })
 }
 
 func BenchmarkHeatmap(b *testing.B) {

@@ -50,13 +50,13 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 
 // Overview returns the overview of a run.
 func (c *Client) Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error) {
-	values := url.Values{"columns": {strconv.Itoa(of.Columns)}, "issues": {strconv.Itoa(of.Issues)}}
+	values := url.Values{"columns": {strconv.Itoa(of.Columns)}, "findings": {strconv.Itoa(of.Findings)}}
 	return fetch[api.Overview](ctx, c, values, "runs", run, "overview")
 }
 
-// Issues returns all issues of a run.
-func (c *Client) Issues(ctx context.Context, run string) (*api.IssueList, error) {
-	return fetch[api.IssueList](ctx, c, nil, "runs", run, "issues")
+// Findings returns all findings of a run.
+func (c *Client) Findings(ctx context.Context, run string) (*api.FindingList, error) {
+	return fetch[api.FindingList](ctx, c, nil, "runs", run, "findings")
 }
 
 // Heatmap returns ranks over time of a complete run. It ignores the times and the filter.

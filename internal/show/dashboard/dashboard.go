@@ -1,6 +1,6 @@
 // Package dashboard serves a run over HTTP: its health (/healthz), metrics for Prometheus
 // (/metrics), answers in JSON (/api/v1/), event streams and the page. docs/api.md lists all
-// paths. Package insight computes the answers. Only labels of issues can be changed.
+// paths. Package insight computes the answers. Only labels of findings can be changed.
 package dashboard
 
 import (
@@ -198,8 +198,8 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/functions/{id}", s.cached(ofRun(s, s.insight.Function, (*params).function)))
 	get(run+"/overview", ofRun(s, s.insight.Overview, (*params).overview))
 	get(run+"/heatmap", ofRun(s, s.insight.Heatmap, (*params).heatmap))
-	get(run+"/issues", ofRun(s, runOnly(s.insight.Issues), none))
-	get(run+"/issues/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
+	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), none))
+	get(run+"/findings/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
 	get(run+"/explain", ofRun(s, s.insight.Explain, (*params).explain))
 	get(run+"/explain/groups", s.cached(ofRun(s, s.insight.Groups, (*params).groups)))
 	get(run+"/flame", s.cached(ofRun(s, s.insight.Flame, (*params).flame)))

@@ -39,7 +39,7 @@ func checkLanes(t *testing.T, name string, lanes []api.Lane) {
 }
 
 // checkEvidence compares the evidence of an anomaly with the lists.
-func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) api.Evidence {
+func checkEvidence(t *testing.T, at string, event object, findings []api.Finding) api.Evidence {
 	t.Helper()
 	id := event["event_id"].(string)
 	e := want[api.Evidence](t, do(t, at+"/events/"+id+"/evidence", ""), 200)
@@ -51,8 +51,8 @@ func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) ap
 		len(e.Model.Normal) == 0 {
 		t.Errorf("%s: model %+v", id, e.Model)
 	}
-	if issue := issues[e.Issue-1]; issue.Key != e.IssueKey || issue.Anomalies != e.Same || issue.Function != e.Function {
-		t.Errorf("%s is of %+v", id, issue)
+	if finding := findings[e.Finding-1]; finding.Key != e.FindingKey || finding.Anomalies != e.Same || finding.Function != e.Function {
+		t.Errorf("%s is of %+v", id, finding)
 	}
 	self := 0
 	for _, c := range e.Lanes[0].Calls {
@@ -74,7 +74,7 @@ func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) ap
 func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 	for _, run := range []string{"burst", "burst-live"} {
 		at := scene(t, nil) + run
-		issues := want[api.IssueList](t, do(t, at+"/issues", ""), 200).Rows
+		findings := want[api.FindingList](t, do(t, at+"/findings", ""), 200).Rows
 		byID := make(map[string]object)
 		for _, event := range want[page](t, do(t, at+"/events?limit=5000&order=time", ""), 200).Rows {
 			byID[event["event_id"].(string)] = event
@@ -84,7 +84,7 @@ func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 			if event["kind"] != "comm-wait" {
 				continue
 			}
-			e := checkEvidence(t, at, event, issues)
+			e := checkEvidence(t, at, event, findings)
 			c := e.Roles.Culprit
 			if e.Roles.Role != "victim" || c == nil || !strings.HasPrefix(e.Roles.Sentence,
 				fmt.Sprintf("It waited because of %s on rank %d (node0", c.Function, c.Rank)) {
@@ -96,7 +96,7 @@ func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 			waiting[c.Event][id] = true
 		}
 		for culprit, victims := range waiting {
-			e := checkEvidence(t, at, byID[culprit], issues)
+			e := checkEvidence(t, at, byID[culprit], findings)
 			if r := e.Roles; r.Role != "culprit" || int(r.Waits) != len(victims) ||
 				len(r.Victims) != min(int(r.Waits), 20) || r.WaitLost == 0 {
 				t.Errorf("%s: %s has %d victims, the evidence has %+v", run, culprit, len(victims), r)
@@ -109,7 +109,7 @@ func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 			if e.Next == "" {
 				continue
 			}
-			if next := checkEvidence(t, at, byID[e.Next], issues); next.Previous != culprit || next.Issue != e.Issue || next.At < e.At {
+			if next := checkEvidence(t, at, byID[e.Next], findings); next.Previous != culprit || next.Finding != e.Finding || next.At < e.At {
 				t.Errorf("after %s is %s, before which is %s", culprit, e.Next, next.Previous)
 			}
 		}

@@ -12,26 +12,26 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// issueOf returns the issue of a function.
-func issueOf(t *testing.T, at, function string) api.Issue {
+// findingOf returns the finding of a function.
+func findingOf(t *testing.T, at, function string) api.Finding {
 	t.Helper()
-	for _, i := range want[api.IssueList](t, do(t, at+"/issues", ""), 200).Rows {
+	for _, i := range want[api.FindingList](t, do(t, at+"/findings", ""), 200).Rows {
 		if i.Function == function {
 			return i
 		}
 	}
-	t.Fatalf("no issue of %s", function)
-	return api.Issue{}
+	t.Fatalf("no finding of %s", function)
+	return api.Finding{}
 }
 
 // The scenario burst has 15 slow calls of collide on rank 1, and 40 of stream on each rank of
 // node01.
-func TestIssueIsExplainedDuringAndAfterRun(t *testing.T) {
+func TestFindingIsExplainedDuringAndAfterRun(t *testing.T) {
 	at := scene(t, nil)
 	for _, run := range []string{"burst", "burst-live"} {
 		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
-			i := issueOf(t, at+run, function)
-			e := want[api.Explained](t, do(t, at+run+"/explain?issue="+i.Key, ""), 200)
+			i := findingOf(t, at+run, function)
+			e := want[api.Explained](t, do(t, at+run+"/explain?finding="+i.Key, ""), 200)
 			if e.Selected != i.Anomalies || e.Lost != i.Lost || int64(e.Looked) != i.Anomalies || e.Typical == 0 || len(e.Functions) != 1 ||
 				len(e.Fields) == 0 {
 				t.Fatalf("%s, %s: got %+v of %+v", run, function, e, i)
@@ -49,7 +49,7 @@ func TestIssueIsExplainedDuringAndAfterRun(t *testing.T) {
 					t.Errorf("%s, %s: %+v", run, function, f)
 				}
 			}
-			if cmd := "chimbuko explain RUN --run " + run + " --issue "; !strings.HasPrefix(e.Command, cmd) {
+			if cmd := "chimbuko explain RUN --run " + run + " --finding "; !strings.HasPrefix(e.Command, cmd) {
 				t.Errorf("%q is not %q", e.Command, cmd)
 			}
 		}
@@ -82,9 +82,9 @@ func TestBoxIsExplainedByOtherFields(t *testing.T) {
 func TestInvalidExplanationsAreRejected(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
 	for query, status := range map[string]int{
-		"?issue=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400,
+		"?finding=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400,
 		"?only=color=red": 400, "?without=rank=x": 400, "?lasso=1:2": 400, "/groups": 400, "/groups?by=color": 400,
-		"/groups?by=rank&limit=-1": 400, "/groups?by=rank&issue=nothing": 404,
+		"/groups?by=rank&limit=-1": 400, "/groups?by=rank&finding=nothing": 404,
 		"?" + strings.Repeat("only=rank=1&", 60): 400, "?from=" + url.QueryEscape("soon"): 400,
 	} {
 		if p := want[object](t, do(t, at+query, ""), status); p["error"] == "" {
@@ -96,14 +96,14 @@ func TestInvalidExplanationsAreRejected(t *testing.T) {
 // In burst 40 calls of stream are slow on each rank of node01, which are 4 to 7.
 func TestSelectionIsNarrowedAndGrouped(t *testing.T) {
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Place = "/data/it's a run" })
-	i := issueOf(t, at+"burst", "stream")
-	of := "burst/explain?issue=" + i.Key
+	i := findingOf(t, at+"burst", "stream")
+	of := "burst/explain?finding=" + i.Key
 	first := want[api.Explained](t, do(t, at+of, ""), 200).Fields[0]
 	if first.Key != "host" || !reflect.DeepEqual(first.Terms, []string{"host=node01"}) {
 		t.Fatalf("got %+v", first)
 	}
 	narrowed := want[api.Explained](t, do(t, at+of+"&only="+url.QueryEscape(first.Terms[0])+"&without=rank=4..5&without=rank=7", ""), 200)
-	if narrowed.Selected != 40 || narrowed.Command != `chimbuko explain '/data/it'\''s a run' --run burst --issue 2 --only 'host=node01' --without 'rank=4..5' --without 'rank=7'` {
+	if narrowed.Selected != 40 || narrowed.Command != `chimbuko explain '/data/it'\''s a run' --run burst --finding 2 --only 'host=node01' --without 'rank=4..5' --without 'rank=7'` {
 		t.Errorf("got %+v", narrowed)
 	}
 	for _, f := range narrowed.Fields {

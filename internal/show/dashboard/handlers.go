@@ -37,7 +37,7 @@ const (
 )
 
 func (p *params) overview() insight.OverviewParams {
-	return insight.OverviewParams{Columns: p.columns(insight.DefaultColumns), Issues: int(p.integer("issues", defaultWorst, 0, maxWorst))}
+	return insight.OverviewParams{Columns: p.columns(insight.DefaultColumns), Findings: int(p.integer("findings", defaultWorst, 0, maxWorst))}
 }
 
 func (p *params) snapshot() insight.SnapshotParams {
@@ -100,7 +100,7 @@ func (p *params) plot() insight.PlotParams {
 
 func (p *params) explain() insight.ExplainParams {
 	of := insight.ExplainParams{
-		Issue: p.text("issue"), Only: p.terms("only"), Without: p.terms("without"), Lasso: p.text("lasso"),
+		Finding: p.text("finding"), Only: p.terms("only"), Without: p.terms("without"), Lasso: p.text("lasso"),
 		Filter: executions.Filter{
 			Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"), Ranks: p.ranks("rank"), Program: p.program(),
 			Since: p.duration("from", time.Second), Until: p.duration("to", time.Second), Took: p.took(),

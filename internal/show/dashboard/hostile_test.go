@@ -90,26 +90,26 @@ func TestHostileNamesAreUnchanged(t *testing.T) {
 		p.status.Ranks[0].Host = hostile[1]
 	})
 	at += "/api/v1/runs/hostile/"
-	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
+	findings := want[api.FindingList](t, do(t, at+"findings", ""), 200).Rows
 	paths := []string{
-		"overview?issues=100", "heatmap", "issues", "functions?limit=5000", "flame", "flame?metric=lost",
+		"overview?findings=100", "heatmap", "findings", "functions?limit=5000", "flame", "flame?metric=lost",
 		"search?q=caller&limit=200", "labels/ignore",
 	}
-	for _, i := range issues {
+	for _, i := range findings {
 		note := strings.ToValidUTF8(i.Function, "?")
 		body, err := json.Marshal(map[string]string{"state": "muted", "note": note[:min(len(note), 1000)]})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want[object](t, do(t, at+"labels/"+i.Key, string(body), "Method: PUT"), 200)
-		paths = append(paths, "issues/"+i.Key+"/plot", "events/"+i.Example+"/evidence", "functions/"+i.FunctionID,
+		paths = append(paths, "findings/"+i.Key+"/plot", "events/"+i.Example+"/evidence", "functions/"+i.FunctionID,
 			"search?q="+url.QueryEscape(i.Function[:min(len(i.Function), 100)]))
 	}
 	seen := make(map[string]bool)
 	for _, path := range paths {
 		a := do(t, at+path, "")
 		if path == "labels/ignore" {
-			continue // TestLabelsOfIssues reads one
+			continue // TestLabelsOfFindings reads one
 		}
 		texts("", want[any](t, a, 200), func(where, text string) {
 			seen[text] = true
@@ -126,8 +126,8 @@ func TestHostileNamesAreUnchanged(t *testing.T) {
 			t.Errorf("%.60q is nowhere unchanged", name)
 		}
 	}
-	if len(issues) != len(names) || len(labels.all) != len(names) {
-		t.Errorf("%d issues, %d labels", len(issues), len(labels.all))
+	if len(findings) != len(names) || len(labels.all) != len(names) {
+		t.Errorf("%d findings, %d labels", len(findings), len(labels.all))
 	}
 }
 

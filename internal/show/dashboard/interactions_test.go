@@ -42,8 +42,8 @@ func (s *scale) interactions(b *testing.B, get func(path string) []byte) []inter
 			b.Fatal(err)
 		}
 	}
-	var issues api.IssueList
-	read("/issues", &issues)
+	var findings api.FindingList
+	read("/findings", &findings)
 	var events struct {
 		Rows []struct {
 			ID string `json:"event_id"`
@@ -57,12 +57,12 @@ func (s *scale) interactions(b *testing.B, get func(path string) []byte) []inter
 		}
 	}
 	read("/functions", &functions)
-	if len(issues.Rows) < 10 || len(events.Rows) < 1000 || len(functions.Rows) < 30 {
-		b.Fatalf("%d issues, %d events, %d functions", len(issues.Rows), len(events.Rows), len(functions.Rows))
+	if len(findings.Rows) < 10 || len(events.Rows) < 1000 || len(functions.Rows) < 30 {
+		b.Fatalf("%d findings, %d events, %d functions", len(findings.Rows), len(events.Rows), len(functions.Rows))
 	}
 	fixed := func(path string) func(int) string { return func(int) string { return path } }
 	event := func(try int) string { return url.PathEscape(events.Rows[try*23%len(events.Rows)].ID) }
-	issue := func(try int) string { return issues.Rows[try%len(issues.Rows)].Key }
+	finding := func(try int) string { return findings.Rows[try%len(findings.Rows)].Key }
 	culprit, victim := s.linked(b, "culprit"), s.linked(b, "victim")
 	rank := func(try int) int { return try * 257 % len(s.ranks) }
 	host := func(try int) string { return url.QueryEscape(s.hosts[try*29%len(s.hosts)]) }
@@ -100,12 +100,12 @@ func (s *scale) interactions(b *testing.B, get func(path string) []byte) []inter
 		{name: "heatmap, 0.6 % of the time", path: window(0.006)},
 		{name: "heatmap, one host", path: func(try int) string { return "/heatmap?columns=240&rows=300&host=" + host(try) }},
 		{name: "heatmap, functions", path: fixed("/heatmap?columns=240&rows=300&func=MPI_*")},
-		{name: "issues", path: fixed("/issues")},
-		{name: "issue, executions over time", path: func(try int) string {
-			return fmt.Sprintf("/issues/%s/plot?limit=%d", issue(try),
+		{name: "findings", path: fixed("/findings")},
+		{name: "finding, executions over time", path: func(try int) string {
+			return fmt.Sprintf("/findings/%s/plot?limit=%d", finding(try),
 				1500-try)
 		}},
-		{name: "label an issue", path: func(try int) string { return "/labels/" + issue(try) }, put: func(try int) string {
+		{name: "label a finding", path: func(try int) string { return "/labels/" + finding(try) }, put: func(try int) string {
 			return fmt.Sprintf(`{"state": "muted", "note": "seen %d times"}`, try)
 		}},
 		{name: "evidence", path: func(try int) string { return "/events/" + event(try) + "/evidence" }},
@@ -113,7 +113,7 @@ func (s *scale) interactions(b *testing.B, get func(path string) []byte) []inter
 		{name: "evidence of a victim", path: func(try int) string { return "/events/" + victim[try%len(victim)] + "/evidence" }},
 		{name: "record", path: func(try int) string { return "/events/" + event(try) }},
 		{name: "window for Perfetto", path: func(try int) string { return "/events/" + event(try) + "/window" }},
-		{name: "explain an issue", path: func(try int) string { return "/explain?issue=" + issue(try) + "&" + span(try, 0.9) }},
+		{name: "explain a finding", path: func(try int) string { return "/explain?finding=" + finding(try) + "&" + span(try, 0.9) }},
 		{name: "explain a box", path: func(try int) string { return "/explain?" + box(try) }},
 		{name: "explain a function", path: func(try int) string { return "/explain?func=" + function(try) + "&" + span(try, 0.9) }},
 		{name: "explain a host", path: func(try int) string { return "/explain?host=" + host(try) }},

@@ -14,7 +14,7 @@ const (
 	maxLabelBody = 64 << 10
 )
 
-// setLabel sets the label of an issue.
+// setLabel sets the label of a finding.
 func (s *server) setLabel(p *params) (any, error) {
 	if err := p.done(); err != nil {
 		return nil, err

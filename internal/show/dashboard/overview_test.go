@@ -22,7 +22,7 @@ const countLost = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON
 func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for run, want1 := range map[string]struct{ live, stored bool }{"burst": {false, true}, "burst-live": {true, false}} {
-		o := want[api.Overview](t, do(t, at+run+"/overview?issues=1", ""), 200)
+		o := want[api.Overview](t, do(t, at+run+"/overview?findings=1", ""), 200)
 		lost := count(t, store, countLost, run)
 		f := &o.Figures
 		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-float64(lost)) > 1 ||
@@ -32,13 +32,13 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 		if percent := 100 * float64(lost) / 1e6 / o.Length / float64(f.Ranks); f.LostPercent == nil || math.Abs(*f.LostPercent-percent) > 1e-9 {
 			t.Errorf("%s: %v %% lost, want %v", run, f.LostPercent, percent)
 		}
-		if o.Live != want1.live || f.Provisional == want1.stored || len(o.Issues) != 1 || o.Length < 6 || o.Began.IsZero() ||
+		if o.Live != want1.live || f.Provisional == want1.stored || len(o.Findings) != 1 || o.Length < 6 || o.Began.IsZero() ||
 			len(o.Programs) != 1 || f.Hosts < 1 || f.Victims == 0 {
 			t.Errorf("%s: %+v", run, o)
 		}
-		worst := o.Issues[0]
-		if !strings.Contains(o.Verdict.Sentence, " issues cost ") || !strings.Contains(o.Verdict.Sentence, " of core time (") ||
-			o.Verdict.Issue != worst.Number ||
+		worst := o.Findings[0]
+		if !strings.Contains(o.Verdict.Sentence, " findings cost ") || !strings.Contains(o.Verdict.Sentence, " of core time (") ||
+			o.Verdict.Finding != worst.Number ||
 			!strings.Contains(o.Verdict.Sentence, ". Worst: "+strings.TrimSuffix(worst.Function, "()")) ||
 			!strings.Contains(o.Verdict.Sentence, " on "+worst.Hosts[0]) || strings.Contains(o.Verdict.Sentence, "[{") {
 			t.Errorf("%s: %q of %+v", run, o.Verdict.Sentence, worst)
@@ -50,7 +50,7 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 			topics(o)["review"] == "") {
 			t.Errorf("%s: review %+v, notices %+v", run, o.Review, o.Notices)
 		}
-		for _, i := range o.Issues {
+		for _, i := range o.Findings {
 			if confidence := map[bool]bool{true: i.Confidence == "confirmed", false: i.Confidence == "provisional" ||
 				i.Confidence == "warming"}[want1.stored]; !confidence || i.Cause != 0 || i.FunctionID == "" {
 				t.Errorf("%s: %+v", run, i)
@@ -80,11 +80,11 @@ func topics(o api.Overview) map[string]string {
 	return all
 }
 
-// Waits belong to their causes, and issues without a cause add up to the total.
+// Waits belong to their causes, and findings without a cause add up to the total.
 func TestEachAnomalyIsCountedOnce(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for _, run := range []string{"burst", "burst-live"} {
-		list := want[api.IssueList](t, do(t, at+run+"/issues", ""), 200)
+		list := want[api.FindingList](t, do(t, at+run+"/findings", ""), 200)
 		var all, causes, waits, anomalies int64
 		for _, i := range list.Rows {
 			all, anomalies = all+i.Lost, anomalies+i.Anomalies
@@ -96,34 +96,34 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 		}
 		if lost := count(t, store, countLost, run); all != lost || causes != lost || waits == 0 || list.Stored != (run == "burst") ||
 			list.Total != int64(len(list.Rows)) {
-			t.Errorf("%s: issues lost %d, causes %d, all %d; %d issues are waits", run, all, causes, lost, waits)
+			t.Errorf("%s: findings lost %d, causes %d, all %d; %d findings are waits", run, all, causes, lost, waits)
 		}
 	}
 }
 
-func TestMutedIssuesAreCountedSeparately(t *testing.T) {
+func TestMutedFindingsAreCountedSeparately(t *testing.T) {
 	labels := new(memory)
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels }) + "burst"
-	before := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
-	worst := before.Issues[0]
+	before := want[api.Overview](t, do(t, at+"/overview?findings=100", ""), 200)
+	worst := before.Findings[0]
 	labels.all = map[string]api.Label{
-		worst.Key:            {Key: worst.Key, State: api.LabelMuted},
-		before.Issues[1].Key: {State: api.LabelOpen, Note: "look here"},
+		worst.Key:              {Key: worst.Key, State: api.LabelMuted},
+		before.Findings[1].Key: {State: api.LabelOpen, Note: "look here"},
 	}
-	after := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
+	after := want[api.Overview](t, do(t, at+"/overview?findings=100", ""), 200)
 	f := &after.Figures
-	if f.IssuesMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost ||
-		len(after.Issues) != len(before.Issues)-1 ||
-		after.Issues[0].Label == nil || after.Issues[0].Label.Note != "look here" || after.Verdict.Issue != after.Issues[0].Number ||
+	if f.FindingsMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost ||
+		len(after.Findings) != len(before.Findings)-1 ||
+		after.Findings[0].Label == nil || after.Findings[0].Label.Note != "look here" || after.Verdict.Finding != after.Findings[0].Number ||
 		!strings.HasSuffix(after.Verdict.Sentence, "1 is muted or expected") {
 		t.Errorf("%+v, %+v", after.Verdict, f)
 	}
-	for _, i := range before.Issues {
+	for _, i := range before.Findings {
 		labels.all[i.Key] = api.Label{State: api.LabelExpected}
 	}
 	after = want[api.Overview](t, do(t, at+"/overview", ""), 200)
 	if after.Verdict.Level != api.LevelGood || !strings.HasPrefix(after.Verdict.Sentence,
-		fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {
+		fmt.Sprintf("No open findings: %d are muted or expected, which cost ", len(before.Findings))) || len(after.Findings) != 0 {
 		t.Errorf("%+v", after.Verdict)
 	}
 	labels.err = errors.New("the disk is gone")
@@ -149,7 +149,7 @@ func TestOverviewOfRunWithoutAnomalies(t *testing.T) {
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	o := want[api.Overview](t, do(t, at+"/api/v1/runs/calm/overview", ""), 200)
 	if want := "0 anomalies in 41 M calls; slowest: solve(int) 12.3 ms, on average 1.20 ms"; o.Verdict.Sentence != want ||
-		o.Verdict.Level != api.LevelGood || len(o.Slowest) != 1 || len(o.Issues) != 0 {
+		o.Verdict.Level != api.LevelGood || len(o.Slowest) != 1 || len(o.Findings) != 0 {
 		t.Errorf("%+v, want %q", o, want)
 	}
 }
@@ -171,7 +171,7 @@ func TestOverviewWithoutDataGivesInstructions(t *testing.T) {
 	fails(t, do(t, at+"/api/v1/runs/other/overview", ""), 503, "no store")
 	p.set(func(p *pipeline) { p.reader, p.err = filled(t), errors.New("timeout") })
 	fails(t, do(t, at+"/api/v1/runs/new/overview", ""), 404, "nothing of run")
-	fails(t, do(t, at+monday+"/overview?columns=0&issues=101", ""), 400, `columns: "0" is not a number from 1 to 2000`)
+	fails(t, do(t, at+monday+"/overview?columns=0&findings=101", ""), 400, `columns: "0" is not a number from 1 to 2000`)
 }
 
 // obstructed is a store whose answers the test delays or fails.
@@ -216,7 +216,7 @@ func TestStoreAnswersWhileCacheLoads(t *testing.T) {
 			}
 		}}
 	})
-	paths := []string{"/overview?columns=7", "/heatmap?columns=20&rows=5", "/issues", "/functions", "/events?order=lost&limit=9"}
+	paths := []string{"/overview?columns=7", "/heatmap?columns=20&rows=5", "/findings", "/functions", "/events?order=lost&limit=9"}
 	answers := func() (all []string) {
 		t.Helper()
 		for _, path := range paths {
@@ -320,7 +320,7 @@ func TestOverviewOfFailedOrDamagedRun(t *testing.T) {
 	f(provdb.Finished, `{"broken":["a.bp: step 3 at byte 99: cut off"]}`, "store",
 		"A trace is damaged and was read up to the damage: a.bp: step 3 at byte 99: cut off")
 	f(provdb.Finished, `{"notes":[{"severity":"data loss","count":12,"sentence":"calls were lost"}]}`, "drops", "12 calls were lost")
-	f(provdb.Finished, `[1]`, "store", "An older chimbuko analyzed this run and stored no issues")
+	f(provdb.Finished, `[1]`, "store", "An older chimbuko analyzed this run and stored no findings")
 	f(provdb.Finished, `{}`, "review", "3 of 20 flags were withdrawn at the end; 10 anomalous calls were found only at the end")
 }
 
@@ -370,7 +370,7 @@ func TestListsOfAnswersAreNeverNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-	for _, path := range []string{"overview", "heatmap", "issues", "functions", "flame", "flame?metric=lost", "search?q=x"} {
+	for _, path := range []string{"overview", "heatmap", "findings", "functions", "flame", "flame?metric=lost", "search?q=x"} {
 		a := do(t, at+"/api/v1/runs/bare/"+path, "")
 		if want[object](t, a, 200); strings.Contains(a.body, ":null") {
 			t.Errorf("%s: %s", path, a.body)
@@ -387,7 +387,7 @@ func TestSmallLossIsNoAlarm(t *testing.T) {
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	o := want[api.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
 	if o.Verdict.Level != api.LevelGood || !strings.HasPrefix(o.Verdict.Sentence,
-		"Little time was lost: 1 issue costs < 0.01 % of core time (200 us)") {
+		"Little time was lost: 1 finding costs < 0.01 % of core time (200 us)") {
 		t.Errorf("%+v", o.Verdict)
 	}
 }

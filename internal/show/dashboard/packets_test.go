@@ -137,7 +137,7 @@ func TestInvalidPacketIsRejectedAndCounted(t *testing.T) {
 
 func TestDataMissingInPacketsIsNotFound(t *testing.T) {
 	at, _ := servePackets(t, true, "")
-	for _, path := range []string{"/issues", "/events", "/events/0:1:2/evidence", "/flame", "/functions/0:1", "/metadata"} {
+	for _, path := range []string{"/findings", "/events", "/events/0:1:2/evidence", "/flame", "/functions/0:1", "/metadata"} {
 		fails(t, do(t, at+packetsRun+path, ""), 404, "counts of anomalies only")
 	}
 	fails(t, do(t, at+packetsRun+"/sql", `{"sql":"SELECT 1"}`), 404, "counts of anomalies only")

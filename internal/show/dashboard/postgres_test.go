@@ -49,9 +49,9 @@ func TestAnswersDoNotDependOnTheStore(t *testing.T) {
 			storetest.Records(1, 1)[0].EventID, "/functions?limit=5000",
 		"/functions?order=exclusive&limit=3", "/functions?order=name&name=*relax_1?(*", "/functions/MPI_Collective_29()", "/counters",
 		"/metadata?name=CPU_*", "/snapshot",
-		"/overview?issues=100", "/overview?columns=7&issues=0", "/heatmap", "/heatmap?rows=7&columns=5&metric=anomalies",
+		"/overview?findings=100", "/overview?columns=7&findings=0", "/heatmap", "/heatmap?rows=7&columns=5&metric=anomalies",
 		"/heatmap?from=0.5&to=1.25&columns=30&host=node00*&func=MPI_*&rows=300",
-		"/issues", "/explain", "/explain?rank=0-3&from=0.2&to=1", "/explain?func=MPI_*&host=node00*&kind=slow&min_us=10&max_us=100000000",
+		"/findings", "/explain", "/explain?rank=0-3&from=0.2&to=1", "/explain?func=MPI_*&host=node00*&kind=slow&min_us=10&max_us=100000000",
 		"/explain?only=rank=0..3&without=rank=2&without=host=node0001&lasso=0:1,9:1,9:1000000,0:1000000", "/explain?without=bytes=1000..",
 		"/explain/groups?by=time", "/explain/groups?by=host", "/explain/groups?by=call-path&limit=4", "/explain/groups?by=bytes",
 		"/flame", "/flame?metric=lost&program=0", "/search?q=compute", "/search?q=rank:7", "/events/" + storetest.Records(1, 1)[0].EventID +

@@ -51,7 +51,7 @@ func TestPipelineWithoutStore(t *testing.T) {
 	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = nil })
 	for _, path := range []string{
 		"", "/top", "/events", "/events/0:0:1", "/functions", "/functions/0:1", "/counters", "/metadata",
-		"/heatmap", "/issues", "/issues/x/plot", "/events/0:0:1/evidence", "/events/0:0:1/window", "/flame", "/search?q=x", "/labels/ignore",
+		"/heatmap", "/findings", "/findings/x/plot", "/events/0:0:1/evidence", "/events/0:0:1/window", "/flame", "/search?q=x", "/labels/ignore",
 	} {
 		fails(t, do(t, at+monday+path, ""), 503, "this process has no store")
 	}

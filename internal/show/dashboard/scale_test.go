@@ -168,10 +168,10 @@ func multiply(ctx context.Context, file string) (err error) {
 	}
 	do("DELETE FROM rollups")
 	do("INSERT INTO rollups SELECT * FROM live_rollups")
-	do(`UPDATE issues SET anomalies = anomalies * $1::BIGINT, lost_us = lost_us * $1::BIGINT, waits = waits * $1::BIGINT, waits_lost_us = waits_lost_us * $1::BIGINT,
+	do(`UPDATE findings SET anomalies = anomalies * $1::BIGINT, lost_us = lost_us * $1::BIGINT, waits = waits * $1::BIGINT, waits_lost_us = waits_lost_us * $1::BIGINT,
 		last_us = last_us + 3000000 * $1::BIGINT,
-		rank_list = (SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.issue = issues.issue),
-		host_list = (SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l WHERE l.issue = issues.issue)`, int64(copies))
+		rank_list = (SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.finding = findings.finding),
+		host_list = (SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l WHERE l.finding = findings.finding)`, int64(copies))
 	for _, table := range []string{"functions", "paths", "models", "final_models", "metadata", "profiles", "counter_stats", "path_profiles"} {
 		do("INSERT INTO " + table + " SELECT * REPLACE (2 AS run) FROM " + table + " WHERE run = 1")
 	}

@@ -105,11 +105,11 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	if err != nil {
 		return err
 	}
-	found, err := a.Findings(ctx, true)
+	found, err := a.Conclude(ctx, true)
 	if err != nil {
 		return err
 	}
-	if err := store.Write(ctx, run.ID, &provdb.Batch{Issues: found.Issues, Links: found.Links}); err != nil {
+	if err := store.Write(ctx, run.ID, &provdb.Batch{Findings: found.Findings, Links: found.Links}); err != nil {
 		return err
 	}
 	run.State, run.Finished = provdb.Finished, run.Started.Add(time.Hour)

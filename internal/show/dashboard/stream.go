@@ -44,7 +44,7 @@ func (s *server) tick(ctx context.Context, _ *tick) (t tick, ok bool) {
 func (s *server) changedOverview(ctx context.Context, last *[]byte) (text []byte, changed bool) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	o, err := s.views.Overview(ctx, s.Run, insight.OverviewParams{Columns: insight.DefaultColumns, Issues: defaultWorst})
+	o, err := s.views.Overview(ctx, s.Run, insight.OverviewParams{Columns: insight.DefaultColumns, Findings: defaultWorst})
 	if err == nil {
 		text, err = api.Marshal(o)
 	}

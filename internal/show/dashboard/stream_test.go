@@ -199,17 +199,17 @@ func TestStreamSendsOverview(t *testing.T) {
 	}
 	first, second := openStream(t, at+monday+"/stream"), openStream(t, at+monday+"/stream?ranks=false", "Last-Event-ID: 3")
 	o := overview(first)
-	if again := overview(second); o.Run != "monday" || !o.Live || again.Verdict != o.Verdict || len(o.Issues) != 5 {
+	if again := overview(second); o.Run != "monday" || !o.Live || again.Verdict != o.Verdict || len(o.Findings) != 5 {
 		t.Errorf("%+v and %+v", o.Verdict, again.Verdict)
 	}
-	muted := o.Issues[0]
+	muted := o.Findings[0]
 	want[object](t, do(t, at+monday+"/labels/"+muted.Key, `{"state":"expected"}`, "Method: PUT"), 200)
 	for _, s := range []*sse{first, second} {
-		for o.Figures.IssuesMuted = 0; o.Figures.IssuesMuted == 0; {
+		for o.Figures.FindingsMuted = 0; o.Figures.FindingsMuted == 0; {
 			o = overview(s)
 		}
-		if o.Issues[0].Key == muted.Key {
-			t.Error("an expected issue is among the worst")
+		if o.Findings[0].Key == muted.Key {
+			t.Error("an expected finding is among the worst")
 		}
 	}
 }

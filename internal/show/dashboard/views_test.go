@@ -83,7 +83,7 @@ func TestFunctionsAreListedWithTheirFigures(t *testing.T) {
 
 func TestSearchFindsAllKinds(t *testing.T) {
 	at := scene(t, nil) + "burst/"
-	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
+	findings := want[api.FindingList](t, do(t, at+"findings", ""), 200).Rows
 	f := func(query string, want1 ...api.Found) {
 		t.Helper()
 		if got := want[api.FoundList](t, do(t, at+"search?limit=3&q="+query, ""), 200); !reflect.DeepEqual(got.Rows,
@@ -91,21 +91,21 @@ func TestSearchFindsAllKinds(t *testing.T) {
 			t.Errorf("%q:\n got %+v\nwant %+v", query, got.Rows, want1)
 		}
 	}
-	function := api.Found{Kind: "function", Text: issues[0].Function, Route: "/functions?sel=" + issues[0].FunctionID}
+	function := api.Found{Kind: "function", Text: findings[0].Function, Route: "/functions?sel=" + findings[0].FunctionID}
 	f("")
 	f("nothing+of+that+name")
 	f("COLLID", function)
-	f("rank:1", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/issues?rank=1"})
-	f("rank%201", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/issues?rank=1"})
+	f("rank:1", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/findings?rank=1"})
+	f("rank%201", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/findings?rank=1"})
 	f("rank:99")
-	f("node01", api.Found{Kind: "host", Text: "node01 (4 ranks)", Route: "/issues?host=node01"})
-	f("%231", api.Found{Kind: "issue", Text: "#1 " + issues[0].Sentence, Route: "/issues?sel=" + issues[0].Key})
+	f("node01", api.Found{Kind: "host", Text: "node01 (4 ranks)", Route: "/findings?host=node01"})
+	f("%231", api.Found{Kind: "finding", Text: "#1 " + findings[0].Sentence, Route: "/findings?sel=" + findings[0].Key})
 	f("%230")
 	f("%23999999999")
-	event := api.Found{Kind: "event", Text: "0:" + issues[0].Example + " " + issues[0].Function, Route: "/e/0:" + issues[0].Example}
-	f(issues[0].Example, event)
-	f("0:"+issues[0].Example, event)
-	f("7:" + issues[0].Example)
+	event := api.Found{Kind: "event", Text: "0:" + findings[0].Example + " " + findings[0].Function, Route: "/e/0:" + findings[0].Example}
+	f(findings[0].Example, event)
+	f("0:"+findings[0].Example, event)
+	f("7:" + findings[0].Example)
 	f("99999999999999999999:1:1")
 	fails(t, do(t, at+"search?q="+strings.Repeat("x", 1001), ""), 400, "longer than 1000")
 	fails(t, do(t, at+"search?q=x&limit=201", ""), 400, "from 0 to 200")

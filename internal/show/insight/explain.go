@@ -18,7 +18,7 @@ import (
 
 // ExplainParams select anomalies.
 type ExplainParams struct {
-	Issue   string // key; empty: of all issues
+	Finding string // key; empty: of all findings
 	Filter  executions.Filter
 	Only    []contrast.Term
 	Without []contrast.Term
@@ -76,12 +76,12 @@ func (in *Insight) selection(ctx context.Context, q *runQuery, of ExplainParams)
 			return nil, Problemf(api.Invalid, ParamsHint, "parameter lasso: %v", err)
 		}
 	}
-	if of.Issue != "" {
-		x, err := q.data.issue(of.Issue)
+	if of.Finding != "" {
+		x, err := q.data.finding(of.Finding)
 		if err != nil {
 			return nil, err
 		}
-		if err := q.ofIssue(ctx, &selection, x); err != nil {
+		if err := q.ofFinding(ctx, &selection, x); err != nil {
 			return nil, err
 		}
 	}
@@ -109,23 +109,23 @@ func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details
 	})
 }
 
-// ofIssue selects the anomalies of an issue. If a live run has too many to know their issues,
+// ofFinding selects the anomalies of a finding. If a live run has too many to know their findings,
 // it selects all of the same function and kind.
-func (q *runQuery) ofIssue(ctx context.Context, s *query.Selection, x *provenance.Issue) error {
-	s.Issue = x
+func (q *runQuery) ofFinding(ctx context.Context, s *query.Selection, x *provenance.Finding) error {
+	s.Finding = x
 	switch {
 	case q.data.stored || x.IsChange():
 	case q.data.linkOf != nil:
 		s.Member = func(program trace.Program, event string) bool {
 			l := q.data.link(program, event)
-			return l != nil && l.Issue == x.Number
+			return l != nil && l.Finding == x.Number
 		}
 	default:
-		f, err := q.functionOfIssue(ctx, x)
+		f, err := q.functionOfFinding(ctx, x)
 		if err != nil {
 			return err
 		}
-		s.Issue, s.Filter.One = nil, f
+		s.Finding, s.Filter.One = nil, f
 		if x.Kind != provenance.Burst {
 			s.Filter.Kinds = []string{string(x.Kind)}
 		}
@@ -166,14 +166,14 @@ func pageExplanation(e *contrast.Explanation) *api.Explained {
 // explainCommand returns the command line with the same answer.
 func (in *Insight) explainCommand(q *runQuery, selection *query.Selection) string {
 	parts := []string{"chimbuko explain", quoted(cmp.Or(in.Place, "RUN")), "--run", quoted(q.Run.Name)}
-	x, f := selection.Issue, &selection.Filter
+	x, f := selection.Finding, &selection.Filter
 	add := func(name, value string) {
 		if value != "" {
 			parts = append(parts, "--"+name, quoted(value))
 		}
 	}
 	if x != nil {
-		add("issue", strconv.Itoa(x.Number))
+		add("finding", strconv.Itoa(x.Number))
 	}
 	add("func", f.Function)
 	add("kind", strings.Join(f.Kinds, ","))

@@ -1,4 +1,4 @@
-// Package insight answers queries about runs: overviews, issues, evidence, heatmaps,
+// Package insight answers queries about runs: overviews, findings, evidence, heatmaps,
 // functions, flame graphs, explanations. It reads a store and the state of the pipeline,
 // caches shared data, and bounds concurrent queries. It knows nothing of HTTP: dashboard,
 // report and terminal call it.
@@ -36,7 +36,7 @@ type Config struct {
 	Source   Source
 	Run      string // name of the run that Status is about
 	Place    string // directory, file or address of the runs in command lines, without secrets; may be empty
-	Labels   Labels // of issues; nil: none
+	Labels   Labels // of findings; nil: none
 	ReadOnly bool   // labels cannot be set
 
 	Timeout    time.Duration // of one query (30 s)
@@ -48,13 +48,13 @@ type Insight struct {
 	Config
 	slots chan struct{} // one for each running query
 
-	begins   begins
-	queries  memo.Memo[*query.Queries]
-	runs     memo.Memo[*runData]
-	findings memo.Memo[*findings]
-	caches   memo.Memo[*executions.Copy]
-	details  memo.Memo[*query.Details]
-	tops     memo.Memo[[]json.RawMessage]
+	begins     begins
+	queries    memo.Memo[*query.Queries]
+	runs       memo.Memo[*runData]
+	conclusion memo.Memo[*conclusion]
+	caches     memo.Memo[*executions.Copy]
+	details    memo.Memo[*query.Details]
+	tops       memo.Memo[[]json.RawMessage]
 }
 
 // New returns an Insight. The configuration must have a source.
@@ -64,10 +64,10 @@ func New(cfg Config) *Insight {
 	return &Insight{
 		Config: cfg, slots: make(chan struct{}, cfg.MaxQueries),
 		queries: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
-		findings: memo.Memo[*findings]{Size: maxRuns, ServeStale: true},
-		caches:   memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true},
-		details:  memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
-		tops:     memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
+		conclusion: memo.Memo[*conclusion]{Size: maxRuns, ServeStale: true},
+		caches:     memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true},
+		details:    memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
+		tops:       memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
 	}
 }
 

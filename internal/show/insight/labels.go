@@ -9,12 +9,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Labels stores the labels of issues. It must be safe for concurrent use.
+// Labels stores the labels of findings. It must be safe for concurrent use.
 type Labels interface {
-	// Labels returns all labels of a run by key of the issue. Neither side may change the
+	// Labels returns all labels of a run by key of the finding. Neither side may change the
 	// returned map.
 	Labels(ctx context.Context, run string) (map[string]api.Label, error)
-	// SetLabel replaces the label of an issue and returns after it is stored. State open
+	// SetLabel replaces the label of a finding and returns after it is stored. State open
 	// with an empty note removes it.
 	SetLabel(ctx context.Context, run string, l api.Label) error
 }
@@ -22,7 +22,7 @@ type Labels interface {
 // Writable reports whether labels can be set.
 func (in *Insight) Writable() bool { return in.Labels != nil && !in.ReadOnly }
 
-// SetLabel replaces the label of an issue.
+// SetLabel replaces the label of a finding.
 func (in *Insight) SetLabel(ctx context.Context, run string, l api.Label) error {
 	if !in.Writable() {
 		return Problemf(api.Forbidden, "start the server without --read-only, with a run directory that can be written",
@@ -32,8 +32,8 @@ func (in *Insight) SetLabel(ctx context.Context, run string, l api.Label) error 
 	if err != nil {
 		return err
 	}
-	if _, ok := d.byKey[l.Key]; !ok && l.State+l.Note != api.LabelOpen { // labels of former issues can be removed
-		return noIssue(l.Key)
+	if _, ok := d.byKey[l.Key]; !ok && l.State+l.Note != api.LabelOpen { // labels of former findings can be removed
+		return noFinding(l.Key)
 	}
 	if err := in.Labels.SetLabel(ctx, d.run.Name, l); err != nil {
 		return fmt.Errorf("store the label: %w", err)
@@ -41,7 +41,7 @@ func (in *Insight) SetLabel(ctx context.Context, run string, l api.Label) error 
 	return nil
 }
 
-// IgnoreFile returns settings that exclude the functions of muted and expected issues from
+// IgnoreFile returns settings that exclude the functions of muted and expected findings from
 // judgment.
 func (in *Insight) IgnoreFile(ctx context.Context, run string) (string, error) {
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (string, error) {
@@ -57,13 +57,13 @@ func (in *Insight) IgnoreFile(ctx context.Context, run string) (string, error) {
 // themselves.
 func (d *runData) ignoreText(labels map[string]api.Label) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Functions of the muted and expected issues of run %s. With this file as --config,\n# chimbuko analyze and ad "+
+	fmt.Fprintf(&b, "# Functions of the muted and expected findings of run %s. With this file as --config,\n# chimbuko analyze and ad "+
 		"do not judge calls of these functions.\n", text.OneLine(d.run.Name))
 	b.WriteString("ignore = [\n")
 	written := make(map[string]bool)
-	for i := range d.issues {
+	for i := range d.findings {
 		l, ok := labels[d.keys[i]]
-		name := d.issues[i].Func
+		name := d.findings[i].Func
 		if !ok || l.State == api.LabelOpen || written[name] {
 			continue
 		}

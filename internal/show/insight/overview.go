@@ -16,8 +16,8 @@ import (
 
 // OverviewParams bound an overview.
 type OverviewParams struct {
-	Columns int // of the strip
-	Issues  int
+	Columns  int // of the strip
+	Findings int
 }
 
 // view is the input of an overview. status or data may be nil.
@@ -53,7 +53,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 	if v.labels, err = in.labels(ctx, run); err != nil {
 		note("health", err)
 	}
-	o := v.overview(run, p.Issues)
+	o := v.overview(run, p.Findings)
 	o.Place = in.Place
 	if v.data != nil {
 		if v.data.err != nil {
@@ -86,7 +86,7 @@ func (v *view) early(err error) bool {
 
 func (v *view) overview(run string, worst int) *api.Overview {
 	o := &api.Overview{
-		Run: run, State: v.state(), Notices: []api.Notice{}, Issues: []api.Issue{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
+		Run: run, State: v.state(), Notices: []api.Notice{}, Findings: []api.Finding{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
 		Strip: api.Strip{Series: []api.Layer{}},
 	}
 	o.Live = v.status != nil && o.State != api.Finished && o.State != api.Failed && o.State != api.Incomplete
@@ -97,8 +97,8 @@ func (v *view) overview(run string, worst int) *api.Overview {
 		}
 		o.Programs, o.Review = v.programs(), d.review(o.State)
 		for _, i := range v.open() {
-			if len(o.Issues) < worst {
-				o.Issues = append(o.Issues, d.pageIssue(i, v.labels))
+			if len(o.Findings) < worst {
+				o.Findings = append(o.Findings, d.pageFinding(i, v.labels))
 			}
 		}
 		if d.kept.Anomalies == 0 {
@@ -122,14 +122,14 @@ func (v *view) state() api.State {
 	return v.data.run.State
 }
 
-// open returns the indices of the open issues, the worst first. It leaves out waits because
-// of another issue, and muted or expected issues.
+// open returns the indices of the open findings, the worst first. It leaves out waits because
+// of another finding, and muted or expected findings.
 func (v *view) open() (list []int) {
 	if v.data == nil {
 		return nil
 	}
-	for i := range v.data.issues {
-		if v.data.issues[i].Cause == 0 && !v.muted(i) {
+	for i := range v.data.findings {
+		if v.data.findings[i].Cause == 0 && !v.muted(i) {
 			list = append(list, i)
 		}
 	}
@@ -141,10 +141,10 @@ func (v *view) muted(i int) bool {
 	return state == api.LabelMuted || state == api.LabelExpected
 }
 
-// costOf returns the time that the anomalies of an issue lost, with the waits on other ranks
-// because of them. Summed over all issues without a cause this counts each anomaly once. A
+// costOf returns the time that the anomalies of a finding lost, with the waits on other ranks
+// because of them. Summed over all findings without a cause this counts each anomaly once. A
 // lasting change has no anomalies, and its cost is only an estimate, so it counts as 0.
-func costOf(x *provenance.Issue) trace.Micros {
+func costOf(x *provenance.Finding) trace.Micros {
 	if x.IsChange() {
 		return 0
 	}
@@ -185,17 +185,17 @@ func (d *runData) count(f *api.Figures, v *view) {
 	if d.kept.Profiled > 0 {
 		f.FunctionsWarm = &d.kept.Warm
 	}
-	for i := range d.issues {
-		x := &d.issues[i]
+	for i := range d.findings {
+		x := &d.findings[i]
 		if x.Role == provenance.Victim {
 			f.Victims += x.Anomalies
 		}
 		if x.Cause > 0 {
 			continue
 		}
-		f.Issues++
+		f.Findings++
 		if v.muted(i) {
-			f.IssuesMuted++
+			f.FindingsMuted++
 			f.MutedLost += int64(costOf(x))
 		}
 	}

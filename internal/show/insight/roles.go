@@ -27,8 +27,8 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	if err != nil || l == nil {
 		return err
 	}
-	if l.Issue > 0 && l.Issue <= len(q.data.issues) {
-		v.Issue, v.IssueKey, v.Same = l.Issue, q.data.keys[l.Issue-1], q.data.issues[l.Issue-1].Anomalies
+	if l.Finding > 0 && l.Finding <= len(q.data.findings) {
+		v.Finding, v.FindingKey, v.Same = l.Finding, q.data.keys[l.Finding-1], q.data.findings[l.Finding-1].Anomalies
 	}
 	v.Roles.Role, v.Roles.Waits, v.Roles.WaitLost = string(l.Role), l.Waits, int64(l.WaitTime)
 	if l.LateRank != nil {
@@ -42,7 +42,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	return nil
 }
 
-// addOthers adds culprit, victims, and the previous and next anomaly of the issue.
+// addOthers adds culprit, victims, and the previous and next anomaly of the finding.
 func (q *runQuery) addOthers(
 	ctx context.Context, e *executions.Event, place *executions.Place, l *provenance.Link, v *api.Evidence,
 ) (err error) {
@@ -70,7 +70,7 @@ func (q *runQuery) addOthers(
 		}
 	}
 	if place != nil {
-		v.Previous, v.Next, err = q.Neighbors(ctx, l.Issue, e.Record, place)
+		v.Previous, v.Next, err = q.Neighbors(ctx, l.Finding, e.Record, place)
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func (d *runData) addComputed(l *provenance.Link, v *api.Evidence) {
 		if o.Role == provenance.Victim && o.Culprit == l.EventID && o.CulpritPID == l.PID {
 			victims = append(victims, i)
 		}
-		if o.Issue == l.Issue {
+		if o.Finding == l.Finding {
 			same = append(same, i)
 		}
 	}

@@ -36,18 +36,18 @@ type runData struct {
 	functions map[trace.FuncKey]string
 	withdrawn hostShare        // of the withdrawn anomalies
 	memory    *executions.Copy // copy of the run; nil: too large, or not read yet
-	*findings
+	*conclusion
 }
 
-// findings are the issues of a run. They take longer to compute than the other data, so they
+// conclusion are the findings of a run. They take longer to compute than the other data, so they
 // may be older. They are immutable.
-type findings struct {
-	stored bool // issues are those that were stored at the end of the run
-	issues []provenance.Issue
-	keys   []string       // of issues; more stable than their numbers
-	byKey  map[string]int // index of issues
-	sparse map[trace.FuncKey]bool
-	err    error // why there are no issues
+type conclusion struct {
+	stored   bool // findings are those that were stored at the end of the run
+	findings []provenance.Finding
+	keys     []string       // of findings; more stable than their numbers
+	byKey    map[string]int // index of findings
+	sparse   map[trace.FuncKey]bool
+	err      error // why there are no findings
 
 	// Links of anomalies, if they are not stored and not too many.
 	anomalies *blame.Run
@@ -86,8 +86,8 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 	}
 	ended := a.Run.State != provdb.Running
 	key := runKey(&a.Run)
-	found, err := in.findings.Get(ctx, key, inSlot(in, func(ctx context.Context) (*findings, bool, error) {
-		f := readFindings(ctx, a)
+	found, err := in.conclusion.Get(ctx, key, inSlot(in, func(ctx context.Context) (*conclusion, bool, error) {
+		f := readConclusion(ctx, a)
 		return f, ended && f.err == nil, nil
 	}))
 	if err != nil {
@@ -110,7 +110,7 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 		return nil, err
 	}
 	full := *d
-	full.findings, full.memory = found, memory
+	full.conclusion, full.memory = found, memory
 	return &full, nil
 }
 
@@ -162,7 +162,7 @@ func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error)
 	return InSlot(ctx, in, func(ctx context.Context) (*query.Queries, error) { return in.queriesOf(ctx, run) })
 }
 
-// readRunData reads all but the findings. now is the trace time of a live run, or 0.
+// readRunData reads all but the conclusion. now is the trace time of a live run, or 0.
 func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runData, error) {
 	d := &runData{run: a.Run, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
 	kept, err := a.Kept(ctx, minSamples(d.info))
@@ -229,19 +229,19 @@ func (d *runData) withdrawnHost(ctx context.Context, a *query.Queries) (most hos
 	return most, err
 }
 
-// readFindings reads the stored issues of a run, or computes them.
-func readFindings(ctx context.Context, a *query.Queries) *findings {
-	f := &findings{byKey: make(map[string]int), sparse: make(map[trace.FuncKey]bool)}
-	if f.issues, f.err = a.StoredIssues(ctx); f.err != nil {
+// readConclusion reads the stored findings of a run, or computes them.
+func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
+	f := &conclusion{byKey: make(map[string]int), sparse: make(map[trace.FuncKey]bool)}
+	if f.findings, f.err = a.StoredFindings(ctx); f.err != nil {
 		return f
 	}
-	if f.stored = len(f.issues) > 0; !f.stored {
+	if f.stored = len(f.findings) > 0; !f.stored {
 		run, found, err := a.FindOut(ctx, true)
 		if err != nil {
 			f.err = err
 			return f
 		}
-		f.issues = found.Issues
+		f.findings = found.Findings
 		if len(found.Links) <= maxLinks {
 			f.anomalies, f.links, f.linkOf = run, found.Links, make(map[trace.EventKey]int, len(found.Links))
 			for i := range found.Links {
@@ -249,7 +249,7 @@ func readFindings(ctx context.Context, a *query.Queries) *findings {
 			}
 		}
 	}
-	f.keys = issueKeys(f.issues)
+	f.keys = findingKeys(f.findings)
 	for i, key := range slices.Backward(f.keys) {
 		f.byKey[key] = i
 	}
@@ -264,7 +264,7 @@ func readFindings(ctx context.Context, a *query.Queries) *findings {
 const certainFactor = 10
 
 // findSparse finds the functions whose models have too few samples for a reliable judgment.
-func (f *findings) findSparse(ctx context.Context, a *query.Queries) error {
+func (f *conclusion) findSparse(ctx context.Context, a *query.Queries) error {
 	least := float64(certainFactor * minSamples(a.Run.Decoded()))
 	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
 		m := provenance.ReadModel(model)
@@ -284,20 +284,20 @@ func SortRanks(ranks []query.Placed) {
 // seconds returns a time in seconds since the start of the run.
 func (d *runData) seconds(t trace.Micros) float64 { return float64(t-d.begin) / 1e6 }
 
-// issue finds an issue by its key.
-func (f *findings) issue(key string) (*provenance.Issue, error) {
+// finding finds a finding by its key.
+func (f *conclusion) finding(key string) (*provenance.Finding, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
 	i, ok := f.byKey[key]
 	if !ok {
-		return nil, noIssue(key)
+		return nil, noFinding(key)
 	}
-	return &f.issues[i], nil
+	return &f.findings[i], nil
 }
 
 // link returns the link of an anomaly, or nil.
-func (f *findings) link(program trace.Program, event string) *provenance.Link {
+func (f *conclusion) link(program trace.Program, event string) *provenance.Link {
 	i, ok := f.linkOf[trace.EventKey{Program: program, ID: event}]
 	if !ok {
 		return nil

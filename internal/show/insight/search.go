@@ -19,11 +19,11 @@ import (
 // maxSearch bounds the length of a search.
 const maxSearch = 1000
 
-// Forms of searches for ranks, issues and events.
+// Forms of searches for ranks, findings and events.
 var (
-	rankPattern  = regexp.MustCompile(`^(?i:rank)[: ]\s*(\d{1,9})$`)
-	issuePattern = regexp.MustCompile(`^#\s*(\d{1,9})$`)
-	eventPattern = regexp.MustCompile(`^(?:(\d{1,9}):)?(\d+:\d+:\d+)$`)
+	rankPattern    = regexp.MustCompile(`^(?i:rank)[: ]\s*(\d{1,9})$`)
+	findingPattern = regexp.MustCompile(`^#\s*(\d{1,9})$`)
+	eventPattern   = regexp.MustCompile(`^(?:(\d{1,9}):)?(\d+:\d+:\d+)$`)
 )
 
 // SearchParams are the text to search for and the maximum number of results.
@@ -32,7 +32,7 @@ type SearchParams struct {
 	Limit int
 }
 
-// Search finds an event by its id, a rank (rank:37), an issue (#3), and functions and hosts by
+// Search finds an event by its id, a rank (rank:37), a finding (#3), and functions and hosts by
 // parts of their names.
 func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*api.FoundList, error) {
 	text := strings.TrimSpace(of.Text)
@@ -45,7 +45,7 @@ func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*ap
 			return found, nil
 		}
 		for _, search := range []func(context.Context, string, int) ([]api.Found, error){
-			q.searchEvents, q.searchRanks, q.searchIssues, q.searchHosts, q.searchFunctions,
+			q.searchEvents, q.searchRanks, q.searchFindings, q.searchHosts, q.searchFunctions,
 		} {
 			if len(found.Rows) >= of.Limit {
 				break
@@ -124,24 +124,24 @@ func (q *runQuery) searchRanks(_ context.Context, text string, limit int) (list 
 		if r.Host != "" {
 			text += " on " + r.Host
 		}
-		list = append(list, api.Found{Kind: "rank", Text: text, Route: Route("/issues", "rank", m[1], "program", program)})
+		list = append(list, api.Found{Kind: "rank", Text: text, Route: Route("/findings", "rank", m[1], "program", program)})
 	}
 	return list, nil
 }
 
-// searchIssues finds an issue by its number.
-func (q *runQuery) searchIssues(_ context.Context, text string, _ int) ([]api.Found, error) {
-	m := issuePattern.FindStringSubmatch(text)
+// searchFindings finds a finding by its number.
+func (q *runQuery) searchFindings(_ context.Context, text string, _ int) ([]api.Found, error) {
+	m := findingPattern.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
 	}
 	n, _ := strconv.Atoi(m[1]) // few enough digits
-	if n < 1 || n > len(q.data.issues) {
+	if n < 1 || n > len(q.data.findings) {
 		return nil, nil
 	}
 	return []api.Found{{
-		Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.data.issueSentence(&q.data.issues[n-1])),
-		Route: Route("/issues", "sel", q.data.keys[n-1]),
+		Kind: "finding", Text: fmt.Sprintf("#%d %s", n, q.data.findingSentence(&q.data.findings[n-1])),
+		Route: Route("/findings", "sel", q.data.keys[n-1]),
 	}}, nil
 }
 
@@ -158,7 +158,7 @@ func (q *runQuery) searchHosts(_ context.Context, words string, limit int) (list
 	for _, host := range order[:min(len(order), limit)] {
 		list = append(list, api.Found{
 			Kind: "host", Text: fmt.Sprintf("%s (%s)", host, text.Count(ranks[host], "rank")),
-			Route: Route("/issues", "host", host),
+			Route: Route("/findings", "host", host),
 		})
 	}
 	return list, nil

@@ -36,12 +36,12 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	case o.State == api.Waiting || f.Calls == nil && f.Kept == 0:
 		return unknown(waitingText(o))
 	case v.data != nil && v.data.err != nil:
-		return unknown(text.Count(f.Anomalies, "anomalous call") + "; they could not be grouped into issues")
-	case f.IssuesMuted > 0:
-		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted),
+		return unknown(text.Count(f.Anomalies, "anomalous call") + "; they could not be grouped into findings")
+	case f.FindingsMuted > 0:
+		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open findings: %s, which cost %s", mutedText(f.FindingsMuted),
 			text.CoreTime(f.MutedLost))}
-	case f.Anomalies > 0: // not stored yet, or not in an issue
-		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", not yet grouped into issues"}
+	case f.Anomalies > 0: // not stored yet, or not in a finding
+		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", not yet grouped into findings"}
 	}
 	sentence := "0 anomalies"
 	if f.Calls != nil {
@@ -73,17 +73,17 @@ func mutedText(n int64) string {
 	return text.Int(n) + " are muted or expected"
 }
 
-// costs sums up the open issues and names the worst.
+// costs sums up the open findings and names the worst.
 func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	f := &o.Figures
 	var lost int64
 	for _, i := range open {
-		lost += int64(costOf(&v.data.issues[i]))
+		lost += int64(costOf(&v.data.findings[i]))
 	}
-	worst := &v.data.issues[open[0]]
-	verdict := api.Verdict{Level: api.LevelWatch, Issue: worst.Number}
+	worst := &v.data.findings[open[0]]
+	verdict := api.Verdict{Level: api.LevelWatch, Finding: worst.Number}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s cost", text.Count(int64(len(open)), "issue"))
+	fmt.Fprintf(&b, "%s cost", text.Count(int64(len(open)), "finding"))
 	if len(open) == 1 {
 		b.WriteByte('s')
 	}
@@ -104,8 +104,8 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 		b.WriteString(" on " + host)
 	}
 	b.WriteString(" since " + text.Clock(v.data.seconds(worst.First), o.Length))
-	if f.IssuesMuted > 0 {
-		fmt.Fprintf(&b, ". %s", mutedText(f.IssuesMuted))
+	if f.FindingsMuted > 0 {
+		fmt.Fprintf(&b, ". %s", mutedText(f.FindingsMuted))
 	}
 	verdict.Sentence = b.String()
 	if verdict.Level == api.LevelGood {
@@ -114,8 +114,8 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	return verdict
 }
 
-// hostOf names the hosts of an issue, beginning with that of the rank that lost most.
-func (v *view) hostOf(x *provenance.Issue) string {
+// hostOf names the hosts of a finding, beginning with that of the rank that lost most.
+func (v *view) hostOf(x *provenance.Finding) string {
 	hosts := slices.Clone(x.Hosts)
 	if len(hosts) > 3 && !x.IsChange() {
 		for _, r := range v.data.ranks {

@@ -29,12 +29,12 @@ var ErrNotInPackets = insight.Problemf(api.NotFound, "analyze the traces with ch
 // seconds returns the time since the first anomaly.
 func (p *Packets) seconds(t trace.Micros) float64 { return float64(t-p.begin) / 1e6 }
 
-// Overview returns the run in numbers. There are no issues.
+// Overview returns the run in numbers. There are no findings.
 func (p *Packets) Overview(_ context.Context, _ string, of insight.OverviewParams) (*api.Overview, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := &api.Overview{
-		Run: p.name, State: p.state(), Notices: p.notices(), Issues: []api.Issue{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
+		Run: p.name, State: p.state(), Notices: p.notices(), Findings: []api.Finding{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
 		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.ended, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
 	}
 	if p.begin > 0 {

@@ -28,7 +28,7 @@ func Summary(w io.Writer, s *provdb.Info, dir string) {
 	for _, why := range s.Incomplete {
 		fmt.Fprintf(w, "incomplete: %s\n", text.SingleSpaced(why))
 	}
-	worstIssues(w, s)
+	worstFindings(w, s)
 	topFunctions(w, s)
 	changes(w, s)
 	notes(w, s.Notes)
@@ -37,7 +37,7 @@ func Summary(w io.Writer, s *provdb.Info, dir string) {
 	}
 	fmt.Fprintf(w, "\nThe run is in %s.\n", dir)
 	if s.Settings["records"] != "json" {
-		fmt.Fprintf(w, "Next: chimbuko issues %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", dir)
+		fmt.Fprintf(w, "Next: chimbuko findings %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", dir)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package report writes the page of a run as one HTML file for a ticket or a paper: verdict,
-// issues, evidence of the worst issues, charts. The file is self-contained, has no scripts, and
+// findings, evidence of the worst findings, charts. The file is self-contained, has no scripts, and
 // escapes all text from traces. The package only lays out answers of the dashboard.
 package report
 
@@ -20,8 +20,8 @@ import (
 
 // Bounds of a report.
 const (
-	worst       = 10 // issues with evidence
-	maxIssues   = 50
+	worst       = 10 // findings with evidence
+	maxFindings = 50
 	maxFuncs    = 30
 	heatColumns = 160
 	heatRows    = 64
@@ -30,7 +30,7 @@ const (
 // Source returns the answers that a report shows.
 type Source interface {
 	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
-	Issues(ctx context.Context, run string) (*api.IssueList, error)
+	Findings(ctx context.Context, run string) (*api.FindingList, error)
 	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
 	Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error)
 	Evidence(ctx context.Context, run string, of insight.EventParams) (*api.Evidence, error)
@@ -41,11 +41,11 @@ type Report struct {
 	Made     time.Time
 	Version  string // of this program
 	Overview *api.Overview
-	Issues   *api.IssueList
+	Findings *api.FindingList
 	Own      *api.Heatmap // without waits
 	Lost     *api.Heatmap // with waits; nil if there are none
 	Funcs    *api.FunctionTable
-	Evidence []*api.Evidence // of the worst issues, in their order
+	Evidence []*api.Evidence // of the worst findings, in their order
 	Missing  []string        // parts that are not available, and why
 }
 
@@ -53,11 +53,11 @@ type Report struct {
 // other parts that are missing.
 func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 	var err error
-	r := &Report{Issues: new(api.IssueList), Funcs: new(api.FunctionTable)}
-	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.DefaultColumns, Issues: worst}); err != nil {
+	r := &Report{Findings: new(api.FindingList), Funcs: new(api.FunctionTable)}
+	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.DefaultColumns, Findings: worst}); err != nil {
 		return nil, err
 	}
-	keep(r, "The issues", &r.Issues)(from.Issues(ctx, run))
+	keep(r, "The findings", &r.Findings)(from.Findings(ctx, run))
 	heat := insight.HeatmapParams{Metric: insight.MetricOwn, Columns: heatColumns, Rows: heatRows}
 	keep(r, "The heatmap", &r.Own)(from.Heatmap(ctx, run, heat))
 	if r.Overview.Figures.Victims > 0 {
@@ -65,16 +65,16 @@ func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 		keep(r, "The heatmap with waits", &r.Lost)(from.Heatmap(ctx, run, heat))
 	}
 	keep(r, "The functions", &r.Funcs)(from.Functions(ctx, run, query.FunctionTable{Limit: maxFuncs}))
-	for i := range r.Overview.Issues {
-		issue := &r.Overview.Issues[i]
-		if issue.Example == "" {
+	for i := range r.Overview.Findings {
+		finding := &r.Overview.Findings[i]
+		if finding.Example == "" {
 			continue
 		}
 		var e *api.Evidence
-		of := insight.EventParams{ID: issue.Example, Program: new(trace.Program(issue.Program))}
-		keep(r, fmt.Sprintf("The evidence of issue %d", issue.Number), &e)(from.Evidence(ctx, run, of))
+		of := insight.EventParams{ID: finding.Example, Program: new(trace.Program(finding.Program))}
+		keep(r, fmt.Sprintf("The evidence of finding %d", finding.Number), &e)(from.Evidence(ctx, run, of))
 		if e != nil {
-			e.Issue = issue.Number
+			e.Finding = finding.Number
 			r.Evidence = append(r.Evidence, e)
 		}
 	}

@@ -29,7 +29,7 @@ var hostile = []string{
 // fakeSource answers with fixed values.
 type fakeSource struct {
 	overview api.Overview
-	issues   api.IssueList
+	findings api.FindingList
 	heat     api.Heatmap
 	funcs    api.FunctionTable
 	evidence api.Evidence
@@ -40,8 +40,8 @@ func (a *fakeSource) Overview(context.Context, string, insight.OverviewParams) (
 	return &a.overview, nil
 }
 
-func (a *fakeSource) Issues(context.Context, string) (*api.IssueList, error) {
-	return &a.issues, a.fail
+func (a *fakeSource) Findings(context.Context, string) (*api.FindingList, error) {
+	return &a.findings, a.fail
 }
 
 func (a *fakeSource) Heatmap(context.Context, string, insight.HeatmapParams) (*api.Heatmap, error) {
@@ -76,14 +76,14 @@ func written(t *testing.T, a *fakeSource) string {
 func full(name string) *fakeSource {
 	rank, mean, calls := int64(1), 7.5, int64(100)
 	low, high := 10.0, 20.0
-	issue := api.Issue{
+	finding := api.Finding{
 		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Anomalies: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5},
 		Hosts: []string{name}, RankCount: 4, HostCount: 9,
 		WorstRank: &rank, First: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Confidence: "confirmed",
 		Sentence: name + " is slow",
 		Label:    &api.Label{State: "open", Note: name},
 	}
-	other := issue
+	other := finding
 	other.Number, other.Kind, other.Cause, other.Example = 2, name, 1, ""
 	lanes := []api.Lane{{Name: name, Calls: []api.LaneCall{
 		{Function: name, Depth: 0, Enter: -1e6, Exit: 1e6, Open: true, Group: "user"},
@@ -99,10 +99,10 @@ func full(name string) *fakeSource {
 		overview: api.Overview{
 			Run: name, State: api.Finished, Length: 10, Verdict: api.Verdict{Level: api.LevelBad, Sentence: name + " cost much"},
 			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}}, Figures: api.Figures{Lost: 5000, Calls: &calls, Victims: 1, Ranks: 3},
-			Issues: []api.Issue{issue},
-			Strip:  api.Strip{To: 10, Series: []api.Layer{{Kind: "slow", Lost: []int64{0, 50, 3}}, {Kind: name, Lost: []int64{1, 0, 0}}}},
+			Findings: []api.Finding{finding},
+			Strip:    api.Strip{To: 10, Series: []api.Layer{{Kind: "slow", Lost: []int64{0, 50, 3}}, {Kind: name, Lost: []int64{1, 0, 0}}}},
 		},
-		issues: api.IssueList{Rows: []api.Issue{issue, other}, Total: 70},
+		findings: api.FindingList{Rows: []api.Finding{finding, other}, Total: 70},
 		heat: api.Heatmap{
 			To: 10, Columns: 3, Metric: "own", Rows: []api.HeatRow{
 				{Host: name, Lost: 5, Anomalies: 1, Ranks: 1},
@@ -133,7 +133,7 @@ func TestReportIsComplete(t *testing.T) {
 		"1. solve is slow<",
 		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages",
 		"State of the node", "Counters",
-		"The worst 2 of 70 issues", "because of 1", "0-2,5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
+		"The worst 2 of 70 findings", "because of 1", "0-2,5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
 		"this one 500 us",
 	} {
 		if !strings.Contains(text, part) {
@@ -159,7 +159,7 @@ func TestReportWithoutAnomalies(t *testing.T) {
 		Verdict: api.Verdict{Level: api.LevelGood, Sentence: "0 anomalies in 5 calls"},
 	}}
 	text := written(t, a)
-	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "No issues.", "No functions are stored yet."} {
+	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "No findings.", "No functions are stored yet."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report has no %q", part)
 		}
@@ -173,7 +173,7 @@ func TestReportListsMissingParts(t *testing.T) {
 	a := full("solve")
 	a.fail = errors.New("the disk is full")
 	text := written(t, a)
-	for _, part := range []string{"The issues", "The heatmap", "The functions", "The evidence of issue 1"} {
+	for _, part := range []string{"The findings", "The heatmap", "The functions", "The evidence of finding 1"} {
 		if !strings.Contains(text, part+": the disk is full") {
 			t.Errorf("the report does not list %q as missing", part)
 		}
@@ -232,11 +232,11 @@ func TestReportSizeIsBounded(t *testing.T) {
 		a.evidence.Arrows = append(a.evidence.Arrows, api.Arrow{Kind: "send", ToLane: -1, From: float64(i), Partner: 1})
 		a.evidence.Counters = append(a.evidence.Counters, api.Counter{Name: "x"})
 		a.evidence.State = append(a.evidence.State, api.Field{Name: "x"})
-		a.issues.Rows = append(a.issues.Rows, a.issues.Rows[0])
+		a.findings.Rows = append(a.findings.Rows, a.findings.Rows[0])
 	}
 	a.evidence.Twin.Lanes = a.evidence.Lanes
-	for len(a.overview.Issues) < 10 {
-		a.overview.Issues = append(a.overview.Issues, a.overview.Issues[0])
+	for len(a.overview.Findings) < 10 {
+		a.overview.Findings = append(a.overview.Findings, a.overview.Findings[0])
 	}
 	a.heat.Rows, a.heat.Columns = nil, 160
 	for r := range 64 {

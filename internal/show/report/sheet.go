@@ -17,17 +17,17 @@ type sheet struct {
 	Figures []figure
 	Strip   *strip
 	Heats   []heat
-	Rows    []issueRow
-	More    int64 // issues that are not listed
+	Rows    []findingRow
+	More    int64 // findings that are not listed
 	Events  []event
 }
 
 // figure is a key figure with an explanation.
 type figure struct{ Name, Value, Explain string }
 
-// issueRow is a row of the table of issues.
-type issueRow struct {
-	api.Issue
+// findingRow is a row of the table of findings.
+type findingRow struct {
+	api.Finding
 
 	Since, Until string
 	Spark        string // points of a line, 100 wide and 20 tall
@@ -38,7 +38,7 @@ type issueRow struct {
 type event struct {
 	*api.Evidence
 
-	Issue    *api.Issue
+	Finding  *api.Finding
 	At       string
 	Timeline *timeline
 	Twin     *timeline
@@ -81,22 +81,22 @@ func newSheet(r *Report) *sheet {
 		}
 	}
 	shown := make(map[int]bool)
-	byNumber := make(map[int]*api.Issue)
-	for i := range o.Issues {
-		byNumber[o.Issues[i].Number] = &o.Issues[i]
+	byNumber := make(map[int]*api.Finding)
+	for i := range o.Findings {
+		byNumber[o.Findings[i].Number] = &o.Findings[i]
 	}
 	for _, e := range r.Evidence {
-		shown[e.Issue] = true
-		s.Events = append(s.Events, newEvent(e, byNumber[e.Issue], o.Length))
+		shown[e.Finding] = true
+		s.Events = append(s.Events, newEvent(e, byNumber[e.Finding], o.Length))
 	}
-	for i := range r.Issues.Rows[:min(len(r.Issues.Rows), maxIssues)] {
-		x := r.Issues.Rows[i]
-		s.Rows = append(s.Rows, issueRow{
-			Issue: x, Since: text.Clock(x.First, o.Length), Until: text.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
+	for i := range r.Findings.Rows[:min(len(r.Findings.Rows), maxFindings)] {
+		x := r.Findings.Rows[i]
+		s.Rows = append(s.Rows, findingRow{
+			Finding: x, Since: text.Clock(x.First, o.Length), Until: text.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
 			HasEvidence: shown[x.Number],
 		})
 	}
-	s.More = r.Issues.Total - int64(len(s.Rows))
+	s.More = r.Findings.Total - int64(len(s.Rows))
 	return s
 }
 
@@ -114,7 +114,7 @@ func figuresOf(o *api.Overview) []figure {
 		provisional = "; provisional until the review at the end of the run"
 	}
 	add("anomalies", text.Int(f.Anomalies), "executions that took an unusual time"+provisional)
-	add("issues", text.Int(f.Issues), fmt.Sprintf("without waits for others; %s muted or expected", text.Int(f.IssuesMuted)))
+	add("findings", text.Int(f.Findings), fmt.Sprintf("without waits for others; %s muted or expected", text.Int(f.FindingsMuted)))
 	add("ranks", text.Int(f.Ranks), fmt.Sprintf("on %s", text.Count(f.Hosts, "host")))
 	add("length", text.Clock(o.Length, o.Length), "of the analyzed part of the run")
 	if f.Calls != nil {
@@ -132,8 +132,8 @@ func figuresOf(o *api.Overview) []figure {
 	return list
 }
 
-func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
-	v := event{Evidence: e, Issue: issue, At: text.Clock(e.At, length), Model: newHistogram(e.Model, float64(e.Judged))}
+func newEvent(e *api.Evidence, finding *api.Finding, length float64) event {
+	v := event{Evidence: e, Finding: finding, At: text.Clock(e.At, length), Model: newHistogram(e.Model, float64(e.Judged))}
 	span := spanOf(e.Lanes)
 	if e.Twin != nil { // on the same scale
 		span = span.and(spanOf(e.Twin.Lanes))

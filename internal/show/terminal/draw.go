@@ -16,7 +16,7 @@ import (
 // Keys of the last line.
 const (
 	keysOverview = "j/k move  Enter evidence  p pause  r refresh  ? help  q quit"
-	keysIssue    = "j/k other issues  Space/PgUp scroll  Esc back  p pause  q quit"
+	keysFinding  = "j/k other findings  Space/PgUp scroll  Esc back  p pause  q quit"
 )
 
 // draw draws the whole screen, with exactly its number of lines.
@@ -40,10 +40,10 @@ func (m *model) draw() string {
 	case showHelp:
 		m.help(s)
 		return m.fill(s, keysOverview)
-	case showIssue:
-		if i := m.issue(); i != nil {
+	case showFinding:
+		if i := m.finding(); i != nil {
 			m.details(s, i)
-			return m.fill(s, keysIssue)
+			return m.fill(s, keysFinding)
 		}
 	case showOverview:
 	}
@@ -75,7 +75,7 @@ func (m *model) fill(s *screen, keys string) string {
 	return strings.Join(s.lines, "\n")
 }
 
-// overview divides the rest of the screen between issues, ranks and pipeline.
+// overview divides the rest of the screen between findings, ranks and pipeline.
 func (m *model) overview(s *screen) {
 	pipeline := &screen{width: s.width, styled: s.styled}
 	pipeline.pipeline(m.picture, 3)
@@ -84,19 +84,19 @@ func (m *model) overview(s *screen) {
 	if h := m.picture.Heatmap; h != nil {
 		ranks = len(h.Rows)
 	}
-	issues := max(1, min(max(1, len(m.rows())), left-min(max(1, ranks), left/2)))
+	findings := max(1, min(max(1, len(m.rows())), left-min(max(1, ranks), left/2)))
 	m.top = max(0, min(m.top, m.cursor))
-	if m.cursor >= m.top+issues {
-		m.top = m.cursor - issues + 1
+	if m.cursor >= m.top+findings {
+		m.top = m.cursor - findings + 1
 	}
 	s.line("")
-	s.issues(m.picture.Overview, m.cursor, m.top, issues)
-	s.heat(m.picture.Heatmap, max(1, left-issues))
+	s.findings(m.picture.Overview, m.cursor, m.top, findings)
+	s.heat(m.picture.Heatmap, max(1, left-findings))
 	s.lines = append(s.lines, pipeline.lines...)
 }
 
-// details shows an issue and its evidence.
-func (m *model) details(s *screen, i *api.Issue) {
+// details shows a finding and its evidence.
+func (m *model) details(s *screen, i *api.Finding) {
 	d := &screen{width: s.width, styled: s.styled}
 	section := func(title, text string) {
 		if text != "" {
@@ -105,7 +105,7 @@ func (m *model) details(s *screen, i *api.Issue) {
 			d.wrapped(text, 8, ansi.Style{})
 		}
 	}
-	d.line(d.style(bold, fmt.Sprintf("Issue %d: %s", i.Number, clean(text.ShortName(i.Function)))))
+	d.line(d.style(bold, fmt.Sprintf("Finding %d: %s", i.Number, clean(text.ShortName(i.Function)))))
 	d.wrapped(i.Sentence, 4, ansi.Style{})
 	e := m.evidence[evidenceKey(i)]
 	switch {
@@ -148,8 +148,8 @@ func (m *model) help(s *screen) {
 	s.line("")
 	s.line(s.style(bold, "Keys"))
 	for _, k := range [][2]string{
-		{"j k ↓ ↑ g G", "move in the list of issues"},
-		{"Enter", "show the evidence of the issue"},
+		{"j k ↓ ↑ g G", "move in the list of findings"},
+		{"Enter", "show the evidence of the finding"},
 		{"Esc", "back to the overview"},
 		{"p", "pause updates"},
 		{"r", "refresh"},
@@ -160,7 +160,7 @@ func (m *model) help(s *screen) {
 	}
 	s.line("")
 	s.line(s.style(bold, "Terms"))
-	s.wrapped("Lost time is how much longer than usual anomalous executions took. An issue is all anomalies with the same function, call "+
+	s.wrapped("Lost time is how much longer than usual anomalous executions took. A finding is all anomalies with the same function, call "+
 		"path, kind and cause. "+
 		"Anomalies are provisional until the review at the end of the run. Shades of ranks, from little to much: "+shades[1:], 6, ansi.Style{})
 }

@@ -14,7 +14,7 @@ type mode int
 
 const (
 	showOverview mode = iota
-	showIssue
+	showFinding
 	showHelp
 )
 
@@ -32,9 +32,9 @@ type model struct {
 	paused        bool
 	updating      bool
 	mode          mode
-	chosen        string // key of the issue under the cursor
-	cursor, top   int    // of the list of issues
-	scroll        int    // of the text of an issue
+	chosen        string // key of the finding under the cursor
+	cursor, top   int    // of the list of findings
+	scroll        int    // of the text of a finding
 	evidence      map[string]*api.Evidence
 	missing       map[string]error // why there is no evidence
 }
@@ -102,7 +102,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take shows a new picture. The chosen issue stays chosen.
+// take shows a new picture. The chosen finding stays chosen.
 func (m *model) take(l update) {
 	m.updating, m.failed, m.now = false, l.err, l.at
 	if l.err != nil || m.paused && m.picture != nil {
@@ -117,16 +117,16 @@ func (m *model) take(l update) {
 	m.move(0)
 }
 
-// rows returns the issues.
-func (m *model) rows() []api.Issue {
+// rows returns the findings.
+func (m *model) rows() []api.Finding {
 	if m.picture == nil {
 		return nil
 	}
-	return m.picture.Overview.Issues
+	return m.picture.Overview.Findings
 }
 
-// issue returns the issue under the cursor, or nil.
-func (m *model) issue() *api.Issue {
+// finding returns the finding under the cursor, or nil.
+func (m *model) finding() *api.Finding {
 	if m.cursor < 0 || m.cursor >= len(m.rows()) {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (m *model) issue() *api.Issue {
 // move moves the cursor.
 func (m *model) move(by int) {
 	m.cursor = max(0, min(m.cursor+by, len(m.rows())-1))
-	if i := m.issue(); i != nil {
+	if i := m.finding(); i != nil {
 		m.chosen = i.Key
 	}
 }
@@ -163,8 +163,8 @@ func (m *model) key(name string) (tea.Model, tea.Cmd) {
 	case "G", "end":
 		return m, m.step(len(m.rows()))
 	case "enter", "right", "l":
-		if m.issue() != nil {
-			m.mode, m.scroll = showIssue, 0
+		if m.finding() != nil {
+			m.mode, m.scroll = showFinding, 0
 			return m, m.fetchEvidence()
 		}
 	case "p":
@@ -180,22 +180,22 @@ func (m *model) key(name string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// step moves to another issue.
+// step moves to another finding.
 func (m *model) step(by int) tea.Cmd {
 	if m.mode == showHelp {
 		m.mode = showOverview
 	}
 	m.move(by)
-	if m.mode == showIssue {
+	if m.mode == showFinding {
 		m.scroll = 0
 		return m.fetchEvidence()
 	}
 	return nil
 }
 
-// fetchEvidence requests the evidence of the issue under the cursor.
+// fetchEvidence requests the evidence of the finding under the cursor.
 func (m *model) fetchEvidence() tea.Cmd {
-	i := m.issue()
+	i := m.finding()
 	if i == nil || i.Example == "" {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (m *model) fetchEvidence() tea.Cmd {
 	}
 }
 
-func evidenceKey(i *api.Issue) string { return i.Key + " " + i.Example }
+func evidenceKey(i *api.Finding) string { return i.Key + " " + i.Example }
 
 // View draws the screen.
 func (m *model) View() tea.View {

@@ -126,20 +126,20 @@ func figures(o *api.Overview) []string {
 	return list
 }
 
-// issues lists issues, starting at from.
-func (s *screen) issues(o *api.Overview, cursor, from, most int) {
-	title := "Issues"
-	if n := len(o.Issues); n > most {
-		title = fmt.Sprintf("Issues %d–%d of %s", from+1, min(n, from+most), text.Int(o.Figures.Issues-o.Figures.IssuesMuted))
+// findings lists findings, starting at from.
+func (s *screen) findings(o *api.Overview, cursor, from, most int) {
+	title := "Findings"
+	if n := len(o.Findings); n > most {
+		title = fmt.Sprintf("Findings %d–%d of %s", from+1, min(n, from+most), text.Int(o.Figures.Findings-o.Figures.FindingsMuted))
 	}
 	s.line(s.style(bold, title))
-	if len(o.Issues) == 0 {
+	if len(o.Findings) == 0 {
 		s.line("  none" + map[bool]string{true: " so far", false: ""}[o.Live])
 		return
 	}
 	// number, lost, count, kind, since: the rest is for function and host
-	for i := from; i < min(len(o.Issues), from+most); i++ {
-		x := &o.Issues[i]
+	for i := from; i < min(len(o.Findings), from+most); i++ {
+		x := &o.Findings[i]
 		mark := "  "
 		if i == cursor {
 			mark = "> "

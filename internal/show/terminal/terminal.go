@@ -1,4 +1,4 @@
-// Package terminal shows the overview of a run in a terminal: verdict, key figures, issues,
+// Package terminal shows the overview of a run in a terminal: verdict, key figures, findings,
 // lost time of ranks, and the state of the pipeline, like the page. It is the only package that
 // uses Bubble Tea. It works without colors, over ssh, at 80 × 24.
 package terminal
@@ -30,8 +30,8 @@ type Picture struct {
 	Status   *api.Status  // may be nil
 }
 
-// Issues is the number of issues that a Picture should have.
-const Issues = 100
+// Findings is the number of findings that a Picture should have.
+const Findings = 100
 
 // Options are the terminal and the interval of updates.
 type Options struct {
@@ -65,7 +65,7 @@ func Print(ctx context.Context, w io.Writer, from Source, width int) (live bool,
 	s := &screen{width: width}
 	s.head(p, "")
 	s.line("")
-	s.issues(p.Overview, -1, 0, maxPrinted)
+	s.findings(p.Overview, -1, 0, maxPrinted)
 	s.line("")
 	s.heat(p.Heatmap, rows)
 	s.line("")
@@ -74,5 +74,5 @@ func Print(ctx context.Context, w io.Writer, from Source, width int) (live bool,
 	return p.Overview.Live, err
 }
 
-// maxPrinted bounds the issues that Print lists.
+// maxPrinted bounds the findings that Print lists.
 const maxPrinted = 20

@@ -37,18 +37,18 @@ func (s *source) Evidence(_ context.Context, program int64, event string) (*api.
 }
 
 // running returns a picture of a running run, with that name everywhere.
-func running(name string, issues int) *Picture {
+func running(name string, findings int) *Picture {
 	percent, rate, expected := 2.5, 98_000.0, int64(16)
 	p := &Picture{
 		Overview: &api.Overview{
 			Run: name, Live: true, State: api.Running, Length: 75, Verdict: api.Verdict{
 				Level:    api.LevelBad,
-				Sentence: "3 issues cost 2.5 %. Worst: " + name,
+				Sentence: "3 findings cost 2.5 %. Worst: " + name,
 			},
 			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}, {}},
 			Figures: api.Figures{
 				LostPercent: &percent, Anomalies: 1234, EventsPerSecond: &rate, Ranks: 12, RanksExpected: &expected,
-				Issues: int64(issues),
+				Findings: int64(findings),
 			},
 		},
 		Heatmap: &api.Heatmap{To: 75, Columns: heatColumns(80), Max: 100},
@@ -57,10 +57,10 @@ func running(name string, issues int) *Picture {
 			Health: []api.Health{{Part: "store", Sentence: name}, {Part: "bus", OK: true}}, Store: &api.StoreStatus{PendingMessages: 14, Lag: 0.8},
 		},
 	}
-	for i := range issues {
-		p.Overview.Issues = append(p.Overview.Issues, api.Issue{
+	for i := range findings {
+		p.Overview.Findings = append(p.Overview.Findings, api.Finding{
 			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Anomalies: 5,
-			Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of issue " + fmt.Sprint(i+1),
+			Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of finding " + fmt.Sprint(i+1),
 		})
 	}
 	for i := range 30 {
@@ -113,7 +113,7 @@ func shows(t *testing.T, m *model, parts ...string) {
 
 func TestOverviewFits80x24(t *testing.T) {
 	m := started(t, &source{picture: running("node", 9)})
-	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 issues cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks",
+	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 findings cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks",
 		"98,000 ev/s", "> ", "f0node", "node+2",
 		"analyzers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "own slowness (causes), the worst", "@", "j/k move",
 		"q quit")
@@ -122,8 +122,8 @@ func TestOverviewFits80x24(t *testing.T) {
 func TestDrawStaysWithinScreen(t *testing.T) {
 	for _, name := range []string{"n", strings.Repeat("long name ", 40), strings.Repeat("漢字", 40), "a\x1b[31mb\x07\nc\u202e\u200b", "🙂👩‍👩‍👧"} {
 		for _, size := range [][2]int{{80, 24}, {40, 12}, {132, 50}, {20, 5}, {81, 7}} {
-			for _, issues := range []int{0, 1, 9, 100} {
-				m := started(t, &source{picture: running(name, issues)})
+			for _, findings := range []int{0, 1, 9, 100} {
+				m := started(t, &source{picture: running(name, findings)})
 				m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 				for _, keys := range [][]string{nil, {"G"}, {"enter"}, {"space", "space"}, {"esc", "?"}} {
 					press(m, keys...)
@@ -156,7 +156,7 @@ func TestEvidenceIsRequestedOnce(t *testing.T) {
 	s := &source{picture: running("node", 9)}
 	m := started(t, s)
 	press(m, "j", "j", "enter")
-	shows(t, m, "Issue 3", "sentence of issue 3", "sentence of 0:1:2", "why of 0:1:2", "solve", "Esc back")
+	shows(t, m, "Finding 3", "sentence of finding 3", "sentence of 0:1:2", "why of 0:1:2", "solve", "Esc back")
 	press(m, "k", "j", "esc", "enter")
 	if want := "0:0:1:2 0:0:1:1"; strings.Join(s.events, " ") != want {
 		t.Errorf("requested %v, want %v", s.events, want)
@@ -167,8 +167,8 @@ func TestEvidenceIsRequestedOnce(t *testing.T) {
 
 func TestMissingEvidence(t *testing.T) {
 	p := running("node", 2)
-	p.Overview.Issues[0].Example = "gone"
-	p.Overview.Issues[1].Example = ""
+	p.Overview.Findings[0].Example = "gone"
+	p.Overview.Findings[1].Example = ""
 	m := started(t, &source{picture: p})
 	press(m, "enter")
 	shows(t, m, "No evidence", "no such event")
@@ -176,23 +176,23 @@ func TestMissingEvidence(t *testing.T) {
 	shows(t, m, "a lasting change of a function has no anomalies")
 }
 
-func TestCursorFollowsIssue(t *testing.T) {
+func TestCursorFollowsFinding(t *testing.T) {
 	s := &source{picture: running("node", 3)}
 	m := started(t, s)
 	press(m, "j")
 	next := running("node", 3)
-	next.Overview.Issues = append([]api.Issue{{Key: "new", Number: 1, Function: "worse"}}, next.Overview.Issues...)
+	next.Overview.Findings = append([]api.Finding{{Key: "new", Number: 1, Function: "worse"}}, next.Overview.Findings...)
 	s.picture = next
 	m.Update(m.look()())
-	if i := m.issue(); i == nil || i.Key != "key1" {
+	if i := m.finding(); i == nil || i.Key != "key1" {
 		t.Errorf("the cursor is on %+v", i)
 	}
 	press(m, "G")
-	if i := m.issue(); i.Key != "key2" {
+	if i := m.finding(); i.Key != "key2" {
 		t.Errorf("G leads to %s", i.Key)
 	}
 	press(m, "g")
-	if i := m.issue(); i.Key != "new" {
+	if i := m.finding(); i.Key != "new" {
 		t.Errorf("g leads to %s", i.Key)
 	}
 }
@@ -262,7 +262,7 @@ func TestPrintIsPlainText(t *testing.T) {
 			t.Errorf("too wide: %s", l)
 		}
 	}
-	if !strings.Contains(b.String(), "Issues 1–20 of 30") {
+	if !strings.Contains(b.String(), "Findings 1–20 of 30") {
 		t.Errorf("%s", b.String())
 	}
 }

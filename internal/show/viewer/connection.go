@@ -166,7 +166,7 @@ func (l *Live) read(ctx context.Context, f func(ctx context.Context, page *Conne
 func (l *Live) Picture(ctx context.Context, columns, rows int) (*terminal.Picture, error) {
 	p := new(terminal.Picture)
 	return p, l.read(ctx, func(ctx context.Context, page *Connection) (err error) {
-		params := insight.OverviewParams{Columns: insight.DefaultColumns, Issues: terminal.Issues}
+		params := insight.OverviewParams{Columns: insight.DefaultColumns, Findings: terminal.Findings}
 		if p.Overview, err = page.Overview(ctx, page.Run, params); err != nil {
 			return err
 		}

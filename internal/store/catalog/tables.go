@@ -13,7 +13,7 @@ import (
 // RunTables are the tables with rows of a run, besides runs itself.
 var RunTables = []string{
 	"functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups",
-	"path_profiles", "issues", "links",
+	"path_profiles", "findings", "links",
 }
 
 // Table is the rows that a store appends to one of its tables.
@@ -58,7 +58,7 @@ func (t *Table) Delete(run provdb.RunID) (sql string, args []any) {
 func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
 	tables := []Table{{Name: "rollups"}} // removed: the sums do not include the batch
 	if b.VoidsFindings() {
-		tables = append(tables, issueTable(run, b.Issues), linkTable(run, b.Links))
+		tables = append(tables, findingTable(run, b.Findings), linkTable(run, b.Links))
 	}
 	if len(b.Metadata) > 0 {
 		tables = append(tables, metadataTable(run, b.Metadata))
@@ -78,16 +78,16 @@ func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
 	return tables
 }
 
-func issueTable(run provdb.RunID, issues []provenance.Issue) Table {
+func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 	return Table{
-		Name: "issues", Len: len(issues),
+		Name: "findings", Len: len(findings),
 		Columns: []string{
-			"run", "issue", "pid", "func", "call_path", "kind", "role", "cause", "anomalies", "lost_us", "longest_us", "ranks", "hosts",
+			"run", "finding", "pid", "func", "call_path", "kind", "role", "cause", "anomalies", "lost_us", "longest_us", "ranks", "hosts",
 			"worst_rank", "worst_rank_lost_us", "first_us", "last_us", "trend", "example", "waits", "wait_ranks", "waits_lost_us",
 			"before_us", "after_us", "rank_list", "host_list", "over_time",
 		},
 		Row: func(n int) []any {
-			i := &issues[n]
+			i := &findings[n]
 			var worst, worstTime, example, before, after any = int32(i.WorstRank), int64(i.WorstTime), i.Example, nil, nil
 			if i.IsChange() {
 				worst, worstTime, example, before, after = nil, nil, nil, i.Before, i.After
@@ -106,7 +106,7 @@ func linkTable(run provdb.RunID, links []provenance.Link) Table {
 	return Table{
 		Name: "links", Len: len(links),
 		Columns: []string{
-			"run", "pid", "rid", "event_id", "issue", "role", "culprit_pid", "culprit_event_id", "late_rid", "hops", "waits", "wait_ranks",
+			"run", "pid", "rid", "event_id", "finding", "role", "culprit_pid", "culprit_event_id", "late_rid", "hops", "waits", "wait_ranks",
 			"waits_lost_us",
 		},
 		Row: func(i int) []any {
@@ -119,7 +119,7 @@ func linkTable(run provdb.RunID, links []provenance.Link) Table {
 				late = int32(*l.LateRank)
 			}
 			return []any{
-				int32(run), int32(l.PID), int32(l.RID), l.EventID, int32(l.Issue), OrNull(string(l.Role)), culprit, OrNull(l.Culprit), late,
+				int32(run), int32(l.PID), int32(l.RID), l.EventID, int32(l.Finding), OrNull(string(l.Role)), culprit, OrNull(l.Culprit), late,
 				int32(l.Hops), l.Waits, l.WaitRanks, int64(l.WaitTime),
 			}
 		},

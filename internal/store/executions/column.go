@@ -58,7 +58,7 @@ var (
 		sql: "call_path", table: "(pid, path) IN (SELECT pid, path FROM call_paths WHERE run = $1 AND %s)",
 		of: func(x *Columns) any { return dictionary[string]{x.path, x.pathNames, nil} },
 	}
-	Issue   = Column{sql: "issue", table: inLinks, of: func(x *Columns) any { return x.issue }} // as stored when the run ended
+	Finding = Column{sql: "finding", table: inLinks, of: func(x *Columns) any { return x.finding }} // as stored when the run ended
 	culprit = Column{
 		sql: "culprit_pid, culprit_event_id", table: strings.Replace(inLinks, "%s", `"role" = 'victim' AND %s`, 1),
 		of: func(x *Columns) any { return dictionary[trace.EventKey]{x.culprit, x.culprits, &x.byCulprit} },

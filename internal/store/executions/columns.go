@@ -49,7 +49,7 @@ func (e *Execution) PathID() PathID { return PathID{e.Program, e.Path} }
 type Columns struct {
 	entry, exit, exclusive, total, lost, row, thread []int64
 	score, severity                                  []float64
-	step, ioStep, issue                              []int32
+	step, ioStep, finding                            []int32
 	place, function, path, host, culprit             []int32 // positions in places, functions, pathIDs, hosts and culprits
 	kind, status                                     []int32 // positions in kinds and statuses
 	anomalous, isFlagged, onGPU                      []bool
@@ -248,7 +248,7 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 	for _, column := range []*[]int64{&x.entry, &x.exit, &x.exclusive, &x.total, &x.lost, &x.row, &x.thread} {
 		*column = make([]int64, 0, n)
 	}
-	for _, column := range []*[]int32{&x.step, &x.ioStep, &x.issue, &x.place, &x.function, &x.path, &x.host, &x.culprit, &x.kind, &x.status} {
+	for _, column := range []*[]int32{&x.step, &x.ioStep, &x.finding, &x.place, &x.function, &x.path, &x.host, &x.culprit, &x.kind, &x.status} {
 		*column = make([]int32, 0, n)
 	}
 	type row struct {
@@ -273,7 +273,7 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 		Status    string         `sql:"status"`
 		Anomalous bool           `sql:"anomalous"`
 		OnGPU     bool           `sql:"is_gpu_event"`
-		Issue     int32          `sql:"issue"`
+		Finding   int32          `sql:"finding"`
 		Culprit   trace.EventKey `sql:"culprit_pid,culprit_event_id"`
 	}
 	places, functions := make(numbering[trace.RankKey]), make(numbering[FunctionID])
@@ -291,7 +291,7 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 		x.entry, x.exit, x.exclusive = append(x.entry, r.Entry), append(x.exit, r.Exit), append(x.exclusive, r.Exclusive)
 		x.total, x.lost, x.row = append(x.total, r.Total), append(x.lost, r.Lost), append(x.row, r.Row)
 		x.thread, x.score, x.severity = append(x.thread, r.Thread), append(x.score, r.Score), append(x.severity, r.Severity)
-		x.step, x.ioStep, x.issue = append(x.step, r.Step), append(x.ioStep, r.IOStep), append(x.issue, r.Issue)
+		x.step, x.ioStep, x.finding = append(x.step, r.Step), append(x.ioStep, r.IOStep), append(x.finding, r.Finding)
 		x.path = append(x.path, paths.of(PathID{r.Program, r.Path}, &x.pathIDs))
 		x.place = append(x.place, places.of(trace.RankKey{Program: r.Program, Rank: r.Rank}, &x.places))
 		x.function = append(x.function, functions.of(FunctionID{r.Program, r.Number}, &x.functions))

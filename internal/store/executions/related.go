@@ -146,10 +146,10 @@ func (a *Reader) Victims(ctx context.Context, program trace.Program, event strin
 	return a.List(ctx, AllOf(culprit.In(trace.EventKey{Program: program, ID: event}), Anomalous.Is()), listOrder(Lost, true), limit)
 }
 
-// Neighbors returns the ids of the anomalies of an issue, as stored when the run ended, that were
+// Neighbors returns the ids of the anomalies of a finding, as stored when the run ended, that were
 // entered just before and after another of its function and call path; empty if there is none.
-func (a *Reader) Neighbors(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
-	members := AllOf(OfFunction(&p.Function), Issue.Between(int64(issue), int64(issue)), PathNumber.In(PathID{r.PID, p.path}))
+func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	members := AllOf(OfFunction(&p.Function), Finding.Between(int64(finding), int64(finding)), PathNumber.In(PathID{r.PID, p.path}))
 	entry, itself := int64(r.Entry), event.Between(r.EventID, r.EventID)
 	upTo := event.Between("", r.EventID)
 	for _, side := range []struct {
@@ -175,10 +175,10 @@ func (a *Reader) Neighbors(ctx context.Context, issue int, r *provenance.Record,
 // byLost is the order of plots: the most lost time first.
 var byLost = Order{{Lost, true}, {Column: Entry}, {Column: event}}
 
-// PointsOfIssue returns the anomalies of an issue, as stored when the run ended: at most limit,
-// those with the most lost time. f is the function of the issue.
-func (a *Reader) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Execution, error) {
-	return a.List(ctx, AllOf(OfFunction(f), Issue.Between(int64(issue), int64(issue))), byLost, limit)
+// PointsOfFinding returns the anomalies of a finding, as stored when the run ended: at most limit,
+// those with the most lost time. f is the function of the finding.
+func (a *Reader) PointsOfFinding(ctx context.Context, finding int, f *Function, limit int) ([]Execution, error) {
+	return a.List(ctx, AllOf(OfFunction(f), Finding.Between(int64(finding), int64(finding))), byLost, limit)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: at most limit,

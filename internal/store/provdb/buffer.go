@@ -100,7 +100,7 @@ func (b *Buffer) write(ctx context.Context) {
 	b.mu.Unlock()
 }
 
-// Merge adds the documents of o to b. Call paths, issues and links of o replace those of b.
+// Merge adds the documents of o to b. Call paths, findings and links of o replace those of b.
 func (b *Batch) Merge(o *Batch) {
 	b.Anomalies = append(b.Anomalies, o.Anomalies...)
 	b.Typical = append(b.Typical, o.Typical...)
@@ -112,6 +112,6 @@ func (b *Batch) Merge(o *Batch) {
 		b.Paths = o.Paths
 	}
 	if o.HasFindings() {
-		b.Issues, b.Links = o.Issues, o.Links
+		b.Findings, b.Links = o.Findings, o.Links
 	}
 }

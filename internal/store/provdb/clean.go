@@ -41,10 +41,10 @@ func (b *Batch) Clean() *Batch {
 			func(f *provenance.FuncStats) named { return named{f.App, f.FID, f.Name} }),
 		Counters: latest(b.Counters, map[named]bool{}, func(s *provenance.CounterStats) { cleanTexts(&s.Name) },
 			func(s *provenance.CounterStats) named { return named{s.App, 0, s.Name} }),
-		Models: latest(b.Models, map[named]bool{}, cleanModel, func(m *provenance.ADModel) named { return named{m.PID, m.FID, m.Name} }),
-		Paths:  cleanPaths(b.Paths),
-		Issues: latest(b.Issues, map[int]bool{}, cleanIssue, func(i *provenance.Issue) int { return i.Number }),
-		Links:  latest(b.Links, map[event]bool{}, cleanLink, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
+		Models:   latest(b.Models, map[named]bool{}, cleanModel, func(m *provenance.ADModel) named { return named{m.PID, m.FID, m.Name} }),
+		Paths:    cleanPaths(b.Paths),
+		Findings: latest(b.Findings, map[int]bool{}, cleanFinding, func(i *provenance.Finding) int { return i.Number }),
+		Links:    latest(b.Links, map[event]bool{}, cleanLink, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
 	}
 }
 
@@ -80,7 +80,7 @@ func cleanModel(m *provenance.ADModel) {
 	m.Model = CleanJSON(m.Model)
 }
 
-func cleanIssue(i *provenance.Issue) {
+func cleanFinding(i *provenance.Finding) {
 	cleanTexts(&i.Func, &i.Path, (*string)(&i.Kind), (*string)(&i.Role), (*string)(&i.Trend), &i.Example)
 	i.Hosts = slices.Clone(i.Hosts)
 	for k := range i.Hosts {

@@ -37,7 +37,7 @@ type Info struct {
 	Reduction   float64          `json:"reduction"` // trace bytes per record byte
 	EventRate   float64          `json:"events_per_second"`
 	Top         []TopFunction    `json:"top_functions"`
-	Issues      IssueSummary     `json:"issues"`
+	Findings    FindingSummary   `json:"findings"`
 	Changes     []summary.Change `json:"changes"`
 	Notes       []tally.Note     `json:"notes"`
 	Broken      []string         `json:"broken,omitempty"`
@@ -81,10 +81,10 @@ type TopFunction struct {
 	LastUS    int64        `json:"last_us"`
 }
 
-// IssueSummary is the number of issues and the worst of them.
-type IssueSummary struct {
-	Count int                `json:"count"`
-	Worst []provenance.Issue `json:"worst"`
+// FindingSummary is the number of findings and the worst of them.
+type FindingSummary struct {
+	Count int                  `json:"count"`
+	Worst []provenance.Finding `json:"worst"`
 }
 
 // ImportCounts are the documents of an imported run.
@@ -111,8 +111,8 @@ func (r *Run) Decoded() *Info {
 
 // Lengths of lists in an Info.
 const (
-	topFunctions = 10
-	worstIssues  = 5
+	topFunctions  = 10
+	worstFindings = 5
 )
 
 // Finish sets the results of a run that has ended.
@@ -168,7 +168,7 @@ func (i *Info) SetSize(recordBytes int64) {
 	}
 }
 
-// SetIssues sets the issues, which are sorted by severity.
-func (i *Info) SetIssues(all []provenance.Issue) {
-	i.Issues = IssueSummary{Count: len(all), Worst: append([]provenance.Issue{}, all[:min(worstIssues, len(all))]...)}
+// SetFindings sets the findings, which are sorted by severity.
+func (i *Info) SetFindings(all []provenance.Finding) {
+	i.Findings = FindingSummary{Count: len(all), Worst: append([]provenance.Finding{}, all[:min(worstFindings, len(all))]...)}
 }

@@ -80,9 +80,9 @@ type Batch struct {
 	Models    []provenance.ADModel
 	// Paths has all calls of the run by call path.
 	Paths []provenance.PathStats
-	// Issues of the run, and the link of each of its anomalies.
-	Issues []provenance.Issue
-	Links  []provenance.Link
+	// Findings of the run, and the link of each of its anomalies.
+	Findings []provenance.Finding
+	Links    []provenance.Link
 }
 
 // StepMetadata is the metadata of a rank in a step.
@@ -95,17 +95,17 @@ type StepMetadata struct {
 
 // Len returns the number of documents in the batch.
 func (b *Batch) Len() int {
-	n := len(b.Anomalies) + len(b.Typical) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Issues) + len(b.Links)
+	n := len(b.Anomalies) + len(b.Typical) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Findings) + len(b.Links)
 	for i := range b.Metadata {
 		n += len(b.Metadata[i].Facts)
 	}
 	return n
 }
 
-// HasFindings reports whether the batch has issues or links.
-func (b *Batch) HasFindings() bool { return len(b.Issues)+len(b.Links) > 0 }
+// HasFindings reports whether the batch has findings or links.
+func (b *Batch) HasFindings() bool { return len(b.Findings)+len(b.Links) > 0 }
 
-// VoidsFindings reports whether the batch replaces or invalidates stored issues and links.
+// VoidsFindings reports whether the batch replaces or invalidates stored findings and links.
 func (b *Batch) VoidsFindings() bool { return len(b.Anomalies)+len(b.Typical) > 0 || b.HasFindings() }
 
 // Writer writes to a store. It is safe for concurrent use.
@@ -120,8 +120,8 @@ type Writer interface {
 	DeleteRun(ctx context.Context, id RunID) error
 	// Write stores a batch and returns nil when it is durable. It replaces records with the same
 	// program and event id (of either collection), the metadata of the same step, and the
-	// statistics of the same function, counter or model. Call paths, issues and links replace all
-	// those of the run; records remove its issues and links, which are no longer valid. Write
+	// statistics of the same function, counter or model. Call paths, findings and links replace all
+	// those of the run; records remove its findings and links, which are no longer valid. Write
 	// rejects an invalid batch as a whole and does not retain the batch.
 	Write(ctx context.Context, id RunID, batch *Batch) error
 }

@@ -39,10 +39,10 @@ func (b *Batch) Validate() error {
 	if err := checkPaths(b.Paths); err != nil {
 		return err
 	}
-	for i := range b.Issues {
-		x := &b.Issues[i]
+	for i := range b.Findings {
+		x := &b.Findings[i]
 		if err := errors.Join(checkProgram(x.PID), checkNumbers(x.Before, x.After)); err != nil {
-			return fmt.Errorf("issue %d: %w", x.Number, err)
+			return fmt.Errorf("finding %d: %w", x.Number, err)
 		}
 	}
 	for i := range b.Links {

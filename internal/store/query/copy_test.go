@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -77,7 +77,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 		t.Fatal(err)
 	}
 	found := linkedFindings(ctx, t, store)
-	if err := s.Write(ctx, id, &provdb.Batch{Issues: found.Issues, Links: found.Links}); err != nil {
+	if err := s.Write(ctx, id, &provdb.Batch{Findings: found.Findings, Links: found.Links}); err != nil {
 		t.Fatal(err)
 	}
 	memory := *store
@@ -125,9 +125,9 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 }
 
 // linkedFindings returns the findings of a run in which some anomalies wait for others.
-func linkedFindings(ctx context.Context, t *testing.T, a *query.Queries) *blame.Findings {
+func linkedFindings(ctx context.Context, t *testing.T, a *query.Queries) *findings.Result {
 	t.Helper()
-	found, err := a.Findings(ctx, true)
+	found, err := a.Conclude(ctx, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +157,11 @@ func same[T any](t *testing.T, what string, store, memory func() (T, error)) {
 	}
 }
 
-func compareExecutions(t *testing.T, store, memory *query.Queries, found *blame.Findings, all []*provenance.Record) {
+func compareExecutions(t *testing.T, store, memory *query.Queries, found *findings.Result, all []*provenance.Record) {
 	ctx := t.Context()
-	issue := make(map[string]int)
+	finding := make(map[string]int)
 	for i := range found.Links {
-		issue[found.Links[i].EventID] = found.Links[i].Issue
+		finding[found.Links[i].EventID] = found.Links[i].Finding
 	}
 	step := 487
 	if testing.Short() {
@@ -192,7 +192,7 @@ func compareExecutions(t *testing.T, store, memory *query.Queries, found *blame.
 			ask(func(a *query.Queries) (any, error) { return a.FunctionOf(ctx, r.EventID, r.PID) })
 			ask(func(a *query.Queries) (any, error) { return a.Related(ctx, r.PID, r.EventID) })
 			ask(func(a *query.Queries) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
-			if n := issue[r.EventID]; n > 0 {
+			if n := finding[r.EventID]; n > 0 {
 				ask(func(a *query.Queries) (any, error) {
 					previous, next, err := a.Neighbors(ctx, n, r, place)
 					return [2]string{previous, next}, err
@@ -238,7 +238,7 @@ func compareLists(t *testing.T, store, memory *query.Queries) {
 	}
 }
 
-func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.Findings) {
+func compareFunctions(t *testing.T, store, memory *query.Queries, found *findings.Result) {
 	ctx := t.Context()
 	functions, err := store.Functions(ctx)
 	if err != nil {
@@ -264,9 +264,9 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.F
 		ask(func(a *query.Queries) (any, error) {
 			return a.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
 		})
-		for k := range found.Issues {
-			if x := &found.Issues[k]; x.Func == f.Name {
-				ask(func(a *query.Queries) (any, error) { return a.PointsOfIssue(ctx, x.Number, f, 50) })
+		for k := range found.Findings {
+			if x := &found.Findings[k]; x.Func == f.Name {
+				ask(func(a *query.Queries) (any, error) { return a.PointsOfFinding(ctx, x.Number, f, 50) })
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *blame.F
 	}
 }
 
-func compareExplanations(t *testing.T, store, memory *query.Queries, found *blame.Findings) {
+func compareExplanations(t *testing.T, store, memory *query.Queries, found *findings.Result) {
 	ctx := t.Context()
 	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
 	asker := *memory
@@ -300,10 +300,10 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *blam
 		{Filter: executions.Filter{Steps: &executions.Range{First: 2, Last: 5}, Lost: 1000}},
 		{Filter: executions.Filter{Severity: 5000}},
 		{Filter: executions.Filter{Function: "nobody"}},
-		{Issue: &found.Issues[0]},
-		{Issue: &found.Issues[3], Filter: executions.Filter{Since: at(2)}},
-		{Issue: &found.Issues[1], Member: member},
-		{Issue: &found.Issues[1], Member: member, Without: terms(t, "rank=0..9", "time=3..")},
+		{Finding: &found.Findings[0]},
+		{Finding: &found.Findings[3], Filter: executions.Filter{Since: at(2)}},
+		{Finding: &found.Findings[1], Member: member},
+		{Finding: &found.Findings[1], Member: member, Without: terms(t, "rank=0..9", "time=3..")},
 		{Only: terms(t, "rank=3..90", "rank=200", "step=1..6"), Without: terms(t, "rank=7", "host=node0003")},
 		{Only: terms(t, "host=node0001", "host=node0002", "thread=0"), Lasso: lasso(t, "0:1,9:1,5:1000000")},
 		{Only: terms(t, "time=1..4"), Without: terms(t, path, "time=..2")},
@@ -313,7 +313,7 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *blam
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: executions.Filter{Since: at(1)}},
 	}, 7) {
-		if q.Issue == nil || !q.Issue.IsChange() {
+		if q.Finding == nil || !q.Finding.IsChange() {
 			for _, by := range tracetest.Sample([]contrast.FieldKind{
 				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,
 				contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream,

@@ -16,9 +16,9 @@ type Selection struct {
 	// Filter selects anomalies that were not withdrawn. Normal, Withdrawn, order and
 	// limits are ignored.
 	Filter executions.Filter
-	// Issue selects only the anomalies of an issue, if not nil.
-	Issue *provenance.Issue
-	// Member reports whether an anomaly belongs to Issue; if nil, the store knows the members.
+	// Finding selects only the anomalies of a finding, if not nil.
+	Finding *provenance.Finding
+	// Member reports whether an anomaly belongs to Finding; if nil, the store knows the members.
 	Member func(program trace.Program, event string) bool
 	// Only selects executions with one of the values of each of its fields. Without excludes
 	// executions with any of its values, also from the baseline. Lasso selects executions inside
@@ -150,11 +150,11 @@ type device struct {
 // Explain returns the fields in which a selection of anomalies differs from typical executions of
 // the same functions, from other anomalies of them, and from all calls.
 func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanation, error) {
-	if q.Issue != nil && q.Issue.IsChange() {
+	if q.Finding != nil && q.Finding.IsChange() {
 		if err := q.checkChange(); err != nil {
 			return nil, err
 		}
-		return contrast.ExplainChange(q.Issue, a.Begin), nil
+		return contrast.ExplainChange(q.Finding, a.Begin), nil
 	}
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	if err := q.Filter.Check(); err != nil {
@@ -211,10 +211,10 @@ func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected e
 		return all, selected, err
 	}
 	list := append(q.onlyConditions(a.Begin), filtered)
-	if i := q.Issue; i != nil {
+	if i := q.Finding; i != nil {
 		list = append(list, executions.Program.In(int64(i.PID)), executions.Name.In(i.Func))
 		if q.Member == nil {
-			list = append(list, executions.Issue.Between(int64(i.Number), int64(i.Number)))
+			list = append(list, executions.Finding.Between(int64(i.Number), int64(i.Number)))
 		}
 	}
 	return all, executions.AllOf(list...), nil
@@ -224,7 +224,7 @@ func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected e
 func (a *Queries) readSelection(ctx context.Context, s *sampling) (all, selected executions.Condition, err error) {
 	limit := maxSelected
 	if s.q.Member != nil {
-		limit = 10 * maxSelected // some belong to other issues
+		limit = 10 * maxSelected // some belong to other findings
 	}
 	if all, selected, err = a.conditions(ctx, s.q); err != nil {
 		return all, selected, err
@@ -281,17 +281,17 @@ func (a *Queries) exclude(ctx context.Context, s *sampling, others []*sampled) (
 	return err
 }
 
-// keepMembers removes the anomalies that do not belong to the issue.
+// keepMembers removes the anomalies that do not belong to the finding.
 func (s *sampling) keepMembers() {
 	all := len(s.selected)
 	s.selected = slices.DeleteFunc(s.selected, func(x *sampled) bool { return !s.q.Member(x.Program, x.Event) })
 	if s.total <= int64(all) {
 		s.total = int64(len(s.selected))
 	} else {
-		s.total = s.q.Issue.Anomalies
+		s.total = s.q.Finding.Anomalies
 	}
-	if s.total == s.q.Issue.Anomalies {
-		s.lost = s.q.Issue.LostTime
+	if s.total == s.q.Finding.Anomalies {
+		s.lost = s.q.Finding.LostTime
 	} else {
 		s.lost = 0
 		for _, x := range s.selected {

@@ -40,7 +40,7 @@ func (q *Selection) checkChange() error {
 	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
 		return nil
 	}
-	return &contrast.TermError{Text: q.Issue.Func, Reason: "all of its calls changed, so there is no set of anomalies to narrow or group"}
+	return &contrast.TermError{Text: q.Finding.Func, Reason: "all of its calls changed, so there is no set of anomalies to narrow or group"}
 }
 
 // Group returns the executions and the lost time of a selection by the values of a field, at most limit of them.
@@ -48,7 +48,7 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 	if _, err := contrast.ParseField(by.String()); err != nil {
 		return nil, err
 	}
-	if q.Issue != nil && q.Issue.IsChange() {
+	if q.Finding != nil && q.Finding.IsChange() {
 		q.Lasso = make([]contrast.Vertex, 1) // grouping counts as narrowing
 		return nil, q.checkChange()
 	}

@@ -41,19 +41,19 @@ const maxExamined = 400
 func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
-		issues, err := a.Issues(t.Context())
+		findings, err := a.Findings(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := make(map[contrast.FieldKey]bool)
-		for i := range issues {
-			q := query.Selection{Issue: &issues[i]}
+		for i := range findings {
+			q := query.Selection{Finding: &findings[i]}
 			e := explainedAs(t, a, q)
 			if e.Selected == 0 || e.Selected > maxExamined {
-				t.Fatalf("%s: selected %d executions, want 1 to %d", issues[i].Func, e.Selected, maxExamined)
+				t.Fatalf("%s: selected %d executions, want 1 to %d", findings[i].Func, e.Selected, maxExamined)
 			}
 			for j := range e.Fields {
-				// One issue is enough to test a field.
+				// One finding is enough to test a field.
 				if f := &e.Fields[j]; !seen[f.Key] {
 					seen[f.Key] = true
 					if !testing.Short() || len(seen)%3 == 1 {
@@ -139,7 +139,7 @@ func explainedAs(t *testing.T, a *query.Queries, q query.Selection) *contrast.Ex
 // checkField filters, excludes and groups by a field.
 func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.Explanation, f *contrast.Difference) {
 	t.Helper()
-	what := fmt.Sprintf("%s, %s, %v", a.Run.Name, q.Issue.Func, f.Terms)
+	what := fmt.Sprintf("%s, %s, %v", a.Run.Name, q.Finding.Func, f.Terms)
 	only, without := q, q
 	only.Only, without.Without = f.Terms, f.Terms
 	with, rest := explainedAs(t, a, only), explainedAs(t, a, without)
@@ -180,27 +180,27 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	}
 }
 
-// While a run is in progress, the members of an issue are not stored.
+// While a run is in progress, the members of a finding are not stored.
 func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
-		issues, err := a.Issues(t.Context())
+		findings, err := a.Findings(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &issues[slices.IndexFunc(issues, func(x provenance.Issue) bool { return x.Func == "stream" })]
+		x := &findings[slices.IndexFunc(findings, func(x provenance.Finding) bool { return x.Func == "stream" })]
 		member := func(_ trace.Program, event string) bool { return event[0] >= '4' } // on ranks 4 to 7
 		for key, want := range map[string]int64{"rank": 40, "host": 160} {
 			field, err := contrast.ParseField(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := a.Group(t.Context(), query.Selection{Issue: x, Member: member}, field, 10)
+			g, err := a.Group(t.Context(), query.Selection{Finding: x, Member: member}, field, 10)
 			if err != nil || g.Rows[0].Executions != want || g.Looked != 160 {
 				t.Errorf("%s: got %+v, %v", key, g, err)
 			}
 		}
-		q := query.Selection{Issue: x, Member: member, Without: terms(t, "rank=4..5")}
+		q := query.Selection{Finding: x, Member: member, Without: terms(t, "rank=4..5")}
 		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= int64(x.LostTime) || e.Lost <= 0 {
 			t.Errorf("got %+v", e)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -28,7 +29,7 @@ import (
 )
 
 // plantedCause is the cause of a trouble in a scenario and the selection of a user who looks for
-// it: the worst issue of a function, or of all, restricted to a time if several troubles affect the
+// it: the worst finding of a function, or of all, restricted to a time if several troubles affect the
 // function.
 type plantedCause struct {
 	scenario, trouble string
@@ -88,16 +89,16 @@ var plantedCauses = []plantedCause{
 }
 
 // explained returns the explanation for a planted cause, or nil if it caused no anomaly.
-func explained(t *testing.T, a *query.Queries, issues []provenance.Issue, c *plantedCause) *contrast.Explanation {
+func explained(t *testing.T, a *query.Queries, findings []provenance.Finding, c *plantedCause) *contrast.Explanation {
 	t.Helper()
 	var q query.Selection
-	for i := range issues {
-		if x := &issues[i]; (c.function == "" || x.Func == c.function) && x.PID == c.program {
-			q.Issue = x
+	for i := range findings {
+		if x := &findings[i]; (c.function == "" || x.Func == c.function) && x.PID == c.program {
+			q.Finding = x
 			break
 		}
 	}
-	if q.Issue == nil {
+	if q.Finding == nil {
 		return nil
 	}
 	if c.to > 0 {
@@ -160,12 +161,12 @@ func TestExplainNamesPlantedCauses(t *testing.T) {
 		for seed := range seeds {
 			c := &plantedCauses[byRun[key][0]]
 			a := explainable(t, store, c, uint64(100*seed))
-			issues, err := a.Issues(t.Context())
+			findings, err := a.Findings(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, i := range byRun[key] {
-				e := explained(t, a, issues, &plantedCauses[i])
+				e := explained(t, a, findings, &plantedCauses[i])
 				if plantedCauses[i].right(e) {
 					outcomes[i].right++
 				}
@@ -305,8 +306,8 @@ func analyzed(t *testing.T, store provdb.Store, c *plantedCause, seed uint64, na
 		t.Fatal(err)
 	}
 	all.Begin = res.Totals.Begin
-	found := blame.Conclude(&all.Run, blame.Find(&all.Run), res.Changes)
-	known.Issues, known.Links = found.Issues, found.Links
+	found := findings.Conclude(&all.Run, blame.Find(&all.Run), res.Changes)
+	known.Findings, known.Links = found.Findings, found.Links
 	if err := rundir.NewStoreSink(buffer).Finish(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}

@@ -8,28 +8,29 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Issues returns the issues of the run, the worst first: those stored when the run ended, or else
+// Findings returns the findings of the run, the worst first: those stored when the run ended, or else
 // those found now.
-func (a *Queries) Issues(ctx context.Context) ([]provenance.Issue, error) {
-	issues, err := a.StoredIssues(ctx)
-	if err != nil || len(issues) > 0 {
-		return issues, err
+func (a *Queries) Findings(ctx context.Context) ([]provenance.Finding, error) {
+	findings, err := a.StoredFindings(ctx)
+	if err != nil || len(findings) > 0 {
+		return findings, err
 	}
-	found, err := a.Findings(ctx, true)
+	found, err := a.Conclude(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	return found.Issues, nil
+	return found.Findings, nil
 }
 
-// StoredIssues returns the issues that were stored when the run ended, the worst first. It returns
+// StoredFindings returns the findings that were stored when the run ended, the worst first. It returns
 // none while the run is in progress.
-func (a *Queries) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
-	return executions.ReadAll[provenance.Issue](ctx, a, text("issues"))
+func (a *Queries) StoredFindings(ctx context.Context) ([]provenance.Finding, error) {
+	return executions.ReadAll[provenance.Finding](ctx, a, text("findings"))
 }
 
 // Linked is the link of an anomaly with the execution of its culprit.
@@ -40,7 +41,7 @@ type Linked struct {
 	CulpritHost, CulpritCalled string
 }
 
-// Link returns the link of an anomaly to its issue and culprit: as stored when the run ended, or
+// Link returns the link of an anomaly to its finding and culprit: as stored when the run ended, or
 // else as found now. It returns nil if there is none.
 func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*Linked, error) {
 	link, err := a.LinkOnly(ctx, program, event)
@@ -71,11 +72,11 @@ func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event str
 	if len(links) == 1 {
 		return &links[0], nil
 	}
-	issues, err := a.StoredIssues(ctx)
-	if err != nil || len(issues) > 0 {
+	findings, err := a.StoredFindings(ctx)
+	if err != nil || len(findings) > 0 {
 		return nil, err // the anomaly was withdrawn
 	}
-	found, err := a.Findings(ctx, true)
+	found, err := a.Conclude(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -87,24 +88,24 @@ func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event str
 	return nil, nil //nolint:nilnil // no link
 }
 
-// Findings computes the issues and links of the run from its stored anomalies. If provisional is
+// Conclude computes the findings and links of the run from its stored anomalies. If provisional is
 // true, it includes anomalies that have not been reviewed.
-func (a *Queries) Findings(ctx context.Context, provisional bool) (*blame.Findings, error) {
+func (a *Queries) Conclude(ctx context.Context, provisional bool) (*findings.Result, error) {
 	_, found, err := a.FindOut(ctx, provisional)
 	return found, err
 }
 
-// FindOut is like Findings and also returns the anomalies that it read; the links are in the same
+// FindOut is like Conclude and also returns the anomalies that it read; the links are in the same
 // order.
-func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *blame.Findings, error) {
+func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *findings.Result, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
 		return nil, nil, err
 	}
-	return run, blame.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
+	return run, findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
 }
 
-// anomalies reads the anomalies for Findings.
+// anomalies reads the anomalies for Conclude.
 func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
 	paths, err := a.PathNames(ctx)
 	if err != nil {

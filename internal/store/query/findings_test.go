@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
@@ -46,7 +47,7 @@ func (g *gatherer) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ [
 
 // stored analyzes a scenario into a store and returns the queries of the run and the findings from
 // the records themselves.
-func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algorithm) (*query.Queries, *blame.Findings) {
+func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algorithm) (*query.Queries, *findings.Result) {
 	t.Helper()
 	text, err := scenario.Builtin(name)
 	if err != nil {
@@ -94,7 +95,7 @@ func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algo
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, blame.Conclude(&all.Run, blame.Find(&all.Run), res.Changes)
+	return a, findings.Conclude(&all.Run, blame.Find(&all.Run), res.Changes)
 }
 
 func sorted(links []provenance.Link) []provenance.Link {
@@ -109,7 +110,7 @@ func TestStoredFindingsAreUnchanged(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		for _, scene := range tracetest.Sample([]string{"slow-link", "workflow"}, 2) {
 			a, want := stored(t, store, scene, outlier.SSTD)
-			got, err := a.Findings(t.Context(), false)
+			got, err := a.Conclude(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,10 +120,10 @@ func TestStoredFindingsAreUnchanged(t *testing.T) {
 					victims++
 				}
 			}
-			if victims < 10 || len(want.Issues) < 3 {
-				t.Errorf("%s: only %d victims and %d issues", scene, victims, len(want.Issues))
+			if victims < 10 || len(want.Findings) < 3 {
+				t.Errorf("%s: only %d victims and %d findings", scene, victims, len(want.Findings))
 			}
-			if !reflect.DeepEqual(got.Issues, want.Issues) || !reflect.DeepEqual(sorted(got.Links), sorted(want.Links)) {
+			if !reflect.DeepEqual(got.Findings, want.Findings) || !reflect.DeepEqual(sorted(got.Links), sorted(want.Links)) {
 				t.Errorf("%s: findings from the store differ from those of the records", scene)
 			}
 			checkFindings(t, store, a, want)
@@ -131,12 +132,12 @@ func TestStoredFindingsAreUnchanged(t *testing.T) {
 }
 
 // checkFindings compares query results before and after the findings of a run are stored.
-func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *blame.Findings) {
+func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *findings.Result) {
 	t.Helper()
 	for _, there := range []bool{false, true} {
-		issues, err := a.Issues(t.Context())
-		if err != nil || !reflect.DeepEqual(issues, want.Issues) {
-			t.Errorf("%s, stored %t: issues differ, %v", a.Run.Name, there, err)
+		findings, err := a.Findings(t.Context())
+		if err != nil || !reflect.DeepEqual(findings, want.Findings) {
+			t.Errorf("%s, stored %t: findings differ, %v", a.Run.Name, there, err)
 		}
 		seen := make(map[provenance.Role]bool)
 		for i := range want.Links {
@@ -157,7 +158,7 @@ func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *bla
 			t.Errorf("unknown event: got %+v, %v", l, err)
 		}
 		if !there {
-			if err := store.Write(t.Context(), a.Run.ID, &provdb.Batch{Issues: want.Issues, Links: want.Links}); err != nil {
+			if err := store.Write(t.Context(), a.Run.ID, &provdb.Batch{Findings: want.Findings, Links: want.Links}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -165,8 +166,8 @@ func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *bla
 	checkRelated(t, a, want)
 }
 
-// checkRelated compares the victims of culprits and the anomalies of issues with the findings.
-func checkRelated(t *testing.T, a *query.Queries, want *blame.Findings) {
+// checkRelated compares the victims of culprits and the anomalies of findings with the findings.
+func checkRelated(t *testing.T, a *query.Queries, want *findings.Result) {
 	t.Helper()
 	ctx := t.Context()
 	culprits := 0
@@ -196,15 +197,15 @@ func checkRelated(t *testing.T, a *query.Queries, want *blame.Findings) {
 	if r, err := a.Related(ctx, 0, "no such event"); r != nil || err != nil {
 		t.Errorf("unknown event: got %+v, %v", r, err)
 	}
-	for i := range want.Issues {
-		if x := &want.Issues[i]; !x.IsChange() {
+	for i := range want.Findings {
+		if x := &want.Findings[i]; !x.IsChange() {
 			checkNeighbors(t, a, x)
 		}
 	}
 }
 
-// checkNeighbors compares the neighbors of each anomaly of an issue with the list of all.
-func checkNeighbors(t *testing.T, a *query.Queries, x *provenance.Issue) {
+// checkNeighbors compares the neighbors of each anomaly of a finding with the list of all.
+func checkNeighbors(t *testing.T, a *query.Queries, x *provenance.Finding) {
 	t.Helper()
 	ctx := t.Context()
 	e, err := a.Event(ctx, x.Example, &x.PID)
@@ -215,9 +216,9 @@ func checkNeighbors(t *testing.T, a *query.Queries, x *provenance.Issue) {
 	if err != nil || p == nil {
 		t.Fatalf("%s has no place, %v", x.Example, err)
 	}
-	points, err := a.PointsOfIssue(ctx, x.Number, &p.Function, 100_000)
+	points, err := a.PointsOfFinding(ctx, x.Number, &p.Function, 100_000)
 	if err != nil || int64(len(points)) != x.Anomalies {
-		t.Fatalf("issue %d has %d points, %v; want %d", x.Number, len(points), err, x.Anomalies)
+		t.Fatalf("finding %d has %d points, %v; want %d", x.Number, len(points), err, x.Anomalies)
 	}
 	slices.SortFunc(points, func(a, b executions.Execution) int {
 		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Event, b.Event))
@@ -233,7 +234,7 @@ func checkNeighbors(t *testing.T, a *query.Queries, x *provenance.Issue) {
 		}
 		previous, next, err := a.Neighbors(ctx, x.Number, r, p)
 		if err != nil || previous != before || next != after {
-			t.Errorf("issue %d: neighbors of %s: got %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
+			t.Errorf("finding %d: neighbors of %s: got %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package query implements the built-in queries of a run: the functions, ranks and hosts that lost most
-// time, its issues, the fields in which selected executions differ from others, and the data that
+// time, its findings, the fields in which selected executions differ from others, and the data that
 // is compared with other runs. Its SQL is in sql/ and runs on every store.
 package query
 

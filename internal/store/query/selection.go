@@ -15,40 +15,40 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// ErrNoIssue is returned if a run has no issue with the given number.
-var ErrNoIssue = errors.New("no such issue")
+// ErrNoFinding is returned if a run has no finding with the given number.
+var ErrNoFinding = errors.New("no such finding")
 
-// SelectIssue selects the anomalies of an issue by its number; 0 is the worst issue of the
-// selected program. It uses the issues stored with the run, or else finds them now.
-func (a *Queries) SelectIssue(ctx context.Context, s *Selection, number int) error {
-	issues, err := a.StoredIssues(ctx)
+// SelectFinding selects the anomalies of a finding by its number; 0 is the worst finding of the
+// selected program. It uses the findings stored with the run, or else finds them now.
+func (a *Queries) SelectFinding(ctx context.Context, s *Selection, number int) error {
+	findings, err := a.StoredFindings(ctx)
 	if err != nil {
 		return err
 	}
 	var links []provenance.Link
-	stored := len(issues) > 0
+	stored := len(findings) > 0
 	if !stored {
-		findings, err := a.Findings(ctx, true)
+		found, err := a.Conclude(ctx, true)
 		if err != nil {
 			return err
 		}
-		issues, links = findings.Issues, findings.Links
+		findings, links = found.Findings, found.Links
 	}
-	if len(issues) == 0 {
-		return fmt.Errorf("run %s has no issues to explain", a.Run.Name)
+	if len(findings) == 0 {
+		return fmt.Errorf("run %s has no findings to explain", a.Run.Name)
 	}
-	i := slices.IndexFunc(issues, func(x provenance.Issue) bool {
+	i := slices.IndexFunc(findings, func(x provenance.Finding) bool {
 		return x.Number == number || number == 0 && (s.Filter.Program == nil || x.PID == *s.Filter.Program)
 	})
 	if i < 0 {
-		return fmt.Errorf("issue %d: %w (chimbuko issues --all lists them)", number, ErrNoIssue)
+		return fmt.Errorf("finding %d: %w (chimbuko findings --all lists them)", number, ErrNoFinding)
 	}
-	if s.Issue = &issues[i]; stored {
+	if s.Finding = &findings[i]; stored {
 		return nil
 	}
 	members := make(map[trace.EventKey]bool)
 	for i := range links {
-		if l := &links[i]; l.Issue == s.Issue.Number {
+		if l := &links[i]; l.Finding == s.Finding.Number {
 			members[trace.EventKey{Program: l.PID, ID: l.EventID}] = true
 		}
 	}

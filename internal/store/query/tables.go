@@ -17,7 +17,7 @@ var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats",
 // Tables are the tables and views that together hold all data of a run.
 var Tables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
-	"frames", "window_calls", "messages", "counter_events", "node_states", "issues", "links",
+	"frames", "window_calls", "messages", "counter_events", "node_states", "findings", "links",
 }
 
 // table describes how to read a table or view in order.
@@ -40,7 +40,7 @@ var tables = map[string]table{
 	"messages":           {`pid, rid, event_id, "position"`, true},
 	"counter_events":     {`pid, rid, event_id, "position"`, true},
 	"node_states":        {"pid, rid, event_id, field", true},
-	"issues":             {"issue", false},
+	"findings":           {"finding", false},
 	"links":              {"pid, rid, event_id", true},
 	"anomalies_json":     {"pid, rid, ev_step, ev_row", true},
 	"normalexecs_json":   {"pid, rid, ev_step, ev_row", true},

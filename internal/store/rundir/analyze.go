@@ -55,17 +55,17 @@ func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs 
 	return res, k.Dir.WriteInfo(info)
 }
 
-// writeResult finds the issues and writes all run-level data.
+// writeResult finds the findings and writes all run-level data.
 func (k *Keeper) writeResult(ctx context.Context, res *analyzer.Result, info *provdb.Info, progress Progress) error {
 	c, err := res.Collections()
 	if err != nil {
 		return err
 	}
 	end := progress.During(fmt.Sprintf("finding the causes of %s anomalies", text.Int(res.Review.Anomalies)))
-	c.Issues, c.Links = k.Issues(res.Outcome)
+	c.Findings, c.Links = k.Findings(res.Outcome)
 	end()
-	info.SetIssues(c.Issues)
-	end = progress.During("storing profiles, models and issues")
+	info.SetFindings(c.Findings)
+	end = progress.During("storing profiles, models and findings")
 	defer end()
 	return k.WriteCollections(ctx, c)
 }

@@ -88,6 +88,6 @@ func (k *Keeper) importRecords(ctx context.Context, info *provdb.Info, dir strin
 	if err := k.Buffer.Flush(ctx); err != nil {
 		return err
 	}
-	_, err = k.FindIssues(ctx, info)
+	_, err = k.FindFindings(ctx, info)
 	return err
 }

@@ -33,10 +33,10 @@ const (
 	maxLabelsFile = 64 << 20 // bytes
 )
 
-// Labels are the labels that people gave to the issues of a run, in a file of its directory
+// Labels are the labels that people gave to the findings of a run, in a file of its directory
 // that is replaced atomically. It is a dashboard.Labels. It reads the file again after
 // another process or a person has changed it. A run that replaces the one in the directory
-// keeps the labels of issues with the same keys.
+// keeps the labels of findings with the same keys.
 type Labels struct {
 	path string
 	now  func() time.Time
@@ -62,7 +62,7 @@ type labelsContent struct {
 	Labels []runLabel `json:"labels"`
 }
 
-// Labels returns the labels of a run, by key of the issue.
+// Labels returns the labels of a run, by key of the finding.
 func (l *Labels) Labels(_ context.Context, run string) (map[string]api.Label, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Labels) Labels(_ context.Context, run string) (map[string]api.Label, er
 	return l.all[run], nil
 }
 
-// SetLabel replaces the label of an issue. It is on disk when SetLabel returns.
+// SetLabel replaces the label of a finding. It is on disk when SetLabel returns.
 func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error {
 	if err := checkLabel(label); err != nil {
 		return err
@@ -111,7 +111,7 @@ func checkLabel(l api.Label) error {
 	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }
 	switch {
 	case l.Key == "" || len(l.Key) > maxLabelKey || !utf8.ValidString(l.Key) || strings.ContainsFunc(l.Key, unicode.IsControl):
-		return fmt.Errorf("invalid issue key %.50q (want 1 to %d bytes of text)", l.Key, maxLabelKey)
+		return fmt.Errorf("invalid finding key %.50q (want 1 to %d bytes of text)", l.Key, maxLabelKey)
 	case len(l.Note) > maxLabelNote:
 		return fmt.Errorf("the note has %d bytes (limit %d)", len(l.Note), maxLabelNote)
 	case !utf8.ValidString(l.Note) || strings.ContainsFunc(l.Note, isControl):

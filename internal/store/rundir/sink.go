@@ -30,7 +30,7 @@ func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, 
 // Finish stores the collections over all ranks and waits until all is durable.
 func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error {
 	batch := &provdb.Batch{
-		Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Issues: c.Issues, Links: c.Links,
+		Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Findings: c.Findings, Links: c.Links,
 	}
 	if err := s.buffer.Add(ctx, batch); err != nil {
 		return err

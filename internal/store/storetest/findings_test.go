@@ -9,9 +9,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// issues returns all kinds of issues.
-func issues() []provenance.Issue {
-	return []provenance.Issue{
+// findings returns all kinds of findings.
+func findings() []provenance.Finding {
+	return []provenance.Finding{
 		{
 			Number: 1, PID: 0, Func: "write()", Path: "main > checkpoint > write()", Kind: provenance.Burst, Role: provenance.Culprit, Anomalies: 4,
 			LostTime: 2_742_053, Longest: 892_578, Ranks: []trace.Rank{3, 5}, Hosts: []string{"node01", "it's \"2\""}, WorstRank: 5,
@@ -37,7 +37,7 @@ func links(of []*provenance.Record) []provenance.Link {
 	var all []provenance.Link
 	late := trace.Rank(-1)
 	for i, r := range of {
-		l := provenance.Link{PID: r.PID, RID: r.RID, EventID: r.EventID, Issue: 1 + i%3}
+		l := provenance.Link{PID: r.PID, RID: r.RID, EventID: r.EventID, Finding: 1 + i%3}
 		switch i % 4 {
 		case 1:
 			l.Role, l.Culprit, l.CulpritPID, l.LateRank, l.Hops = provenance.Victim, of[i-1].EventID, of[i-1].PID, &late, 3
@@ -52,17 +52,17 @@ func links(of []*provenance.Record) []provenance.Link {
 }
 
 const (
-	issueSQL = `SELECT issue, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, ranks, hosts, worst_rank,
+	findingSQL = `SELECT finding, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, ranks, hosts, worst_rank,
 		worst_rank_lost_us,
-		first_us, last_us, trend, example, waits, wait_ranks, waits_lost_us, before_us, after_us FROM issues WHERE run = $1 ORDER BY issue`
-	listSQL = "SELECT rank_list, host_list, over_time FROM issues WHERE run = $1 ORDER BY issue"
-	linkSQL = `SELECT issue, "role", culprit_pid, culprit_event_id, late_rid, hops, waits, wait_ranks, waits_lost_us
+		first_us, last_us, trend, example, waits, wait_ranks, waits_lost_us, before_us, after_us FROM findings WHERE run = $1 ORDER BY finding`
+	listSQL = "SELECT rank_list, host_list, over_time FROM findings WHERE run = $1 ORDER BY finding"
+	linkSQL = `SELECT finding, "role", culprit_pid, culprit_event_id, late_rid, hops, waits, wait_ranks, waits_lost_us
 		FROM links WHERE run = $1 AND pid = $2 AND rid = $3 AND event_id = $4`
 )
 
 var findingTests = []test{
-	{"stores issues", func(f *fixture) {
-		f.write(&provdb.Batch{Issues: issues()})
+	{"stores findings", func(f *fixture) {
+		f.write(&provdb.Batch{Findings: findings()})
 		f.want([][]any{
 			{
 				int64(1), int64(0), "write()", "main > checkpoint > write()", "burst", "culprit", nil, int64(4), int64(2_742_053), int64(892_578),
@@ -78,7 +78,7 @@ var findingTests = []test{
 				int64(3), int64(0),
 				int64(-1), int64(9), int64(7), int64(8), nil, "-1:0:3", int64(0), int64(0), int64(0), nil, nil,
 			},
-		}, issueSQL, int64(f.run))
+		}, findingSQL, int64(f.run))
 		var got [][]any
 		for _, row := range f.query(listSQL, int64(f.run)) {
 			var lists []any
@@ -94,7 +94,7 @@ var findingTests = []test{
 	}},
 	{"stores links", func(f *fixture) {
 		of := Records(5, 1)
-		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
+		f.write(&provdb.Batch{Anomalies: of, Findings: findings(), Links: links(of)})
 		row := func(i int, want ...any) {
 			f.want([][]any{want}, linkSQL, int64(f.run), int64(of[i].PID), int64(of[i].RID), of[i].EventID)
 		}
@@ -105,18 +105,18 @@ var findingTests = []test{
 	}},
 	{"new findings replace all findings", func(f *fixture) {
 		of := Records(5, 1)
-		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
-		f.write(&provdb.Batch{Issues: issues()[:1], Links: links(of[:2])})
-		f.want([][]any{{int64(1), int64(2), int64(5)}}, "SELECT (SELECT count(*) FROM issues), (SELECT count(*) FROM links), (SELECT "+
+		f.write(&provdb.Batch{Anomalies: of, Findings: findings(), Links: links(of)})
+		f.write(&provdb.Batch{Findings: findings()[:1], Links: links(of[:2])})
+		f.want([][]any{{int64(1), int64(2), int64(5)}}, "SELECT (SELECT count(*) FROM findings), (SELECT count(*) FROM links), (SELECT "+
 			"count(*) FROM anomalies)")
 	}},
 	{"records remove findings, other documents do not", func(f *fixture) {
 		other := f.createRun("other")
 		of := Records(6, 1)
 		for _, run := range []provdb.RunID{f.run, other} {
-			f.writeTo(run, &provdb.Batch{Anomalies: of[:5], Issues: issues(), Links: links(of[:5])})
+			f.writeTo(run, &provdb.Batch{Anomalies: of[:5], Findings: findings(), Links: links(of[:5])})
 		}
-		const counts = "SELECT (SELECT count(*) FROM issues WHERE run = $1), (SELECT count(*) FROM links WHERE run = $1)"
+		const counts = "SELECT (SELECT count(*) FROM findings WHERE run = $1), (SELECT count(*) FROM links WHERE run = $1)"
 		f.write(&provdb.Batch{
 			Functions: funcStats(), Counters: counterStats(), Models: adModels(),
 			Metadata: []provdb.StepMetadata{stepMetadata(1, 2, "Hostname")},
@@ -127,19 +127,19 @@ var findingTests = []test{
 		f.want([][]any{{int64(0), int64(0)}}, counts, int64(f.run))
 		f.want([][]any{{int64(3), int64(5)}}, counts, int64(other))
 	}},
-	{"unusual text of issues is stored, invalid numbers are rejected", func(f *fixture) {
-		unusual := issues()[:1]
+	{"unusual text of findings is stored, invalid numbers are rejected", func(f *fixture) {
+		unusual := findings()[:1]
 		unusual[0].Func, unusual[0].Hosts, unusual[0].Path = "a\x00b\xff", []string{"\x00"}, "x\ty"
-		f.write(&provdb.Batch{Issues: append(unusual, issues()[0])}) // the last duplicate wins
-		f.want([][]any{{"write()"}}, "SELECT func FROM issues")
-		f.write(&provdb.Batch{Issues: unusual})
-		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM issues")
-		for _, bad := range []provenance.Issue{
+		f.write(&provdb.Batch{Findings: append(unusual, findings()[0])}) // the last duplicate wins
+		f.want([][]any{{"write()"}}, "SELECT func FROM findings")
+		f.write(&provdb.Batch{Findings: unusual})
+		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM findings")
+		for _, bad := range []provenance.Finding{
 			{Number: 1, Before: math.NaN()},
 			{Number: 1, After: math.Inf(1)},
 			{Number: 1, PID: math.MaxUint32},
 		} {
-			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Issues: []provenance.Issue{bad}}); err == nil {
+			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Findings: []provenance.Finding{bad}}); err == nil {
 				f.Errorf("%+v was stored", bad)
 			}
 		}

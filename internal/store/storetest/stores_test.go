@@ -139,7 +139,7 @@ func (f *fixture) want(want [][]any, sql string, args ...any) {
 // tables are the tables with rows of runs.
 var tables = []string{
 	"runs", "functions", "paths", "models", "final_models", "samples", "executions", "metadata", "profiles", "counter_stats",
-	"path_profiles", "issues", "links",
+	"path_profiles", "findings", "links",
 }
 
 // counts returns the number of rows of a run in each table.
@@ -161,7 +161,7 @@ func full(n int, seed uint64) *provdb.Batch {
 	records := Records(n+n/4, seed)
 	b := &provdb.Batch{
 		Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(),
-		Paths: pathStats(), Issues: issues(),
+		Paths: pathStats(), Findings: findings(),
 	}
 	b.Links = links(b.Anomalies)
 	for _, r := range b.Typical {

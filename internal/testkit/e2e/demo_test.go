@@ -310,7 +310,7 @@ func TestKeptDemoCanBeQueriedAndReplaced(t *testing.T) {
 	contains(t, stderr, "a demo is running there", "--out")
 	first.succeed()
 	first.nothingIsLeft()
-	contains(t, must(t, "issues", filepath.Join(out, "run")), "compute")
+	contains(t, must(t, "findings", filepath.Join(out, "run")), "compute")
 	contains(t, must(t, "eval", filepath.Join(out, "run"), filepath.Join(out, "run", "tau-traces")), "hanging")
 	for _, name := range []string{"serve", "ad-left", "ad-right"} {
 		if _, err := os.Stat(filepath.Join(out, "run", "logs", name+".log")); err != nil {

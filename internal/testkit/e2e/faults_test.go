@@ -172,22 +172,22 @@ func sumUp(t testing.TB, run string) (final string, review map[string]int) {
 		t.Fatal(err)
 	}
 	var all struct {
-		State   string           `json:"state"`
-		Totals  map[string]int64 `json:"totals"`
-		Review  map[string]int   `json:"review"`
-		Traces  []string         `json:"traces"`
-		Bytes   int64            `json:"trace_bytes"`
-		Top     json.RawMessage  `json:"top_functions"`
-		Issues  json.RawMessage  `json:"issues"`
-		Changes json.RawMessage  `json:"changes"`
-		Notes   json.RawMessage  `json:"notes"`
+		State    string           `json:"state"`
+		Totals   map[string]int64 `json:"totals"`
+		Review   map[string]int   `json:"review"`
+		Traces   []string         `json:"traces"`
+		Bytes    int64            `json:"trace_bytes"`
+		Top      json.RawMessage  `json:"top_functions"`
+		Findings json.RawMessage  `json:"findings"`
+		Changes  json.RawMessage  `json:"changes"`
+		Notes    json.RawMessage  `json:"notes"`
 	}
 	if err := json.Unmarshal(b, &all); err != nil {
 		t.Fatal(err)
 	}
 	delete(all.Totals, "flagged") // at the time
 	return fmt.Sprintf("%s %v %d traces of %d bytes, %d anomalies\n%s\n%s\n%s\n%s", all.State, all.Totals, len(all.Traces), all.Bytes,
-		all.Review["anomalies"], all.Top, all.Issues, all.Changes, all.Notes), all.Review
+		all.Review["anomalies"], all.Top, all.Findings, all.Changes, all.Notes), all.Review
 }
 
 // reference is what came of a run that nothing disturbed.

@@ -19,7 +19,7 @@ type outcome struct {
 	statuses  map[string]int    // of all records of anomalies
 	global    map[string]string // documents over all ranks, without numbers of functions, by collection and names
 	model     []byte            // the file of --save-model
-	issues    string            // all of them
+	findings  string            // all of them
 	paths     string            // all calls by call path
 }
 
@@ -29,7 +29,7 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	dir := filepath.Join(t.TempDir(), "json")
 	must(t, append([]string{"export", where, dir, "--to", "json"}, args...)...)
 	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, global: map[string]string{}}
-	o.issues = must(t, append([]string{"issues", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
+	o.findings = must(t, append([]string{"findings", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
 	o.paths = must(t, append([]string{
 		"query", where, "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path, calls", "--format", "csv",
 	}, args...)...)
@@ -112,8 +112,8 @@ func agree(t testing.TB, got, want *outcome) {
 	if different > 0 {
 		t.Errorf("%d of %d anomalies differ", different, len(want.anomalies))
 	}
-	if got.issues != want.issues {
-		t.Errorf("issues: got %s, want %s", got.issues, want.issues)
+	if got.findings != want.findings {
+		t.Errorf("findings: got %s, want %s", got.findings, want.findings)
 	}
 	if got.paths != want.paths || strings.Count(got.paths, "\n") < 5 {
 		t.Errorf("call paths: got %s, want %s", got.paths, want.paths)

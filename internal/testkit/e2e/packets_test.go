@@ -42,8 +42,8 @@ func TestPacketsAreShownLiveAndReplayed(t *testing.T) {
 				live.Packets.Refused != 0 || !live.Live {
 				t.Errorf("%d were flagged and %d packets written; the page has %+v in %+v", flagged, written, live.Figures, live.Packets)
 			}
-			if code, body := page.get("api/v1/runs/packets/issues"); code != http.StatusNotFound || !strings.Contains(body, "no executions") {
-				t.Errorf("issues: %d %s", code, body)
+			if code, body := page.get("api/v1/runs/packets/findings"); code != http.StatusNotFound || !strings.Contains(body, "no executions") {
+				t.Errorf("findings: %d %s", code, body)
 			}
 			again := browse(t, start(t, "view", "--replay", s.path("stats"), "--speed", "0").address())
 			var replayed api.Overview

@@ -106,7 +106,7 @@ func TestRunForwardsIOAndAgreesWithAnalyze(t *testing.T) {
 	if got := p.stdout.String(); got != "what the program reads\nBP5 1 1000000\n" {
 		t.Errorf("standard output is %q, want only the output of the program", got)
 	}
-	contains(t, p.stderr.String(), "oops", "anomalies stored with their context", "issue", "The run is in "+s.run)
+	contains(t, p.stderr.String(), "oops", "anomalies stored with their context", "finding", "The run is in "+s.run)
 	info := s.ended()
 	if info.Program == nil || info.Program.Code != 3 {
 		t.Errorf("run.json has the program %+v", info.Program)
@@ -329,7 +329,7 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 	})
 	s.because(s.info(), "the services ended before the run")
 	contains(t, must(t, "runs", s.run), "incomplete")
-	must(t, "issues", s.run)
+	must(t, "findings", s.run)
 	eventually(t, "the program ends by itself", func() error { _, err := os.Stat(s.path("over")); return err })
 	f := start(t, "finish", s.run)
 	f.succeed()

@@ -82,8 +82,8 @@ func TestTerminalOverviewMatchesPage(t *testing.T) {
 	dir := analyzed(t)
 	view := start(t, "view", dir)
 	type overview struct {
-		Verdict struct{ Sentence string }
-		Issues  []struct {
+		Verdict  struct{ Sentence string }
+		Findings []struct {
 			Function string
 			Sentence string
 		}
@@ -106,7 +106,7 @@ func TestTerminalOverviewMatchesPage(t *testing.T) {
 		t.Errorf("the verdict is %q on the page, and here\n%s", page.Verdict.Sentence, screen)
 	}
 	v.press("Enter")
-	v.shows("Issue 1: ", "Evidence ", "Why it was flagged", "Esc back")
+	v.shows("Finding 1: ", "Evidence ", "Why it was flagged", "Esc back")
 	v.press("Escape")
 	v.shows(">   1 ")
 	v.press("j")
@@ -132,7 +132,7 @@ func TestTerminalOverviewWithoutColors(t *testing.T) {
 	dumb.shows("Pipeline")
 	dumb.ends()
 	plain := must(t, "top", dir, "--live")
-	contains(t, plain, "chimbuko done  FINISHED", "Issues", "Ranks: own slowness", "Pipeline")
+	contains(t, plain, "chimbuko done  FINISHED", "Findings", "Ranks: own slowness", "Pipeline")
 	if strings.Contains(plain, "\x1b") {
 		t.Errorf("%q", plain)
 	}
@@ -162,7 +162,7 @@ func TestTerminalAndReportFollowRunToEnd(t *testing.T) {
 	replay.succeed()
 	succeed(ads...)
 	serve.succeed()
-	v.shows("FINISHED", ">   ") // the selected issue may have lost its first place
+	v.shows("FINISHED", ">   ") // the selected finding may have lost its first place
 	v.press("q")
 	v.ends()
 	file = s.path("ended.html")

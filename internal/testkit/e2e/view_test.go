@@ -144,7 +144,7 @@ func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 	}
 	b := browse(t, first)
 	overview := fetch[api.Overview](b, run+"/overview")
-	if overview.State != api.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Issues) == 0 ||
+	if overview.State != api.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Findings) == 0 ||
 		overview.Verdict.Sentence == "" {
 		t.Errorf("the overview is %+v", overview)
 	}
@@ -152,7 +152,7 @@ func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 		t.Errorf("the pipeline is %+v", st)
 	}
 
-	key := overview.Issues[0].Key
+	key := overview.Findings[0].Key
 	if code, body := b.send(http.MethodPut, run+"/labels/"+key, `{"state":"muted","note":"<script>known</script>"}`); code != http.StatusOK {
 		t.Errorf("a label: %d %s", code, body)
 	}
@@ -166,10 +166,10 @@ func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 	}
 	labeled := func(b *browser, writable bool) {
 		t.Helper()
-		list := fetch[api.IssueList](b, run+"/issues")
-		for _, issue := range list.Rows {
-			if issue.Key == key && (issue.Label == nil || issue.Label.State != "muted" || issue.Label.Note != "<script>known</script>") {
-				t.Errorf("the label is %+v", issue.Label)
+		list := fetch[api.FindingList](b, run+"/findings")
+		for _, finding := range list.Rows {
+			if finding.Key == key && (finding.Label == nil || finding.Label.State != "muted" || finding.Label.Note != "<script>known</script>") {
+				t.Errorf("the label is %+v", finding.Label)
 			}
 		}
 		if list.Writable != writable {
@@ -295,8 +295,8 @@ func TestViewOfServerKeepsNoLabels(t *testing.T) {
 	view := start(t, "view", server, "--run", "done")
 	b := browse(t, view.address())
 	contains(t, view.stderr.String(), "cannot be stored without a run directory")
-	if list := fetch[api.IssueList](b, "api/v1/runs/done/issues"); list.Writable || len(list.Rows) == 0 {
-		t.Errorf("the issues are %+v", list)
+	if list := fetch[api.FindingList](b, "api/v1/runs/done/findings"); list.Writable || len(list.Rows) == 0 {
+		t.Errorf("the findings are %+v", list)
 	}
 	view.interrupt()
 	_, stderr, code := run(t, "view", server, "--run", "other")
@@ -306,7 +306,7 @@ func TestViewOfServerKeepsNoLabels(t *testing.T) {
 	contains(t, stderr, `run "other"`, "the store holds done")
 
 	fromDir := browse(t, start(t, "view", dir).address())
-	if list := fetch[api.IssueList](fromDir, "api/v1/runs/done/issues"); !list.Writable {
+	if list := fetch[api.FindingList](fromDir, "api/v1/runs/done/findings"); !list.Writable {
 		t.Error("with a run directory labels cannot be set")
 	}
 }

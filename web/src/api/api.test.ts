@@ -11,20 +11,20 @@ afterEach(() => {
 
 describe('a request', () => {
   test('uses a relative URL with escaped names', () => {
-    expect(runPath('a/b', 'issues', { limit: 3, host: '', all: undefined })).toBe(
-      'api/v1/runs/a%2Fb/issues?limit=3',
+    expect(runPath('a/b', 'findings', { limit: 3, host: '', all: undefined })).toBe(
+      'api/v1/runs/a%2Fb/findings?limit=3',
     );
     expect(runPath('r', '')).toBe('api/v1/runs/r');
   });
 
   test('reports the error and hint of the server', async () => {
     serve({
-      issues: {
+      findings: {
         status: 400,
         body: { error: 'parameter limit: not a number', hint: 'see docs/api.md' },
       },
     });
-    const problem = await getJSON(runPath('r', 'issues')).catch((err: unknown) => err);
+    const problem = await getJSON(runPath('r', 'findings')).catch((err: unknown) => err);
     expect(problem).toBeInstanceOf(Problem);
     expect(problem).toMatchObject({
       message: 'parameter limit: not a number',

@@ -25,7 +25,7 @@ export type Params = Readonly<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >;
 
-/** Returns the API path of a run: runPath('r', 'issues') is api/v1/runs/r/issues. */
+/** Returns the API path of a run: runPath('r', 'findings') is api/v1/runs/r/findings. */
 export function runPath(run: string, path: string, params: Params = {}): string {
   const base = `api/v1/runs/${encodeURIComponent(run)}`;
   return withParams(path === '' ? base : `${base}/${path}`, params);

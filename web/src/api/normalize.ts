@@ -10,7 +10,7 @@ export function normalizeOverview(o: Overview): Overview {
   return {
     ...o,
     notices: list(o.notices),
-    issues: list(o.issues),
+    findings: list(o.findings),
     programs: list(o.programs),
     slowest: list(o.slowest),
     strip: { ...o.strip, series: list(o.strip.series) },

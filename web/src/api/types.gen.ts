@@ -361,7 +361,7 @@ export interface Overview {
    */
   notices: Notice[];
   figures: Figures;
-  issues: Issue[]; // the worst open ones
+  findings: Finding[]; // the worst open ones
   strip: Strip; // lost time by kind over the whole run
   programs: Program[];
   slowest: Slowest[]; // functions, if there are no anomalies
@@ -377,7 +377,7 @@ export interface Overview {
 export interface Verdict {
   level: Level;
   sentence: string;
-  issue?: number /* int */; // number of the named issue
+  finding?: number /* int */; // number of the named finding
 }
 /**
  * Notice limits the reliability of the page.
@@ -413,11 +413,11 @@ export interface Figures {
   ranks_expected?: number /* int64 */;
   hosts: number /* int64 */;
   /**
-   * Issues leaves out waits because of another issue.
+   * Findings leaves out waits because of another finding.
    */
-  issues: number /* int64 */;
+  findings: number /* int64 */;
   victims: number /* int64 */; // anomalies that waited for others
-  issues_muted: number /* int64 */; // muted or expected
+  findings_muted: number /* int64 */; // muted or expected
   muted_lost_us: number /* int64 */; // lost time of these, included in Lost
   last_event_age_seconds?: number /* float64 */; // of a live run, since the newest data
 }
@@ -499,18 +499,18 @@ export interface HeatCell {
   v: number /* float64 */;
 }
 /**
- * Issue is a group of anomalies with a common cause, as in chimbuko issues.
+ * Finding is a group of anomalies with a common cause, as in chimbuko findings.
  */
-export interface Issue {
+export interface Finding {
   key: string; // stays the same while numbers change
-  issue: number /* int */; // 1 for the worst
+  finding: number /* int */; // 1 for the worst
   program: number /* int64 */;
   function: string;
   function_id?: string; // for functions/{id}
   call_path: string;
   kind: string;
   role?: string;
-  cause?: number /* int */; // number of the issue that caused these waits
+  cause?: number /* int */; // number of the finding that caused these waits
   anomalies: number /* int64 */;
   lost_us: number /* int64 */;
   longest_us: number /* int64 */;
@@ -534,29 +534,29 @@ export interface Issue {
    * Confidence is warming, provisional or confirmed.
    */
   confidence: string;
-  sentence: string; // the issue in words
+  sentence: string; // the finding in words
   label?: Label;
 }
 /**
- * IssueList lists the issues of a run.
+ * FindingList lists the findings of a run.
  */
-export interface IssueList {
-  rows: Issue[];
+export interface FindingList {
+  rows: Finding[];
   writable: boolean; // labels can be set
   stored: boolean; // as found at the end of the run; else as of now
-  total: number /* int64 */; // of all issues; rows may be the worst
+  total: number /* int64 */; // of all findings; rows may be the worst
 }
 /**
- * Label is the opinion of a person about an issue.
+ * Label is the opinion of a person about a finding.
  */
 export interface Label {
-  key: string; // of the issue
+  key: string; // of the finding
   state: string; // open, muted or expected
   note: string;
   at: string;
 }
 /**
- * Plot is the executions of an issue over time, with the normal range.
+ * Plot is the executions of a finding over time, with the normal range.
  */
 export interface Plot {
   points: PlotPoint[]; // anomalies and typical executions, by time
@@ -619,10 +619,10 @@ export interface Evidence {
   counters: Counter[];
   node_state: Field[];
   metadata: Field[]; // of the rank
-  issue?: number /* int */;
-  issue_key?: string;
-  same_signature: number /* int64 */; // anomalies of the issue
-  previous?: string; // of the issue, by time
+  finding?: number /* int */;
+  finding_key?: string;
+  same_signature: number /* int64 */; // anomalies of the finding
+  previous?: string; // of the finding, by time
   next?: string;
   record: unknown; // stored JSON
 }
@@ -827,7 +827,7 @@ export interface FlameNode {
  * Found is a result of a search.
  */
 export interface Found {
-  kind: string; // function, host, rank, event, issue
+  kind: string; // function, host, rank, event, finding
   text: string;
   route: string; // of the page, after #
 }

@@ -15,14 +15,14 @@ import { Rail, viewNames } from './Rail.tsx';
 import { TopBar } from './TopBar.tsx';
 import './app.css';
 
-const issues = () => import('../views/issues/IssuesView.tsx');
+const findings = () => import('../views/findings/FindingsView.tsx');
 const evidence = () => import('../views/evidence/EvidenceView.tsx');
 const functions = () => import('../views/functions/FunctionsView.tsx');
 const pipeline = () => import('../views/pipeline/PipelineView.tsx');
 const compare = () => import('../views/compare/CompareView.tsx');
 const sql = () => import('../sql/SqlDrawer.tsx');
 
-const IssuesView = lazy(() => persist(issues));
+const FindingsView = lazy(() => persist(findings));
 const EvidenceView = lazy(() => persist(evidence));
 const FunctionsView = lazy(() => persist(functions));
 const PipelineView = lazy(() => persist(pipeline));
@@ -32,7 +32,7 @@ const SqlDrawer = lazy(() => persist(sql));
 /** The page. */
 export function App() {
   const route = useRoute();
-  useEffect(() => whenIdle([issues, evidence, pipeline, functions, compare, sql, loadCharts]), []);
+  useEffect(() => whenIdle([findings, evidence, pipeline, functions, compare, sql, loadCharts]), []);
   return (
     <SessionProvider run={route.query.run ?? ''}>
       <Frame />
@@ -138,8 +138,8 @@ export function Frame() {
 
 function Shown({ route }: { route: Route }) {
   switch (route.view) {
-    case 'issues':
-      return <IssuesView />;
+    case 'findings':
+      return <FindingsView />;
     case 'evidence':
       return <EvidenceView key={route.event} event={route.event} />;
     case 'functions':

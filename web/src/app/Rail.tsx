@@ -5,7 +5,7 @@ import {
   CompareIcon,
   EvidenceIcon,
   FunctionsIcon,
-  IssuesIcon,
+  FindingsIcon,
   OverviewIcon,
   PipelineIcon,
   SqlIcon,
@@ -14,7 +14,7 @@ import {
 /** Names of the views. */
 export const viewNames: Readonly<Record<View, string>> = {
   overview: 'Overview',
-  issues: 'Issues',
+  findings: 'Findings',
   evidence: 'Evidence',
   functions: 'Functions',
   pipeline: 'Pipeline',
@@ -23,7 +23,7 @@ export const viewNames: Readonly<Record<View, string>> = {
 
 const icons: Readonly<Record<View, () => ReactNode>> = {
   overview: OverviewIcon,
-  issues: IssuesIcon,
+  findings: FindingsIcon,
   evidence: EvidenceIcon,
   functions: FunctionsIcon,
   pipeline: PipelineIcon,

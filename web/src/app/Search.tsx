@@ -18,7 +18,7 @@ function open(match: Found): void {
   location.hash = write(follow(currentRoute(), { view, event, query }));
 }
 
-/** The search box for functions, hosts, ranks (rank:37), event IDs and issues. */
+/** The search box for functions, hosts, ranks (rank:37), event IDs and findings. */
 export function Search() {
   const [text, setText] = useState('');
   const [focus, setFocus] = useState(false);
@@ -58,7 +58,7 @@ export function Search() {
         role="combobox"
         autoComplete="off"
         placeholder="Search  /"
-        aria-label="Search functions, hosts, rank:37, events, issues"
+        aria-label="Search functions, hosts, rank:37, events, findings"
         aria-expanded={shown}
         aria-controls={id}
         aria-activedescendant={shown && rows[at] ? `${id}-${at}` : undefined}

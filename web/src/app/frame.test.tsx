@@ -3,7 +3,7 @@ import userEvent from '@testing-library/user-event';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Problem } from '../api/index.ts';
 import type { Session } from '../api/index.ts';
-import { issueList } from '../test/fixtures/issues.ts';
+import { findingList } from '../test/fixtures/findings.ts';
 import { heatmap, overview, status } from '../test/fixtures/run.ts';
 import { renderIn, serve } from '../test/render.tsx';
 import { Frame } from './App.tsx';
@@ -11,7 +11,7 @@ import { Frame } from './App.tsx';
 beforeEach(() => {
   serve({
     heatmap: { body: heatmap(8) },
-    issues: { body: issueList(8) },
+    findings: { body: findingList(8) },
     pipeline: { body: status(8) },
     search: {
       body: { rows: [{ kind: 'function', text: 'pack_halo()', route: '/functions?sel=0:13' }] },
@@ -27,7 +27,7 @@ describe('the frame', () => {
   test('opens the six views with keys 1 to 6, and the comparison with c', async () => {
     show();
     for (const [key, hash] of [
-      ['2', '#/issues'],
+      ['2', '#/findings'],
       ['5', '#/pipeline'],
       ['6', '#/compare'],
       ['1', '#/overview'],

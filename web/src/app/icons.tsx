@@ -26,7 +26,7 @@ export const OverviewIcon = () => (
   </Icon>
 );
 
-export const IssuesIcon = () => (
+export const FindingsIcon = () => (
   <Icon>
     <path d="M3 5h9M3 10h7M3 15h5M15 5v6M15 14.5v.5" />
   </Icon>

@@ -7,7 +7,7 @@ export function token(name: string): string {
   );
 }
 
-/** The kinds of anomalies and issues in stacking order. */
+/** The kinds of anomalies and findings in stacking order. */
 export const kinds = ['slow', 'comm-wait', 'gpu', 'burst', 'shift', 'drift', 'fast'] as const;
 
 /** Tooltips of the kinds. */

@@ -126,9 +126,9 @@ function Narrowed({ selection }: { selection: Selection }) {
 function Chosen({ selection: s }: { selection: Selection }) {
   const { overview } = useLive();
   const length = overview?.length_s ?? 0;
-  const issue = overview?.issues.find((i) => i.key === s.issue);
+  const finding = overview?.findings.find((i) => i.key === s.finding);
   const words: string[] = [];
-  if (s.issue !== undefined) words.push(issue ? `issue ${issue.issue}` : 'an issue');
+  if (s.finding !== undefined) words.push(finding ? `finding ${finding.finding}` : 'a finding');
   if (s.func !== undefined) words.push(elide(s.func, 40));
   if (s.kind !== undefined) words.push(s.kind);
   if (s.host !== undefined) words.push(`host ${elide(s.host, 24)}`);

@@ -77,7 +77,7 @@ function barWords(b: ExplainBar): string {
 /** Actions of a field: filter by its values or group by it. */
 function Actions({ field, selection }: { field: ExplainField; selection: Selection }) {
   const href = useHref();
-  const issues = issuesOf(field);
+  const findings = findingsOf(field);
   const to = (s: Selection) => href({ query: { explain: writeSelection(s) } });
   if (field.terms.length === 0) return null;
   return (
@@ -95,13 +95,13 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
         href={to(withoutThese(selection, field.terms))}
       />
       <GroupBy field={field.key} name={field.name} selection={selection} />
-      {issues && (
+      {findings && (
         <a
           className="button quiet"
           title="close the drawer and filter the page"
-          href={href({ view: 'issues', query: { explain: '', ...issues } })}
+          href={href({ view: 'findings', query: { explain: '', ...findings } })}
         >
-          Show issues
+          Show findings
         </a>
       )}
     </div>
@@ -124,7 +124,7 @@ function Action(props: { text: string; title: string; none: string; href: string
 }
 
 /** Page filters for the values of a field; undefined if the address has no such parameter. */
-function issuesOf(field: ExplainField): Changes | undefined {
+function findingsOf(field: ExplainField): Changes | undefined {
   if (field.kind === 'host' && field.labels.length === 1) return { host: field.labels[0] };
   if (field.kind === 'rank')
     return {

@@ -89,7 +89,7 @@ function explained(e: Partial<Explained> = {}): Explained {
         labels: [],
       }),
     ],
-    command: 'chimbuko explain r --issue 1',
+    command: 'chimbuko explain r --finding 1',
     ...e,
   };
 }
@@ -103,28 +103,28 @@ function show(hash: string, e: Explained | null = explained()) {
 
 describe('a selection', () => {
   test('survives encoding and decoding', () => {
-    const s = { issue: 'aaaa', rank: '0,4-7', from: '1.5', to: '2', min_us: '10' };
+    const s = { finding: 'aaaa', rank: '0,4-7', from: '1.5', to: '2', min_us: '10' };
     expect(readSelection(writeSelection(s))).toEqual(s);
     expect(readSelection(writeSelection({}))).toEqual({});
     expect(readSelection(undefined)).toBeUndefined();
     expect(readSelection('odd=1&rank=3')).toEqual({ rank: '3' });
   });
 
-  test('defaults to the open issue, then the filters, then the worst issue', () => {
-    const worst = overview(8).issues[0]?.key;
-    const route = (view: 'overview' | 'issues', query: Record<string, string>) => ({
+  test('defaults to the open finding, then the filters, then the worst finding', () => {
+    const worst = overview(8).findings[0]?.key;
+    const route = (view: 'overview' | 'findings', query: Record<string, string>) => ({
       view,
       event: '',
       query,
     });
     const words = (r: ReturnType<typeof route>) => writeSelection(selectionOf(r, overview(8)));
-    expect(words(route('issues', { sel: 'k', t0: '1' }))).toBe('issue=k&from=1');
+    expect(words(route('findings', { sel: 'k', t0: '1' }))).toBe('finding=k&from=1');
     expect(words(route('overview', { host: 'node01' }))).toBe('host=node01');
-    expect(words(route('overview', {}))).toBe(`issue=${worst ?? ''}`);
+    expect(words(route('overview', {}))).toBe(`finding=${worst ?? ''}`);
   });
 
   test('replaces terms of the same field', () => {
-    const s = onlyThese({ issue: 'aaaa', only: ['rank=1', 'host=a'] }, 'rank', ['rank=3..4']);
+    const s = onlyThese({ finding: 'aaaa', only: ['rank=1', 'host=a'] }, 'rank', ['rank=3..4']);
     expect(s.only).toEqual(['host=a', 'rank=3..4']);
     const w = withoutThese(withoutThese(s, ['rank=3', 'rank=4']), ['rank=4']);
     expect(w.without).toEqual(['rank=3', 'rank=4']);
@@ -215,39 +215,39 @@ describe('the drawer', () => {
   });
 
   test('explains the selection with a sentence and ordered fields', async () => {
-    const requests = show('#/issues?explain=issue%3Daaaa%26from%3D1');
+    const requests = show('#/findings?explain=finding%3Daaaa%26from%3D1');
     await screen.findByText(/All 98 executions of f ran on node02/);
-    expect(requests[0]?.path).toBe('api/v1/runs/r/explain?issue=aaaa&from=1');
+    expect(requests[0]?.path).toBe('api/v1/runs/r/explain?finding=aaaa&from=1');
     expect(screen.getAllByRole('heading', { level: 3 }).map((h) => h.textContent)).toEqual([
       'host',
       'rank',
       'time',
       '<b>memory</b>',
     ]);
-    expect(screen.getByText('chimbuko explain r --issue 1')).toBeTruthy();
+    expect(screen.getByText('chimbuko explain r --finding 1')).toBeTruthy();
     expect(screen.getAllByText(/possibly chance/)).toHaveLength(1);
     expect(screen.getAllByRole('img')[0]?.getAttribute('aria-label')).toContain(
       'node02: 100 % here, 25 % elsewhere',
     );
   });
 
-  test('links to filters, groups and issues of each field', async () => {
-    show('#/issues?explain=issue%3Daaaa&sel=aaaa');
+  test('links to filters, groups and findings of each field', async () => {
+    show('#/findings?explain=finding%3Daaaa&sel=aaaa');
     await screen.findByText(/All 98/);
     const links = screen
       .getAllByRole('link')
       .map((a) => [a.textContent, decodeURIComponent(a.getAttribute('href') ?? '')]);
     expect(links).toEqual([
-      ['Group by host', '#/issues?explain=issue=aaaa&by=host&sel=aaaa'],
-      ['Show issues', '#/issues?host=node02&sel=aaaa'],
-      ['Only these', '#/issues?explain=issue=aaaa&only=rank%3D1&only=rank%3D2&sel=aaaa'],
-      ['Without these', '#/issues?explain=issue=aaaa&without=rank%3D1&without=rank%3D2&sel=aaaa'],
-      ['Group by rank', '#/issues?explain=issue=aaaa&by=rank&sel=aaaa'],
-      ['Show issues', '#/issues?rank=1,2&sel=aaaa'],
-      ['Only these', '#/issues?explain=issue=aaaa&only=time%3D9.03..13.25&sel=aaaa'],
-      ['Without these', '#/issues?explain=issue=aaaa&without=time%3D9.03..13.25&sel=aaaa'],
-      ['Group by time', '#/issues?explain=issue=aaaa&by=time&sel=aaaa'],
-      ['Show issues', '#/issues?sel=aaaa&t0=9.03&t1=13.25'],
+      ['Group by host', '#/findings?explain=finding=aaaa&by=host&sel=aaaa'],
+      ['Show findings', '#/findings?host=node02&sel=aaaa'],
+      ['Only these', '#/findings?explain=finding=aaaa&only=rank%3D1&only=rank%3D2&sel=aaaa'],
+      ['Without these', '#/findings?explain=finding=aaaa&without=rank%3D1&without=rank%3D2&sel=aaaa'],
+      ['Group by rank', '#/findings?explain=finding=aaaa&by=rank&sel=aaaa'],
+      ['Show findings', '#/findings?rank=1,2&sel=aaaa'],
+      ['Only these', '#/findings?explain=finding=aaaa&only=time%3D9.03..13.25&sel=aaaa'],
+      ['Without these', '#/findings?explain=finding=aaaa&without=time%3D9.03..13.25&sel=aaaa'],
+      ['Group by time', '#/findings?explain=finding=aaaa&by=time&sel=aaaa'],
+      ['Show findings', '#/findings?sel=aaaa&t0=9.03&t1=13.25'],
     ]);
     // All of them are on the host: only that one changes nothing.
     expect(screen.getAllByRole('button', { name: 'Only these' })).toHaveLength(1);
@@ -256,11 +256,11 @@ describe('the drawer', () => {
 
   test('applies and removes conditions', async () => {
     const requests = show(
-      `#/issues?explain=${encodeURIComponent(writeSelection({ issue: 'aaaa', lasso: '1:2,3:4,5:6', only: ['rank=1', 'rank=2'], without: ['host=a&b'] }))}`,
+      `#/findings?explain=${encodeURIComponent(writeSelection({ finding: 'aaaa', lasso: '1:2,3:4,5:6', only: ['rank=1', 'rank=2'], without: ['host=a&b'] }))}`,
     );
     await screen.findByText(/All 98/);
     expect(requests[0]?.path).toBe(
-      'api/v1/runs/r/explain?issue=aaaa&lasso=1%3A2%2C3%3A4%2C5%3A6&only=rank%3D1&only=rank%3D2&without=host%3Da%26b',
+      'api/v1/runs/r/explain?finding=aaaa&lasso=1%3A2%2C3%3A4%2C5%3A6&only=rank%3D1&only=rank%3D2&without=host%3Da%26b',
     );
     const chips = () => screen.getAllByRole('button', { name: /: remove$/ });
     expect(chips().map((c) => c.getAttribute('aria-label'))).toEqual([
@@ -276,7 +276,7 @@ describe('the drawer', () => {
       await waitFor(() => expect(chips()).toHaveLength(n - 1));
     }
     await userEvent.click(firstChip());
-    await waitFor(() => expect(location.hash).toBe('#/issues?explain=issue%3Daaaa'));
+    await waitFor(() => expect(location.hash).toBe('#/findings?explain=finding%3Daaaa'));
   });
 
   test('lists several functions with links and groups by them', async () => {
@@ -305,7 +305,7 @@ describe('the drawer', () => {
       executions,
       lost_us: lost,
     });
-    location.hash = '#/issues?explain=issue%3Daaaa%26by%3Drank';
+    location.hash = '#/findings?explain=finding%3Daaaa%26by%3Drank';
     const requests = serve({
       explain: { body: explained() },
       'explain/groups': {
@@ -339,10 +339,10 @@ describe('the drawer', () => {
       decodeURIComponent(
         within(table).getByRole('link', { name: 'without rank 2' }).getAttribute('href') ?? '',
       ),
-    ).toBe('#/issues?explain=issue=aaaa&by=rank&without=rank%3D2');
+    ).toBe('#/findings?explain=finding=aaaa&by=rank&without=rank%3D2');
     expect(within(table).getByText(/of 98 executions 90 were looked at/)).toBeTruthy();
     expect(requests.map((r) => r.path)).toContain(
-      'api/v1/runs/r/explain/groups?issue=aaaa&by=rank',
+      'api/v1/runs/r/explain/groups?finding=aaaa&by=rank',
     );
   });
 
@@ -357,7 +357,7 @@ describe('the drawer', () => {
   });
 
   test('shows errors', async () => {
-    show('#/overview?explain=issue%3Dgone', null);
+    show('#/overview?explain=finding%3Dgone', null);
     expect(await screen.findByRole('alert')).toBeTruthy();
   });
 

@@ -4,10 +4,10 @@ import type { Route } from '../route/index.ts';
 
 // The selection to explain, as stored in the address. This file has no side effects.
 
-/** Selects anomalies by issue, place, time and duration; omitted fields match all. */
+/** Selects anomalies by finding, place, time and duration; omitted fields match all. */
 export interface Selection {
-  /** Key of an issue. */
-  issue?: string;
+  /** Key of a finding. */
+  finding?: string;
   func?: string;
   kind?: string;
   host?: string;
@@ -30,7 +30,7 @@ export interface Selection {
 }
 
 const names = [
-  'issue',
+  'finding',
   'func',
   'kind',
   'host',
@@ -96,7 +96,7 @@ export function released(s: Selection, list: 'only' | 'without', term: string): 
 }
 
 /**
- * The default selection: the open issue within the active filters, else all that the filters match, else the worst issue.
+ * The default selection: the open finding within the active filters, else all that the filters match, else the worst finding.
  */
 export function selectionOf(route: Route, overview: Overview | undefined): Selection {
   const { query } = route;
@@ -110,8 +110,8 @@ export function selectionOf(route: Route, overview: Overview | undefined): Selec
   const some = [narrowed.host, narrowed.rank, narrowed.from, narrowed.to].some(
     (v) => v !== undefined,
   );
-  if (route.view === 'issues' && query.sel) return { ...narrowed, issue: query.sel };
+  if (route.view === 'findings' && query.sel) return { ...narrowed, finding: query.sel };
   if (some) return narrowed;
-  const worst = overview?.issues[0]?.key;
-  return worst === undefined ? narrowed : { issue: worst };
+  const worst = overview?.findings[0]?.key;
+  return worst === undefined ? narrowed : { finding: worst };
 }

@@ -1,9 +1,9 @@
-// The address of the page. All view state is behind the #, as in #/issues?sel=KEY&t0=90. This file has no side effects.
+// The address of the page. All view state is behind the #, as in #/findings?sel=KEY&t0=90. This file has no side effects.
 
 /** The views, in the order of the rail and of the keys 1 to 6. */
 export const views = [
   'overview',
-  'issues',
+  'findings',
   'evidence',
   'functions',
   'pipeline',

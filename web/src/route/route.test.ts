@@ -20,7 +20,7 @@ describe('an address', () => {
   test('survives parsing and formatting', () => {
     for (const hash of [
       '#/overview',
-      '#/issues?q=a+b&sel=7446d81c&sort=-lost',
+      '#/findings?q=a+b&sel=7446d81c&sort=-lost',
       '#/e/0:1:27:7044?run=monday',
       '#/functions?program=1&t0=90&t1=120.5',
     ]) {
@@ -36,7 +36,7 @@ describe('an address', () => {
 
   test('keeps hostile text unchanged', () => {
     const q = '<script>alert(1)</script>&sel=x#/e/1';
-    expect(parse(write({ view: 'issues', event: '', query: { q } })).query).toEqual({ q });
+    expect(parse(write({ view: 'findings', event: '', query: { q } })).query).toEqual({ q });
     expect(parse('#/e/%E0%A4%A').event).toBe('%E0%A4%A');
   });
 
@@ -49,26 +49,26 @@ describe('an address', () => {
 
 describe('following a link', () => {
   test('to another view keeps only run, time range and filters', () => {
-    const from = parse('#/issues?run=r&t0=1&rank=3&sel=x&sort=-lost');
+    const from = parse('#/findings?run=r&t0=1&rank=3&sel=x&sort=-lost');
     expect(write(follow(from, { view: 'functions' }))).toBe('#/functions?rank=3&run=r&t0=1');
   });
 
   test('within a view changes only the given parameters', () => {
-    const from = parse('#/issues?run=r&sel=x&sort=-lost');
+    const from = parse('#/findings?run=r&sel=x&sort=-lost');
     expect(write(follow(from, { query: { sel: '', q: 'halo' } }))).toBe(
-      '#/issues?q=halo&run=r&sort=-lost',
+      '#/findings?q=halo&run=r&sort=-lost',
     );
   });
 
   test('to an event opens its evidence', () => {
-    expect(write(follow(parse('#/issues?sel=x'), { event: '0:1:2:3' }))).toBe('#/e/0:1:2:3');
+    expect(write(follow(parse('#/findings?sel=x'), { event: '0:1:2:3' }))).toBe('#/e/0:1:2:3');
   });
 });
 
 describe('a step back', () => {
   test('never leaves the page', () => {
     const leave = vi.spyOn(history, 'back');
-    location.hash = '#/issues?run=r';
+    location.hash = '#/findings?run=r';
     history.replaceState(null, '');
     back();
     expect(leave).not.toHaveBeenCalled();

@@ -71,7 +71,7 @@ describe('copying a statement', () => {
   });
 
   test('builds a curl command with the address of the page, also behind a proxy prefix', () => {
-    const line = asCurl('http://h:1/node/a/8080/?x#/issues', 'a/b', 'SELECT 1', 100);
+    const line = asCurl('http://h:1/node/a/8080/?x#/findings', 'a/b', 'SELECT 1', 100);
     expect(line).toContain(`'http://h:1/node/a/8080/api/v1/runs/a%2Fb/sql'`);
     expect(line).toContain(`-d '{"sql":"SELECT 1","limit":100}'`);
     expect(line).toContain('Bearer TOKEN');
@@ -173,7 +173,7 @@ describe('the drawer', () => {
   const editor = () => screen.getByRole<HTMLTextAreaElement>('textbox', { name: /SQL/ });
 
   test('runs with Ctrl Enter, shows the result as text and stores the statement in the address', async () => {
-    location.hash = '#/issues?sql=--';
+    location.hash = '#/findings?sql=--';
     const requests = serve({ sql: { body: result } });
     const { container } = renderIn({}, <SqlDrawer />);
     expect(editor().value).toBe('');
@@ -184,7 +184,7 @@ describe('the drawer', () => {
     expect(requests).toEqual([
       { method: 'POST', path: 'api/v1/runs/r/sql', body: { sql: 'SELECT 1', limit: 1000 } },
     ]);
-    expect(location.hash).toBe('#/issues?sql=SELECT+1');
+    expect(location.hash).toBe('#/findings?sql=SELECT+1');
     expect(asked()).toEqual(['SELECT 1']);
   });
 

@@ -3,13 +3,13 @@ import type { Label } from '../api/index.ts';
 import { comparables, comparison, flamePair, histogramPair } from './fixtures/compare.ts';
 import { culpritEvidence, evidence } from './fixtures/evidence.ts';
 import { flame, functionDetail, functionTable } from './fixtures/functions.ts';
-import { issueList, plot } from './fixtures/issues.ts';
+import { findingList, plot } from './fixtures/findings.ts';
 import { heatmap, overview, status } from './fixtures/run.ts';
 
 // A server of made-up data to view the page without a run: npm run mock. The run is live: anomalies grow, and the newest column of the strip changes.
 
 const ranks = Number(process.env.RANKS ?? 8);
-const list = issueList(ranks);
+const list = findingList(ranks);
 let ticks = 0;
 
 function now() {
@@ -53,8 +53,8 @@ export function answer(req: IncomingMessage, res: ServerResponse): boolean {
   else if (path === 'compare/histograms') send(res, histogramPair());
   else if (path === 'overview') send(res, now());
   else if (path === 'heatmap') send(res, heatmap(ranks, cols, now().length_s));
-  else if (path === 'issues') send(res, list);
-  else if (/^issues\/.*\/plot$/.test(path)) send(res, plot());
+  else if (path === 'findings') send(res, list);
+  else if (/^findings\/.*\/plot$/.test(path)) send(res, plot());
   else if (/^events\/3.*\/evidence$/.test(path)) send(res, culpritEvidence());
   else if (/^events\/.*\/evidence$/.test(path)) send(res, evidence());
   else if (path === 'functions') send(res, functionTable());

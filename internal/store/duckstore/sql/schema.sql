@@ -126,13 +126,13 @@ CREATE TABLE rollups ( -- live_rollups of ended runs
     kind VARCHAR DEFAULT '' -- empty for executions without a kind
 );
 
--- Issues of a run and links between anomalies. Both are written when a run has ended, and
+-- Findings of a run and links between anomalies. Both are written when a run has ended, and
 -- removed by records that are written later.
 
-CREATE TABLE issues (
-    run INTEGER NOT NULL, issue INTEGER NOT NULL, pid INTEGER NOT NULL, func VARCHAR NOT NULL, call_path VARCHAR NOT NULL, kind VARCHAR NOT NULL,
+CREATE TABLE findings (
+    run INTEGER NOT NULL, finding INTEGER NOT NULL, pid INTEGER NOT NULL, func VARCHAR NOT NULL, call_path VARCHAR NOT NULL, kind VARCHAR NOT NULL,
     "role" VARCHAR, -- null for none
-    cause INTEGER, -- issue; null for none
+    cause INTEGER, -- finding; null for none
     anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, longest_us BIGINT NOT NULL, ranks BIGINT NOT NULL, hosts BIGINT NOT NULL,
     worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
@@ -144,7 +144,7 @@ CREATE TABLE issues (
 );
 
 CREATE TABLE links (
-    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id VARCHAR NOT NULL, issue INTEGER NOT NULL,
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id VARCHAR NOT NULL, finding INTEGER NOT NULL,
     "role" VARCHAR, -- null for none
     culprit_pid INTEGER, culprit_event_id VARCHAR, -- null if unknown
     late_rid INTEGER, -- null if unknown

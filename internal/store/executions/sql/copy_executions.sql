@@ -1,5 +1,5 @@
 SELECT e.pid, e.rid, e.tid, e.ev_step, e.ev_row, e.ev_text, e.fn, e.path, e.hostname, e.entry, e."exit", e.runtime_exclusive, e.runtime_total,
-       e.lost_time, e.io_step, e.outlier_score, e.outlier_severity, e.kind, e.status, e.anomalous, e.is_gpu_event, l.issue,
+       e.lost_time, e.io_step, e.outlier_score, e.outlier_severity, e.kind, e.status, e.anomalous, e.is_gpu_event, l.finding,
        CASE WHEN l."role" = 'victim' THEN l.culprit_pid END AS culprit_pid,
        CASE WHEN l."role" = 'victim' THEN l.culprit_event_id END AS culprit_event_id
 FROM (

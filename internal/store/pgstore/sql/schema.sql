@@ -165,13 +165,13 @@ CREATE TABLE rollups ( -- live_rollups of ended runs
     PRIMARY KEY (run, pid, fn, path, rid, kind)
 );
 
--- Issues of a run and links between anomalies. Both are written when a run has ended, and
+-- Findings of a run and links between anomalies. Both are written when a run has ended, and
 -- removed by records that are written later.
 
-CREATE TABLE issues (
-    run INTEGER NOT NULL, issue INTEGER NOT NULL, pid INTEGER NOT NULL, func TEXT COLLATE "C" NOT NULL, call_path TEXT COLLATE "C" NOT NULL, kind TEXT COLLATE "C" NOT NULL,
+CREATE TABLE findings (
+    run INTEGER NOT NULL, finding INTEGER NOT NULL, pid INTEGER NOT NULL, func TEXT COLLATE "C" NOT NULL, call_path TEXT COLLATE "C" NOT NULL, kind TEXT COLLATE "C" NOT NULL,
     "role" TEXT COLLATE "C", -- null for none
-    cause INTEGER, -- issue; null for none
+    cause INTEGER, -- finding; null for none
     anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, longest_us BIGINT NOT NULL, ranks BIGINT NOT NULL, hosts BIGINT NOT NULL,
     worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
@@ -180,11 +180,11 @@ CREATE TABLE issues (
     waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
     before_us FLOAT8, after_us FLOAT8, -- only of lasting changes
     rank_list JSON NOT NULL, host_list JSON NOT NULL, over_time JSON NOT NULL,
-    PRIMARY KEY (run, issue)
+    PRIMARY KEY (run, finding)
 );
 
 CREATE TABLE links (
-    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id TEXT COLLATE "C" NOT NULL, issue INTEGER NOT NULL,
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id TEXT COLLATE "C" NOT NULL, finding INTEGER NOT NULL,
     "role" TEXT COLLATE "C", -- null for none
     culprit_pid INTEGER, culprit_event_id TEXT COLLATE "C", -- null if unknown
     late_rid INTEGER, -- null if unknown
@@ -192,7 +192,7 @@ CREATE TABLE links (
     PRIMARY KEY (run, event_id, pid)
 );
 
-CREATE INDEX links_issue ON links (run, issue);
+CREATE INDEX links_finding ON links (run, finding);
 CREATE INDEX links_culprit ON links (run, culprit_event_id) WHERE culprit_event_id IS NOT NULL;
 
 -- Calls of a run by call path, over all ranks of a program.

@@ -82,8 +82,8 @@ describe('the view', () => {
     ).toBeTruthy();
     expect(within(detail).getByText('node02, node03')).toBeTruthy();
     expect(within(detail).getByText('0.50')).toBeTruthy();
-    expect(within(detail).getByRole('link', { name: 'issues in B' })).toBeTruthy();
-    expect(within(detail).queryByRole('link', { name: 'issues in A' })).toBeNull(); // a baseline has none
+    expect(within(detail).getByRole('link', { name: 'findings in B' })).toBeTruthy();
+    expect(within(detail).queryByRole('link', { name: 'findings in A' })).toBeNull(); // a baseline has none
     await userEvent.click(within(detail).getByRole('button', { name: 'Close the change' }));
     expect(screen.queryByRole('complementary')).toBeNull();
   });

@@ -65,11 +65,11 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
   useKeys([
     {
       key: '[',
-      label: 'previous anomaly of the issue',
+      label: 'previous anomaly of the finding',
       group,
       run: () => before && go(before),
     },
-    { key: ']', label: 'next anomaly of the issue', group, run: () => next && go(next) },
+    { key: ']', label: 'next anomaly of the finding', group, run: () => next && go(next) },
     { key: 'o', label: 'open in Perfetto', group, run: open },
   ]);
   return (
@@ -91,20 +91,20 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
           ))}
         </Menu>
         <span className="evidence-divider" />
-        {e.issue_key !== undefined && e.issue_key !== '' && (
+        {e.finding_key !== undefined && e.finding_key !== '' && (
           <a
             className="button"
-            href={href({ view: 'issues', query: { sel: e.issue_key } })}
-            title={`Issue ${e.issue ?? ''}: anomalies with the same function, call path and kind`}
+            href={href({ view: 'findings', query: { sel: e.finding_key } })}
+            title={`Finding ${e.finding ?? ''}: anomalies with the same function, call path and kind`}
           >
-            Same issue ({count(e.same_signature)})
+            Same finding ({count(e.same_signature)})
           </a>
         )}
         {e.host !== '' && (
           <a
             className="button"
-            href={href({ view: 'issues', query: { host: e.host } })}
-            title={`Issues on ${e.host}`}
+            href={href({ view: 'findings', query: { host: e.host } })}
+            title={`Findings on ${e.host}`}
           >
             Same host
           </a>
@@ -135,17 +135,17 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
   );
 }
 
-/** A link to the previous or next anomaly of the issue; disabled if none. */
+/** A link to the previous or next anomaly of the finding; disabled if none. */
 function Neighbor(props: { to: string | undefined; label: string; shortcut: string }) {
   if (props.to === undefined) {
     return (
-      <button type="button" className="button" disabled title="No other anomaly in this issue">
+      <button type="button" className="button" disabled title="No other anomaly in this finding">
         {props.label} <kbd>{props.shortcut}</kbd>
       </button>
     );
   }
   return (
-    <a className="button" href={props.to} title="By time, in the same issue">
+    <a className="button" href={props.to} title="By time, in the same finding">
       {props.label} <kbd>{props.shortcut}</kbd>
     </a>
   );

@@ -96,7 +96,7 @@ function HostPart({ evidence: e }: { evidence: Evidence }) {
           'Host'
         ) : (
           <>
-            Host <a href={href({ view: 'issues', query: { host: e.host } })}>{e.host}</a>
+            Host <a href={href({ view: 'findings', query: { host: e.host } })}>{e.host}</a>
           </>
         )
       }

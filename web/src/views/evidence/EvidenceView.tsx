@@ -64,8 +64,8 @@ function NotFound({ event }: { event: string }) {
           <a className="button" href={href({ view: 'evidence', event: '' })}>
             Anomalies by lost time
           </a>
-          <a className="button" href={href({ view: 'issues' })}>
-            Issues
+          <a className="button" href={href({ view: 'findings' })}>
+            Findings
           </a>
         </span>
       }

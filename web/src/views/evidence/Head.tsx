@@ -17,7 +17,7 @@ export function Head({ evidence: e }: { evidence: Evidence }) {
   const { overview } = useLive();
   const href = useHref();
   const programs = (overview?.programs.length ?? 0) > 1;
-  const level = !e.anomaly || e.status === 'withdrawn' ? 'good' : e.issue ? 'bad' : 'watch';
+  const level = !e.anomaly || e.status === 'withdrawn' ? 'good' : e.finding ? 'bad' : 'watch';
   return (
     <header className="panel evidence-head">
       <div className="evidence-words">
@@ -33,11 +33,11 @@ export function Head({ evidence: e }: { evidence: Evidence }) {
             </Fact>
           )}
           <Fact name="Where">
-            <a href={href({ view: 'issues', query: { rank: e.rank } })}>rank {e.rank}</a>
+            <a href={href({ view: 'findings', query: { rank: e.rank } })}>rank {e.rank}</a>
             {e.host !== '' && (
               <>
                 {' '}
-                on <a href={href({ view: 'issues', query: { host: e.host } })}>{e.host}</a>
+                on <a href={href({ view: 'findings', query: { host: e.host } })}>{e.host}</a>
               </>
             )}
             , thread {e.thread}
@@ -127,7 +127,7 @@ export function HeadNotice({ evidence: e }: { evidence: Evidence }) {
     return (
       <Notice level="unknown">
         Withdrawn: flagged during the run, but usual according to the final review of all calls. Not
-        counted in figures and issues.
+        counted in figures and findings.
       </Notice>
     );
   }

@@ -52,9 +52,9 @@ export function RolesPanel({ evidence: e }: { evidence: Evidence }) {
           )}
         </>
       )}
-      {e.issue_key !== undefined && (
-        <a className="evidence-issue" href={href({ view: 'issues', query: { sel: e.issue_key } })}>
-          issue {e.issue}
+      {e.finding_key !== undefined && (
+        <a className="evidence-finding" href={href({ view: 'findings', query: { sel: e.finding_key } })}>
+          finding {e.finding}
         </a>
       )}
     </section>

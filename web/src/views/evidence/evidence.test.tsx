@@ -48,7 +48,7 @@ describe('the head', () => {
     expect(screen.getByText('confirmed')).toBeTruthy();
     expect(screen.getByText('comm-wait')).toBeTruthy();
     expect(screen.getAllByRole('link', { name: 'node01' })[0]?.getAttribute('href')).toBe(
-      '#/issues?host=node01',
+      '#/findings?host=node01',
     );
   });
 
@@ -81,7 +81,7 @@ describe('states', () => {
   test('reports a missing event with links', async () => {
     show({ status: 404, body: { error: 'event 4:19:1100 of run r: not found' } });
     expect(await screen.findByText('Event 0:4:19:1100 not found in run r.')).toBeTruthy();
-    expect(screen.getByRole('link', { name: 'Issues' })).toBeTruthy();
+    expect(screen.getByRole('link', { name: 'Findings' })).toBeTruthy();
   });
 
   test('reports a malformed event', () => {
@@ -206,12 +206,12 @@ describe('navigation', () => {
     expect(next).toHaveProperty('disabled', true);
   });
 
-  test('links to issues of the same signature and host', async () => {
+  test('links to findings of the same signature and host', async () => {
     show();
-    const same = await screen.findByRole('link', { name: 'Same issue (146)' });
-    expect(same.getAttribute('href')).toBe('#/issues?sel=66ab');
+    const same = await screen.findByRole('link', { name: 'Same finding (146)' });
+    expect(same.getAttribute('href')).toBe('#/findings?sel=66ab');
     expect(screen.getByRole('link', { name: 'Same host' }).getAttribute('href')).toBe(
-      '#/issues?host=node01',
+      '#/findings?host=node01',
     );
   });
 
@@ -279,7 +279,7 @@ test('shows hostile names as text', async () => {
         culprit: { ...other, lost_us: 2 },
       },
       record: { [evil]: evil },
-      issue_key: evil,
+      finding_key: evil,
       previous: evil,
       next: evil,
     }),

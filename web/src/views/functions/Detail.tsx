@@ -61,7 +61,7 @@ function Inside({ detail: d }: { detail: FunctionDetail }) {
           {place !== '' && <span className="muted">{place}</span>}
           <span className="muted">{groupWords[d.group]}</span>
           {d.anomalies > 0 && (
-            <a href={href({ view: 'issues', query: { q: d.function } })}>issues</a>
+            <a href={href({ view: 'findings', query: { q: d.function } })}>findings</a>
           )}
           <button
             type="button"

@@ -52,8 +52,8 @@ export function RankBars({
           <li key={r.rank}>
             <span className="amount" style={{ width: `${(r.lost_us / most) * 100}%` }} />
             <span className="cut">
-              <a href={href({ view: 'issues', query: { rank: r.rank } })}>rank {r.rank}</a>{' '}
-              <a className="muted" href={href({ view: 'issues', query: { host: r.host } })}>
+              <a href={href({ view: 'findings', query: { rank: r.rank } })}>rank {r.rank}</a>{' '}
+              <a className="muted" href={href({ view: 'findings', query: { host: r.host } })}>
                 {r.host}
               </a>
             </span>

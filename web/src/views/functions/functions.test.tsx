@@ -89,15 +89,15 @@ describe('the table of functions', () => {
 });
 
 describe('the details of a function', () => {
-  test('show model, ranks with hosts, call paths and a link to issues', async () => {
+  test('show model, ranks with hosts, call paths and a link to findings', async () => {
     show('#/functions?sel=0:13');
     const detail = await screen.findByRole('complementary');
     expect(await within(detail).findByText('nid00123')).toBeTruthy();
     expect(within(detail).getByText('2 ranks on 2 hosts')).toBeTruthy();
     expect(within(detail).getByText(/main › time_step\(int\) › pack_halo\(\)/)).toBeTruthy();
     expect(within(detail).getByText(/usual 2 to 62 µs; flagged above 113 µs/)).toBeTruthy();
-    const issues = within(detail).getByRole('link', { name: 'issues' });
-    expect(issues.getAttribute('href')).toContain('#/issues?q=pack_halo');
+    const findings = within(detail).getByRole('link', { name: 'findings' });
+    expect(findings.getAttribute('href')).toContain('#/findings?q=pack_halo');
   });
 
   test('link to the costliest anomalies of this function only', async () => {

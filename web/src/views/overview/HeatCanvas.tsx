@@ -21,7 +21,7 @@ function useValues(map: Heatmap): Map<number, number> {
 }
 
 /**
- * The heatmap canvas: one pixel per cell, which the browser scales up, so that an update costs one small image. A click on a cell shows its issues. Dragging selects a time range or, with Shift or while boxing, a box of ranks and time to explain. Arrows move a cursor.
+ * The heatmap canvas: one pixel per cell, which the browser scales up, so that an update costs one small image. A click on a cell shows its findings. Dragging selects a time range or, with Shift or while boxing, a box of ranks and time to explain. Arrows move a cursor.
  */
 export function HeatCanvas(props: {
   map: Heatmap;
@@ -70,11 +70,11 @@ export function HeatCanvas(props: {
   const openCell = (cell: Cell) => {
     const row = map.rows[cell.row];
     if (!row) return;
-    // A cell without anomalies leads to all issues of its rank.
+    // A cell without anomalies leads to all findings of its rank.
     const some = values.has(cell.row * map.columns + cell.column);
     const when = some ? { t0: tidy(time(cell.column)), t1: tidy(time(cell.column + 1)) } : {};
     const which = programs ? { program: row.program } : {};
-    go({ view: 'issues', query: { rank: rowRanks(row), ...when, ...which } });
+    go({ view: 'findings', query: { rank: rowRanks(row), ...when, ...which } });
   };
   const explain = (from: Cell, to: Cell) => {
     const [r0, r1] = [Math.min(from.row, to.row), Math.max(from.row, to.row)];
@@ -158,7 +158,7 @@ export function HeatCanvas(props: {
         role="application"
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- arrow keys need the focus
         tabIndex={0}
-        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the issues of a cell, e explains it. The worst rows are listed below.`}
+        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the findings of a cell, e explains it. The worst rows are listed below.`}
         onPointerDown={(event) => {
           const cell = cellAt(event);
           if (!cell || event.button !== 0) return;
@@ -245,10 +245,10 @@ function HostLabels(props: { map: Heatmap; perRow: number; programs: boolean }) 
             key={i}
             className="heat-rank"
             style={{ top: i * perRow, height: perRow }}
-            title={`show the issues of ${rowName(r, programs)}`}
+            title={`show the findings of ${rowName(r, programs)}`}
             onClick={() => {
               const which = programs ? { program: r.program } : {};
-              go({ view: 'issues', query: { rank: rowRanks(r), ...which } });
+              go({ view: 'findings', query: { rank: rowRanks(r), ...which } });
             }}
           >
             {rowRanks(r)}

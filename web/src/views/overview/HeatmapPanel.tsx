@@ -104,10 +104,10 @@ function HeatWords({ map }: { map: Heatmap }) {
         <a
           key={`${r.program}:${r.first_rank}`}
           href={href({
-            view: 'issues',
+            view: 'findings',
             query: { rank: rowRanks(r), ...(programs ? { program: r.program } : {}) },
           })}
-          title={`${count(r.anomalies)} anomalies; show the issues of ${rowName(r, programs)}`}
+          title={`${count(r.anomalies)} anomalies; show the findings of ${rowName(r, programs)}`}
         >
           {rowName(r, programs)} {r.host !== '' && <span className="muted">{r.host}</span>}{' '}
           {counts ? `· ${count(r.anomalies)}` : duration(r.lost_us)}

@@ -8,7 +8,7 @@ export function NoAnomalies({ overview }: { overview: Overview }) {
   const href = useHref();
   const { calls } = overview.figures;
   return (
-    <section className="panel top-issues" aria-labelledby="none-title">
+    <section className="panel top-findings" aria-labelledby="none-title">
       <header className="panel-head">
         <h2 id="none-title">
           {count(overview.figures.anomalies)} anomalies
@@ -19,7 +19,7 @@ export function NoAnomalies({ overview }: { overview: Overview }) {
       <ol>
         {overview.slowest.map((s) => (
           <li key={`${s.program}:${s.function}`}>
-            <a className="top-issue" href={href({ view: 'functions', query: { q: s.function } })}>
+            <a className="top-finding" href={href({ view: 'functions', query: { q: s.function } })}>
               <span className="top-line">
                 <FunctionName name={s.function} most={34} />
                 <strong className="nowrap">{duration(s.longest_us)}</strong>

@@ -7,7 +7,7 @@ import { NoAnomalies } from './NoAnomalies.tsx';
 import { NoData } from './NoData.tsx';
 import { PacketTiles, PacketWorst } from './Packets.tsx';
 import { Tiles } from './Tiles.tsx';
-import { TopIssues } from './TopIssues.tsx';
+import { TopFindings } from './TopFindings.tsx';
 import './overview.css';
 
 /** Whether the run is healthy and, if not, where and since when. */
@@ -51,8 +51,8 @@ export default function OverviewView() {
               <HeatmapPanel warming={overview.figures.provisional && has('warming')} />
               <KindStrip strip={overview.strip} />
             </div>
-            {overview.issues.length > 0 ? (
-              <TopIssues issues={overview.issues} figures={overview.figures} />
+            {overview.findings.length > 0 ? (
+              <TopFindings findings={overview.findings} figures={overview.figures} />
             ) : (
               <NoAnomalies overview={overview} />
             )}
@@ -63,15 +63,15 @@ export default function OverviewView() {
   );
 }
 
-/** The verdict on the run, with a link to the worst issue. */
+/** The verdict on the run, with a link to the worst finding. */
 function Verdict({ overview }: { overview: Overview }) {
   const href = useHref();
   const { verdict } = overview;
-  const worst = overview.issues.find((i) => i.issue === verdict.issue);
+  const worst = overview.findings.find((i) => i.finding === verdict.finding);
   const text = ended(verdict.sentence);
   return (
     <h1 className={`verdict ${verdict.level}`}>
-      {worst ? <a href={href({ view: 'issues', query: { sel: worst.key } })}>{text}</a> : text}
+      {worst ? <a href={href({ view: 'findings', query: { sel: worst.key } })}>{text}</a> : text}
     </h1>
   );
 }

@@ -68,7 +68,7 @@ export function PacketTiles({
 export function PacketWorst({ packets: p }: { packets: PacketsInfo }) {
   const href = useHref();
   return (
-    <section className="panel top-issues" aria-labelledby="worst-title">
+    <section className="panel top-findings" aria-labelledby="worst-title">
       <header className="panel-head">
         <h2 id="worst-title">Most anomalies</h2>
         <span className="push" />
@@ -77,7 +77,7 @@ export function PacketWorst({ packets: p }: { packets: PacketsInfo }) {
       {p.by_function.length === 0 && <p className="heat-words">No anomalies yet.</p>}
       <ol>
         {p.by_function.map((f) => (
-          <li key={`${f.program}:${f.function}`} className="top-issue">
+          <li key={`${f.program}:${f.function}`} className="top-finding">
             <span className="top-line">
               <FunctionName name={f.function} most={34} />
               <strong className="nowrap">{count(f.anomalies)}</strong>
@@ -91,7 +91,7 @@ export function PacketWorst({ packets: p }: { packets: PacketsInfo }) {
           <h3 className="panel-head">On one rank</h3>
           <ol>
             {p.worst.map((w) => (
-              <li key={`${w.program}:${w.rank}:${w.function}`} className="top-issue">
+              <li key={`${w.program}:${w.rank}:${w.function}`} className="top-finding">
                 <span className="top-line">
                   <FunctionName name={w.function} most={34} />
                   <strong className="nowrap">{count(w.anomalies)}</strong>

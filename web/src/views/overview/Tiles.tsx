@@ -29,7 +29,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
             ['muted or expected', duration(f.muted_lost_us)],
             ['ranks', count(f.ranks)],
           ],
-          command: `chimbuko issues ${run}`,
+          command: `chimbuko findings ${run}`,
         }}
       />
       <Tile
@@ -47,14 +47,14 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         }}
       />
       <Tile
-        label="Issues"
-        value={count(f.issues)}
-        note={f.issues_muted > 0 ? `${count(f.issues_muted)} muted or expected` : 'none muted'}
+        label="Findings"
+        value={count(f.findings)}
+        note={f.findings_muted > 0 ? `${count(f.findings_muted)} muted or expected` : 'none muted'}
         explain={{
           formula:
-            'Anomalies with the same function, call path, kind and cause form one issue. An issue includes the waits it caused.',
-          from: [['muted or expected', count(f.issues_muted)]],
-          command: `chimbuko issues ${run}`,
+            'Anomalies with the same function, call path, kind and cause form one finding. A finding includes the waits it caused.',
+          from: [['muted or expected', count(f.findings_muted)]],
+          command: `chimbuko findings ${run}`,
         }}
       />
       <Tile

@@ -1,7 +1,7 @@
 import { screen, within } from '@testing-library/react';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Notice, Overview, PacketsInfo } from '../../api/index.ts';
-import { issue } from '../../test/fixtures/issues.ts';
+import { finding } from '../../test/fixtures/findings.ts';
 import { heatmap, overview } from '../../test/fixtures/run.ts';
 import { renderIn, serve } from '../../test/render.tsx';
 import { hostGroups, labeled, pixels, rowHeight, share } from './heat.ts';
@@ -49,7 +49,7 @@ describe('the overview of packets', () => {
     serve({ heatmap: { body: { ...heatmap(8), metric: 'anomalies' } } });
     const { container } = show({
       packets,
-      issues: [],
+      findings: [],
       notices: [notice('packets', 'they hold no executions')],
     });
     expect(screen.getByText('they hold no executions.')).toBeTruthy();
@@ -65,13 +65,13 @@ describe('the overview of packets', () => {
 });
 
 describe('the overview', () => {
-  test('starts with the verdict and links it to its issue', () => {
+  test('starts with the verdict and links it to its finding', () => {
     show();
     const verdict = screen.getByRole('heading', { level: 1 });
     expect(verdict.textContent).toContain(
       'Worst: pack_halo() on ranks 0-3 of nid00123 since 00:14:20.',
     );
-    expect(within(verdict).getByRole('link').getAttribute('href')).toBe('#/issues?sel=aaaa1111');
+    expect(within(verdict).getByRole('link').getAttribute('href')).toBe('#/findings?sel=aaaa1111');
   });
 
   test('explains its figures and shows the equivalent command', () => {
@@ -79,12 +79,12 @@ describe('the overview', () => {
     const lost = screen.getByRole('button', { name: /Lost time/ });
     expect(lost.textContent).toContain('4.12 %');
     const words = document.getElementById(lost.getAttribute('aria-describedby') ?? '');
-    expect(words?.textContent).toContain('chimbuko issues heat2d');
+    expect(words?.textContent).toContain('chimbuko findings heat2d');
   });
 
-  test('lists the worst issues with function, host, ranks and cost', () => {
+  test('lists the worst findings with function, host, ranks and cost', () => {
     show();
-    const list = screen.getByRole('region', { name: 'Worst issues' });
+    const list = screen.getByRole('region', { name: 'Worst findings' });
     const [first] = within(list).getAllByRole('listitem');
     expect(first?.textContent).toContain('pack_halo()');
     expect(first?.textContent).toContain('nid00123 · rank 0-3');
@@ -94,16 +94,16 @@ describe('the overview', () => {
   test('describes the heatmap in a table', async () => {
     show();
     const link = await screen.findByRole('link', { name: /^rank 0 nid00123/ });
-    expect(link.getAttribute('href')).toBe('#/issues?rank=0');
+    expect(link.getAttribute('href')).toBe('#/findings?rank=0');
   });
 
   test('shows hostile names as text', () => {
     const evil = '<img src=x onerror=alert(1)>';
     const { container } = show({
       run: evil,
-      verdict: { level: 'bad', sentence: evil, issue: 1 },
+      verdict: { level: 'bad', sentence: evil, finding: 1 },
       notices: [notice('drops', evil)],
-      issues: [issue({ function: evil, hosts: [evil], sentence: evil, kind: evil })],
+      findings: [finding({ function: evil, hosts: [evil], sentence: evil, kind: evil })],
     });
     expect(container.querySelector('img')).toBeNull();
     expect(screen.getAllByText(`${evil}.`).length).toBeGreaterThan(0);
@@ -117,7 +117,7 @@ describe('the overview reports its limits', () => {
       state: 'waiting',
       notices: [notice('no-data', 'No data yet', 'unknown')],
       figures: { ...none, ranks: 0, ranks_expected: 4000 },
-      issues: [],
+      findings: [],
     });
     expect(screen.getByText('0/4000 ranks seen')).toBeTruthy();
     expect(screen.getByText('chimbuko serve --out heat2d')).toBeTruthy();
@@ -174,8 +174,8 @@ describe('the overview reports its limits', () => {
     const f = overview(8).figures;
     show({
       verdict: { level: 'good', sentence: '0 anomalies in 41 M calls' },
-      figures: { ...f, anomalies: 0, issues: 0, lost_us: 0 },
-      issues: [],
+      figures: { ...f, anomalies: 0, findings: 0, lost_us: 0 },
+      findings: [],
       slowest: [
         { program: 0, function: 'MPI_Init()', longest_us: 812_000, mean_us: 700_000, calls: 8 },
       ],

@@ -34,7 +34,7 @@ export function Ranks({ result, nodes }: { result: Query<Status>; nodes: readonl
       rowClass={(r) => (r.trouble === 2 ? 'is-bad' : r.trouble === 1 ? 'is-watch' : '')}
       sort={sort}
       onSort={setSort}
-      onOpen={(r) => go({ view: 'issues', query: { rank: r.rank, program: r.program } })}
+      onOpen={(r) => go({ view: 'findings', query: { rank: r.rank, program: r.program } })}
       empty="No ranks yet."
     />
   );

@@ -1,0 +1,147 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// burstRun analyses a simulated program in which two bursts make others wait.
+func burstRun(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(sharedDir, "burst")
+	if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil {
+		return dir
+	}
+	traces := filepath.Join(sharedDir, "burst-traces")
+	must(t, "simulate", "--scenario", "burst", "--out", traces)
+	must(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
+	return dir
+}
+
+func TestFindingsListCausesFirst(t *testing.T) {
+	dir := burstRun(t)
+	text := must(t, "findings", dir)
+	for _, want := range []string{
+		`(?m)^FINDING +KIND +LOST +ANOMALIES +RANKS +HOSTS +FROM +TO +OVER TIME +TREND +EXAMPLE +FUNCTION$`,
+		`(?m)^1 +burst +[0-9.]+ ms +15 +1 +node00 .* \+3\.\d+ s .*[▁▂█]{20} +\w+ +1:\d+:\d+ +collide\n +and made \w+ waits on 7 ranks lose [0-9.]+ ms: MPI_Allreduce\(\) \d+, MPI_Waitall\(\) \d+$`,
+		`(?m)^2 +burst +[0-9.]+ ms +160 +4-7 +node01 .* stream\n +and made `,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "waited because of finding") {
+		t.Errorf("waits with known causes are listed:\n%s", text)
+	}
+	if all := must(t, "findings", dir, "--all"); !strings.Contains(all, "\n       waited because of finding 1, collide\n") {
+		t.Errorf("waits with known causes are not listed:\n%s", all)
+	}
+	if one := must(t, "findings", dir, "--all", "--limit", "1"); !regexp.MustCompile(`\nand \w+ more findings: give a larger --limit\n$`).MatchString(one) {
+		t.Errorf("the output does not report omitted findings:\n%s", one)
+	}
+}
+
+func TestFindingsFiltersAndFormats(t *testing.T) {
+	dir := burstRun(t)
+	all := queryJSON(t, "findings", dir, "--all")
+	kinds := func(rows []object) (found []string) {
+		for _, row := range rows {
+			found = append(found, row["kind"].(string))
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	}
+	same(t, "kinds", kinds(all), []string{"burst", "comm-wait"})
+	same(t, "of one kind", kinds(queryJSON(t, "findings", dir, "--kind", "comm-wait")), []string{"comm-wait"})
+	same(t, "of one function", len(queryJSON(t, "findings", dir, "--func", "str?am")), 1)
+	same(t, "of a program that is not there", len(queryJSON(t, "findings", dir, "--program", "7", "--all")), 0)
+	if text := must(t, "findings", dir, "--kind", "drift"); !strings.Contains(text, "(none)") {
+		t.Errorf("got %s", text)
+	}
+	for _, row := range all {
+		if cause, ok := row["cause"].(float64); ok && (row["role"] != "victim" || all[int(cause)-1]["role"] != "culprit") {
+			t.Errorf("%v is the cause of %v", all[int(cause)-1], row)
+		}
+	}
+	lines := queryCSV(t, "findings", dir, "--all")
+	same(t, "lines of csv", len(lines)-1, len(all))
+	if text := must(t, "findings", dir, "--format", "markdown"); !strings.Contains(text, "| finding | kind | role |") {
+		t.Errorf("got %s", text)
+	}
+	for _, args := range [][]string{{"--kind", "odd"}, {"--limit", "-1"}} {
+		if r := run(t, append([]string{"findings", dir}, args...)...); r.code != 2 {
+			t.Errorf("%q: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+func TestEventNamesVictimAndCulprit(t *testing.T) {
+	dir := burstRun(t)
+	one := func(where string) object {
+		rows := queryJSON(t, "query", dir, "SELECT event_id, culprit_event_id FROM links WHERE "+where+" ORDER BY event_id LIMIT 1")
+		if len(rows) == 0 {
+			t.Fatalf("no link with %s", where)
+		}
+		return rows[0]
+	}
+	plain := func(id any) string { return strings.Join(strings.Fields(must(t, "event", dir, id.(string))), " ") }
+	victim := one("role = 'victim' AND hops = 1")
+	culprit := victim["culprit_event_id"].(string)
+	rank, _, _ := strings.Cut(culprit, ":")
+	f := func(what, text, want string) {
+		t.Helper()
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s: no %s in %s", what, want, text[:min(700, len(text))])
+		}
+	}
+	f("victim", plain(victim["event_id"]), `Victim: it waited for rank `+rank+`, \w+ `+culprit+` on node0\d\. Finding \d+\.`)
+	f("culprit", plain(culprit), `Culprit: \w+ waits? on \w+ ranks? lost [0-9.]+ ms because of it\. Finding \d+\.`)
+	f("another culprit", plain(one("role = 'culprit' AND waits = 0")["event_id"]),
+		`Culprit, beside \w+ \d+:\d+:\d+ on node0\d, which others waited for\. Finding \d+\.`)
+	typical := queryJSON(t, "query", dir, "SELECT event_id FROM normalexecs ORDER BY event_id LIMIT 1")[0]["event_id"]
+	if text := plain(typical); strings.Contains(text, "Finding ") {
+		t.Errorf("a typical execution is a finding: %s", text[:min(700, len(text))])
+	}
+}
+
+func TestFindingsAreInFilesAndSummary(t *testing.T) {
+	dir := burstRun(t)
+	var findings []provenance.Finding
+	var links []provenance.Link
+	readJSON(t, filepath.Join(dir, "global", "findings.json"), &findings)
+	readJSON(t, filepath.Join(dir, "global", "links.json"), &links)
+	same(t, "links", len(links), int(queryJSON(t, "query", dir, "SELECT count(*) AS n FROM links")[0]["n"].(float64)))
+	same(t, "findings", len(findings), len(queryJSON(t, "findings", dir, "--all", "--limit", "1000")))
+	var info struct {
+		Findings struct {
+			Count int
+			Worst []provenance.Finding
+		}
+	}
+	readJSON(t, filepath.Join(dir, "run.json"), &info)
+	if info.Findings.Count != len(findings) || !reflect.DeepEqual(info.Findings.Worst, findings[:5]) {
+		t.Errorf("run.json has %+v", info.Findings)
+	}
+	traces := filepath.Join(sharedDir, "burst-traces")
+	text := must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "run"), "--records", "json")
+	if want := regexp.MustCompile(`\n\w+ findings; the worst:\n\n  1\. collide: burst, 15 on rank 1 lost [0-9.]+ ms and made \w+ waits on 7 ranks lose [0-9.]+ ms\n`); !want.MatchString(text) {
+		t.Errorf("no %s in\n%s", want, text)
+	}
+}
+
+// An imported run has the same findings, as they are found out from the store.
+func TestImportedRunHasSameFindings(t *testing.T) {
+	dir := burstRun(t)
+	imported := filepath.Join(t.TempDir(), "imported")
+	must(t, "import", dir, "--out", imported)
+	same(t, "findings", must(t, "findings", imported, "--all", "--format", "json"), must(t, "findings", dir, "--all", "--format", "json"))
+	count := "SELECT (SELECT count(*) FROM findings) AS findings, (SELECT count(*) FROM links) AS links"
+	same(t, "stored", queryJSON(t, "query", imported, count), queryJSON(t, "query", dir, count))
+}

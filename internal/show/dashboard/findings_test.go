@@ -1,0 +1,129 @@
+package dashboard_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// Keys are the same before and after the end of a run, although function numbers may differ.
+func TestFindingsKeepTheirKeys(t *testing.T) {
+	at := scene(t, nil)
+	ended := want[api.FindingList](t, do(t, at+"burst/findings", ""), 200)
+	live := want[api.FindingList](t, do(t, at+"burst-live/findings", ""), 200)
+	keys := make(map[string]string)
+	for _, i := range ended.Rows {
+		if keys[i.Key] != "" {
+			t.Errorf("two findings have the key %s", i.Key)
+		}
+		keys[i.Key] = i.Function + i.Path + i.Kind
+	}
+	for _, i := range live.Rows {
+		if keys[i.Key] != i.Function+i.Path+i.Kind {
+			t.Errorf("%s is %q, and %q in the run that ended", i.Key, i.Function+i.Path+i.Kind, keys[i.Key])
+		}
+	}
+	if len(keys) != len(live.Rows) || len(keys) < 3 || ended.Writable {
+		t.Errorf("%d and %d findings", len(keys), len(live.Rows))
+	}
+}
+
+func TestPlotOfFindingShowsNormalTimes(t *testing.T) {
+	at := scene(t, nil)
+	for _, run := range []string{"burst", "burst-live"} {
+		for _, i := range want[api.FindingList](t, do(t, at+run+"/findings", ""), 200).Rows {
+			p := want[api.Plot](t, do(t, at+run+"/findings/"+i.Key+"/plot", ""), 200)
+			anomalies, typical, lost, last := int64(0), 0, int64(0), 0.0
+			for _, x := range p.Points {
+				if x.At < last {
+					t.Errorf("%s: points are not in order", i.Function)
+				}
+				if last = x.At; x.Anomaly {
+					anomalies, lost = anomalies+1, lost+x.Lost
+				} else {
+					typical++
+				}
+			}
+			if anomalies != i.Anomalies || p.Total != i.Anomalies || lost != i.Lost || typical == 0 || p.TypicalUS == nil || p.Threshold == nil ||
+				*p.Threshold.High < *p.TypicalUS.High {
+				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Anomalies, lost, i.Lost,
+					typical, p.TypicalUS, p.Threshold)
+			}
+			few := want[api.Plot](t, do(t, at+run+"/findings/"+i.Key+"/plot?limit=2", ""), 200)
+			worst := int64(0)
+			for _, x := range few.Points {
+				worst = max(worst, x.Lost)
+			}
+			if len(few.Points) > 3 || few.Total != i.Anomalies || worst == 0 {
+				t.Errorf("%s, %s: %+v", run, i.Function, few)
+			}
+		}
+	}
+	fails(t, do(t, at+"burst/findings/nosuch/plot", ""), 404, `no finding has the key "nosuch"`)
+	fails(t, do(t, at+"burst/findings/nosuch/plot?limit=x", ""), 400, "limit")
+}
+
+func TestLabelsOfFindings(t *testing.T) {
+	labels := new(memory)
+	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels })
+	finding := want[api.FindingList](t, do(t, at+"burst/findings", ""), 200).Rows[1]
+	put := func(key, body string, headers ...string) answer {
+		t.Helper()
+		return do(t, at+"burst/labels/"+key, body, append([]string{"Method: PUT"}, headers...)...)
+	}
+	got := want[api.Label](t, put(finding.Key, `{"state":"muted","note":"known: \"<b>\"\nticket 7"}`), 200)
+	list := want[api.FindingList](t, do(t, at+"burst/findings", ""), 200)
+	if l := list.Rows[1].Label; !list.Writable || l == nil || !reflect.DeepEqual(*l, got) || l.Key != finding.Key || l.State != "muted" ||
+		l.Note != "known: \"<b>\"\nticket 7" || l.At.IsZero() {
+		t.Errorf("%+v, %+v", l, got)
+	}
+	a := do(t, at+"burst/labels/ignore", "")
+	if want := "ignore = [\n  \"" + finding.Function + "\", # muted: known: \"<b>\" ticket 7\n]\n"; !strings.HasSuffix(a.body, want) ||
+		a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("%s does not end with %s", a.body, want)
+	}
+	want[api.Label](t, put(finding.Key, `{"state":"open","note":""}`), 200)
+	want[api.Label](t, put("gone", `{"state":"open"}`), 200) // labels of missing findings can be removed
+	if len(labels.all) != 0 {
+		t.Errorf("remaining labels %v", labels.all)
+	}
+	fails(t, put("gone", `{"state":"muted"}`), 404, "no finding has the key")
+	fails(t, put(finding.Key, `{"state":"red"}`), 400, `unknown state "red" (want open, muted or expected`)
+	fails(t, put(finding.Key, `{"note":"x"}`), 400, "no state")
+	fails(t, put(finding.Key, `{"state":"open","color":1}`), 400, "unknown field")
+	fails(t, put(finding.Key, `{"state":"open"} {}`), 400, "more than one value")
+	fails(t, put(finding.Key, `{"state":"open","note":"`+strings.Repeat("x", 70_000)+`"}`), 413, "65536 bytes")
+	fails(t, put(finding.Key, `{"state":"open","note":"`+strings.Repeat("ä", 4001)+`"}`), 400, "at most 2000")
+	fails(t, put(finding.Key, `{"state":"open"}`, "Content-Type: text/plain"), 415, "JSON")
+	fails(t, put(finding.Key, `{"state":"open"}`, "Sec-Fetch-Site: cross-site"), 403, "another site")
+	fails(t, do(t, at+"burst/labels/"+finding.Key, ""), 405, "use PUT")
+	fails(t, do(t, at+"burst/labels/"+finding.Key, "{}"), 405, "use PUT")
+	fails(t, do(t, at+"nosuch/labels/"+finding.Key, `{"state":"open"}`, "Method: PUT"), 404, "nosuch")
+	labels.err = errors.New("the disk is full")
+	fails(t, put(finding.Key, `{"state":"muted"}`), 500, "store the label: the disk is full")
+	fails(t, do(t, at+"burst/findings", ""), 500, "the disk is full")
+}
+
+func TestReadOnlyRejectsLabels(t *testing.T) {
+	for _, change := range []func(c *dashboard.Config){
+		func(*dashboard.Config) {},
+		func(c *dashboard.Config) {
+			c.Labels, c.ReadOnly = &memory{all: map[string]api.Label{"x": {}}}, true
+		},
+	} {
+		at := scene(t, func(c *dashboard.Config, _ *pipeline) { change(c) })
+		list := want[api.FindingList](t, do(t, at+"burst/findings", ""), 200)
+		fails(t, do(t, at+"burst/labels/"+list.Rows[0].Key, `{"state":"muted"}`, "Method: PUT"), 403, "this server cannot set labels; ")
+		if list.Writable {
+			t.Error("the list is writable")
+		}
+		if a := do(t, at+"burst/labels/ignore", ""); a.code != 200 || !strings.Contains(a.body, "ignore = [\n]") {
+			t.Errorf("%d %s", a.code, a.body)
+		}
+	}
+}

@@ -1,5 +1,0 @@
-SELECT issue, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, worst_rank, worst_rank_lost_us, first_us, last_us, trend, example,
-       waits, wait_ranks, waits_lost_us, before_us, after_us, rank_list::VARCHAR AS ranks, host_list::VARCHAR AS hosts, over_time::VARCHAR AS over_time
-FROM issues
-WHERE run = $1
-ORDER BY issue

@@ -1,0 +1,68 @@
+package rundir
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// anomalySink collects anomalies for blame.
+type anomalySink struct {
+	mu  sync.Mutex
+	run blame.Run
+}
+
+// Metadata does nothing.
+func (s *anomalySink) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error {
+	return nil
+}
+
+// Records collects the anomalies of a step.
+func (s *anomalySink) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range anomalies {
+		s.run.Add(r)
+	}
+	return nil
+}
+
+// Findings finds the findings of a run whose records were all written to Sink. It may be called
+// once.
+func (k *Keeper) Findings(o *summary.Outcome) ([]provenance.Finding, []provenance.Link) {
+	s := &k.anomalies
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run.Begin = o.Totals.Begin
+	found := findings.Conclude(&s.run, blame.Find(&s.run), o.Changes)
+	s.run = blame.Run{}
+	return found.Findings, found.Links
+}
+
+// FindFindings finds the findings of a run whose records are all in the store, and stores
+// them. The store need not have info yet.
+func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provenance.Finding, error) {
+	a, err := query.New(ctx, k.Store, k.Run.Name)
+	if err != nil {
+		return nil, err
+	}
+	if a.Run.Info, err = json.Marshal(info); err != nil {
+		return nil, err
+	}
+	if info.Totals.Begin != 0 {
+		a.Begin = info.Totals.Begin
+	}
+	findings, err := a.Conclude(ctx, false)
+	if err != nil || len(findings.Findings) == 0 {
+		return nil, err
+	}
+	return findings.Findings, k.Store.Write(ctx, k.Run.ID, &provdb.Batch{Findings: findings.Findings, Links: findings.Links})
+}

@@ -1,0 +1,140 @@
+import { useState } from 'react';
+import { useLive, useRunQuery, type Finding, type Plot } from '../../api/index.ts';
+import { selectionOf, writeSelection } from '../../explain/index.ts';
+import { count, duration, plural } from '../../format/index.ts';
+import { eventPath, go, useHref, useRoute } from '../../route/index.ts';
+import { copyText, Failure, FunctionPlace, Kind, ended, Waiting } from '../../ui/index.ts';
+import { EventList } from './EventList.tsx';
+import { LabelForm } from './LabelForm.tsx';
+import { findingMarkdown } from './markdown.ts';
+import { StripPlot } from './StripPlot.tsx';
+
+interface DetailProps {
+  finding: Finding;
+  all: readonly Finding[];
+  writable: boolean;
+  /** Whether the finding is in the list above. */
+  listed: boolean;
+  onChanged: () => void;
+}
+
+/** Details of a finding: summary, executions over time and actions. */
+export function FindingDetail({ finding, all, writable, listed, onChanged }: DetailProps) {
+  const { run, refresh } = useLive();
+  const href = useHref();
+  const route = useRoute();
+  const [status, setStatus] = useState('');
+  const plot = useRunQuery<Plot>(
+    `findings/${encodeURIComponent(finding.key)}/plot`,
+    { limit: 2000 },
+    { every: 4000 },
+  );
+  const cause = all.find((i) => i.finding === finding.cause);
+  const victims = all.filter((i) => i.cause === finding.finding && i !== finding);
+  const copy = () => {
+    void copyText(findingMarkdown(finding, run, location.href)).then((ok) =>
+      setStatus(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
+    );
+  };
+  return (
+    <section className="panel finding" aria-label={`Finding ${finding.finding}`}>
+      <header className="finding-head">
+        <div className="finding-words">
+          <h2>
+            <Kind kind={finding.kind} /> <FunctionPlace name={finding.function} most={70} />
+          </h2>
+          <p className="finding-sentence">{ended(finding.sentence)}</p>
+          <p className="finding-links">
+            {cause && (
+              <span>
+                waited for <a href={href({ query: { sel: cause.key } })}>finding {cause.finding}</a>
+              </span>
+            )}
+            {victims.length > 0 && (
+              <span>
+                made others wait:{' '}
+                {victims.slice(0, 5).map((v, n) => (
+                  <span key={v.key}>
+                    {n > 0 && ', '}
+                    <a href={href({ query: { sel: v.key } })}>finding {v.finding}</a>
+                  </span>
+                ))}{' '}
+                ({duration(finding.waits_lost_us ?? 0)} on {plural(finding.wait_ranks ?? 0, 'rank')})
+              </span>
+            )}
+            {finding.function_id !== undefined && (
+              <a
+                href={href({
+                  view: 'functions',
+                  query: { sel: finding.function_id, program: finding.program },
+                })}
+              >
+                all findings of this function
+              </a>
+            )}
+            {!listed && <span className="muted">hidden by the active filters</span>}
+          </p>
+        </div>
+        <div className="finding-actions">
+          {finding.example !== undefined && (
+            <a
+              className="button primary"
+              href={href({ event: eventPath(finding.program, finding.example) })}
+            >
+              Evidence <kbd>↵</kbd>
+            </a>
+          )}
+          <a
+            className="button"
+            title="Explain how these executions differ"
+            href={href({
+              query: {
+                explain: writeSelection({ ...selectionOf(route, undefined), finding: finding.key }),
+              },
+            })}
+          >
+            Explain <kbd>e</kbd>
+          </a>
+          <LabelForm
+            finding={finding}
+            writable={writable}
+            onChanged={() => {
+              onChanged();
+              refresh();
+            }}
+          />
+          <button type="button" className="button" onClick={copy}>
+            Copy as Markdown
+          </button>
+          <button
+            type="button"
+            className="button quiet"
+            aria-label="Close the finding"
+            onClick={() => go({ query: { sel: '' } })}
+          >
+            ×
+          </button>
+          <span role="status" className="muted">
+            {status}
+          </span>
+        </div>
+      </header>
+      {!plot.data && plot.problem && <Failure problem={plot.problem} retry={plot.refresh} />}
+      {!plot.data && !plot.problem && <Waiting label="loading the executions" lines={5} />}
+      {plot.data && (
+        <div className="finding-body">
+          <div className="finding-plot">
+            <StripPlot plot={plot.data} finding={finding} />
+            {plot.data.total > plot.data.points.length && (
+              <p className="muted small">
+                Showing {count(plot.data.points.length)} of {count(plot.data.total)}, by lost time.
+                Filter by rank or time to see others.
+              </p>
+            )}
+          </div>
+          <EventList plot={plot.data} finding={finding} />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,94 @@
+import type { Finding } from '../../api/index.ts';
+import { hasRank } from '../../format/index.ts';
+
+// Filtering and grouping of findings, without side effects.
+
+/** The filters in the address. */
+export interface Narrowing {
+  kinds: readonly string[];
+  host: string;
+  rank: string;
+  program: string;
+  t0: number | undefined;
+  t1: number | undefined;
+  /** Includes muted and expected findings. */
+  muted: boolean;
+}
+
+/** Reports whether a finding is muted or expected. */
+export function isMuted(i: Finding): boolean {
+  return i.label?.state === 'muted' || i.label?.state === 'expected';
+}
+
+/** Lost time of a finding, including the waits it caused. */
+export function cost(i: Finding): number {
+  return i.lost_us + (i.waits_lost_us ?? 0);
+}
+
+/** Reports whether a finding has anomalies in a time range, to the resolution of its histogram over the run. */
+export function within(
+  i: Finding,
+  t0: number | undefined,
+  t1: number | undefined,
+  length: number,
+): boolean {
+  if (t0 === undefined && t1 === undefined) return true;
+  const [from, to] = [t0 ?? 0, t1 ?? Infinity];
+  if (i.first_s > to || i.last_s < from) return false;
+  const parts = i.over_time.length;
+  if (parts === 0 || !(length > 0) || !i.over_time.some((n) => n > 0)) return true;
+  const part = length / parts;
+  // Executions count in the bin of their start and may last into the next.
+  return i.over_time.some((n, k) => n > 0 && (k - 0.5) * part <= to && (k + 1.5) * part >= from);
+}
+
+function hasAnyRank(i: Finding, text: string): boolean {
+  if (text === '') return true;
+  return i.rank_count > i.ranks.length || i.ranks.some((r) => hasRank(text, r));
+}
+
+function hasHost(i: Finding, host: string): boolean {
+  return host === '' || i.host_count > i.hosts.length || i.hosts.includes(host);
+}
+
+/** Filters findings, keeping their order. Waits caused by a muted finding are muted too. */
+export function narrow(all: readonly Finding[], n: Narrowing, length: number): Finding[] {
+  const quiet = new Set(all.filter(isMuted).map((i) => i.finding));
+  return all.filter(
+    (i) =>
+      (n.muted || (!isMuted(i) && !quiet.has(i.cause ?? 0))) &&
+      (n.kinds.length === 0 || n.kinds.includes(i.kind)) &&
+      (n.program === '' || String(i.program) === n.program) &&
+      hasHost(i, n.host) &&
+      hasAnyRank(i, n.rank) &&
+      within(i, n.t0, n.t1, length),
+  );
+}
+
+/** A finding with the waits it caused. Waits whose cause is not listed stand alone. */
+export interface Folded {
+  top: Finding[];
+  victims: ReadonlyMap<number, Finding[]>;
+}
+
+/** Groups victims under their culprits. */
+export function fold(list: readonly Finding[]): Folded {
+  const there = new Set(list.map((i) => i.finding));
+  const victims = new Map<number, Finding[]>();
+  const top: Finding[] = [];
+  for (const i of list) {
+    if (i.cause === undefined || i.cause === 0 || i.cause === i.finding || !there.has(i.cause)) {
+      top.push(i);
+      continue;
+    }
+    victims.set(i.cause, [...(victims.get(i.cause) ?? []), i]);
+  }
+  return { top, victims };
+}
+
+/** Counts findings by kind, most frequent first. */
+export function kindCounts(all: readonly Finding[]): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const i of all) counts.set(i.kind, (counts.get(i.kind) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+}
