@@ -14,9 +14,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// recorded returns the steps of a recorded run of one rank, and the number of
+// loadRecorded returns the steps of a recorded run of one rank, and the number of
 // its counter of correlation ids.
-func recorded(tb testing.TB, run string) (steps [][]trace.Batch, events int64, correlation trace.CounterID) {
+func loadRecorded(tb testing.TB, run string) (steps [][]trace.Batch, events int64, correlation trace.CounterID) {
 	tb.Helper()
 	r, err := bp.Open(tracetest.Recorded(tb, run)[0], bp.Default())
 	if err != nil {
@@ -87,7 +87,7 @@ func links(b *callstack.Builder) (n int64) {
 // monitors the node and calls nothing.
 func TestRecordedRunIsComplete(t *testing.T) {
 	var counts tally.Tally
-	steps, _, correlation := recorded(t, "gpu-BP5")
+	steps, _, correlation := loadRecorded(t, "gpu-BP5")
 	calls, pairs := buildAll(steps, correlation, &counts)
 	if calls != 65950/2 || pairs != 1801 || totals(&counts) != "outside-any-call 105" {
 		t.Errorf("got %d calls, %d pairs, counted %s; want %d, 1801, outside-any-call 105", calls, pairs, totals(&counts), 65950/2)
@@ -98,7 +98,7 @@ func TestRecordedRunIsComplete(t *testing.T) {
 // one core.
 func BenchmarkBuild(b *testing.B) {
 	b.Run("gpu-BP5", func(b *testing.B) {
-		steps, events, correlation := recorded(b, "gpu-BP5")
+		steps, events, correlation := loadRecorded(b, "gpu-BP5")
 		b.ReportAllocs()
 		for b.Loop() {
 			buildAll(steps, correlation, nil)

@@ -17,7 +17,7 @@ func TestTrimKeepsWindowOpenAndWaitingCalls(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.Window = window
-		got, counted := build(t, cfg, events, nil, held)
+		got, counted := build(t, cfg, events, nil, keptCalls)
 		compare(t, fmt.Sprintf("window %d: %s", window, events), got, want)
 		compare(t, events, counted, "")
 	}
@@ -68,7 +68,7 @@ func TestTrimKeepsSidesOfWindowAndOpenCalls(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.Window, cfg.MaxSides = window, most
-		got, counted := build(t, cfg, events, nil, func(s *script, b *callstack.Builder) string { return held(s, b) + ": " + sides(s, b) })
+		got, counted := build(t, cfg, events, nil, func(s *script, b *callstack.Builder) string { return keptCalls(s, b) + ": " + sides(s, b) })
 		compare(t, fmt.Sprintf("window %d: %s", window, events), got, want)
 		compare(t, events, counted, "")
 	}

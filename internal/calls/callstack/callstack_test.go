@@ -13,7 +13,7 @@ import (
 func TestCallTimesAndChildren(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
-		got, counted := build(t, config(), events, done, nil)
+		got, counted := build(t, config(), events, doneCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, counted, "")
 	}
@@ -40,7 +40,7 @@ func TestCallTimesAndChildren(t *testing.T) {
 func TestOpenCallContinuesInLaterSteps(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
-		got, counted := build(t, config(), events, done, nil)
+		got, counted := build(t, config(), events, doneCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, counted, "")
 	}
@@ -137,7 +137,7 @@ func TestSidesBelongToInnermostCall(t *testing.T) {
 func TestNodeStateBelongsToNoCall(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
-		got, counted := build(t, config(), events, apart, nil)
+		got, counted := build(t, config(), events, nodeCounters, nil)
 		compare(t, events, got, want)
 		compare(t, events, counted, "")
 	}
@@ -149,7 +149,7 @@ func TestNodeStateBelongsToNoCall(t *testing.T) {
 func TestCountersWithoutRoleBelongToCalls(t *testing.T) {
 	const events = "@0 enter main 1; id 5 2; node 1=5 2; exit main 9; @1 enter k 1; id 5 2; exit k 3"
 	got, counted := build(t, callstack.Default(), events, func(s *script, b *callstack.Builder) string {
-		return fmt.Sprint(sides(s, b), " apart:", len(b.NodeEvents()), " joined:", joined(s, b))
+		return fmt.Sprint(sides(s, b), " apart:", len(b.NodeEvents()), " joined:", joinedCalls(s, b))
 	}, nil)
 	compare(t, events, got, "main(id 5 2; node 1=5 2); @1 k(id 5 2) apart:0 joined:")
 	compare(t, events, counted, "")
@@ -158,7 +158,7 @@ func TestCountersWithoutRoleBelongToCalls(t *testing.T) {
 func TestLostExitIsRepaired(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
-		got, n := build(t, config(), events, done, nil)
+		got, n := build(t, config(), events, doneCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
@@ -182,7 +182,7 @@ func TestLostExitIsRepaired(t *testing.T) {
 func TestExitWithoutEnterIsDropped(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
-		got, n := build(t, config(), events, done, nil)
+		got, n := build(t, config(), events, doneCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
@@ -212,10 +212,10 @@ func TestThreadRecoversFromLostEvents(t *testing.T) {
 			at(1), at(8))
 		kept.WriteString("f g f |")
 	}
-	got, counted := build(t, cfg, steps.String(), done, nil)
+	got, counted := build(t, cfg, steps.String(), doneCalls, nil)
 	compare(t, "100 steps", got, want.String())
 	compare(t, "100 steps", counted, "exit-without-enter 100, exit-lost 100")
-	got, _ = build(t, cfg, steps.String(), nil, held)
+	got, _ = build(t, cfg, steps.String(), nil, keptCalls)
 	compare(t, "100 steps", got, kept.String()+"f g f")
 }
 
@@ -224,7 +224,7 @@ func TestTooDeepCallsAreDropped(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.MaxDepth = depth
-		got, n := build(t, cfg, events, done, nil)
+		got, n := build(t, cfg, events, doneCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
@@ -277,7 +277,7 @@ func TestDepthBoundKeepsOuterCalls(t *testing.T) {
 				events.WriteString("|")
 			}
 		}
-		all, _ := build(t, config(), events.String(), done, nil)
+		all, _ := build(t, config(), events.String(), doneCalls, nil)
 		for depth := 1; depth < 12; depth++ {
 			var want []string
 			entries := 0
@@ -294,7 +294,7 @@ func TestDepthBoundKeepsOuterCalls(t *testing.T) {
 			}
 			cfg := config()
 			cfg.MaxDepth = depth
-			bounded, counted := build(t, cfg, events.String(), done, nil)
+			bounded, counted := build(t, cfg, events.String(), doneCalls, nil)
 			var got []string
 			for call := range strings.FieldsSeq(plain(bounded)) {
 				if strings.Count(call, "/") == depth-1 {
@@ -315,7 +315,7 @@ func TestDepthBoundKeepsOuterCalls(t *testing.T) {
 func TestTimeDoesNotRunBackwards(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
-		got, n := build(t, config(), events, done, nil)
+		got, n := build(t, config(), events, doneCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
@@ -340,7 +340,7 @@ func TestTimeDoesNotRunBackwards(t *testing.T) {
 	}
 	// Messages and counters are moved too, whether or not they belong to a call.
 	const all = "enter main 10 | counter 1=1 5; node 1=2 6; send 1/1/1 7; counter 1=2 11; exit main 12"
-	got, counted := build(t, config(), all, apart, nil)
+	got, counted := build(t, config(), all, nodeCounters, nil)
 	compare(t, all, got, "() | node 1=2 10(main(counter 1=1 10; send 1/1/1 10; counter 1=2 11))")
 	compare(t, all, counted, "time-backwards 3")
 }

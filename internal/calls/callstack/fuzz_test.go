@@ -123,7 +123,7 @@ func checkAgainstModel(t *testing.T, data []byte) {
 		}
 		b.Trim()
 		m.trim()
-		books.kept = heldSides(b)
+		books.kept = countSides(b)
 		m.compare(t, b, ordered)
 		if got, want := totals(&counts), totals(&m.tally); got != want {
 			t.Fatalf("step %d: counted %s, want %s", i, got, want)
@@ -185,13 +185,13 @@ func (l *ledger) check(t *testing.T, b *callstack.Builder, counts *tally.Tally, 
 		t.Errorf("%d exits, but %d calls ended; counted %s", l.exits, ended, totals(counts))
 	}
 	l.apart += int64(len(b.NodeEvents()))
-	l.attached += heldSides(b) - l.kept
+	l.attached += countSides(b) - l.kept
 	if l.sides != l.attached+l.apart+counts.Count(tally.OutsideAnyCall) {
 		t.Errorf("%d messages and counters, but %d went to calls and %d stayed apart; counted %s", l.sides, l.attached, l.apart, totals(counts))
 	}
 }
 
-func heldSides(b *callstack.Builder) (n int64) {
+func countSides(b *callstack.Builder) (n int64) {
 	for _, th := range b.Threads() {
 		n += int64(len(th.Sides))
 	}

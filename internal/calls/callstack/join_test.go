@@ -14,10 +14,10 @@ import (
 func TestKernelIsJoinedWithLaunch(t *testing.T) {
 	f := func(events, want string, left string) {
 		t.Helper()
-		got, counted := build(t, config(), events, joined, nil)
+		got, counted := build(t, config(), events, joinedCalls, nil)
 		compare(t, events, got, want)
 		compare(t, events, counted, "")
-		output, _ := build(t, config(), events, nil, waiting)
+		output, _ := build(t, config(), events, nil, unmatchedIDs)
 		compare(t, events, output[strings.LastIndex(output, "|")+1:], left)
 	}
 	f("@0 enter main 1; enter launch 2; id 42 3; exit launch 4; @1 enter k 5; id 42 5; exit k 6", "@0 main/launch = @1 k", "0")
@@ -52,10 +52,10 @@ func TestLaunchWaitsWithItsStack(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.Window = 0
-		got, counted := build(t, cfg, events, joined, nil)
+		got, counted := build(t, cfg, events, joinedCalls, nil)
 		compare(t, events, got, wantJoined)
 		compare(t, events, counted, "")
-		got, _ = build(t, cfg, events, nil, held)
+		got, _ = build(t, cfg, events, nil, keptCalls)
 		compare(t, events, got, wantHeld)
 	}
 	launch := "@%d enter main 1; enter x 2; exit x 3; enter f 4; enter y 5; exit y 6; enter launch 7; id 42 8; exit launch 9; exit f 10; " +
@@ -85,7 +85,7 @@ func TestParentWaitsForAllLaunches(t *testing.T) {
 	cfg.Window = 0
 	const events = "@0 enter grand 1; enter parent 2; id 3 2; enter cpu 3; id 1 4; id 2 4; exit cpu 5; exit parent 6; exit grand 7 |" +
 		"@1 enter k 10; id 1 10; exit k 11 | @1 enter l 12; id 2 12; exit l 13 | @1 enter m 14; id 3 14; exit m 15"
-	got, _ := build(t, cfg, events, nil, func(s *script, b *callstack.Builder) string { return waiting(s, b) + ": " + held(s, b) })
+	got, _ := build(t, cfg, events, nil, func(s *script, b *callstack.Builder) string { return unmatchedIDs(s, b) + ": " + keptCalls(s, b) })
 	compare(t, events, got, "3: grand parent cpu | 2: grand parent cpu | 1: grand parent | 0:")
 }
 
@@ -97,7 +97,7 @@ func TestUncoupledFunctions(t *testing.T) {
 		cfg := config()
 		cfg.IgnoresCorrelation = func(id trace.FuncID) bool { return slices.Contains(uncoupled, names[id]) }
 		got, counted := build(t, cfg, events, func(s *script, b *callstack.Builder) string {
-			return waiting(s, b) + " " + joined(s, b) + " " + sides(s, b)
+			return unmatchedIDs(s, b) + " " + joinedCalls(s, b) + " " + sides(s, b)
 		}, nil)
 		compare(t, fmt.Sprint(uncoupled), got, left+" "+pair+" launch(id 42 2); @1 k(id 42 4)")
 		compare(t, fmt.Sprint(uncoupled), counted, "")
@@ -113,7 +113,7 @@ func TestWaitingIDsAreBounded(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.MaxPinned = 2
-		got, n := build(t, cfg, events, func(s *script, b *callstack.Builder) string { return waiting(s, b) + " " + joined(s, b) }, nil)
+		got, n := build(t, cfg, events, func(s *script, b *callstack.Builder) string { return unmatchedIDs(s, b) + " " + joinedCalls(s, b) }, nil)
 		compare(t, events, got, left+" "+want)
 		compare(t, events, n, counted)
 	}
@@ -139,7 +139,7 @@ func TestRepeatedIDHasAgeOfWaitingCall(t *testing.T) {
 		t.Helper()
 		cfg := config()
 		cfg.MaxPinned = 2
-		got, counted := build(t, cfg, events, joined, nil)
+		got, counted := build(t, cfg, events, joinedCalls, nil)
 		compare(t, events, got[strings.LastIndex(got, "|")+1:], want)
 		compare(t, events, counted, "correlation-dropped 1")
 	}

@@ -225,8 +225,8 @@ func eachThread(b *callstack.Builder, describe func(*callstack.Thread) []string)
 	return strings.Join(threads, "; ")
 }
 
-// done returns the calls that ended in the step, in order of exit.
-func done(s *script, b *callstack.Builder) string {
+// doneCalls returns the calls that ended in the step, in order of exit.
+func doneCalls(s *script, b *callstack.Builder) string {
 	return eachThread(b, func(t *callstack.Thread) (calls []string) {
 		for _, c := range t.Done {
 			calls = append(calls, s.call(t, c))
@@ -235,8 +235,8 @@ func done(s *script, b *callstack.Builder) string {
 	})
 }
 
-// held returns the names of all kept calls.
-func held(s *script, b *callstack.Builder) string {
+// keptCalls returns the names of all kept calls.
+func keptCalls(s *script, b *callstack.Builder) string {
 	return eachThread(b, func(t *callstack.Thread) (calls []string) {
 		for i := range t.Calls {
 			calls = append(calls, s.names[t.Calls[i].Func])
@@ -261,8 +261,8 @@ func sides(s *script, b *callstack.Builder) string {
 	})
 }
 
-// apart returns the counters that belong to no call, and all sides in parentheses.
-func apart(s *script, b *callstack.Builder) string {
+// nodeCounters returns the counters that belong to no call, and all sides in parentheses.
+func nodeCounters(s *script, b *callstack.Builder) string {
 	var texts []string
 	for _, e := range b.NodeEvents() {
 		texts = append(texts, s.text(e))
@@ -270,9 +270,9 @@ func apart(s *script, b *callstack.Builder) string {
 	return strings.Join(texts, " ") + "(" + sides(s, b) + ")"
 }
 
-// joined returns the joined calls: @0 main/launch = @1 k. Each pair appears once, and
+// joinedCalls returns the joined calls: @0 main/launch = @1 k. Each pair appears once, and
 // both ends must have the link.
-func joined(s *script, b *callstack.Builder) string {
+func joinedCalls(s *script, b *callstack.Builder) string {
 	var output []string
 	pairs := make(map[string]int)
 	for _, t := range b.Threads() {
@@ -294,7 +294,7 @@ func joined(s *script, b *callstack.Builder) string {
 	return strings.Join(output, ", ")
 }
 
-func waiting(_ *script, b *callstack.Builder) string { return strconv.Itoa(b.Unmatched()) }
+func unmatchedIDs(_ *script, b *callstack.Builder) string { return strconv.Itoa(b.Unmatched()) }
 
 // compare fails the test if got and want differ in more than blanks.
 func compare(t *testing.T, events, got, want string) {

@@ -404,11 +404,11 @@ func TestTwoTracesOfSameRankAreRefused(t *testing.T) {
 	b := tracetest.Recorded(t, "ring-BP5")[0]
 	cfg := analyzer.Default()
 	cfg.SpoolDir = t.TempDir()
-	_, err := analyzer.New(cfg, nowhere{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b}})
+	_, err := analyzer.New(cfg, discardSink{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b}})
 	if err == nil || !strings.Contains(err.Error(), "both contain rank 0 of program 0") {
 		t.Errorf("got %v", err)
 	}
-	res, err := analyzer.New(cfg, nowhere{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b, Program: 1}})
+	res, err := analyzer.New(cfg, discardSink{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b, Program: 1}})
 	if err != nil || res.Totals.Ranks != 2 {
 		t.Errorf("as two programs: %v, %v", res, err)
 	}
@@ -484,7 +484,7 @@ func TestMemoryDoesNotGrowWithRun(t *testing.T) {
 					held[done.Steps] = m.HeapAlloc
 				}
 			}
-			if _, err := analyzer.New(cfg, nowhere{}, measure).Run(t.Context(),
+			if _, err := analyzer.New(cfg, discardSink{}, measure).Run(t.Context(),
 				[]analyzer.Input{{Path: repeatSteps(t, dataset, 2000)}}); err != nil {
 				t.Fatal(err)
 			}
@@ -532,7 +532,7 @@ func TestProgressIsMonotonic(t *testing.T) {
 		cfg.SpoolDir, cfg.Passes = t.TempDir(), passes
 		cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 2
 		var last analyzer.ProgressReport
-		_, err := analyzer.New(cfg, nowhere{}, func(done analyzer.ProgressReport) {
+		_, err := analyzer.New(cfg, discardSink{}, func(done analyzer.ProgressReport) {
 			if done.Pass == last.Pass && done.ReadShare < last.ReadShare || done.ReadShare > 1 ||
 				done.Reviewed < last.Reviewed || done.Reviewed > done.Captures {
 				t.Errorf("%q: %+v comes after %+v", datasets, done, last)

@@ -16,11 +16,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-type nowhere struct{}
+type discardSink struct{}
 
-func (nowhere) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
+func (discardSink) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error {
+	return nil
+}
 
-func (nowhere) Records(context.Context, analyzer.StepKey, []*provenance.Record, []*provenance.Record) error {
+func (discardSink) Records(context.Context, analyzer.StepKey, []*provenance.Record, []*provenance.Record) error {
 	return nil
 }
 

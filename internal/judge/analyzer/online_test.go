@@ -114,8 +114,8 @@ func follow(t *testing.T, l *ledger, o analyzer.Online) (*analyzer.Result, *reco
 	return res, list
 }
 
-// there returns a Find function for traces that all exist.
-func there(datasets []string) func() ([]analyzer.Input, bool, error) {
+// inputsOf returns a Find function for traces that all exist.
+func inputsOf(datasets []string) func() ([]analyzer.Input, bool, error) {
 	return func() (inputs []analyzer.Input, complete bool, err error) {
 		for _, d := range datasets {
 			inputs = append(inputs, analyzer.Input{Path: d})
@@ -129,7 +129,7 @@ func TestFollowEqualsRun(t *testing.T) {
 		datasets := tracetest.Recorded(t, name)
 		recorded := analyze(t, datasets, nil)
 		l := newLedger()
-		res, list := follow(t, l, analyzer.Online{Find: there(datasets)})
+		res, list := follow(t, l, analyzer.Online{Find: inputsOf(datasets)})
 		if !bytes.Equal(res.Models.AppendBinary(nil), recorded.Models.AppendBinary(nil)) {
 			t.Errorf("%s: the models differ", name)
 		}
@@ -163,7 +163,7 @@ func TestContributionsAddUpToModels(t *testing.T) {
 	l := newLedger()
 	var last *analyzer.Report
 	res, list := follow(t, l, analyzer.Online{
-		Find: there(tracetest.Recorded(t, "gpu-BP5")), Report: func(r *analyzer.Report) { last = r },
+		Find: inputsOf(tracetest.Recorded(t, "gpu-BP5")), Report: func(r *analyzer.Report) { last = r },
 	})
 	if int64(l.exclusive.Count()) != res.Totals.Calls || len(l.models) != len(res.Functions) || !l.ended[0] {
 		t.Errorf("%d calls of %d functions were shared, want %d of %d; ended: %v", l.exclusive.Count(), len(l.models), res.Totals.Calls,
@@ -191,7 +191,7 @@ func TestLateTracesAreRead(t *testing.T) {
 	looks := 0
 	res, _ := follow(t, newLedger(), analyzer.Online{Find: func() ([]analyzer.Input, bool, error) {
 		looks++
-		inputs, _, err := there(datasets[:min(looks-1, len(datasets))])()
+		inputs, _, err := inputsOf(datasets[:min(looks-1, len(datasets))])()
 		return inputs, looks > len(datasets), err
 	}, Sleep: sleepFor})
 	want := analyze(t, datasets, nil).Totals
@@ -211,8 +211,8 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// unfinished copies a dataset and marks it as still being written.
-func unfinished(t *testing.T, dataset string) string {
+// copyUnfinished copies a dataset and marks it as still being written.
+func copyUnfinished(t *testing.T, dataset string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(dataset))
 	if err := os.CopyFS(path, os.DirFS(dataset)); err != nil {
@@ -231,8 +231,8 @@ func unfinished(t *testing.T, dataset string) string {
 }
 
 func TestTraceOfKilledWriterEnds(t *testing.T) {
-	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
-	res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Idle: time.Millisecond, Sleep: sleepFor})
+	dataset := copyUnfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
+	res, _ := follow(t, newLedger(), analyzer.Online{Find: inputsOf([]string{dataset}), Idle: time.Millisecond, Sleep: sleepFor})
 	if len(res.Broken) != 1 || !errors.Is(res.Broken[0], bp.ErrIdle) || !strings.Contains(res.Broken[0].Error(), dataset) ||
 		res.Totals.Steps == 0 {
 		t.Errorf("%d steps, %v", res.Totals.Steps, res.Broken)
@@ -240,10 +240,10 @@ func TestTraceOfKilledWriterEnds(t *testing.T) {
 }
 
 func TestStoppedRunIsReviewed(t *testing.T) {
-	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
+	dataset := copyUnfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
 	l := newLedger()
 	l.stopAfter = 1
-	res, _ := follow(t, l, analyzer.Online{Find: there([]string{dataset})})
+	res, _ := follow(t, l, analyzer.Online{Find: inputsOf([]string{dataset})})
 	if len(res.Broken) != 1 || !strings.Contains(res.Broken[0].Error(), "stopped") || res.Totals.Steps != 1 || len(l.ended) != 1 {
 		t.Errorf("%d steps, %v, %v", res.Totals.Steps, res.Broken, l.ended)
 	}
@@ -252,7 +252,7 @@ func TestStoppedRunIsReviewed(t *testing.T) {
 func TestFrozenModelsDoNotLearn(t *testing.T) {
 	l := newLedger()
 	l.frozen = true
-	res, _ := follow(t, l, analyzer.Online{Find: there(tracetest.Recorded(t, "gpu-BP5"))})
+	res, _ := follow(t, l, analyzer.Online{Find: inputsOf(tracetest.Recorded(t, "gpu-BP5"))})
 	if i := slices.IndexFunc(res.Models.Functions(), func(f *analyzer.Function) bool { return f.Learned().Count() > 0 }); i >= 0 {
 		t.Errorf("%s was learned", res.Models.Functions()[i].Name)
 	}
@@ -261,7 +261,7 @@ func TestFrozenModelsDoNotLearn(t *testing.T) {
 func TestAnalysisBeginsWhenModelsAreReady(t *testing.T) {
 	l := newLedger()
 	l.waits = 3
-	waits, find := 0, there(tracetest.Recorded(t, "ring-BP4"))
+	waits, find := 0, inputsOf(tracetest.Recorded(t, "ring-BP4"))
 	follow(t, l, analyzer.Online{
 		Find: func() ([]analyzer.Input, bool, error) {
 			if waits < 3 {
@@ -292,7 +292,7 @@ func TestTraceWithoutLastBytesIsReadToCut(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Sleep: sleepFor})
+		res, _ := follow(t, newLedger(), analyzer.Online{Find: inputsOf([]string{dataset}), Sleep: sleepFor})
 		var corrupt *bp.CorruptError
 		if len(res.Broken) != 1 || !errors.As(res.Broken[0], &corrupt) || corrupt.Offset == 0 || res.Totals.Steps == 0 || res.Totals.Steps >= 15 {
 			t.Errorf("%d steps, %v", res.Totals.Steps, res.Broken)

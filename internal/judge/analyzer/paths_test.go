@@ -132,7 +132,7 @@ func TestCallPathsEqualNaiveWalk(t *testing.T) {
 func pathsWhileWritten(t *testing.T, datasets []string) map[string]callpath.Sums {
 	t.Helper()
 	l := newLedger()
-	res, _ := follow(t, l, analyzer.Online{Find: there(datasets)})
+	res, _ := follow(t, l, analyzer.Online{Find: inputsOf(datasets)})
 	if len(res.Paths) > 0 || res.Tally.Count(tally.PathUnnamed) > 0 {
 		t.Errorf("%d call paths and %d calls were not contributed step by step", len(res.Paths), res.Tally.Count(tally.PathUnnamed))
 	}
@@ -230,7 +230,7 @@ func TestUnnamedCallPathsAreCounted(t *testing.T) {
 		t.Errorf("%d calls are tallied, want 3", n)
 	}
 	l := newLedger()
-	res, _ := follow(t, l, analyzer.Online{Find: there(datasets)})
+	res, _ := follow(t, l, analyzer.Online{Find: inputsOf(datasets)})
 	comparePaths(t, "no name, step by step", pathsOf(t, l.paths), want)
 	if n := res.Tally.Count(tally.PathUnnamed); n != 3 {
 		t.Errorf("step by step %d calls are tallied, want 3", n)

@@ -142,7 +142,7 @@ func oneTrace(key trace.RankKey, steps int) map[trace.RankKey][]*analyzer.Contri
 	for step := range steps {
 		all = append(all, learned(key, step, "solve", int64(100+step), 7))
 	}
-	return map[trace.RankKey][]*analyzer.Contribution{key: append(all, ended(key, steps-1))}
+	return map[trace.RankKey][]*analyzer.Contribution{key: append(all, endContribution(key, steps-1))}
 }
 
 // settle has all analyzers read and talk until they have the final models.

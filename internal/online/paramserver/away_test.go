@@ -157,13 +157,13 @@ func TestAnalyzerHasEndedWhenEverythingIsDurable(t *testing.T) {
 	}
 }
 
-// looksBefore does something before each request.
-type looksBefore struct {
+// inspectingRequester does something before each request.
+type inspectingRequester struct {
 	paramclient.Requester
 	look func()
 }
 
-func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+func (l *inspectingRequester) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	l.look()
 	return l.Requester.Request(ctx, subject, data)
 }
@@ -171,7 +171,7 @@ func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) 
 func TestExchangeLostInCrashCountsOnce(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
-	bus := &looksBefore{Requester: w, look: func() {}}
+	bus := &inspectingRequester{Requester: w, look: func() {}}
 	a := newAnalyzer(t, bus, "a", 1, oneTrace(key, 6))
 	bus.look = func() {
 		a.learnFromOthers()

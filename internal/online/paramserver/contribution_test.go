@@ -60,8 +60,8 @@ func learned(key trace.RankKey, step int, name string, times ...int64) *analyzer
 	return c
 }
 
-// ended reports the last step of a rank.
-func ended(key trace.RankKey, step int) *analyzer.Contribution {
+// endContribution reports the last step of a rank.
+func endContribution(key trace.RankKey, step int) *analyzer.Contribution {
 	c := contribution(key, step)
 	c.Ended = true
 	return c
@@ -83,9 +83,9 @@ func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribu
 		last = step
 		all = append(all, randomStep(rng, key, step))
 	}
-	end := ended(key, last)
+	end := endContribution(key, last)
 	if rng.IntN(2) == 0 {
-		end = ended(key, last+1)
+		end = endContribution(key, last+1)
 		end.Counters = append(end.Counters, &summary.Counter{
 			FuncKey: trace.FuncKey{Program: key.Program, Name: "late"},
 			Values:  *sumsOf(3, uint64(key.Rank)),

@@ -17,8 +17,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// asker exchanges as an analyzer that keeps the replies.
-type asker struct {
+// modelClient exchanges as an analyzer that keeps the replies.
+type modelClient struct {
 	tb            testing.TB
 	s             *State
 	number, known uint64
@@ -29,7 +29,7 @@ type asker struct {
 }
 
 // learn sends models and wants those of the given functions back.
-func (a *asker) exchange(models []byte, flush bool, want ...uint32) {
+func (a *modelClient) exchange(models []byte, flush bool, want ...uint32) {
 	a.tb.Helper()
 	req := &protocol.ExchangeRequest{Sender: sender("a", 1), Epoch: a.epoch, Known: a.known, Flush: flush}
 	if models != nil {
@@ -49,7 +49,7 @@ func TestOnlyModelsThatChangedAreReturned(t *testing.T) {
 	s := newState(t, Config{})
 	ids := numbersOf(s, "f", "g", "h")
 	mustRegister(t, s, "a", 1, 0)
-	a := &asker{tb: t, s: s, now: start}
+	a := &modelClient{tb: t, s: s, now: start}
 	a.exchange(encoded(summary.Delta{Models: append(modelsOf(ids[0], 1), modelsOf(ids[1], 2)...)}), false, 0, 1)
 	a.exchange(nil, false)
 	a.exchange(modelOf(ids[1], 3), false, 1)
@@ -65,7 +65,7 @@ func TestModelsRefreshPeriodicallyOrOnFlush(t *testing.T) {
 	s := newState(t, Config{Refresh: time.Second})
 	ids := numbersOf(s, "f", "g", "h")
 	mustRegister(t, s, "a", 1, 0)
-	a := &asker{tb: t, s: s, now: start}
+	a := &modelClient{tb: t, s: s, now: start}
 	a.exchange(modelOf(ids[0], 1), false, 0)
 	a.exchange(modelOf(ids[0], 1), false)
 	a.exchange(modelOf(ids[1], 1), false) // new, in no version yet
@@ -189,7 +189,7 @@ func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 		}
 		a.own = make(map[trace.FuncKey]uint64) // nothing of it is to be in the models
 		a.read[key] = len(a.traces[key])
-		a.client.Add(ended(key, 0))
+		a.client.Add(endContribution(key, 0))
 		settle(w, a)
 		models := unionOfModels(w)
 		for id, l := range cfg.InitialModels {
@@ -226,14 +226,14 @@ func TestLoadedModelsLearnAndKeepTheirIDs(t *testing.T) {
 	wantError(t, err, `function "f" has the ids 1 and 0`, "begin a new run")
 }
 
-// oneAfterOther has the second shard answer first, and something happen between.
-type oneAfterOther struct {
+// sequentialRequester has the second shard answer first, and something happen between.
+type sequentialRequester struct {
 	paramclient.Requester
 	second  chan struct{}
 	between func()
 }
 
-func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+func (o *sequentialRequester) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	switch subject {
 	case paramwire.Subject("run", 1, "exchange"):
 		defer func() { o.second <- struct{}{} }()
@@ -253,13 +253,13 @@ func TestFinalModelsComeFromAllShardsAfterTheEnd(t *testing.T) {
 	traces := make(map[trace.RankKey][]*analyzer.Contribution)
 	for rank := range trace.Rank(2) {
 		key := trace.RankKey{Program: 0, Rank: rank}
-		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), ended(key, 0)}
+		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), endContribution(key, 0)}
 	}
 	one, two := trace.RankKey{Program: 0, Rank: 0}, trace.RankKey{Program: 0, Rank: 1}
 	b := newAnalyzer(t, w, "b", 2, map[trace.RankKey][]*analyzer.Contribution{two: traces[two]})
 	b.mustTalk() // so that the run waits for it
 	rounds := 0
-	slow := &oneAfterOther{Requester: w, second: make(chan struct{}, 1), between: func() {
+	slow := &sequentialRequester{Requester: w, second: make(chan struct{}, 1), between: func() {
 		if rounds++; rounds < 3 {
 			return
 		}

@@ -93,7 +93,7 @@ func TestFirstOfTwoAnalyzersOfARankGivesUp(t *testing.T) {
 func TestCountersOfEndedRankCountOnce(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 1}
-	end := ended(key, 1)
+	end := endContribution(key, 1)
 	end.Counters = append(end.Counters, &summary.Counter{FuncKey: trace.FuncKey{Name: "bytes"}, Values: *sumsOf(5)})
 	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
 	for range 3 {
@@ -107,14 +107,14 @@ func TestCountersOfEndedRankCountOnce(t *testing.T) {
 	}
 }
 
-// addsMeanwhile adds a step during a request to a shard.
-type addsMeanwhile struct {
+// addingRequester adds a step during a request to a shard.
+type addingRequester struct {
 	paramclient.Requester
 	subject string
 	add     func()
 }
 
-func (m *addsMeanwhile) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+func (m *addingRequester) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	reply, err := m.Requester.Request(ctx, subject, data)
 	if subject == m.subject && m.add != nil {
 		add := m.add
@@ -129,7 +129,7 @@ func TestStepsAddedDuringRegistrationKeepOrder(t *testing.T) {
 		for _, what := range []string{"register", "exchange"} {
 			w := newWorld(t, Config{Shards: 2})
 			key := trace.RankKey{Program: 0, Rank: 1}
-			slow := &addsMeanwhile{Requester: w, subject: paramwire.Subject("run", shard, what)}
+			slow := &addingRequester{Requester: w, subject: paramwire.Subject("run", shard, what)}
 			traces := oneTrace(key, 3)
 			a := newAnalyzer(t, slow, "a", 2, traces)
 			slow.add = func() { a.readOne(key) }

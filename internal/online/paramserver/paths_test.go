@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// called is a contribution of one call of each function in the one before it.
-func called(key trace.RankKey, step, depth int, names ...string) *analyzer.Contribution {
+// callsContribution is a contribution of one call of each function in the one before it.
+func callsContribution(key trace.RankKey, step, depth int, names ...string) *analyzer.Contribution {
 	c := contribution(key, step)
 	c.PathDepth = depth
 	for i, name := range names {
@@ -22,8 +22,8 @@ func called(key trace.RankKey, step, depth int, names ...string) *analyzer.Contr
 	return c
 }
 
-// written is a list of paths: main=1/10 is one call of 10 microseconds.
-func written(list []summary.Path) string {
+// pathsText is a list of paths: main=1/10 is one call of 10 microseconds.
+func pathsText(list []summary.Path) string {
 	texts, all := make([]string, len(list)), make([]string, len(list))
 	for i, p := range list {
 		if texts[i] = p.Name; p.Parent >= 0 {
@@ -40,24 +40,24 @@ func TestCallPathsFoldWhereAnyAnalyzerFoldsThem(t *testing.T) {
 	w := newWorld(t, Config{Ranks: 3})
 	traces := map[trace.RankKey][]*analyzer.Contribution{
 		{Program: 0, Rank: 0}: {
-			called(trace.RankKey{Program: 0, Rank: 0}, 0, callpath.MaxDepth, "main", "solve", "send"),
-			called(trace.RankKey{Program: 0, Rank: 0}, 1, callpath.MaxDepth, "main", "write"),
+			callsContribution(trace.RankKey{Program: 0, Rank: 0}, 0, callpath.MaxDepth, "main", "solve", "send"),
+			callsContribution(trace.RankKey{Program: 0, Rank: 0}, 1, callpath.MaxDepth, "main", "write"),
 		},
 		{Program: 0, Rank: 1}: {
-			called(trace.RankKey{Program: 0, Rank: 1}, 0, callpath.MaxDepth, "main", "solve"),
-			called(trace.RankKey{Program: 0, Rank: 1}, 1, 1, "main", callpath.OtherName),
+			callsContribution(trace.RankKey{Program: 0, Rank: 1}, 0, callpath.MaxDepth, "main", "solve"),
+			callsContribution(trace.RankKey{Program: 0, Rank: 1}, 1, 1, "main", callpath.OtherName),
 		},
-		{Program: 0, Rank: 2}: {called(trace.RankKey{Program: 0, Rank: 2}, 0, callpath.MaxDepth, "start")},
+		{Program: 0, Rank: 2}: {callsContribution(trace.RankKey{Program: 0, Rank: 2}, 0, callpath.MaxDepth, "start")},
 	}
 	var analyzers []*testAnalyzer
 	for key, steps := range traces {
-		traces[key] = append(steps, ended(key, len(steps)-1))
+		traces[key] = append(steps, endContribution(key, len(steps)-1))
 		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.Rank), 1,
 			map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}))
 	}
 	settle(w, analyzers...)
 	const want = "main=4/40 main/(other paths)=5/50 start=1/10"
-	if got := written(w.state(0).Paths()); got != want {
+	if got := pathsText(w.state(0).Paths()); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	w.save(0)
@@ -67,7 +67,7 @@ func TestCallPathsFoldWhereAnyAnalyzerFoldsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := written(o.Paths); got != want || o.Tally.Count(tally.PathFolded) != 5 {
+	if got := pathsText(o.Paths); got != want || o.Tally.Count(tally.PathFolded) != 5 {
 		t.Errorf("in the end %s, %d calls folded; want %s and 5", got, o.Tally.Count(tally.PathFolded), want)
 	}
 }
@@ -78,13 +78,13 @@ func TestWaitingCallPathsAreBounded(t *testing.T) {
 	key := trace.RankKey{Program: 0, Rank: 3}
 	var steps []*analyzer.Contribution
 	for step := range 40 {
-		c := called(key, step, callpath.MaxDepth, "main")
+		c := callsContribution(key, step, callpath.MaxDepth, "main")
 		for i := range 1600 { // which count for 100 functions
 			c.Paths = append(c.Paths, callpath.NamedEntry{Name: fmt.Sprint("f", i), Sums: callpath.Sums{Calls: 1, Exclusive: 1}})
 		}
 		steps = append(steps, c)
 	}
-	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: append(steps, ended(key, 39))})
+	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: append(steps, endContribution(key, 39))})
 	a.cfg.MaxSeparate = 1000
 	a.start()
 	a.readAll()

@@ -181,7 +181,7 @@ func TestEndDoesNotWaitForReplacedAnalyzer(t *testing.T) {
 	wantPhase(t, s, start, reviewing)
 	outcome(t, s, "second", 1, 0)
 	if !s.Reviewed(start) {
-		t.Error("it waits for what came of the first, which has no ranks any more")
+		t.Error("it waits for the outcome of the first analyzer, which no longer has ranks")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestStopSurvivesServerRestart(t *testing.T) {
 	wantPhase(t, again, start, reviewing)
 }
 
-// outcome sends what came of a rank.
+// outcome sends the results of a rank.
 func outcome(tb testing.TB, s *State, node string, session uint64, rank uint32) string {
 	tb.Helper()
 	var scores summary.Metrics

@@ -171,7 +171,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 			call := l.stack[len(l.stack)-1]
 			l.stack = l.stack[:len(l.stack)-1]
 			took := int64(e.Time) - call.entry
-			f := l.of(rank, e.Func())
+			f := l.deltaOf(rank, e.Func())
 			f.Model.Learn(took-call.inside, int64(e.Time))
 			f.Exclusive.Add(uint64(took - call.inside))
 			f.Inclusive.Add(uint64(took))
@@ -194,7 +194,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 	return &l.step
 }
 
-func (l *learner) of(rank *simulate.Stream, id trace.FuncID) *analyzer.FunctionDelta {
+func (l *learner) deltaOf(rank *simulate.Stream, id trace.FuncID) *analyzer.FunctionDelta {
 	for len(l.funcs) <= int(id) {
 		name, _ := rank.Names().Func(rank.Rank(), trace.FuncID(len(l.funcs)))
 		l.funcs = append(l.funcs, found(trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, name))
@@ -213,7 +213,7 @@ func scaleWhole(b *testing.B, s *scale) {
 		for _, of := range streams {
 			inputs = append(inputs, analyzer.Input{
 				Path: fmt.Sprintf("rank-%d.bp", of.Rank()), Program: of.Program(),
-				Steps: func() (analyzer.Steps, error) { return &held{Stream: of, lock: lock}, nil },
+				Steps: func() (analyzer.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
 			})
 		}
 		cfg := analyzer.Default()
@@ -244,8 +244,8 @@ type lockstep struct {
 	taken int // how often it was
 }
 
-// may reports whether a rank that has read so many steps can have the next.
-func (l *lockstep) may(read int) bool {
+// mayRead reports whether a rank that has read so many steps can have the next.
+func (l *lockstep) mayRead(read int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if read <= l.step {
@@ -258,21 +258,21 @@ func (l *lockstep) may(read int) bool {
 	return true
 }
 
-func (l *lockstep) took() {
+func (l *lockstep) stepRead() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken++
 }
 
-// held is a rank that has no new step while others have not had theirs.
-type held struct {
+// heldReader is a rank that has no new step while others have not had theirs.
+type heldReader struct {
 	*simulate.Stream
 	lock *lockstep
 	read int
 }
 
-func (h *held) Next(ctx context.Context) (*tau.Step, error) {
-	if !h.lock.may(h.read) {
+func (h *heldReader) Next(ctx context.Context) (*tau.Step, error) {
+	if !h.lock.mayRead(h.read) {
 		return nil, bp.ErrIdle
 	}
 	step, err := h.Stream.Next(ctx)
@@ -280,7 +280,7 @@ func (h *held) Next(ctx context.Context) (*tau.Step, error) {
 		return nil, err
 	}
 	h.read++
-	h.lock.took()
+	h.lock.stepRead()
 	h.lock.of.events.Add(int64(step.Funcs + step.Comms + step.Counters))
 	return step, nil
 }

@@ -110,8 +110,8 @@ func checkChromeEvent(t testing.TB, e map[string]any) {
 	}
 }
 
-// of returns the events of a phase.
-func (c *chromeTrace) of(phase string) (found []map[string]any) {
+// byPhase returns the events of a phase.
+func (c *chromeTrace) byPhase(phase string) (found []map[string]any) {
 	for _, e := range c.Events {
 		if e["ph"] == phase {
 			found = append(found, e)
@@ -122,7 +122,7 @@ func (c *chromeTrace) of(phase string) (found []map[string]any) {
 
 // named returns the names of the events of a phase.
 func (c *chromeTrace) named(phase string) (names []string) {
-	for _, e := range c.of(phase) {
+	for _, e := range c.byPhase(phase) {
 		names = append(names, e["name"].(string))
 	}
 	return names
@@ -130,7 +130,7 @@ func (c *chromeTrace) named(phase string) (names []string) {
 
 // checkSame fails unless both formats show the same slices, points, arrows and counters.
 // Open slices last until the last event in Chrome's format.
-func checkSame(t testing.TB, s *shown, c *chromeTrace) {
+func checkSame(t testing.TB, s *shownTrace, c *chromeTrace) {
 	t.Helper()
 	var want, got []string
 	for _, x := range s.slices {
@@ -140,7 +140,7 @@ func checkSame(t testing.TB, s *shown, c *chromeTrace) {
 		}
 		want = append(want, fmt.Sprintf("%s from %d for %d on %d", x.Name, x.start, end-x.start, x.Track))
 	}
-	for _, x := range c.of("X") {
+	for _, x := range c.byPhase("X") {
 		got = append(got, fmt.Sprintf("%s from %s for %s on %s", x["name"], x["ts"], x["dur"], x["tid"]))
 	}
 	if !slices.Equal(got, want) {
@@ -156,7 +156,7 @@ func checkSame(t testing.TB, s *shown, c *chromeTrace) {
 			counts++
 		}
 	}
-	if p, n, f := len(c.of("i")), len(c.of("C")), len(c.of("s"))+len(c.of("f")); p != points || n != counts || f != flows {
+	if p, n, f := len(c.byPhase("i")), len(c.byPhase("C")), len(c.byPhase("s"))+len(c.byPhase("f")); p != points || n != counts || f != flows {
 		t.Fatalf("Chrome has %d points, %d counts and %d ends of flows, Perfetto %d, %d and %d", p, n, f, points, counts, flows)
 	}
 }
@@ -164,7 +164,7 @@ func checkSame(t testing.TB, s *shown, c *chromeTrace) {
 func TestBothFormatsShowSameEvents(t *testing.T) {
 	for _, name := range recorded {
 		r := load(t, name)
-		checkSame(t, show(t, r), chrome(t, r))
+		checkSame(t, readTrace(t, r), chrome(t, r))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestChromeHasTracksCountersAndAnomaly(t *testing.T) {
 	r := load(t, "gpu")
 	c := chrome(t, r)
 	var tracks []string
-	for _, e := range c.of("M") {
+	for _, e := range c.byPhase("M") {
 		tracks = append(tracks, fmt.Sprint(e["name"], " ", e["args"].(map[string]any)["name"]))
 	}
 	if want := []string{
@@ -182,7 +182,7 @@ func TestChromeHasTracksCountersAndAnomaly(t *testing.T) {
 	}
 	f := func(phase, name, want string) {
 		t.Helper()
-		for _, e := range c.of(phase) {
+		for _, e := range c.byPhase(phase) {
 			if e["name"] == name {
 				if got, _ := json.Marshal(e); string(got) != want {
 					t.Errorf("got  %s\nwant %s", got, want)
@@ -205,11 +205,11 @@ func TestChromeHasTracksCountersAndAnomaly(t *testing.T) {
 func TestAnomalyHasKindAndWhy(t *testing.T) {
 	r := window("a root 1 9")
 	r.Kind, r.Why = provenance.Slow, "took 8 us"
-	args := chrome(t, r).of("X")[0]["args"].(map[string]any)
+	args := chrome(t, r).byPhase("X")[0]["args"].(map[string]any)
 	if args["kind"] != "slow" || args["why"] != "took 8 us" {
 		t.Errorf("got %v", args)
 	}
-	if got := show(t, r).call("a").args(); got["kind"] != "slow" || got["why"] != "took 8 us" {
+	if got := readTrace(t, r).call("a").args(); got["kind"] != "slow" || got["why"] != "took 8 us" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -217,11 +217,11 @@ func TestAnomalyHasKindAndWhy(t *testing.T) {
 func TestInfiniteScoresAreText(t *testing.T) {
 	r := window("a root 1 9")
 	r.OutlierScore, r.OutlierSeverity = math.NaN(), math.Inf(1)
-	args := chrome(t, r).of("X")[0]["args"].(map[string]any)
+	args := chrome(t, r).byPhase("X")[0]["args"].(map[string]any)
 	if args["score"] != "NaN" || args["severity"] != "+Inf" {
 		t.Errorf("got %v", args)
 	}
-	if got := show(t, r).call("a").args(); got["score"] != "NaN" || got["severity"] != "Infinity" {
+	if got := readTrace(t, r).call("a").args(); got["score"] != "NaN" || got["severity"] != "Infinity" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -36,7 +36,7 @@ func window(calls string) *provenance.Record {
 func TestCallsNestByParentAndTime(t *testing.T) {
 	f := func(calls, want string) {
 		t.Helper()
-		if got := strings.Trim(fmt.Sprint(show(t, window(calls)).slices), "[]"); got+"]" != want {
+		if got := strings.Trim(fmt.Sprint(readTrace(t, window(calls)).slices), "[]"); got+"]" != want {
 			t.Errorf("%s:\n got %s]\nwant %s", calls, got, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestCallsNestByParentAndTime(t *testing.T) {
 func TestOpenCallEndsOnlyBeforeLaterCall(t *testing.T) {
 	f := func(calls, want string) {
 		t.Helper()
-		if got := fmt.Sprint(show(t, window(calls)).slices); got != "["+want+"]" {
+		if got := fmt.Sprint(readTrace(t, window(calls)).slices); got != "["+want+"]" {
 			t.Errorf("%s:\n got %s\nwant [%s]", calls, got, want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestOpenCallEndsOnlyBeforeLaterCall(t *testing.T) {
 func TestOverlappingCallsAreCutAndMarked(t *testing.T) {
 	f := func(calls, want string, cut string, exit any) {
 		t.Helper()
-		s := show(t, window(calls))
+		s := readTrace(t, window(calls))
 		if got := fmt.Sprint(s.slices); got != "["+want+"]" || s.call(cut).args()["exit"] != exit {
 			t.Errorf("%s:\n got %s, exit %v\nwant [%s], exit %v", calls, got, s.call(cut).args()["exit"], want, exit)
 		}
@@ -97,14 +97,14 @@ func TestRandomRecordsMakeValidTraces(t *testing.T) {
 			r.CallStack = append(r.CallStack, provenance.StackEntry{EventID: id(), Entry: time(), Exit: time()})
 		}
 		r.GPUParent = provenance.GPUParent{TID: trace.Thread(rng.IntN(2)), EventID: id(), CallStack: r.CallStack[:len(r.CallStack)/2]}
-		checkSame(t, show(t, r), chrome(t, r))
+		checkSame(t, readTrace(t, r), chrome(t, r))
 	}
 }
 
 func TestEachCallAppearsOnceInNanoseconds(t *testing.T) {
 	for _, name := range recorded {
 		r := load(t, name)
-		s := show(t, r)
+		s := readTrace(t, r)
 		seen := map[string]bool{}
 		check := func(id, fn string, fid int, entry, exit trace.Micros) {
 			t.Helper()
@@ -135,7 +135,7 @@ func TestEachCallAppearsOnceInNanoseconds(t *testing.T) {
 }
 
 func TestCallWithoutExitEndsWhereLaterCallBegins(t *testing.T) {
-	s := show(t, load(t, "open"))
+	s := readTrace(t, load(t, "open"))
 	next := s.call("3:4:2") // a call of main, after an open one
 	if c := s.call("3:3:31587"); c.open || c.end != next.start || c.args()["exit"] != "unknown" {
 		t.Errorf("got %v, want its end at the beginning of %v", c, next)
@@ -147,7 +147,7 @@ func TestCallWithoutExitEndsWhereLaterCallBegins(t *testing.T) {
 
 func TestAnomalyIsMarked(t *testing.T) {
 	r := load(t, "cpu")
-	s := show(t, r)
+	s := readTrace(t, r)
 	c := s.call(r.EventID)
 	marks := s.find("TYPE_INSTANT", "anomaly")
 	if len(marks) != 1 || marks[0].time != c.time || marks[0].Track != c.Track || !slices.Equal(marks[0].Categories, []string{"anomaly"}) {
@@ -172,7 +172,7 @@ func TestAnomalyIsMarked(t *testing.T) {
 func TestNormalExecutionIsNotMarkedAsAnomaly(t *testing.T) {
 	f := func(r *provenance.Record, want string) {
 		t.Helper()
-		s := show(t, r)
+		s := readTrace(t, r)
 		if len(s.find("TYPE_INSTANT", want)) != 1 || slices.Contains(s.call(r.EventID).Categories, "anomaly") != (want == "anomaly") {
 			t.Errorf("%s is not marked %q", r.EventID, want)
 		}
@@ -195,7 +195,7 @@ func TestMessageHasBothEndsAndLiesInCall(t *testing.T) {
 		{Type: "RECV", Source: -1, Target: 3, Timestamp: 5, Exec: "elsewhere"},
 		{Type: "RECV", Source: 7, Target: 3, Timestamp: 5, Exec: "recv"},
 	}
-	s := show(t, r)
+	s := readTrace(t, r)
 	f := func(name, from, to string) {
 		t.Helper()
 		here := s.find("TYPE_INSTANT", name)[0]
@@ -237,7 +237,7 @@ func TestMessageHasBothEndsAndLiesInCall(t *testing.T) {
 func TestMessagePrecedesCallOfSameTime(t *testing.T) {
 	r := window("a root 1 9; b a 4 5")
 	r.EventWindow.Comms = []provenance.CommEntry{{Type: "SEND", Timestamp: 4, Exec: "a"}}
-	s := show(t, r)
+	s := readTrace(t, r)
 	message, b := s.find("TYPE_INSTANT", "send to rank 0")[0], s.call("b")
 	if slices.Index(s.events, message) > slices.Index(s.events, b.perfettoEvent) {
 		t.Error("the message of a lies in b")
@@ -251,7 +251,7 @@ func TestStackCompletesWindow(t *testing.T) {
 		{EventID: "a", Func: "a", Entry: 1, Exit: 7},
 		{EventID: "m", Func: "m", Entry: 1},
 	}
-	s := show(t, r)
+	s := readTrace(t, r)
 	if got, want := fmt.Sprint(s.slices), "[m[1,] .a[1,7] ..b[2,5]]"; got != want || s.call("b").args()["is_anomaly"] != true {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -259,7 +259,7 @@ func TestStackCompletesWindow(t *testing.T) {
 
 func TestKernelHasArrowFromLaunch(t *testing.T) {
 	r := load(t, "gpu")
-	s := show(t, r)
+	s := readTrace(t, r)
 	from, to := s.arrow(s.call(r.EventID).perfettoEvent)
 	if from.Name != "cudaLaunchKernel" || from.Track != s.track("thread 0") {
 		t.Errorf("the arrow comes from %+v", from)
@@ -273,7 +273,7 @@ func TestKernelWithoutLaunchHasReason(t *testing.T) {
 	r := load(t, "gpu")
 	r.GPUParent = "no launch was recorded"
 	r.GPULocation.Context, r.GPULocation.Device = math.MaxUint64, math.MaxUint64
-	s := show(t, r)
+	s := readTrace(t, r)
 	c := s.call(r.EventID)
 	if got := c.args()["gpu_parent"]; got != "no launch was recorded" || len(c.Flows) > 0 {
 		t.Errorf("got %v, flows %v", got, c.Flows)
@@ -289,7 +289,7 @@ func TestCountersHaveValues(t *testing.T) {
 		{Name: "bytes", Value: math.MaxInt64, Timestamp: 3},
 	}
 	r.NodeState = &provenance.NodeState{Timestamp: 8, Data: []provenance.StateEntry{{Field: "bytes", Value: 99}}}
-	s := show(t, r)
+	s := readTrace(t, r)
 	var got []string
 	for _, e := range s.events {
 		if e.Type != "TYPE_COUNTER" {
@@ -325,7 +325,7 @@ func TestAnyNamesAreWritten(t *testing.T) {
 		r.EventWindow.Execs[0].Func, r.Hostname = name, name
 		r.CounterEvents = []provenance.CounterEntry{{Name: name, Timestamp: 2}}
 		r.EventWindow.Comms = []provenance.CommEntry{{Type: "SEND", Exec: name, Timestamp: 2}}
-		if got := show(t, r).slices[0].Name; got != want {
+		if got := readTrace(t, r).slices[0].Name; got != want {
 			t.Errorf("%.40q: got %.40q, want %.40q", name, got, want)
 		}
 		if got := chrome(t, r).named("X")[0]; got != want {

@@ -104,8 +104,8 @@ var schema = sync.OnceValues(func() (protoreflect.MessageDescriptor, error) {
 	return files[0].Messages().ByName("Trace"), nil
 })
 
-// shown is a decoded and valid trace of Perfetto.
-type shown struct {
+// shownTrace is a decoded and valid trace of Perfetto.
+type shownTrace struct {
 	t      testing.TB
 	tracks map[uint64]*trackDescriptor
 	events []*perfettoEvent
@@ -128,8 +128,8 @@ func (s *slice) String() string {
 	return fmt.Sprintf("%s%s[%d,%s]", strings.Repeat(".", s.depth), s.Name, s.start, end)
 }
 
-// show writes a record for Perfetto and reads the trace.
-func show(t testing.TB, r *provenance.Record) *shown {
+// readTrace writes a record for Perfetto and reads the trace.
+func readTrace(t testing.TB, r *provenance.Record) *shownTrace {
 	t.Helper()
 	var w bytes.Buffer
 	if err := tracefile.WritePerfetto(&w, r); err != nil {
@@ -139,7 +139,7 @@ func show(t testing.TB, r *provenance.Record) *shown {
 }
 
 // readPerfetto decodes a trace by the schema and checks its invariants.
-func readPerfetto(t testing.TB, data []byte) *shown {
+func readPerfetto(t testing.TB, data []byte) *shownTrace {
 	t.Helper()
 	descriptor, err := schema()
 	if err != nil {
@@ -158,7 +158,7 @@ func readPerfetto(t testing.TB, data []byte) *shown {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	s := &shown{t: t, tracks: map[uint64]*trackDescriptor{}}
+	s := &shownTrace{t: t, tracks: map[uint64]*trackDescriptor{}}
 	for i := range parsed.Packet {
 		p := &parsed.Packet[i]
 		if p.Sequence != 1 || (p.Flags == 1) != (i == 0) || (p.Event == nil) == (p.Descriptor == nil) {
@@ -210,7 +210,7 @@ func checkKnown(t testing.TB, m protoreflect.Message) {
 
 // nest pairs begins and ends of slices as Perfetto does: an end belongs to the last open
 // slice of its track.
-func (s *shown) nest() {
+func (s *shownTrace) nest() {
 	s.t.Helper()
 	open := map[uint64][]*slice{}
 	last := uint64(0)
@@ -239,7 +239,7 @@ func (s *shown) nest() {
 }
 
 // checkFlows fails unless each arrow has two ends on two events.
-func (s *shown) checkFlows() {
+func (s *shownTrace) checkFlows() {
 	s.t.Helper()
 	ends := map[string][]*perfettoEvent{}
 	for _, e := range s.events {
@@ -255,7 +255,7 @@ func (s *shown) checkFlows() {
 }
 
 // track returns the number of the track of a name.
-func (s *shown) track(name string) uint64 {
+func (s *shownTrace) track(name string) uint64 {
 	s.t.Helper()
 	for id, d := range s.tracks {
 		if d.Name == name || d.Process != nil && d.Process.Name == name || d.Thread != nil && d.Thread.Name == name {
@@ -267,13 +267,13 @@ func (s *shown) track(name string) uint64 {
 }
 
 // where returns the names of the process and the thread of an event.
-func (s *shown) where(e *perfettoEvent) string {
+func (s *shownTrace) where(e *perfettoEvent) string {
 	thread := s.tracks[e.Track]
 	return s.tracks[thread.Parent].Process.Name + ", " + thread.Thread.Name
 }
 
 // find returns the events of a type and a name.
-func (s *shown) find(kind, name string) (found []*perfettoEvent) {
+func (s *shownTrace) find(kind, name string) (found []*perfettoEvent) {
 	for _, e := range s.events {
 		if e.Type == kind && e.Name == name {
 			found = append(found, e)
@@ -283,7 +283,7 @@ func (s *shown) find(kind, name string) (found []*perfettoEvent) {
 }
 
 // call returns the slice of a call.
-func (s *shown) call(id string) *slice {
+func (s *shownTrace) call(id string) *slice {
 	s.t.Helper()
 	var found *slice
 	for _, c := range s.slices {
@@ -301,7 +301,7 @@ func (s *shown) call(id string) *slice {
 }
 
 // arrow returns the two ends of an event's arrow, in order.
-func (s *shown) arrow(e *perfettoEvent) (from, to *perfettoEvent) {
+func (s *shownTrace) arrow(e *perfettoEvent) (from, to *perfettoEvent) {
 	s.t.Helper()
 	if len(e.Flows) != 1 {
 		s.t.Fatalf("%s has the flows %v, want one", e.Name, e.Flows)

@@ -164,7 +164,7 @@ func TestTruncatedFileYieldsStepsBeforeCut(t *testing.T) {
 		} else if testing.Short() {
 			stride *= 10
 		}
-		cut(t, dir, name, stride, func(n int64, got *reading, steps int) {
+		checkCuts(t, dir, name, stride, func(n int64, got *reading, steps int) {
 			if (got.err != nil) != (got.steps < steps) {
 				t.Fatalf("cut at %d: %d of %d steps, but the error is %v", n, got.steps, steps, got.err)
 			}
@@ -179,7 +179,7 @@ func TestTruncatedClosedIndexIsError(t *testing.T) {
 	for _, run := range damagedRuns {
 		dir := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
 		ends := recordEnds(t, dir)
-		cut(t, dir, "md.idx", 1, func(n int64, got *reading, _ int) {
+		checkCuts(t, dir, "md.idx", 1, func(n int64, got *reading, _ int) {
 			steps, boundary := ends[n]
 			switch {
 			case n < headerSize: // not even a header: nothing was written yet
@@ -210,7 +210,7 @@ func TestTruncatedActiveIndexHasFewerSteps(t *testing.T) {
 		}
 		patchFile(t, idx, int64(activeByte), 1)
 		ends := recordEnds(t, dir)
-		cut(t, dir, "md.idx", 1, func(n int64, got *reading, _ int) {
+		checkCuts(t, dir, "md.idx", 1, func(n int64, got *reading, _ int) {
 			want, torn, last := 0, int64(1), int64(-1)
 			for end, steps := range ends {
 				if end <= n && end > last {
@@ -248,9 +248,9 @@ func recordEnds(t *testing.T, dir string) map[int64]int {
 	return ends
 }
 
-// cut repeatedly shortens the file by stride bytes, compares the steps with those of
+// checkCuts repeatedly shortens the file by stride bytes, compares the steps with those of
 // the undamaged dataset and calls check.
-func cut(t *testing.T, dir, name string, stride int64, check func(n int64, got *reading, steps int)) {
+func checkCuts(t *testing.T, dir, name string, stride int64, check func(n int64, got *reading, steps int)) {
 	t.Helper()
 	whole := readSteps(t, dir)
 	path := filepath.Join(dir, name)

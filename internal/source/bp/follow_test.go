@@ -127,7 +127,7 @@ func TestReusedDirectoryIsDetected(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				w := newReplay(t, runs[0])
 				w.stopBeforeClose()
-				w.then(func() { reuse(w) })
+				w.addWrite(func() { reuse(w) })
 				if _, err := follow(t, w, nil); !errors.Is(err, bp.ErrRecreated) {
 					t.Errorf("ended with %v, want ErrRecreated", err)
 				}
@@ -260,7 +260,7 @@ func (w *replay) must(err error) {
 	}
 }
 
-func (w *replay) then(f func()) { w.writes = append(w.writes, f) }
+func (w *replay) addWrite(f func()) { w.writes = append(w.writes, f) }
 
 // newReplay prepares the replay of a recording.
 func newReplay(t *testing.T, recording string) *replay {
@@ -274,24 +274,24 @@ func newReplay(t *testing.T, recording string) *replay {
 		active = 39
 	}
 	idx[active] = 1
-	w.then(func() { w.must(os.Mkdir(w.dir, 0o755)) })
+	w.addWrite(func() { w.must(os.Mkdir(w.dir, 0o755)) })
 	for _, f := range []string{"md.idx", "md.0", "mmd.0", "data.0"} {
 		if _, err := os.Stat(filepath.Join(recording, f)); err == nil {
-			w.then(func() { w.grow(f, 0) })
+			w.addWrite(func() { w.grow(f, 0) })
 		}
 	}
 	published := int64(0) // of the index
 	for _, s := range indexSteps(idx, isBP5) {
-		w.then(func() { w.grow("data.0", s.data) })
+		w.addWrite(func() { w.grow("data.0", s.data) })
 		if isBP5 {
-			w.then(func() { w.grow("mmd.0", -1) })
+			w.addWrite(func() { w.grow("mmd.0", -1) })
 		}
-		w.then(func() { w.grow("md.0", s.meta) })
+		w.addWrite(func() { w.grow("md.0", s.meta) })
 		from := published
-		w.then(func() { w.append("md.idx", idx[from:s.index]); w.steps++ })
+		w.addWrite(func() { w.append("md.idx", idx[from:s.index]); w.steps++ })
 		published = s.index
 	}
-	w.then(func() { w.must(patch(w.path("md.idx"), int64(active), 0)) })
+	w.addWrite(func() { w.must(patch(w.path("md.idx"), int64(active), 0)) })
 	return w
 }
 
@@ -365,7 +365,7 @@ func (w *replay) delay(name string) {
 	for i, write := range w.writes {
 		w.writes[i] = func() { write(); w.hide(name) }
 	}
-	w.then(seen)
+	w.addWrite(seen)
 }
 
 // lose hides a file's growth forever.

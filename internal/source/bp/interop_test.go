@@ -394,7 +394,7 @@ func hash(b []byte) string {
 func compareLines(t *testing.T, got, want []string) {
 	t.Helper()
 	const most = 20
-	extra, missing := without(got, want), without(want, got)
+	extra, missing := difference(got, want), difference(want, got)
 	if len(extra)+len(missing) > 0 {
 		t.Errorf("got %d lines that were not written, such as\n  %s\nwant %d that were not read, such as\n  %s",
 			len(extra), strings.Join(extra[:min(most, len(extra))], "\n  "),
@@ -402,8 +402,8 @@ func compareLines(t *testing.T, got, want []string) {
 	}
 }
 
-// without returns the lines that occur more often in a than in b.
-func without(a, b []string) (rest []string) {
+// difference returns the lines that occur more often in a than in b.
+func difference(a, b []string) (rest []string) {
 	count := make(map[string]int)
 	for _, line := range b {
 		count[line]++

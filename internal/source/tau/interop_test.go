@@ -41,7 +41,7 @@ func TestEventsEqualADIOS2Tables(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := mergedByTheRules(t, raw, &ties)
+				want := mergeByRules(t, raw, &ties)
 				compareTexts(t, fmt.Sprintf("events of step %d", i), eventTexts(got.Batches), want)
 				compareTexts(t, fmt.Sprintf("metadata of step %d", i), metadataTexts(got.Metadata), written.metadata())
 			}
@@ -204,10 +204,10 @@ const entry, exit, send, recv = 0, 1, 2, 3
 // tieCount counts the messages and counters at the time of a function event.
 type tieCount struct{ entry, exit int }
 
-// mergedByTheRules returns which events a step has: threads in ascending order,
+// mergeByRules returns which events a step has: threads in ascending order,
 // each in order of time. At equal times an entry comes first, then messages,
 // then counters, then an exit.
-func mergedByTheRules(t *testing.T, s *bp.Step, ties *tieCount) (texts []string) {
+func mergeByRules(t *testing.T, s *bp.Step, ties *tieCount) (texts []string) {
 	t.Helper()
 	for thread := range uint64(2) {
 		funcs := rowsOf(t, s, "event_timestamps", thread)

@@ -79,9 +79,9 @@ func eventsText(events []trace.Event) string {
 }
 
 // Rows of rank 0.
-func entered(thread, fn, time uint64) [6]uint64 { return [6]uint64{0, 0, thread, 0, fn, time} }
-func left(thread, fn, time uint64) [6]uint64    { return [6]uint64{0, 0, thread, 1, fn, time} }
-func sent(thread, time uint64) [8]uint64        { return [8]uint64{0, 0, thread, 2, 5, 1, 800, time} }
+func enterRow(thread, fn, time uint64) [6]uint64 { return [6]uint64{0, 0, thread, 0, fn, time} }
+func exitRow(thread, fn, time uint64) [6]uint64  { return [6]uint64{0, 0, thread, 1, fn, time} }
+func sent(thread, time uint64) [8]uint64         { return [8]uint64{0, 0, thread, 2, 5, 1, 800, time} }
 
 func received(thread, time uint64) [8]uint64 { return [8]uint64{0, 0, thread, 3, 5, 1, 800, time} }
 
@@ -103,19 +103,19 @@ func TestSidesLieInsideFunctionsAtSameTime(t *testing.T) {
 	// The example of the original's own test: everything at the time of an
 	// entry comes after it, everything at that of an exit before it.
 	f("0/0: c1@100 e7@110 s0@110 c2@130 c3@140 s1@150 r2@160 s3@180 x7@180",
-		[][6]uint64{entered(0, 7, 110), left(0, 7, 180)},
+		[][6]uint64{enterRow(0, 7, 110), exitRow(0, 7, 180)},
 		[][8]uint64{sent(0, 110), sent(0, 150), received(0, 160), sent(0, 180)},
 		[][6]uint64{reading(0, 1, 100), reading(0, 2, 130), reading(0, 3, 140)})
 	f("0/0: e7@5 e8@5 s0@5 c1@5 x8@5 x7@5", // entries first, then messages, counters, exits
-		[][6]uint64{entered(0, 7, 5), entered(0, 8, 5), left(0, 8, 5), left(0, 7, 5)},
+		[][6]uint64{enterRow(0, 7, 5), enterRow(0, 8, 5), exitRow(0, 8, 5), exitRow(0, 7, 5)},
 		[][8]uint64{sent(0, 5)}, [][6]uint64{reading(0, 1, 5)})
 	f("0/0: e7@1 s0@5 c1@5 x7@5 e8@5 x8@9", // one function ends as the next begins
-		[][6]uint64{entered(0, 7, 1), left(0, 7, 5), entered(0, 8, 5), left(0, 8, 9)},
+		[][6]uint64{enterRow(0, 7, 1), exitRow(0, 7, 5), enterRow(0, 8, 5), exitRow(0, 8, 9)},
 		[][8]uint64{sent(0, 5)}, [][6]uint64{reading(0, 1, 5)})
 	f("0/0: e7@1 x7@2 s0@3 c1@4", // after the last function
-		[][6]uint64{entered(0, 7, 1), left(0, 7, 2)}, [][8]uint64{sent(0, 3)}, [][6]uint64{reading(0, 1, 4)})
+		[][6]uint64{enterRow(0, 7, 1), exitRow(0, 7, 2)}, [][8]uint64{sent(0, 3)}, [][6]uint64{reading(0, 1, 4)})
 	f("0/0: e7@1 x7@2; 0/3: c1@1; 0/4: s0@1", // threads without functions
-		[][6]uint64{entered(0, 7, 1), left(0, 7, 2)}, [][8]uint64{sent(4, 1)}, [][6]uint64{reading(3, 1, 1)})
+		[][6]uint64{enterRow(0, 7, 1), exitRow(0, 7, 2)}, [][8]uint64{sent(4, 1)}, [][6]uint64{reading(3, 1, 1)})
 }
 
 func TestImpossibleSizesAreUnknownAndCounted(t *testing.T) {
@@ -161,27 +161,27 @@ func TestOrderIsRestoredAndCounted(t *testing.T) {
 		}
 	}
 	f("0/0: e7@1 x7@4; 0/1: e8@2 x8@3", map[tally.Kind]int64{tally.ThreadsInterleaved: 1},
-		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), entered(1, 8, 2), left(1, 8, 3), left(0, 7, 4)}})
+		tracetest.Tables{Funcs: [][6]uint64{enterRow(0, 7, 1), enterRow(1, 8, 2), exitRow(1, 8, 3), exitRow(0, 7, 4)}})
 	f("0/0: e7@1 c9@2 x7@4; 0/1: e8@2 c8@3 x8@3", map[tally.Kind]int64{tally.ThreadsInterleaved: 1}, // with counters, too
 		tracetest.Tables{
-			Funcs:    [][6]uint64{entered(0, 7, 1), entered(1, 8, 2), left(1, 8, 3), left(0, 7, 4)},
+			Funcs:    [][6]uint64{enterRow(0, 7, 1), enterRow(1, 8, 2), exitRow(1, 8, 3), exitRow(0, 7, 4)},
 			Counters: [][6]uint64{reading(0, 9, 2), reading(1, 8, 3)},
 		})
 	f("0/0: e7@1 e8@2 x8@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1},
-		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 8, 3), entered(0, 8, 2), left(0, 7, 4)}})
+		tracetest.Tables{Funcs: [][6]uint64{enterRow(0, 7, 1), exitRow(0, 8, 3), enterRow(0, 8, 2), exitRow(0, 7, 4)}})
 	f("0/0: e7@1 s1@2 s0@3 c5@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1}, // messages, which stopped the original
 		tracetest.Tables{
-			Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Comms: [][8]uint64{sent(0, 3), sent(0, 2)},
+			Funcs: [][6]uint64{enterRow(0, 7, 1), exitRow(0, 7, 4)}, Comms: [][8]uint64{sent(0, 3), sent(0, 2)},
 			Counters: [][6]uint64{reading(0, 5, 3)},
 		})
 	f("0/0: e7@1 c2@2 c1@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1}, // counters, too
-		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Counters: [][6]uint64{reading(0, 1, 3), reading(0, 2, 2)}})
+		tracetest.Tables{Funcs: [][6]uint64{enterRow(0, 7, 1), exitRow(0, 7, 4)}, Counters: [][6]uint64{reading(0, 1, 3), reading(0, 2, 2)}})
 	f("0/2: e7@1 x7@4; 0/5: e8@2 x8@3", nil, // threads in any order, each together
-		tracetest.Tables{Funcs: [][6]uint64{entered(5, 8, 2), left(5, 8, 3), entered(2, 7, 1), left(2, 7, 4)}})
+		tracetest.Tables{Funcs: [][6]uint64{enterRow(5, 8, 2), exitRow(5, 8, 3), enterRow(2, 7, 1), exitRow(2, 7, 4)}})
 }
 
 func TestImpossibleRowsAreDropped(t *testing.T) {
-	good := []([6]uint64){entered(0, 7, 1), left(0, 7, 9)}
+	good := []([6]uint64){enterRow(0, 7, 1), exitRow(0, 7, 9)}
 	f := func(kind tally.Kind, bad [6]uint64) {
 		t.Helper()
 		got := decode(t, tau.Config{}, tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{good[0], bad, good[1]}}})
@@ -239,9 +239,9 @@ func TestEventTypesByName(t *testing.T) {
 
 func TestLateNames(t *testing.T) {
 	got := decode(t, tau.Config{},
-		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}, Counters: [][6]uint64{reading(0, 1, 1)}}},
+		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{enterRow(0, 7, 1)}, Counters: [][6]uint64{reading(0, 1, 1)}}},
 		tracetest.Step{
-			Tables: tracetest.Tables{Funcs: [][6]uint64{left(0, 7, 2)}},
+			Tables: tracetest.Tables{Funcs: [][6]uint64{exitRow(0, 7, 2)}},
 			Attrs:  [][2]string{{"timer 7", "late()"}, {"counter 9", "later"}},
 		})
 	fn, ok1 := got.steps.Names.Func(0, 7)
@@ -253,7 +253,7 @@ func TestLateNames(t *testing.T) {
 
 func TestMetadataWithMisleadingNames(t *testing.T) {
 	got := decode(t, tau.Config{Program: 2}, tracetest.Step{
-		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}},
+		Tables: tracetest.Tables{Funcs: [][6]uint64{enterRow(0, 7, 1)}},
 		Attrs: [][2]string{
 			{"timer 7", "f"},
 			{"MetaData:0:0:my timer resolution", "1 us"},
@@ -291,8 +291,8 @@ func TestMetadataWithMisleadingNames(t *testing.T) {
 func TestOneFileOfSeveralRanks(t *testing.T) {
 	other := func(row [6]uint64) [6]uint64 { row[1] = 1; return row }
 	got := decode(t, tau.Config{}, tracetest.Step{
-		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 5)}, Counters: [][6]uint64{reading(0, 3, 2)}},
-		More:   []tracetest.Tables{{Funcs: [][6]uint64{other(entered(0, 8, 2)), other(left(0, 8, 3))}}},
+		Tables: tracetest.Tables{Funcs: [][6]uint64{enterRow(0, 7, 1), exitRow(0, 7, 5)}, Counters: [][6]uint64{reading(0, 3, 2)}},
+		More:   []tracetest.Tables{{Funcs: [][6]uint64{other(enterRow(0, 8, 2)), other(exitRow(0, 8, 3))}}},
 		Attrs:  [][2]string{{"timer 7", "f"}, {"timer 8", "g"}},
 	})
 	if want := "0/0: e7@1 c3@2 x7@5; 1/0: e8@2 x8@3"; got.text != want {

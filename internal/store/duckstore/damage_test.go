@@ -25,12 +25,12 @@ func sample(t *testing.T) (database, log []byte, docs []string, closed []byte) {
 	id := createRun(t, s, "run")
 	all := storetest.Records(30, 1)
 	write(t, s, id, all[:15]...)
-	shut(t, s)
+	closeStore(t, s)
 	s = open(t, path, false)
 	write(t, s, id, all[15:]...)
 	docs = documents(t, s)
 	database, log = content(t, path), content(t, path+".wal")
-	shut(t, s)
+	closeStore(t, s)
 	return database, log, docs, content(t, path)
 }
 
@@ -43,8 +43,8 @@ func content(t *testing.T, path string) []byte {
 	return text
 }
 
-// spoiled writes a file and its log to a new directory.
-func spoiled(t *testing.T, database, log []byte) string {
+// writeDamaged writes a file and its log to a new directory.
+func writeDamaged(t *testing.T, database, log []byte) string {
 	t.Helper()
 	path := file(t)
 	if err := os.WriteFile(path, database, 0o600); err != nil {
@@ -90,7 +90,7 @@ func TestTruncatedFileIsReadOrReportedAsDamaged(t *testing.T) {
 	lengths := []int{0, 1, 100, 4095, 4096, 8192, 12287, 12288, 12289, 70_000, n / 4, n / 2, 3 * n / 4, n - 65536, n - 1, n}
 	for _, length := range tracetest.Sample(lengths, 5) {
 		for _, readOnly := range []bool{false, true} {
-			path := spoiled(t, closed[:length], nil)
+			path := writeDamaged(t, closed[:length], nil)
 			got, err := readable(t, path, readOnly)
 			what := fmt.Sprintf("%d of %d bytes, read only %v", length, n, readOnly)
 			if err != nil {
@@ -121,7 +121,7 @@ func TestCorruptFileIsReadOrReportedAsDamaged(t *testing.T) {
 		for j := range 64 {
 			bad[at+j] ^= 0xa5
 		}
-		path := spoiled(t, bad, nil)
+		path := writeDamaged(t, bad, nil)
 		got, err := readable(t, path, i%2 == 0)
 		if err != nil {
 			wantDamage(t, fmt.Sprintf("bytes %d to %d", at, at+64), path, err)
@@ -138,7 +138,7 @@ func TestTruncatedLogKeepsCompleteTransactions(t *testing.T) {
 	database, log, docs, _ := sample(t)
 	for _, length := range []int{0, 1, 100, len(log) / 2, len(log) - 1, len(log)} {
 		for _, readOnly := range []bool{true, false} {
-			path := spoiled(t, database, log[:length])
+			path := writeDamaged(t, database, log[:length])
 			want := docs[:15]
 			if length == len(log) {
 				want = docs
@@ -166,9 +166,9 @@ func TestForeignFilesAreRejectedUnchanged(t *testing.T) {
 			t.Errorf("%s was changed", what)
 		}
 	}
-	f("a text", spoiled(t, []byte(strings.Repeat("This is not a database.\n", 1000)), nil))
-	f("SQLite", spoiled(t, append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...), nil))
-	f("an empty file", spoiled(t, nil, nil))
+	f("a text", writeDamaged(t, []byte(strings.Repeat("This is not a database.\n", 1000)), nil))
+	f("SQLite", writeDamaged(t, append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...), nil))
+	f("an empty file", writeDamaged(t, nil, nil))
 	f("a database with a table", raw(t, "CREATE TABLE mine (i INTEGER)"))
 	f("a database with tables of these names", raw(t, "CREATE TABLE schema_version (version INTEGER)",
 		"INSERT INTO schema_version VALUES (1)", "CREATE TABLE runs (i INTEGER)"))
@@ -203,7 +203,7 @@ func rawAt(t *testing.T, path string, statements ...string) {
 func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "other.duckdb")
-	shut(t, open(t, path, false))
+	closeStore(t, open(t, path, false))
 	for version, want := range map[int]string{
 		provdb.Schema + 1: fmt.Sprintf("schema %d, this program supports up to %d", provdb.Schema+1, provdb.Schema),
 		1:                 "schema 1 was written by an unreleased version",

@@ -84,8 +84,8 @@ func batches(first int) func(yield func(int, *provdb.Batch) bool) {
 	}
 }
 
-// opened opens the store, and creates its run if there is none.
-func opened(ctx context.Context, path string) (*duckstore.Store, provdb.RunID, error) {
+// openOrCreate opens the store, and creates its run if there is none.
+func openOrCreate(ctx context.Context, path string) (*duckstore.Store, provdb.RunID, error) {
 	s, err := duckstore.Open(ctx, path, duckstore.Options{})
 	if err != nil {
 		return nil, 0, err
@@ -103,7 +103,7 @@ func writeBatches(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	s, id, err := opened(ctx, path)
+	s, id, err := openOrCreate(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func writeBatches(ctx context.Context, path string) error {
 			if err := s.Close(); err != nil {
 				return err
 			}
-			if s, id, err = opened(ctx, path); err != nil {
+			if s, id, err = openOrCreate(ctx, path); err != nil {
 				return err
 			}
 		}
@@ -138,7 +138,7 @@ func holdOpen(ctx context.Context, path string) error {
 // fillDisk writes until it reaches the file size limit of the process, raises the limit and
 // writes the same batch again.
 func fillDisk(ctx context.Context, path string) error {
-	s, id, err := opened(ctx, path)
+	s, id, err := openOrCreate(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -168,9 +168,9 @@ func fillDisk(ctx context.Context, path string) error {
 	return s.Close()
 }
 
-// intact counts the batches in the store. Each must be complete, and those below stored
+// countIntact counts the batches in the store. Each must be complete, and those below stored
 // must exist.
-func intact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
+func countIntact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
 	t.Helper()
 	rows, err := query(s, t, "SELECT event_id FROM anomalies")
 	if err != nil {
@@ -236,8 +236,8 @@ func TestStoredBatchesSurviveKill(t *testing.T) {
 				continue
 			}
 			s = open(t, path, readOnly)
-			there := intact(t, s, stored)
-			shut(t, s)
+			there := countIntact(t, s, stored)
+			closeStore(t, s)
 			stored = there
 		}
 	}
@@ -247,7 +247,7 @@ func TestStoredBatchesSurviveKill(t *testing.T) {
 func TestFileInUseIsAnErrorForSecondProcess(t *testing.T) {
 	t.Parallel()
 	path := file(t)
-	shut(t, open(t, path, false))
+	closeStore(t, open(t, path, false))
 	cmd, stdin, lines := process(t, "hold", path, 0)
 	if !lines.Scan() || lines.Text() != "open" {
 		t.Fatal(lines.Text())
@@ -261,13 +261,13 @@ func TestFileInUseIsAnErrorForSecondProcess(t *testing.T) {
 	if err := errors.Join(stdin.Close(), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, open(t, path, false))
+	closeStore(t, open(t, path, false))
 }
 
 func TestSeveralProcessesReadFile(t *testing.T) {
 	t.Parallel()
 	path := file(t)
-	shut(t, open(t, path, false))
+	closeStore(t, open(t, path, false))
 	cmd, stdin, lines := process(t, "hold", path, 1)
 	if !lines.Scan() || lines.Text() != "open" {
 		t.Fatal(lines.Text())
@@ -300,6 +300,6 @@ func TestFullDiskIsReportedAndLosesNothing(t *testing.T) {
 		t.Fatalf("%d batches were stored, %d were not: %v", stored, full, err)
 	}
 	s := open(t, path, false)
-	intact(t, s, stored)
+	countIntact(t, s, stored)
 	t.Logf("%d batches", stored)
 }

@@ -29,7 +29,7 @@ func TestPythonReadsFile(t *testing.T) {
 	id := createRun(t, s, "run")
 	all := storetest.Records(50, 1)
 	write(t, s, id, all...)
-	shut(t, s)
+	closeStore(t, s)
 	cmd := exec.CommandContext(t.Context(), python, "-c", reads, path)
 	out, err := cmd.Output()
 	if err != nil {

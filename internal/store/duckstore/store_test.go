@@ -49,7 +49,7 @@ func write(t testing.TB, s *duckstore.Store, id provdb.RunID, records ...*proven
 	}
 }
 
-func shut(t testing.TB, s *duckstore.Store) {
+func closeStore(t testing.TB, s *duckstore.Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestReopenedFileIsComplete(t *testing.T) {
 	id := createRun(t, s, "run")
 	all := storetest.Records(60, 1)
 	write(t, s, id, all[:30]...)
-	shut(t, s)
+	closeStore(t, s)
 
 	s = open(t, path, false)
 	write(t, s, id, all[20:]...) // refers to earlier functions and models
@@ -97,7 +97,7 @@ func TestReopenedFileIsComplete(t *testing.T) {
 	if err != nil || fmt.Sprint(rows) != "[[true 1 8]]" {
 		t.Errorf("functions, models or states were numbered again: %v %v", rows, err)
 	}
-	shut(t, s)
+	closeStore(t, s)
 	if info, err := os.Stat(path + ".wal"); err == nil {
 		t.Errorf("a log of %d bytes is left", info.Size())
 	}
@@ -116,7 +116,7 @@ func TestReadOnlyStoreRejectsWrites(t *testing.T) {
 	}
 	s := open(t, path, false)
 	id := createRun(t, s, "run")
-	shut(t, s)
+	closeStore(t, s)
 	s = open(t, path, true)
 	_, err := s.CreateRun(t.Context(), provdb.Run{Name: "new"})
 	for _, err := range []error{
@@ -146,7 +146,7 @@ func TestProcessOpensFileOnce(t *testing.T) {
 		}
 	}
 	createRun(t, s, "run") // it still works
-	shut(t, s)
+	closeStore(t, s)
 	open(t, link, true)
 }
 

@@ -81,7 +81,7 @@ func TestErrorsHaveHints(t *testing.T) {
 }
 
 func TestConflictsAreRetried(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	s.retryTime = 200 * time.Millisecond
 	f := func(err error, fails, want int) {
 		t.Helper()

@@ -129,7 +129,7 @@ func TestOnlyQueriesAreAllowed(t *testing.T) {
 
 // The role alone keeps queries from files, too.
 func TestReaderRoleReachesOnlyTheStore(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	if !s.reader {
 		t.Fatal("no reader role")
 	}

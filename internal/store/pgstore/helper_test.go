@@ -24,8 +24,8 @@ func open(tb testing.TB, url string, o Options) *Store {
 	return s
 }
 
-// fresh opens a store in a new database.
-func fresh(tb testing.TB) *Store {
+// newStore opens a store in a new database.
+func newStore(tb testing.TB) *Store {
 	tb.Helper()
 	return open(tb, pgtest.Shared(tb).Database(tb), Options{})
 }

@@ -13,7 +13,7 @@ import (
 // documents writes records and compares what comes back.
 func documents(t *testing.T, records ...*provenance.Record) {
 	t.Helper()
-	s := fresh(t)
+	s := newStore(t)
 	id := newRun(t, s, "run")
 	write(t, s, id, &provdb.Batch{Anomalies: records})
 	for _, r := range records {

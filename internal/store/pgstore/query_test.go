@@ -14,7 +14,7 @@ import (
 )
 
 func TestValuesHaveContractTypes(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	f := func(expr string, kind provdb.Type, want any) {
 		t.Helper()
 		rows, err := s.Query(t.Context(), "SELECT "+expr+" AS x")
@@ -58,7 +58,7 @@ func TestValuesHaveContractTypes(t *testing.T) {
 }
 
 func TestTableColumnsHaveContractTypes(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	newRun(t, s, "run")
 	rows, err := s.Query(t.Context(), "SELECT r, run, sum(run) OVER () AS run, state::text FROM runs r WHERE run = $1;", provdb.RunID(1))
 	if err != nil {
@@ -80,7 +80,7 @@ func TestTableColumnsHaveContractTypes(t *testing.T) {
 }
 
 func TestNumericTypeFollowsFirstValue(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	f := func(values string, kind provdb.Type, want ...any) {
 		t.Helper()
 		rows, err := s.Query(t.Context(), "SELECT column1::numeric FROM (VALUES "+values+") v")
@@ -104,7 +104,7 @@ func TestNumericTypeFollowsFirstValue(t *testing.T) {
 }
 
 func TestArgumentsBindToAnyType(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	expect(t, s, [][]any{{int64(5), int64(7), 2.5, 3.0, "8", "x", nil, true, json.RawMessage("[1,2]"), 1e300}},
 		"SELECT $1::int, $2::bigint, $3::float8, $4::float8, $5::text, $6, $7::int, $8::boolean, $9::int[], $10::float8",
 		5, trace.Rank(7), 2.5, json.Number("3"), 8, "x", nil, true, []int32{1, 2}, 1e300)
@@ -117,7 +117,7 @@ func TestArgumentsBindToAnyType(t *testing.T) {
 }
 
 func TestQueriesEndWithContext(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	f := func(ctx context.Context, want error) {
 		t.Helper()
 		start := time.Now()
@@ -157,7 +157,7 @@ func TestQueriesEndWithContext(t *testing.T) {
 }
 
 func TestUnreadRowsFreeTheirConnection(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	for i := range 3 * int(s.pool.Config().MaxConns) { // otherwise it would wait forever
 		rows, err := s.Query(t.Context(), "SELECT a, b FROM generate_series(1, 10000) a CROSS JOIN generate_series(1, 10000) b")
 		if err != nil {
@@ -178,7 +178,7 @@ func TestUnreadRowsFreeTheirConnection(t *testing.T) {
 }
 
 func TestQueryErrorsComeFromQueryOrRows(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	f := func(sql, want string) {
 		t.Helper()
 		if rows, err := s.Query(t.Context(), sql); err == nil {

@@ -142,8 +142,8 @@ func TestUnreachableServerIsAnErrorUntilItReturns(t *testing.T) {
 	for what, err := range map[string]error{
 		"write":  s.Write(t.Context(), id, &provdb.Batch{Anomalies: records[10:20]}),
 		"update": s.UpdateRun(t.Context(), provdb.Run{ID: id, State: provdb.Finished, Started: time.Unix(1, 0)}),
-		"query":  second(s.Query(t.Context(), "SELECT 1")),
-		"create": second(s.CreateRun(t.Context(), provdb.Run{Name: "another"})),
+		"query":  errorOf(s.Query(t.Context(), "SELECT 1")),
+		"create": errorOf(s.CreateRun(t.Context(), provdb.Run{Name: "another"})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "check that it runs") || !strings.HasPrefix(err.Error(), s.name) {
 			t.Errorf("%s: got %v", what, err)
@@ -156,12 +156,12 @@ func TestUnreachableServerIsAnErrorUntilItReturns(t *testing.T) {
 	sameRecords(t, s, id, records) // over a new connection
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 // Two writers store the same executions in opposite order and wait for each other:
 // PostgreSQL aborts one of them, which is retried.
 func TestDeadlocksAreRetried(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	id := newRun(t, s, "run")
 	records := storetest.Records(2, 1)
 	write(t, s, id, &provdb.Batch{Anomalies: records}) // stores all entries
@@ -217,7 +217,7 @@ func TestWriteFailsForDeletedRun(t *testing.T) {
 }
 
 func TestRecordsAreReplacedEitherWay(t *testing.T) {
-	s := fresh(t)
+	s := newStore(t)
 	id := newRun(t, s, "run")
 	records := storetest.Records(60, 1)
 	write(t, s, id, &provdb.Batch{Anomalies: records[:40]})
@@ -250,7 +250,7 @@ func TestUnusualIDsAndNumbersRoundTrip(t *testing.T) {
 	} {
 		change(records[i])
 	}
-	s := fresh(t)
+	s := newStore(t)
 	id := newRun(t, s, "run")
 	for range 2 {
 		write(t, s, id, &provdb.Batch{Anomalies: records})

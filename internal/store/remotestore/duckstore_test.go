@@ -98,15 +98,15 @@ func TestStoreAnswersTheSameThroughOwner(t *testing.T) {
 func TestStoreErrorsAreTheSameThroughOwner(t *testing.T) {
 	store, c, _ := openDuck(t)
 	for _, sql := range []string{"DELETE FROM runs", "SELECT nonsense", "", "SELECT 1; SELECT 2", "SELECT * FROM read_csv('/etc/passwd')"} {
-		_, want := askSQL(t, store, sql)
-		_, got := askSQL(t, c, sql)
+		_, want := querySQL(t, store, sql)
+		_, got := querySQL(t, c, sql)
 		if want == nil || got == nil || got.Error() != want.Error() || errors.Is(got, provdb.ErrReadOnly) != errors.Is(want, provdb.ErrReadOnly) {
 			t.Errorf("%q:\n got %v\nwant %v", sql, got, want)
 		}
 	}
 }
 
-func askSQL(t *testing.T, r provdb.Reader, sql string) ([][]any, error) {
+func querySQL(t *testing.T, r provdb.Reader, sql string) ([][]any, error) {
 	t.Helper()
 	rows, err := r.Query(t.Context(), sql)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestCancelEndsLongQuery(t *testing.T) {
 // TestOtherProcessQueriesWhileOwnerWrites shows the purpose of this package.
 func TestOtherProcessQueriesWhileOwnerWrites(t *testing.T) {
 	if announce := os.Getenv("REMOTESTORE_ANNOUNCE"); announce != "" {
-		askFromOutside(t, announce)
+		queryFromProcess(t, announce)
 		return
 	}
 	tracetest.SkipShort(t, "starts a process")
@@ -195,13 +195,13 @@ func TestOtherProcessQueriesWhileOwnerWrites(t *testing.T) {
 	}
 }
 
-func askFromOutside(t *testing.T, announce string) {
+func queryFromProcess(t *testing.T, announce string) {
 	c, err := Open(t.Context(), announce)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		got, err := askSQL(t, c, "SELECT name FROM runs")
+		got, err := querySQL(t, c, "SELECT name FROM runs")
 		if err != nil || len(got) != 1 || got[0][0] != "seen from outside" {
 			t.Fatalf("got %v, %v", got, err)
 		}

@@ -34,8 +34,8 @@ func echo(_ context.Context, _ string, args []any) (*provdb.Rows, error) {
 	return rowsOf(columns, func(yield func([]any, error) bool) { yield(args, nil) }), nil
 }
 
-// hang answers when its context ends.
-func hang(ctx context.Context, _ string, _ []any) (*provdb.Rows, error) {
+// hangingQuery answers when its context ends.
+func hangingQuery(ctx context.Context, _ string, _ []any) (*provdb.Rows, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -124,8 +124,8 @@ func wait[T any](t *testing.T, c <-chan T, what string) (v T) {
 	return v
 }
 
-// edit rewrites an announcement.
-func edit(t *testing.T, path string, change func(a *announcement)) {
+// editAnnouncement rewrites an announcement.
+func editAnnouncement(t *testing.T, path string, change func(a *announcement)) {
 	t.Helper()
 	a, err := readAnnouncement(path)
 	if err != nil {
@@ -137,8 +137,8 @@ func edit(t *testing.T, path string, change func(a *announcement)) {
 	}
 }
 
-// impostor writes an announcement and passes each connection to f.
-func impostor(t *testing.T, f func(net.Conn)) (announce string) {
+// startImpostor writes an announcement and passes each connection to f.
+func startImpostor(t *testing.T, f func(net.Conn)) (announce string) {
 	t.Helper()
 	tracetest.SkipShort(t, "starts a server")
 	noLeaks(t)

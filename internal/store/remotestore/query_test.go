@@ -179,7 +179,7 @@ func TestCancelEndsUnansweredQuery(t *testing.T) {
 	l.queries = 1
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		begun <- struct{}{}
-		rows, err := hang(ctx, sql, args)
+		rows, err := hangingQuery(ctx, sql, args)
 		ended <- err
 		return rows, err
 	}), l)
@@ -285,7 +285,7 @@ func TestTruncatedAnswerIsAnError(t *testing.T) {
 
 	var cut atomic.Int64
 	cut.Store(int64(len(answer)))
-	fake := impostor(t, func(conn net.Conn) {
+	fake := startImpostor(t, func(conn net.Conn) {
 		req, err := http.ReadRequest(bufio.NewReader(conn))
 		if err != nil {
 			return

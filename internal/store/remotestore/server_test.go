@@ -59,7 +59,7 @@ func TestAnnouncementIsPrivate(t *testing.T) {
 }
 
 func TestCloseKeepsAnnouncementOfLaterOwner(t *testing.T) {
-	first, announce := start(t, readerFunc(hang), usual)
+	first, announce := start(t, readerFunc(hangingQuery), usual)
 	c, err := Open(t.Context(), announce)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestOpenExplainsFailures(t *testing.T) {
 	}
 	announced := func(change func(a *announcement)) string {
 		_, path := start(t, readerFunc(echo), usual)
-		edit(t, path, change)
+		editAnnouncement(t, path, change)
 		t.Cleanup(func() { _ = os.Remove(path) })
 		return path
 	}
@@ -142,7 +142,7 @@ func unused(t *testing.T) string {
 func TestOpenRejectsOtherPrograms(t *testing.T) {
 	f := func(says string, words ...string) {
 		t.Helper()
-		announce := impostor(t, func(conn net.Conn) {
+		announce := startImpostor(t, func(conn net.Conn) {
 			if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 				_, _ = io.Copy(io.Discard, req.Body)
 			}
@@ -278,7 +278,7 @@ func TestCloseCancelsQueries(t *testing.T) {
 	begun := make(chan struct{})
 	s, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		begun <- struct{}{}
-		return hang(ctx, sql, args)
+		return hangingQuery(ctx, sql, args)
 	}), l)
 	answered := make(chan error)
 	for range 2 { // the other waits for the one
@@ -362,7 +362,7 @@ func TestQueriesEndWithServerContext(t *testing.T) {
 	begun := make(chan struct{}, 2)
 	s, err := Serve(ctx, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		begun <- struct{}{}
-		return hang(ctx, sql, args)
+		return hangingQuery(ctx, sql, args)
 	}), filepath.Join(t.TempDir(), "owner.json"))
 	if err != nil {
 		t.Fatal(err)
