@@ -28,8 +28,12 @@ test: ## run all tests with the race detector and count them
 	scripts/test-setup
 	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 20m ./...
 
+# Linking DuckDB is a third of the work, and some tests wait for timeouts.
+LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
+
 unit: ## run the tests without servers, browser or subprocesses
-	go test -short ./...
+	go test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(if $(LINKER),-ldflags=-extldflags=-fuse-ld=$(LINKER)) \
+		$$(go list ./... | grep -v /testkit/e2e$$)
 
 web: ## build the page: shared types and embedded files
 	scripts/web build

@@ -97,10 +97,11 @@ var shared struct {
 	err   error
 }
 
-// filled is a store with a run of some records, monday, and a smaller one, tuesday/two. Tests share
-// it and do not write to it.
+// filled is a store with a run of some records, monday, and a smaller one, tuesday/two. Tests with
+// a server share it and do not write to it.
 func filled(t testing.TB) provdb.Store {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	shared.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if shared.store, shared.err = duckstore.Open(ctx, filepath.Join(sharedDir, "store.duckdb"), duckstore.Options{}); shared.err != nil {
@@ -158,7 +159,6 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 // serve starts a server; change changes its configuration.
 func serve(t testing.TB, change func(c *dashboard.Config, p *pipeline)) (address string, p *pipeline) {
 	t.Helper()
-	tracetest.SkipShort(t, "starts a server")
 	p = &pipeline{status: someStatus(), reader: filled(t)}
 	c := dashboard.Config{Config: insight.Config{Source: p, Run: "monday"}, Version: "v1", Tick: 10 * time.Millisecond}
 	if change != nil {
