@@ -75,9 +75,10 @@ type Client struct {
 	added      int64 // steps
 	phase      protocol.Phase
 	ended      bool
-	confirming bool          // the final models were requested
-	final      bool          // the final models were received
-	started    time.Time     // of Run
+	confirming bool // the final models were requested
+	final      bool // the final models were received
+	started    time.Time
+	syncing    bool          // a Sync is in progress
 	synced     bool          // the server has sent its models
 	failure    error         // why the client has given up
 	lastErr    error         // of the last Sync
@@ -95,7 +96,7 @@ func New(cfg Config, bus Requester) *Client {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{
-		cfg: cfg, bus: bus, ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
+		cfg: cfg, bus: bus, started: time.Now(), ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
 		withoutID: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
 		inbox: newInbox(cmp.Or(cfg.MaxSeparate, 1<<16)),
 		wake:  make(chan struct{}, 1), finish: make(chan struct{}), newIDs: make(chan struct{}),
@@ -202,14 +203,14 @@ func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
 }
 
 // firstContact is how long a server that does not respond delays the analysis.
-const firstContact = 5 * time.Second
+const firstContact = 10 * time.Second
 
 // Ready reports whether the analysis may begin: the server has replied whether models
 // are frozen and has sent frozen ones, or it does not respond for some time.
 func (c *Client) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.synced || c.failure != nil || !c.frozen && c.lastErr != nil && time.Since(c.started) > firstContact
+	return c.synced || c.failure != nil || !c.frozen && !c.syncing && time.Since(c.started) > firstContact
 }
 
 // Frozen reports whether the models must not change.

@@ -20,9 +20,6 @@ const endPeriod = 100 * time.Millisecond
 
 // Run exchanges data with the server until ctx ends or the client gives up.
 func (c *Client) Run(ctx context.Context) {
-	c.mu.Lock()
-	c.started = time.Now()
-	c.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last error
@@ -94,6 +91,7 @@ func (c *Client) syncNow() {
 // calls it periodically.
 func (c *Client) Sync(ctx context.Context) error {
 	c.mu.Lock()
+	c.syncing = true
 	err := c.failure
 	c.mu.Unlock()
 	if err == nil {
@@ -114,7 +112,7 @@ func (c *Client) Sync(ctx context.Context) error {
 		c.synced = c.synced || !slices.ContainsFunc(c.links, func(l *link) bool { return !l.registered })
 		c.conclude()
 	}
-	c.lastErr = err
+	c.lastErr, c.syncing = err, false
 	return c.giveUpOn(err)
 }
 

@@ -24,8 +24,7 @@ func TestFrozenModelJudgesLaterRunUnchanged(t *testing.T) {
 	load := []string{"--load-model", trained.path("model"), "--freeze-model"}
 	serve = s.serve(append(load, "--ranks", "1", "--save-model", s.path("model"))...)
 	s.services()
-	ads = s.ads(later)
-	s.served(1)
+	ads = s.ads(later, "--exchange", "1h") // so that models come before the first step or too late
 	succeed(s.replay(later, "1"))
 	succeed(append(ads, serve)...)
 	got := outcomeOf(t, s.path("model"), s.run)
