@@ -52,7 +52,7 @@ type Insight struct {
 	queries    memo.Memo[*query.Queries]
 	runs       memo.Memo[*runData]
 	conclusion memo.Memo[*conclusion]
-	caches     memo.Memo[*executions.Copy]
+	caches     memo.Memo[executions.Source]
 	details    memo.Memo[*query.Details]
 	tops       memo.Memo[[]json.RawMessage]
 }
@@ -65,7 +65,7 @@ func New(cfg Config) *Insight {
 		Config: cfg, slots: make(chan struct{}, cfg.MaxQueries),
 		queries: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
 		conclusion: memo.Memo[*conclusion]{Size: maxRuns, ServeStale: true},
-		caches:     memo.Memo[*executions.Copy]{Size: maxCaches, ServeStale: true},
+		caches:     memo.Memo[executions.Source]{Size: maxCaches, ServeStale: true},
 		details:    memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
 		tops:       memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
 	}

@@ -34,8 +34,8 @@ type runData struct {
 	slowest   []api.Slowest
 	strip     api.Strip // in DefaultColumns columns
 	functions map[trace.FuncKey]string
-	withdrawn hostShare        // of the withdrawn anomalies
-	memory    *executions.Copy // copy of the run; nil: too large, or not read yet
+	withdrawn hostShare         // of the withdrawn anomalies
+	memory    executions.Source // copy of the run; nil: too large, or not read yet
 	*conclusion
 }
 
@@ -75,8 +75,8 @@ const (
 	maxSlowest     = 5
 )
 
-// getCopy is a method of memo.Memo[*executions.Copy].
-type getCopy func(ctx context.Context, key string, compute memo.Compute[*executions.Copy]) (*executions.Copy, error)
+// getCopy is a method of memo.Memo[executions.Source].
+type getCopy func(ctx context.Context, key string, compute memo.Compute[executions.Source]) (executions.Source, error)
 
 // data returns the data of a run. get returns its copy in memory.
 func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData, error) {
@@ -93,7 +93,7 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 	if err != nil {
 		return nil, err
 	}
-	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (*executions.Copy, bool, error) {
+	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (executions.Source, bool, error) {
 		c, err := a.Copy(ctx, executions.MaxCached)
 		return c, ended, err
 	}))

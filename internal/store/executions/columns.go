@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -12,12 +11,6 @@ import (
 
 // MaxCached is the number of executions up to which a run is copied into memory.
 const MaxCached = 4_000_000
-
-// Copy is a copy of a run's executions in memory. It is read only.
-type Copy struct{ Columns }
-
-// Len returns the number of executions.
-func (c *Copy) Len() int { return len(c.entry) }
 
 // Execution is a stored execution.
 type Execution struct {
@@ -45,8 +38,10 @@ func (e *Execution) FunctionID() FunctionID { return FunctionID{e.Program, e.Num
 // PathID identifies the call path of the execution.
 func (e *Execution) PathID() PathID { return PathID{e.Program, e.Path} }
 
-// Columns are the executions of a run in sampling order, one value of each per column.
+// Columns are the executions of a run in memory, in sampling order, one value of each per column.
+// They are read only.
 type Columns struct {
+	Tables
 	entry, exit, exclusive, total, lost, row, thread []int64
 	score, severity                                  []float64
 	step, ioStep, finding                            []int32
@@ -66,13 +61,6 @@ type Columns struct {
 	culprits               []trace.EventKey // of victims; zero for others
 
 	byPlace, byFunction, byHost, byCulprit positions
-
-	FunctionSums string // of all functions, for function_table.sql
-
-	Facts    []Fact
-	Paths    map[PathID]*CallPath
-	LastStep int64
-	Threads  map[trace.Program][]int64 // of hosts, in order
 }
 
 // Fact is a host, device or stream of the metadata.
@@ -197,13 +185,12 @@ func (n numbering[V]) of(v V, all *[]V) int32 {
 }
 
 // Copy reads the executions of a run into memory; nil if there are more than limit.
-func (a *Reader) Copy(ctx context.Context, limit int64) (*Copy, error) {
+func (a *Reader) Copy(ctx context.Context, limit int64) (Source, error) {
 	n, err := a.Count(ctx)
 	if err != nil || n > limit {
 		return nil, err
 	}
-	c := &Copy{Columns{texts: make(map[int32]string), Threads: make(map[trace.Program][]int64)}}
-	x := &c.Columns
+	x := &Columns{texts: make(map[int32]string), Tables: Tables{Threads: make(map[trace.Program][]int64)}}
 	if err := x.read(ctx, a, int(n)); err != nil {
 		return nil, err
 	}
@@ -239,8 +226,8 @@ func (a *Reader) Copy(ctx context.Context, limit int64) (*Copy, error) {
 		x.programs, x.ranks = append(x.programs, int64(p.Program)), append(x.ranks, int64(p.Rank))
 		x.metadataHosts = append(x.metadataHosts, hosts[p])
 	}
-	x.FunctionSums = SumText(x.sum(AllOf(), ByFunction))
-	return c, nil
+	x.FunctionSums = SumText(x.sums(AllOf(), ByFunction))
+	return x, nil
 }
 
 // read reads n executions.
@@ -380,25 +367,19 @@ func (x *Columns) first(where Condition, by Order, offset, limit int) []int32 {
 	return rows[min(offset, len(rows)):min(most, len(rows))]
 }
 
-// List returns the first executions that a condition selects.
-func (a *Reader) List(ctx context.Context, where Condition, by Order, limit int) (list []Execution, err error) {
-	if a.Memory != nil {
-		for _, row := range a.Memory.first(where, by, 0, limit) {
-			list = append(list, a.Memory.execution(row))
-		}
-		return list, nil
+func (x *Columns) tables() *Tables { return &x.Tables }
+
+func (x *Columns) count(context.Context) (int64, error) { return int64(len(x.entry)), nil }
+
+func (x *Columns) list(_ context.Context, where Condition, by Order, limit int) (list []Execution, err error) {
+	for _, row := range x.first(where, by, 0, limit) {
+		list = append(list, x.execution(row))
 	}
-	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", by.sql()).Replace(text("executions"))
-	sql, args := bind([]any{int32(a.Run.ID), int64(limit)}, sql, where.values...)
-	return ReadAll[Execution](ctx, a, sql, args[1:]...)
+	return list, nil
 }
 
-// Count returns the number of stored executions.
-func (a *Reader) Count(ctx context.Context) (int64, error) {
-	if a.Memory != nil {
-		return int64(len(a.Memory.entry)), nil
-	}
-	return ReadValue[int64](ctx, a, `SELECT count(*) AS "value" FROM executions WHERE run = $1`)
+func (x *Columns) sum(_ context.Context, where Condition, by Grouping) ([]Sums, error) {
+	return x.sums(where, by), nil
 }
 
 // Sums are sums over executions. Columns by which they were not grouped are undefined.
@@ -422,27 +403,7 @@ type Sums struct {
 	Longest   trace.Micros `sql:"longest_us"`
 }
 
-// Sum adds up the executions that a condition selects.
-func (a *Reader) Sum(ctx context.Context, where Condition, by Grouping) (list []Sums, err error) {
-	if a.Memory != nil {
-		return a.Memory.sum(where, by), nil
-	}
-	var columns []string
-	for _, column := range []string{"pid", "rid", "tid", "fn", "func", "path", "hostname", "io_step", "is_gpu_event"} {
-		if !slices.Contains(strings.Split(by.sql(), ", "), column) {
-			column = "NULL AS " + column
-			if strings.HasSuffix(column, "gpu_event") {
-				column = "bool_or(is_gpu_event) AS is_gpu_event"
-			}
-		}
-		columns = append(columns, column)
-	}
-	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*where*/", where.sql, "/*by*/", by.sql()).Replace(text("sums"))
-	sql, args := bind([]any{int32(a.Run.ID)}, sql, where.values...)
-	return ReadAll[Sums](ctx, a, sql, args[1:]...)
-}
-
-func (x *Columns) sum(where Condition, by Grouping) (list []Sums) {
+func (x *Columns) sums(where Condition, by Grouping) (list []Sums) {
 	var numbers []func(row int32) int64
 	for _, column := range by {
 		numbers = append(numbers, column.numbers(x))

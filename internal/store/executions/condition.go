@@ -254,16 +254,20 @@ var (
 	Typical = Condition{sql: "NOT anomalous", test: Not(Anomalous.Is()).test}
 )
 
-// withID selects the execution of a program with an id.
-func withID(p trace.Program, id string) Condition {
-	if n, ok := EventNumbers(id); ok {
-		return AllOf(ProgramRank.In(trace.RankKey{Program: p, Rank: trace.Rank(n[0])}), eventStep.Between(n[1], n[1]),
-			eventRow.Between(n[2], n[2]), Not(eventText.Like("?*")))
+// withID selects the execution of a program, or those of all programs, with an id.
+func withID(p *trace.Program, id string) Condition {
+	var list []Condition
+	if p != nil {
+		list = append(list, Program.In(int64(*p)))
 	}
-	if id == "" {
+	if n, ok := EventNumbers(id); ok {
+		list = append(list, Rank.Between(n[0], n[0]), eventStep.Between(n[1], n[1]), eventRow.Between(n[2], n[2]), Not(eventText.Like("?*")))
+	} else if id != "" {
+		list = append(list, eventText.Between(id, id))
+	} else {
 		return never
 	}
-	return AllOf(Program.In(int64(p)), eventText.Between(id, id))
+	return AllOf(list...)
 }
 
 // OfFunction selects the executions of a function.

@@ -3,7 +3,6 @@ package executions
 import (
 	"context"
 	"math"
-	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -63,10 +62,6 @@ func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error)
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	if a.Run.State.Open() && a.Memory != nil { // the copy may be older than the store
-		b := *a
-		b.Memory, a = nil, &b
-	}
 	where, err := f.Condition(ctx, a)
 	if err != nil {
 		return nil, err
@@ -76,19 +71,15 @@ func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error)
 		collection = Anomalous.Is()
 	}
 	where = AllOf(collection, where)
-	if x := a.Memory; x != nil {
-		return x.rows(x.first(where, by, f.Offset, f.Limit), a.Begin), nil
+	source := a.source()
+	if a.Run.State.Open() { // a copy may be older than the store
+		source = stored{a}
 	}
-	// The outer query has the columns of two tables.
-	order := by.sql()
-	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", order, "/*outer*/", "e."+strings.ReplaceAll(order, ", ", ", e.")).
-		Replace(text("anomalies"))
-	sql, args := bind([]any{int32(a.Run.ID), int64(a.Begin), int64(f.Limit), int64(f.Offset)}, sql, where.values...)
-	return a.Query(ctx, sql, args...)
+	return source.page(ctx, where, by, f.Offset, f.Limit, a.Begin)
 }
 
-// rows returns rows of the copy as anomalies.sql does.
-func (x *Columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
+// page returns rows as anomalies.sql does.
+func (x *Columns) page(_ context.Context, where Condition, by Order, offset, limit int, begin trace.Micros) (*provdb.Rows, error) {
 	orNull := func(s string) any {
 		if s == "" {
 			return nil
@@ -114,7 +105,7 @@ func (x *Columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
 			{Name: "function", Type: provdb.Text},
 		},
 		All: func(yield func([]any, error) bool) {
-			for _, row := range list {
+			for _, row := range x.first(where, by, offset, limit) {
 				e := x.execution(row)
 				if !yield([]any{
 					e.Event, float64(e.Entry-begin) / 1e6, int64(e.Exclusive), x.total[row], int64(e.Lost), x.severity[row], x.score[row],
@@ -125,7 +116,7 @@ func (x *Columns) rows(list []int32, begin trace.Micros) *provdb.Rows {
 			}
 		},
 		Close: func() error { return nil },
-	}
+	}, nil
 }
 
 // MaxFunctions is the number of functions that a condition lists by number.

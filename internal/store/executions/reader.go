@@ -21,10 +21,53 @@ type Reader struct {
 	Run   provdb.Run
 	Begin trace.Micros // start of the run; 0 if unknown
 	// Memory, if not nil, answers queries over many executions.
-	Memory *Copy
+	Memory Source
 	// OnQuery, if non-nil, is called with each statement before it runs.
 	OnQuery func(sql string, args []any)
 	Store   provdb.Reader
+}
+
+// Source answers queries over many executions: the store, or a copy in memory.
+type Source interface {
+	count(ctx context.Context) (int64, error)
+	list(ctx context.Context, where Condition, by Order, limit int) ([]Execution, error)
+	page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Micros) (*provdb.Rows, error)
+	sum(ctx context.Context, where Condition, by Grouping) ([]Sums, error)
+	timeline(ctx context.Context, t *timeline, where Condition, lines map[trace.RankKey]int) error
+	tables() *Tables
+}
+
+// source returns Memory, or else the store.
+func (a *Reader) source() Source {
+	if a.Memory != nil {
+		return a.Memory
+	}
+	return stored{a}
+}
+
+// Tables are data of a run besides its executions, in memory.
+type Tables struct {
+	FunctionSums string // of all functions, for function_table.sql
+	Facts        []Fact
+	Paths        map[PathID]*CallPath
+	LastStep     int64
+	Threads      map[trace.Program][]int64 // of hosts, in order
+}
+
+// Tables returns the tables in memory, or nil.
+func (a *Reader) Tables() *Tables { return a.source().tables() }
+
+// Count returns the number of stored executions.
+func (a *Reader) Count(ctx context.Context) (int64, error) { return a.source().count(ctx) }
+
+// List returns the first executions that a condition selects.
+func (a *Reader) List(ctx context.Context, where Condition, by Order, limit int) ([]Execution, error) {
+	return a.source().list(ctx, where, by, limit)
+}
+
+// Sum adds up the executions that a condition selects.
+func (a *Reader) Sum(ctx context.Context, where Condition, by Grouping) ([]Sums, error) {
+	return a.source().sum(ctx, where, by)
 }
 
 // Query runs a statement and calls OnQuery.

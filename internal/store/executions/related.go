@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,11 +31,9 @@ func (a *Reader) Place(ctx context.Context, r *provenance.Record) (*Place, error
 // find returns the execution with an id; nil if there is none. A copy of an open run may lack
 // the newest, which the store has.
 func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*Execution, error) {
-	list, err := a.List(ctx, withID(program, id), InSamplingOrder, 1)
+	list, err := a.List(ctx, withID(&program, id), InSamplingOrder, 1)
 	if err == nil && len(list) == 0 && a.Memory != nil {
-		b := *a
-		b.Memory = nil
-		return b.find(ctx, program, id)
+		list, err = stored{a}.list(ctx, withID(&program, id), InSamplingOrder, 1)
 	}
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -49,18 +48,11 @@ func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Ran
 	err error,
 ) {
 	by := Order{
-		{Column: Column{sql: fmt.Sprintf("CASE WHEN path = %d THEN 0 ELSE 1 END", p.path), of: func(x *Columns) any {
-			return func(row int32) int64 { return zeroIf(x.pathIDs[x.path[row]].Path == p.path) }
-		}}},
-		{Column: Column{sql: fmt.Sprintf("CASE WHEN rid = %d THEN 0 ELSE 1 END", rank), of: func(x *Columns) any {
-			return func(row int32) int64 { return zeroIf(x.places[x.place[row]].Rank == rank) }
-		}}},
+		first(PathNumber.In(PathID{program, p.path})), first(Rank.Between(int64(rank), int64(rank))),
 		{Column: Column{sql: fmt.Sprintf("abs(entry - %d)", entry), of: func(x *Columns) any {
 			return func(row int32) int64 { return max(x.entry[row]-int64(entry), int64(entry)-x.entry[row]) }
 		}}},
-		{Column: Rank},
-		{Column: eventStep},
-		{Column: eventRow},
+		{Column: Rank}, {Column: eventStep}, {Column: eventRow},
 	}
 	list, err := a.List(ctx, AllOf(OfFunction(&p.Function), Typical), by, 1)
 	if err != nil || len(list) == 0 {
@@ -69,11 +61,18 @@ func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Ran
 	return list[0].Event, list[0].Path == p.path, nil
 }
 
-func zeroIf(is bool) int64 {
-	if is {
-		return 0
-	}
-	return 1
+// first sorts the executions that a condition on numbers selects before all others.
+func first(c Condition) Key {
+	sql := fmt.Sprintf(strings.ReplaceAll(c.sql, "?", "%d"), c.values...)
+	return Key{Column: Column{sql: "CASE WHEN " + sql + " THEN 0 ELSE 1 END", of: func(x *Columns) any {
+		selected, _ := c.test(x)
+		return func(row int32) int64 {
+			if selected(row) {
+				return 0
+			}
+			return 1
+		}
+	}}}
 }
 
 // EventWithTwin returns an execution, its place and, for an anomaly, its twin, or nil if there is
@@ -93,7 +92,12 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 		g.Go(func() (err error) { twin, err = a.Event(ctx, other, &of.Program); return err })
 		return nil
 	}
-	copied := a.Memory.withIDInAnyProgram(id, p)
+	var copied []Execution // of all programs
+	if a.Memory != nil {
+		if copied, err = a.Memory.list(ctx, withID(p, id), InSamplingOrder, 2); err != nil {
+			return nil, nil, nil, false, err
+		}
+	}
 	if len(copied) == 1 {
 		g.Go(func() (err error) { e, err = a.Event(ctx, id, &copied[0].Program); return err })
 		err = readTwin(&copied[0])
@@ -110,25 +114,6 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 		place.Function.FID = e.Record.FID
 	}
 	return e, twin, place, samePath, nil
-}
-
-// withIDInAnyProgram returns the executions of a copy with an id, of one program or of all.
-func (x *Copy) withIDInAnyProgram(id string, p *trace.Program) (list []Execution) {
-	if x == nil {
-		return nil
-	}
-	programs := make(map[trace.Program]bool)
-	for _, place := range x.places {
-		if p == nil || place.Program == *p {
-			programs[place.Program] = true
-		}
-	}
-	for program := range programs {
-		for _, row := range x.first(withID(program, id), InSamplingOrder, 0, 1) {
-			list = append(list, x.execution(row))
-		}
-	}
-	return list
 }
 
 // Related returns the anomaly with an id, or nil.

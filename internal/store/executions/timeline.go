@@ -51,12 +51,8 @@ func (a *Reader) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
 	}
 	t := &timeline{from: int64(a.Begin + q.From), width: int64(q.ColumnWidth()), columns: q.Columns, lines: make(map[lineKey]*Line)}
 	where := AllOf(Flagged, filtered)
-	if a.Memory != nil {
-		a.Memory.addTo(t, where, q.Lines)
-	} else if err := a.addStored(ctx, t, where, q.Lines); err != nil {
-		return nil, err
-	}
-	return t.finish(), nil
+	err = a.source().timeline(ctx, t, where, q.Lines)
+	return t.finish(), err
 }
 
 // timeline adds up the lines of a Timeline.
@@ -140,8 +136,7 @@ func (t *timeline) finish() (lines []Line) {
 	return lines
 }
 
-// addTo adds the executions of a copy that a condition selects.
-func (x *Columns) addTo(t *timeline, where Condition, numbers map[trace.RankKey]int) {
+func (x *Columns) timeline(_ context.Context, t *timeline, where Condition, numbers map[trace.RankKey]int) error {
 	byPlace, byKind := make([]*Line, len(x.places)), make([]*Line, len(x.kinds))
 	end := t.from + t.width*int64(t.columns)
 	x.each(where, func(row int32) bool {
@@ -165,6 +160,7 @@ func (x *Columns) addTo(t *timeline, where Condition, numbers map[trace.RankKey]
 		(*l).add(&s)
 		return true
 	})
+	return nil
 }
 
 // floorDiv divides and rounds down.
@@ -175,8 +171,7 @@ func floorDiv(a, b int64) int64 {
 	return a / b
 }
 
-// addStored adds the executions of the store that a condition selects.
-func (a *Reader) addStored(ctx context.Context, t *timeline, where Condition, numbers map[trace.RankKey]int) error {
+func (a stored) timeline(ctx context.Context, t *timeline, where Condition, numbers map[trace.RankKey]int) error {
 	args := []any{int32(a.Run.ID), t.from, t.from + t.width*int64(t.columns), t.width}
 	line, values := text("timeline_kinds"), where.values
 	if numbers != nil {

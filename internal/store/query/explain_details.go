@@ -260,8 +260,8 @@ func (a *Queries) readOtherStates(ctx context.Context, s *sampling) (err error) 
 func (a *Queries) pathsOf(ctx context.Context, s *sampling) error {
 	s.pathNames, s.pathCalls = make(map[executions.PathID]string), make(map[executions.PathID]float64)
 	ids := s.functionIDs()
-	if a.Memory != nil {
-		for id, p := range a.Memory.Paths {
+	if tables := a.Tables(); tables != nil {
+		for id, p := range tables.Paths {
 			s.pathNames[id] = p.Name
 			if p.Calls > 0 && slices.Contains(ids, executions.FunctionID{Program: id.Program, Number: p.Number}) {
 				s.pathCalls[id] = p.Calls
@@ -305,12 +305,10 @@ func (a *Queries) pathsOf(ctx context.Context, s *sampling) error {
 func (a *Queries) devicesOf(ctx context.Context, s *sampling) (err error) {
 	s.devices = make(map[device][2]string)
 	var facts []executions.Fact
-	if a.Memory != nil {
-		facts = a.Memory.Facts
-	} else {
-		if facts, err = executions.ReadAll[executions.Fact](ctx, a, text("explain_devices")); err != nil {
-			return err
-		}
+	if tables := a.Tables(); tables != nil {
+		facts = tables.Facts
+	} else if facts, err = executions.ReadAll[executions.Fact](ctx, a, text("explain_devices")); err != nil {
+		return err
 	}
 	for _, f := range facts {
 		key := device{f.Program, f.Rank, f.Thread}
@@ -331,8 +329,8 @@ func (a *Queries) devicesOf(ctx context.Context, s *sampling) (err error) {
 // readStepsAndThreads reads the last step of the run and the threads on CPUs.
 func (a *Queries) readStepsAndThreads(ctx context.Context, s *sampling) error {
 	program := s.selected[0].Program
-	if a.Memory != nil {
-		s.lastStep, s.threads = a.Memory.LastStep, a.Memory.Threads[program]
+	if tables := a.Tables(); tables != nil {
+		s.lastStep, s.threads = tables.LastStep, tables.Threads[program]
 		return nil
 	}
 	type row struct {

@@ -58,8 +58,8 @@ func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (*api.Func
 		where = executions.Program.In(int64(*q.Program))
 	}
 	sums := ""
-	if a.Memory != nil && q.Function == nil {
-		sums = a.Memory.FunctionSums
+	if tables := a.Tables(); tables != nil && q.Function == nil {
+		sums = tables.FunctionSums
 	} else if groups, err := a.Sum(ctx, where, executions.ByFunction); err != nil {
 		return nil, err
 	} else {
@@ -112,9 +112,9 @@ func (a *Queries) PathLosses(ctx context.Context, f *executions.Function, limit 
 		return nil, err
 	}
 	paths := make(map[executions.PathID][]string)
-	if a.Memory != nil {
+	if tables := a.Tables(); tables != nil {
 		for _, g := range groups {
-			if p := a.Memory.Paths[g.PathID()]; p != nil {
+			if p := tables.Paths[g.PathID()]; p != nil {
 				paths[g.PathID()] = p.Funcs
 			}
 		}
