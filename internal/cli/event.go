@@ -37,14 +37,22 @@ contain the calls around the execution.` + runHelp,
 		if asJSON {
 			q.format = "json"
 		}
-		var link *query.Linked
+		others := ""
 		if q.format == "table" && e.Collection == "anomalies" && e.Record.Status != provenance.Withdrawn {
-			if link, err = a.Link(ctx, e.Record.PID, e.Record.EventID); err != nil {
+			link, err := a.Link(ctx, e.Record.PID, e.Record.EventID)
+			if err != nil {
 				return nil, err
+			}
+			if link != nil {
+				culprit, err := a.Related(ctx, link.CulpritPID, link.Culprit)
+				if err != nil {
+					return nil, err
+				}
+				others = output.LinkText(link, culprit)
 			}
 		}
 		return output.Event(e, explain.Options{
-			Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name, Others: output.LinkText(link),
+			Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name, Others: others,
 		}), nil
 	})
 }

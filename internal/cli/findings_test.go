@@ -101,10 +101,11 @@ func TestEventNamesVictimAndCulprit(t *testing.T) {
 			t.Errorf("%s: no %s in %s", what, want, text[:min(700, len(text))])
 		}
 	}
-	f("victim", plain(victim["event_id"]), `Victim: it waited for rank `+rank+`, \w+ `+culprit+` on node0\d\. Finding \d+\.`)
-	f("culprit", plain(culprit), `Culprit: \w+ waits? on \w+ ranks? lost [0-9.]+ ms because of it\. Finding \d+\.`)
+	f("victim", plain(victim["event_id"]),
+		`It waited because of \w+ on rank `+rank+` \(node0\d\)\. The culprit is event `+culprit+`\. Finding \d+\.`)
+	f("culprit", plain(culprit), `\w+ waits? on \w+ ranks? lost [0-9.]+ ms because of it\. Finding \d+\.`)
 	f("another culprit", plain(one("role = 'culprit' AND waits = 0")["event_id"]),
-		`Culprit, beside \w+ \d+:\d+:\d+ on node0\d, which others waited for\. Finding \d+\.`)
+		`Others waited for its rank, most because of \w+\. The culprit is event \d+:\d+:\d+\. Finding \d+\.`)
 	typical := queryJSON(t, "query", dir, "SELECT event_id FROM normalexecs ORDER BY event_id LIMIT 1")[0]["event_id"]
 	if text := plain(typical); strings.Contains(text, "Finding ") {
 		t.Errorf("a typical execution is a finding: %s", text[:min(700, len(text))])

@@ -1,6 +1,12 @@
 package provenance
 
-import "github.com/chimbuko/chimbuko/internal/base/trace"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
 
 // Role is the role of an anomaly in the waits of others.
 type Role string
@@ -85,4 +91,37 @@ type Link struct {
 	Waits     int64        `json:"waits,omitempty"`
 	WaitRanks int64        `json:"wait_ranks,omitempty"`
 	WaitTime  trace.Micros `json:"waits_lost_us,omitzero"`
+}
+
+// Sentence describes which execution waited for which. function, rank and host are those of
+// Culprit; function is empty if they are unknown.
+func (l *Link) Sentence(function string, rank trace.Rank, host string) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch victim, culprit := l.Role == Victim, l.Role == Culprit; {
+	case victim && function != "":
+		where := ""
+		if host != "" && host != "Unknown" {
+			where = " (" + text.OneLine(host) + ")"
+		}
+		if l.CulpritPID != l.PID {
+			where += fmt.Sprintf(" of program %d", l.CulpritPID)
+		}
+		add("It waited because of %s on rank %d%s", text.ShortName(function), rank, where)
+	case victim && l.LateRank != nil:
+		add("It waited for rank %d, which was late for an unknown reason", *l.LateRank)
+	case victim:
+		add("It waited for an unknown rank that was late")
+	case culprit && l.Waits > 0:
+		add("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"), text.Duration(float64(l.WaitTime)))
+	case culprit && function != "":
+		add("Others waited for its rank, most because of %s", text.ShortName(function))
+	}
+	if l.Role == Culprit && l.LateRank != nil {
+		add("it waited for a late message from rank %d, which has no anomaly itself", *l.LateRank)
+	}
+	if l.Hops > 1 {
+		add("there are %s between them", text.Count(l.Hops-1, "other wait"))
+	}
+	return strings.Join(parts, "; ")
 }

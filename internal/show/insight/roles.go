@@ -3,11 +3,10 @@ package insight
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -22,7 +21,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	var err error
 	l := q.data.link(e.Record.PID, e.Record.EventID)
 	if q.data.stored {
-		l, err = q.LinkOnly(ctx, e.Record.PID, e.Record.EventID)
+		l, err = q.Link(ctx, e.Record.PID, e.Record.EventID)
 	}
 	if err != nil || l == nil {
 		return err
@@ -38,7 +37,11 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	if err := q.addOthers(ctx, e, place, l, v); err != nil {
 		return err
 	}
-	v.Roles.Sentence = roleSentence(l, &v.Roles)
+	var by api.Other
+	if v.Roles.Culprit != nil {
+		by = *v.Roles.Culprit
+	}
+	v.Roles.Sentence = l.Sentence(by.Function, trace.Rank(by.Rank), by.Host)
 	return nil
 }
 
@@ -112,36 +115,4 @@ func (d *runData) addComputed(l *provenance.Link, v *api.Evidence) {
 	if at >= 0 && at+1 < len(same) {
 		v.Next = all[same[at+1]].Event
 	}
-}
-
-// roleSentence describes which execution waited for which.
-func roleSentence(l *provenance.Link, r *api.Roles) string {
-	var texts []string
-	switch {
-	case l.Role == provenance.Victim && r.Culprit != nil:
-		who := fmt.Sprintf("%s on rank %d", text.ShortName(r.Culprit.Function), r.Culprit.Rank)
-		if r.Culprit.Host != "" && r.Culprit.Host != "Unknown" {
-			who += " (" + text.OneLine(r.Culprit.Host) + ")"
-		}
-		if r.Culprit.Program != int64(l.PID) {
-			who += fmt.Sprintf(" of program %d", r.Culprit.Program)
-		}
-		texts = append(texts, "It waited because of "+who)
-	case l.Role == provenance.Victim && l.LateRank != nil:
-		texts = append(texts, fmt.Sprintf("It waited for rank %d, which was late for an unknown reason", *l.LateRank))
-	case l.Role == provenance.Victim:
-		texts = append(texts, "It waited for an unknown rank that was late")
-	case l.Role == provenance.Culprit && l.Waits > 0:
-		texts = append(texts, fmt.Sprintf("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"),
-			text.Duration(float64(l.WaitTime))))
-	case l.Role == provenance.Culprit && r.Culprit != nil:
-		texts = append(texts, fmt.Sprintf("Others waited for its rank, most because of %s", text.ShortName(r.Culprit.Function)))
-	}
-	if l.Role == provenance.Culprit && l.LateRank != nil {
-		texts = append(texts, fmt.Sprintf("it waited for a late message from rank %d, which has no anomaly itself", *l.LateRank))
-	}
-	if l.Hops > 1 {
-		texts = append(texts, fmt.Sprintf("there are %s between them", text.Count(l.Hops-1, "other wait")))
-	}
-	return strings.Join(texts, "; ")
 }

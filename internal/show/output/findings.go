@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // FindingList is some findings of a run.
@@ -146,37 +146,18 @@ func findingText(x *provenance.Finding) string {
 	return line
 }
 
-// LinkText describes how an anomaly depends on others. l may be nil.
-func LinkText(l *query.Linked) string {
-	if l == nil {
-		return ""
+// LinkText describes how an anomaly depends on others. culprit may be nil.
+func LinkText(l *provenance.Link, culprit *executions.Execution) string {
+	var by executions.Execution
+	if culprit != nil {
+		by = *culprit
 	}
-	culprit := fmt.Sprintf("%s %s on %s", l.CulpritCalled, l.Culprit, l.CulpritHost)
-	if l.CulpritPID != l.PID {
-		culprit += fmt.Sprintf(" (program %d)", l.CulpritPID)
+	words := ""
+	if s := l.Sentence(by.Function, by.Rank, by.Host); s != "" {
+		words = s + ". "
 	}
-	rank := ""
-	if l.CulpritRank != l.RID || l.CulpritPID != l.PID {
-		rank = fmt.Sprintf("rank %d, ", l.CulpritRank)
+	if l.Culprit != "" {
+		words += "The culprit is event " + l.Culprit + ". "
 	}
-	var sentences []string
-	add := func(format string, args ...any) { sentences = append(sentences, fmt.Sprintf(format, args...)) }
-	switch victim := l.Role == provenance.Victim; {
-	case victim && l.Culprit != "":
-		add("Victim: it waited for %s%s.", rank, culprit)
-	case victim && l.LateRank != nil:
-		add("Victim: it waited for rank %d, which was late for an unknown reason.", *l.LateRank)
-	case l.Role == provenance.Culprit && l.Waits > 0:
-		add("Culprit: %s lost %s because of it.", waitsText(l.Waits, l.WaitRanks), micros(l.WaitTime))
-	case l.Role == provenance.Culprit && l.Culprit != "":
-		add("Culprit, beside %s, which others waited for.", culprit)
-	}
-	if l.Role == provenance.Culprit && l.LateRank != nil {
-		add("A message from rank %d was late, though no anomaly of that rank explains it.", *l.LateRank)
-	}
-	if l.Hops > 1 {
-		add("There are %s between them.", text.Count(l.Hops-1, "other wait"))
-	}
-	add("Finding %d.", l.Finding)
-	return strings.Join(sentences, " ")
+	return fmt.Sprintf("%sFinding %d.", words, l.Finding)
 }

@@ -33,34 +33,9 @@ func (a *Queries) StoredFindings(ctx context.Context) ([]provenance.Finding, err
 	return executions.ReadAll[provenance.Finding](ctx, a, text("findings"))
 }
 
-// Linked is the link of an anomaly with the execution of its culprit.
-type Linked struct {
-	provenance.Link
-	// Rank, host and function of Culprit, if it is not empty.
-	CulpritRank                trace.Rank
-	CulpritHost, CulpritCalled string
-}
-
 // Link returns the link of an anomaly to its finding and culprit: as stored when the run ended, or
 // else as found now. It returns nil if there is none.
-func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*Linked, error) {
-	link, err := a.LinkOnly(ctx, program, event)
-	if err != nil || link == nil {
-		return nil, err
-	}
-	l := &Linked{Link: *link}
-	if l.Culprit == "" {
-		return l, nil
-	}
-	culprit, err := a.Related(ctx, l.CulpritPID, l.Culprit)
-	if err == nil && culprit != nil {
-		l.CulpritRank, l.CulpritHost, l.CulpritCalled = culprit.Rank, culprit.Host, culprit.Function
-	}
-	return l, err
-}
-
-// LinkOnly is like Link but does not look up the culprit.
-func (a *Queries) LinkOnly(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
+func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
 	var rank any // speeds up the query
 	if n, ok := executions.EventNumbers(event); ok {
 		rank = int32(n[0])

@@ -147,11 +147,12 @@ func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *fin
 			}
 			seen[w.Role] = true
 			l, err := a.Link(t.Context(), w.PID, w.EventID)
-			if err != nil || l == nil || !reflect.DeepEqual(l.Link, *w) {
+			if err != nil || l == nil || !reflect.DeepEqual(l, w) {
 				t.Errorf("%s, stored %t:\n got %+v, %v\nwant %+v", a.Run.Name, there, l, err, w)
 			}
-			if l != nil && w.Culprit != "" && (l.CulpritHost == "" || l.CulpritCalled == "") {
-				t.Errorf("%s: the culprit of %+v has no host or function", a.Run.Name, w)
+			culprit, err := a.Related(t.Context(), w.CulpritPID, w.Culprit)
+			if err != nil || w.Culprit != "" && (culprit == nil || culprit.Host == "" || culprit.Function == "") {
+				t.Errorf("%s: the culprit of %+v has no host or function: %v", a.Run.Name, w, err)
 			}
 		}
 		if l, err := a.Link(t.Context(), 0, "no such event"); l != nil || err != nil {
