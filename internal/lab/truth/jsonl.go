@@ -8,13 +8,28 @@ import (
 	"strings"
 )
 
-// line is any line of the exact format.
-type line map[string]json.RawMessage
+// line has the fields of any line of the exact format.
+type line map[string]present
 
-// has reports whether a field has a value.
-func (l line) has(name string) bool {
-	value, ok := l[name]
-	return ok && string(value) != "null"
+// present says that a field has a value.
+type present bool
+
+// UnmarshalJSON reports any value but null as present.
+func (p *present) UnmarshalJSON(value []byte) error {
+	*p = string(value) != "null"
+	return nil
+}
+
+var callFields, troubleFields = required[Call](), required[Trouble]()
+
+// required returns the names of the fields without omitempty.
+func required[T any]() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name, option, _ := strings.Cut(f.Tag.Get("json"), ","); option == "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // decode returns the trouble or the call of a line.
@@ -23,34 +38,32 @@ func decode(text []byte) (*Trouble, *Call, error) {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return nil, nil, fmt.Errorf("line is not a JSON object: %w", err)
 	}
-	if l.has("call") {
+	if l["call"] {
 		c := new(Call)
-		err := l.fill(text, c)
+		err := l.fill(text, c, callFields)
 		if err == nil {
 			err = c.check()
 		}
 		return nil, c, err
 	}
 	t := new(Trouble)
-	err := l.fill(text, t)
+	err := l.fill(text, t, troubleFields)
 	if err == nil {
 		err = t.check()
 	}
 	return t, nil, err
 }
 
-// fill decodes the text of the line. It fails if a field of v without omitempty has no
-// value.
-func (l line) fill(text []byte, v any) error {
+// fill decodes the text of the line. It fails if a required field has no value.
+func (l line) fill(text []byte, v any, required []string) error {
 	if err := json.Unmarshal(text, v); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return fmt.Errorf("%q cannot be a %s", wrong.Field, wrong.Value)
 		}
 		return err
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
-		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if option == "" && !l.has(name) {
+	for _, name := range required {
+		if !l[name] {
 			return fmt.Errorf("%q is missing", name)
 		}
 	}
