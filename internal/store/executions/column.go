@@ -165,7 +165,7 @@ type Key struct {
 	Descending bool
 }
 
-// InSamplingOrder is the order of a copy.
+// InSamplingOrder is the order in which executions are sampled.
 var InSamplingOrder = Order{{Column: Lot}, {Column: Entry}, {Column: Rank}, {Column: eventStep}, {Column: eventRow}, {Column: eventText}}
 
 func (o Order) sql() string {
@@ -181,11 +181,10 @@ func (o Order) sql() string {
 	return strings.Join(keys, ", ")
 }
 
-// compare returns the comparison of rows; nil if a copy has the order.
+func (o Order) isSampling() bool { return &o[0] == &InSamplingOrder[0] }
+
+// compare returns the comparison of rows.
 func (o Order) compare(x *Columns) func(a, b int32) int {
-	if &o[0] == &InSamplingOrder[0] {
-		return nil
-	}
 	var compares []func(a, b int32) int
 	for _, k := range o {
 		compare := k.compare(x)

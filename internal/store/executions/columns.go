@@ -38,8 +38,8 @@ func (e *Execution) FunctionID() FunctionID { return FunctionID{e.Program, e.Num
 // PathID identifies the call path of the execution.
 func (e *Execution) PathID() PathID { return PathID{e.Program, e.Path} }
 
-// Columns are the executions of a run in memory, in sampling order, one value of each per column.
-// They are read only.
+// Columns are the executions of a run in memory, in the order of their entries, one value of each
+// per column. They are read only.
 type Columns struct {
 	Tables
 	entry, exit, exclusive, total, lost, row, thread []int64
@@ -61,6 +61,7 @@ type Columns struct {
 	culprits               []trace.EventKey // of victims; zero for others
 
 	byPlace, byFunction, byHost, byCulprit positions
+	sampled                                []int32 // rows in sampling order
 }
 
 // Fact is a host, device or stream of the metadata.
@@ -226,6 +227,11 @@ func (a *Reader) Copy(ctx context.Context, limit int64) (Source, error) {
 		x.programs, x.ranks = append(x.programs, int64(p.Program)), append(x.ranks, int64(p.Rank))
 		x.metadataHosts = append(x.metadataHosts, hosts[p])
 	}
+	all := make([]int32, len(x.entry))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	x.sampled = x.inSamplingOrder(all)
 	x.FunctionSums = SumText(x.sums(AllOf(), ByFunction))
 	return x, nil
 }
@@ -317,6 +323,19 @@ func (x *Columns) each(where Condition, f func(row int32) bool) {
 // Lot returns the number by which executions are sampled.
 func (x *Columns) lot(row int32) int64 { return (x.row[row]*7919 + x.ranks[x.place[row]]) % Lots }
 
+// inSamplingOrder returns sorted rows in sampling order.
+func (x *Columns) inSamplingOrder(rows []int32) []int32 {
+	lots := make([]int32, len(rows))
+	for i, row := range rows {
+		lots[i] = int32(x.lot(row)) + Lots - 1 // lots of negative numbers are negative
+	}
+	order := newPositions(lots, 2*Lots-1).rows
+	for i, at := range order {
+		order[i] = rows[at]
+	}
+	return order
+}
+
 // id returns the event id of a row.
 func (x *Columns) id(row int32) string {
 	if id, ok := x.texts[row]; ok {
@@ -342,14 +361,23 @@ func (x *Columns) execution(row int32) Execution {
 func (x *Columns) first(where Condition, by Order, offset, limit int) []int32 {
 	most := offset + limit
 	var rows []int32
-	if compare := by.compare(x); compare == nil {
-		x.each(where, func(row int32) bool {
-			if len(rows) < most {
+	if by.isSampling() {
+		keep, list := where.test(x)
+		if list == nil {
+			list = x.sampled
+		} else {
+			list = x.inSamplingOrder(list)
+		}
+		for _, row := range list {
+			if len(rows) == most {
+				break
+			}
+			if keep(row) {
 				rows = append(rows, row)
 			}
-			return len(rows) < most
-		})
+		}
 	} else {
+		compare := by.compare(x)
 		room := 2*most + 1000
 		last := int32(-1) // among the first so far
 		x.each(where, func(row int32) bool {

@@ -98,7 +98,7 @@ func text(name string) string {
 	if err != nil {
 		panic(err) // a bug in this package: the file is not embedded
 	}
-	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", LotSQL)
+	return strings.TrimSpace(string(b))
 }
 
 // OptionalProgram returns a program as a parameter, or NULL.

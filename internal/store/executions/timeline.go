@@ -67,28 +67,6 @@ type lineKey struct {
 	number int
 }
 
-// spread is the lost time of n anomalies with the same times. If they are longer than a column
-// it is spread evenly from entry to exit: each goes to every column that they fill, tail to the
-// last one, and the rest to the first one, so that the sum is exact.
-type spread struct {
-	first, last         int64 // columns
-	n, lost, each, tail int64
-}
-
-// spread returns the lost time of n anomalies from entry to exit, which lost the same each if
-// they cross columns.
-func (t *timeline) spread(entry, exit, n, lost int64) spread {
-	s := spread{first: floorDiv(entry-t.from, t.width), n: n, lost: lost}
-	s.last = s.first
-	if exit-t.from > (s.first+1)*t.width {
-		s.last = floorDiv(exit-1-t.from, t.width)
-		one, long := float64(lost/n), float64(exit-entry)
-		s.each = n * int64(one*float64(t.width)/long)
-		s.tail = n * int64(one*float64(exit-t.from-s.last*t.width)/long)
-	}
-	return s
-}
-
 // line returns a line, which finish completes.
 func (t *timeline) line(key lineKey) *Line {
 	l := t.lines[key]
@@ -100,23 +78,33 @@ func (t *timeline) line(key lineKey) *Line {
 	return l
 }
 
-// add adds lost time to a line.
-func (l *Line) add(s *spread) {
-	columns := int64(len(l.Lost))
-	if s.first >= 0 {
-		l.Lost[s.first] += s.lost - s.tail - s.each*max(s.last-s.first-1, 0)
-		l.Anomalies[s.first] += s.n
+// add adds n anomalies from entry to exit to a line, which lost the same each if they cross columns.
+// Then their lost time is spread evenly: each goes to every column that they fill, tail to the
+// last one, and the rest to the first one, so that the sum is exact.
+func (t *timeline) add(l *Line, entry, exit, n, lost int64) {
+	first := floorDiv(entry-t.from, t.width)
+	last, each, tail := first, int64(0), int64(0)
+	if exit-t.from > (first+1)*t.width {
+		last = floorDiv(exit-1-t.from, t.width)
+		one, long := float64(lost/n), float64(exit-entry)
+		each = n * int64(one*float64(t.width)/long)
+		tail = n * int64(one*float64(exit-t.from-last*t.width)/long)
 	}
-	if s.last == s.first {
+	if first >= 0 {
+		l.Lost[first] += lost - tail - each*max(last-first-1, 0)
+		l.Anomalies[first] += n
+	}
+	if last == first {
 		return
 	}
-	if s.last < columns {
-		l.Lost[s.last] += s.tail
+	columns := int64(t.columns)
+	if last < columns {
+		l.Lost[last] += tail
 	}
-	if next := max(s.first+1, 0); next < s.last && next < columns {
-		l.each[next] += s.each
-		if s.last < columns {
-			l.each[s.last] -= s.each
+	if next := max(first+1, 0); next < last && next < columns {
+		l.each[next] += each
+		if last < columns {
+			l.each[last] -= each
 		}
 	}
 }
@@ -139,10 +127,22 @@ func (t *timeline) finish() (lines []Line) {
 func (x *Columns) timeline(_ context.Context, t *timeline, where Condition, numbers map[trace.RankKey]int) error {
 	byPlace, byKind := make([]*Line, len(x.places)), make([]*Line, len(x.kinds))
 	end := t.from + t.width*int64(t.columns)
-	x.each(where, func(row int32) bool {
+	keep, rows := where.test(x)
+	n := len(x.entry)
+	if rows != nil {
+		n = len(rows)
+	}
+	for i := range n {
+		row := int32(i)
+		if rows != nil {
+			row = rows[i]
+		}
 		entry, exit := x.entry[row], max(x.exit[row], x.entry[row]+1)
-		if entry >= end || exit <= t.from {
-			return true
+		if entry >= end {
+			break // rows are in the order of their entries
+		}
+		if exit <= t.from || !keep(row) {
+			continue
 		}
 		var l **Line
 		if numbers == nil {
@@ -152,14 +152,12 @@ func (x *Columns) timeline(_ context.Context, t *timeline, where Condition, numb
 		} else if l = &byPlace[x.place[row]]; *l == nil {
 			number, ok := numbers[x.places[x.place[row]]]
 			if !ok {
-				return true
+				continue
 			}
 			*l = t.line(lineKey{number: number})
 		}
-		s := t.spread(entry, exit, 1, x.lost[row])
-		(*l).add(&s)
-		return true
-	})
+		t.add(*l, entry, exit, 1, x.lost[row])
+	}
 	return nil
 }
 
@@ -188,8 +186,7 @@ func (a stored) timeline(ctx context.Context, t *timeline, where Condition, numb
 		Lost   int64  `sql:"lost_us"`
 	}
 	return ReadEach(ctx, a, sql, func(r *row) {
-		s := t.spread(r.Entry, r.Exit, r.N, r.Lost)
-		t.line(lineKey{r.Kind, r.Number}).add(&s)
+		t.add(t.line(lineKey{r.Kind, r.Number}), r.Entry, r.Exit, r.N, r.Lost)
 	}, args[1:]...)
 }
 

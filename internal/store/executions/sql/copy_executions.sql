@@ -3,9 +3,9 @@ SELECT e.pid, e.rid, e.tid, e.ev_step, e.ev_row, e.ev_text, e.fn, e.path, e.host
        CASE WHEN l."role" = 'victim' THEN l.culprit_pid END AS culprit_pid,
        CASE WHEN l."role" = 'victim' THEN l.culprit_event_id END AS culprit_event_id
 FROM (
-    SELECT *, /*lot*/ AS lot, coalesce(nullif(ev_text, ''), rid || ':' || ev_step || ':' || ev_row) AS event_id
+    SELECT *, coalesce(nullif(ev_text, ''), rid || ':' || ev_step || ':' || ev_row) AS event_id
     FROM executions
     WHERE run = $1
 ) e
 LEFT JOIN links l ON l.run = $1 AND l.pid = e.pid AND l.rid = e.rid AND l.event_id = e.event_id
-ORDER BY e.lot, e.entry, e.rid, e.ev_step, e.ev_row, e.ev_text
+ORDER BY e.entry, e.rid, e.ev_step, e.ev_row, e.ev_text
