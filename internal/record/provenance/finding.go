@@ -121,7 +121,7 @@ func (l *Link) Sentence(function string, rank trace.Rank, host string) string {
 		add("it waited for a late message from rank %d, which has no anomaly itself", *l.LateRank)
 	}
 	if l.Hops > 1 {
-		add("there are %s between them", text.Count(l.Hops-1, "other wait"))
+		add("with %s between them", text.Count(l.Hops-1, "other wait"))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -64,9 +64,44 @@ func TestScan(t *testing.T) {
 	}
 }
 
+func TestScanUsesJSONNamesAndLists(t *testing.T) {
+	type document struct {
+		Rank    trace.Rank `json:"rank"`
+		Ranks   []int64    `json:"ranks,omitempty"`
+		Ignored int        `json:"-"`
+	}
+	type row struct {
+		document
+		Total int64 `sql:"total"`
+	}
+	columns := []string{"total", "ranks", "rank"}
+	a := &Reader{Store: &answer{columns, [][]any{{int64(9), "[1,2]", int64(3)}, {int64(9), "[4]", nil}, {nil, nil, nil}}}}
+	got, err := ReadAll[row](t.Context(), a, "")
+	want := []row{{document{3, []int64{1, 2}, 0}, 9}, {document{0, []int64{4}, 0}, 9}, {}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestReadValue(t *testing.T) {
+	for want, rows := range map[trace.Micros][][]any{7: {{int64(7)}}, 0: nil} {
+		got, err := ReadValue[trace.Micros](t.Context(), &Reader{Store: &answer{[]string{"value"}, rows}}, "")
+		if err != nil || got != want {
+			t.Errorf("got %d, %v; want %d", got, err, want)
+		}
+	}
+}
+
 func TestScanNamesMismatchedColumn(t *testing.T) {
 	type row struct {
 		Name string `sql:"name"`
+	}
+	type list struct {
+		Ranks []int64 `sql:"ranks"`
+	}
+	wrong := &answer{columns: []string{"ranks"}, rows: [][]any{{"[1,"}}}
+	if _, err := ReadFirst[list](t.Context(), &Reader{Store: wrong}, ""); err == nil || !strings.Contains(err.Error(), `column "ranks"`) {
+		t.Errorf("invalid JSON: got %v", err)
 	}
 	for want, reader := range map[string]*answer{
 		`no column "name"`:            {columns: []string{"title"}},
