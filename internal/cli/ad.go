@@ -115,6 +115,10 @@ If TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file of
 stream, X.bp.sst, or a directory or pattern of such files; with --engine sst also X.bp.
 Start the analyzer before the program, which waits for it.
 
+Traces may be of several programs of a workflow, which are recognized by name as in
+chimbuko analyze. A program whose first trace appears later gets the next number. Use
+--program if several analyzers read different programs.
+
 The analyzer never waits for the services: without a connection it continues with its own
 models and reports that. After the traces of all analyzers have ended, all records are
 reviewed with the final model. After a crash start the analyzer with the same command: it
@@ -145,9 +149,11 @@ cannot be read again; the analyzer continues with the steps that follow.`,
 func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	cfg, progress := &flags.AnalyzerConfig, output.NewAnalyzer(env.Stderr)
 	cfg.Log, cfg.Progress = newLog(env.Stderr), progress
-	cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
-		inputs, _, err := flags.inputsOf(paths)
-		return inputs, err
+	if len(flags.programs) > 0 {
+		cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
+			inputs, _, err := flags.inputsOf(paths)
+			return inputs, err
+		}
 	}
 	if env.leash != nil {
 		cfg.ProgramEnded = programEnded(env.leash)

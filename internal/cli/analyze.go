@@ -62,6 +62,10 @@ func newAnalyzeCmd(env *Env) *cobra.Command {
 times of each function, and store the anomalies with their context. A TRACE is a dataset, a
 directory (all .bp in it are read) or a pattern.
 
+Traces may be of several programs of a workflow, each with ranks from 0. They are recognized
+by the names of the traces, such as tau-metrics-sim-0.bp and tau-metrics-viz-0.bp, and
+numbered 0, 1, … in order of name. --program assigns them otherwise.
+
 The run directory contains run.json (settings, totals) and provenance.duckdb, a database
 for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records
 json or both it also contains JSON files: records/ (anomalies, typical executions and
@@ -78,11 +82,13 @@ metadata of each rank and step) and global/ (profiles, call paths, models, findi
 			if err != nil {
 				return err
 			}
-			inputs, err := flags.inputs(paths)
+			inputs, programs, err := flags.inputs(paths)
 			if err != nil {
 				return err
 			}
-			return runAnalyze(cmd.Context(), env, &flags, cfg, inputs, settingsOf(cmd.Flags(), origin))
+			info := provdb.NewInfo(env.Version, env.Commit, settingsOf(cmd.Flags(), origin))
+			info.Programs = programs
+			return runAnalyze(cmd.Context(), env, &flags, cfg, inputs, info)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -126,14 +132,13 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 }
 
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input,
-	settings map[string]string,
+	info *provdb.Info,
 ) error {
 	defer collectEarlier(60)()
 	store, err := flags.config()
 	if err != nil {
 		return err
 	}
-	info := provdb.NewInfo(env.Version, env.Commit, settings)
 	res, err := rundir.Analyze(ctx, store, cfg, inputs, info, output.NewAnalysis(env.Stderr, cfg.Passes))
 	if err != nil {
 		return err

@@ -129,8 +129,8 @@ func TestPathsWithoutTraceAreExplained(t *testing.T) {
 	f(filepath.Dir(write("young.bp/data.0", "")), "no md.idx")
 }
 
-// Programs of a workflow have the same ranks, and --program assigns traces to them. A run that
-// failed without it reports that everywhere.
+// Programs of a workflow have the same ranks. A run that failed because two programs could not
+// be distinguished reports that everywhere.
 func TestReportOfWorkflowAndOfFailedRun(t *testing.T) {
 	dir := t.TempDir()
 	traces, run, failed := filepath.Join(dir, "traces"), filepath.Join(dir, "run"), filepath.Join(dir, "failed")
@@ -141,7 +141,7 @@ func TestReportOfWorkflowAndOfFailedRun(t *testing.T) {
 		!strings.Contains(text, "update_block") {
 		t.Errorf("got %s", text)
 	}
-	fails(t, 1, []string{"analyze", traces, "--out", failed}, "both contain rank 0 of program 0")
+	fails(t, 1, []string{"analyze", traces, "--program", "0=*", "--out", failed}, "both contain rank 0 of program 0")
 	text := must(t, "report", failed, "-o", file)
 	if !strings.HasPrefix(text, "failed: The analysis failed and stored nothing: ") || !strings.Contains(text, "--program") {
 		t.Errorf("got %s", text)

@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -33,7 +34,8 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	d.cfg = analyzer.Default()
 	c, o := &d.cfg, &d.cfg.Outlier
 	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
-	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches")
+	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
+		"name by default")
 	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: modal, hbos, sstd or copod")
 	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")
 	f.Float64Var(&o.Threshold, "threshold", o.Threshold,
@@ -118,20 +120,30 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	return cfg, errors.Join(errs...)
 }
 
-// inputs returns the recorded traces at paths, with their programs.
-func (d *detectFlags) inputs(paths []string) ([]analyzer.Input, error) {
-	paths, err := expandPaths(paths)
+// inputs returns the recorded traces at paths, with their programs: those of the rules in
+// --program, or else by the names of the traces. It returns the names of several programs that
+// it recognized.
+func (d *detectFlags) inputs(paths []string) (inputs []analyzer.Input, programs []string, err error) {
+	paths, err = expandPaths(paths)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	inputs, unmatched, err := d.inputsOf(paths)
 	if err == nil && unmatched != "" {
 		err = usagef("program %q matches no trace", unmatched)
 	}
-	return inputs, err
+	if err != nil || len(d.programs) > 0 {
+		return inputs, nil, err
+	}
+	var byName inspect.Programs
+	byName.Add(paths)
+	for i := range inputs {
+		inputs[i].Program, _ = byName.Of(inputs[i].Path)
+	}
+	return inputs, byName.Names(), nil
 }
 
-// inputsOf returns traces with their programs, and a rule that matches none of them.
+// inputsOf returns traces with the programs of the rules, and a rule that matches none of them.
 func (d *detectFlags) inputsOf(paths []string) (all []analyzer.Input, unmatched string, err error) {
 	inputs := make([]analyzer.Input, 0, len(paths))
 	for _, p := range paths {

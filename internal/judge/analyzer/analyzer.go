@@ -184,7 +184,8 @@ func (a *Analyzer) checkRanks() error {
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
 			if other, ok := owner[r.key]; ok {
-				return fmt.Errorf("%s and %s both contain rank %d of program %d (if they are of two programs, name these with --program)",
+				return fmt.Errorf("%s and %s both contain rank %d of program %d (if they are of two programs, assign these with "+
+					"--program: only names that differ before the rank are recognized)",
 					other, s.input.Path, r.key.Rank, r.key.Program)
 			}
 			owner[r.key] = s.input.Path

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/quality"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -27,8 +30,8 @@ func Run(ctx context.Context, run string, truths []string) (*truth.Score, error)
 	if err != nil {
 		return nil, err
 	}
-	m := planted.Matcher()
-	calls, err := addRun(ctx, m, run)
+	m := &matcher{Matcher: planted.Matcher(), planted: planted}
+	calls, err := m.addRun(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +41,33 @@ func Run(ctx context.Context, run string, truths []string) (*truth.Score, error)
 	return m.Score(calls), nil
 }
 
+// matcher compares a run with the truth, which may have other numbers of programs.
+type matcher struct {
+	*truth.Matcher
+	planted *truth.Truth
+	numbers map[trace.Program]trace.Program // in the truth, by those in the run
+}
+
+// setPrograms sets the numbers of programs by the names of their executables.
+func (m *matcher) setPrograms(executables map[trace.Program]string) {
+	for program, name := range executables {
+		executables[program] = path.Base(name)
+	}
+	m.numbers = m.planted.Numbers(executables)
+}
+
+// program returns the truth's number of a program.
+func (m *matcher) program(n trace.Program) trace.Program {
+	if number, ok := m.numbers[n]; ok {
+		return number
+	}
+	return n
+}
+
 // addRun adds the flags and changes of a run, and returns the number of analyzed calls.
-func addRun(ctx context.Context, m *truth.Matcher, run string) (calls float64, err error) {
+func (m *matcher) addRun(ctx context.Context, run string) (calls float64, err error) {
 	if isFilesOnly(run) {
-		return addFiles(ctx, m, run)
+		return m.addFiles(ctx, run)
 	}
 	place, err := rundir.FindStore(run)
 	if err != nil {
@@ -56,7 +82,12 @@ func addRun(ctx context.Context, m *truth.Matcher, run string) (calls float64, e
 	if err != nil {
 		return 0, err
 	}
-	if calls, err = addChanges(m, a.Run.Decoded()); err != nil {
+	executables, err := a.Executables(ctx)
+	if err != nil {
+		return 0, err
+	}
+	m.setPrograms(executables)
+	if calls, err = m.addChanges(a.Run.Decoded()); err != nil {
 		return 0, fmt.Errorf("%s: run %s: %w", run, a.Run.Name, err)
 	}
 	for doc, err := range a.Documents(ctx, "anomalies") {
@@ -65,7 +96,7 @@ func addRun(ctx context.Context, m *truth.Matcher, run string) (calls float64, e
 			err = json.Unmarshal(doc, &r)
 		}
 		if err == nil {
-			err = addFlag(m, &r)
+			err = m.addFlag(&r)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("%s: event %s: %w", run, r.EventID, err)
@@ -81,7 +112,7 @@ func isFilesOnly(run string) bool {
 	return errFiles == nil && errStore != nil
 }
 
-func addFiles(ctx context.Context, m *truth.Matcher, run string) (calls float64, err error) {
+func (m *matcher) addFiles(ctx context.Context, run string) (calls float64, err error) {
 	info, err := rundir.ReadInfo(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("%s is not the directory of an analyzed run: %w", run, err)
@@ -89,7 +120,21 @@ func addFiles(ctx context.Context, m *truth.Matcher, run string) (calls float64,
 	if err != nil {
 		return 0, err
 	}
-	if calls, err = addChanges(m, info); err != nil {
+	if slices.ContainsFunc(m.planted.Troubles, func(t truth.Trouble) bool { return len(t.Programs) > 0 }) {
+		executables := make(map[trace.Program]string)
+		for step, err := range recordfile.Steps(ctx, run, nil) {
+			if err != nil {
+				return 0, err
+			}
+			for _, d := range step.Metadata {
+				if d.Descr == "Executable" {
+					executables[d.PID] = d.Value
+				}
+			}
+		}
+		m.setPrograms(executables)
+	}
+	if calls, err = m.addChanges(info); err != nil {
 		return 0, fmt.Errorf("%s: %w", filepath.Join(run, "run.json"), err)
 	}
 	for step, err := range recordfile.Steps(ctx, run, nil) {
@@ -97,7 +142,7 @@ func addFiles(ctx context.Context, m *truth.Matcher, run string) (calls float64,
 			return 0, err
 		}
 		for _, r := range step.Anomalies {
-			if err := addFlag(m, r); err != nil {
+			if err := m.addFlag(r); err != nil {
 				return 0, fmt.Errorf("%s: event %s: %w", run, r.EventID, err)
 			}
 		}
@@ -106,19 +151,20 @@ func addFiles(ctx context.Context, m *truth.Matcher, run string) (calls float64,
 }
 
 // addChanges adds the lasting changes of a run, and returns the number of analyzed calls.
-func addChanges(m *truth.Matcher, info *provdb.Info) (calls float64, err error) {
+func (m *matcher) addChanges(info *provdb.Info) (calls float64, err error) {
 	if info.Totals.Calls < 0 {
 		return 0, fmt.Errorf("totals.calls is %d", info.Totals.Calls)
 	}
 	for _, c := range info.Changes {
-		m.AddChange(c.Program, c.Function, c.Since, truth.AtEnd)
+		m.AddChange(m.program(c.Program), c.Function, c.Since, truth.AtEnd)
 	}
 	return float64(info.Totals.Calls), nil
 }
 
 // addFlag adds a record, unless it is withdrawn.
-func addFlag(m *truth.Matcher, r *provenance.Record) error {
+func (m *matcher) addFlag(r *provenance.Record) error {
 	f := quality.Flag(r)
+	f.Program = m.program(f.Program)
 	switch r.Status {
 	case "", provenance.Confirmed, provenance.Provisional:
 	case provenance.Promoted:

@@ -11,7 +11,7 @@ func TestAllStatusesButWithdrawnCount(t *testing.T) {
 	f := func(status provenance.Status, want int) {
 		t.Helper()
 		flags := new(truth.Truth).Matcher()
-		if err := addFlag(flags, &provenance.Record{Status: status}); err != nil || flags.Flags() != want {
+		if err := (&matcher{Matcher: flags}).addFlag(&provenance.Record{Status: status}); err != nil || flags.Flags() != want {
 			t.Errorf("%q: got %d flags and %v, want %d", status, flags.Flags(), err, want)
 		}
 	}
@@ -20,7 +20,7 @@ func TestAllStatusesButWithdrawnCount(t *testing.T) {
 	f(provenance.Promoted, 1)
 	f(provenance.Provisional, 1)
 	f(provenance.Withdrawn, 0)
-	if err := addFlag(new(truth.Truth).Matcher(), &provenance.Record{Status: "perhaps"}); err == nil {
+	if err := (&matcher{Matcher: new(truth.Truth).Matcher()}).addFlag(&provenance.Record{Status: "perhaps"}); err == nil {
 		t.Error("an unknown status is accepted")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 )
 
 // Scenario simulates a valid scenario and measures a detector on it. It uses the existing
@@ -91,9 +92,12 @@ func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp str
 		if err != nil {
 			return nil, err
 		}
+		var programs inspect.Programs
+		programs.Add(paths)
 		var inputs []analyzer.Input
 		for _, p := range paths {
-			inputs = append(inputs, analyzer.Input{Path: p})
+			program, _ := programs.Of(p)
+			inputs = append(inputs, analyzer.Input{Path: p, Program: program})
 		}
 		flags, err := analyze(ctx, settings(detector, spool), inputs)
 		if err != nil {

@@ -170,6 +170,9 @@ func (t *trouble) truth(p *program) *truth.Trouble {
 		From: trace.Micros(t.from), Functions: []string{}, Findings: t.findings(),
 		Informational: t.Kind == scenario.SlowMode && t.wholeRun() && !slices.Contains(t.ranks, false),
 	}
+	if len(p.all) > 1 {
+		out.Programs = p.all
+	}
 	if t.to != never && t.Kind != scenario.Drift {
 		out.To = trace.Micros(t.to)
 	}

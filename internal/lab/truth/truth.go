@@ -45,7 +45,10 @@ type Trouble struct {
 	// Each says that each of its causes must be found; otherwise one flag suffices.
 	Each    bool          `json:"each"`
 	Program trace.Program `json:"program"`
-	Hosts   []string      `json:"hosts"`
+	// Programs are the names of all programs by number, if there are several. An analysis may
+	// number them differently.
+	Programs []string `json:"programs,omitempty"`
+	Hosts    []string `json:"hosts"`
 	// Ranks are those of the causes, not of the victims.
 	Ranks []trace.Rank `json:"ranks"`
 	// Functions are full names as in the trace; empty means all.
@@ -132,4 +135,24 @@ func parseEvent(program trace.Program, text string) (e event, ok bool) {
 	s, err2 := strconv.ParseUint(step, 10, 31)
 	n, err3 := strconv.ParseUint(row, 10, 32)
 	return event{program, trace.Rank(r), uint32(s), uint32(n)}, ok1 && ok2 && err1 == nil && err2 == nil && err3 == nil
+}
+
+// Numbers returns the truth's numbers of the programs of a run that has other numbers for the
+// same names. Names that are not unique or unknown to the truth are left out.
+func (t *Truth) Numbers(run map[trace.Program]string) map[trace.Program]trace.Program {
+	numbers := make(map[trace.Program]trace.Program)
+	for i := range t.Troubles {
+		for n, name := range t.Troubles[i].Programs {
+			var same []trace.Program
+			for program, other := range run {
+				if other == name {
+					same = append(same, program)
+				}
+			}
+			if len(same) == 1 {
+				numbers[same[0]] = trace.Program(n)
+			}
+		}
+	}
+	return numbers
 }

@@ -37,7 +37,7 @@ type AnalyzerConfig struct {
 	Engine        string
 	Rank          int                                            // skip traces of other ranks; -1 takes all
 	OverrideRank  int                                            // take all traces as of this rank; -1 does not
-	Inputs        func(paths []string) ([]analyzer.Input, error) // adds the programs of traces
+	Inputs        func(paths []string) ([]analyzer.Input, error) // adds the programs of traces; nil: by their names
 	Traces        int                                            // their number; 0 if unknown
 	Linger        time.Duration                                  // to wait for more traces after all have ended
 	Idle          time.Duration                                  // after which a trace counts as ended; 0 is never

@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -30,8 +31,11 @@ type traceFinder struct {
 	open    func(path string) func(*tally.Tally) (analyzer.Reader, error) // a stream
 
 	streams []string  // all so far: a contact file disappears with its stream
-	count   int       // of inputs
+	count   int       // of traces
 	latest  time.Time // when count changed
+
+	programs inspect.Programs
+	previous []string // traces of the previous search
 }
 
 // find returns the traces that exist, and whether no others will appear.
@@ -48,7 +52,12 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 	paths = append(paths, t.streams...)
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	inputs, err := t.cfg.Inputs(paths)
+	if len(paths) != t.count {
+		t.count, t.latest = len(paths), t.now()
+		t.onFound(&paths)
+	}
+	complete := t.complete(open)
+	inputs, err := t.inputs(paths, complete)
 	if err != nil {
 		return nil, false, err
 	}
@@ -64,21 +73,72 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.cfg.OverrideRank), tau.OverrideRank
 		}
 	}
-	if len(inputs) != t.count {
-		t.count, t.latest = len(inputs), t.now()
-		t.onFound(&paths)
-	}
+	return inputs, complete, nil
+}
+
+// complete reports whether no traces will appear. open is whether names of more are possible.
+func (t *traceFinder) complete(open bool) bool {
 	switch {
 	case t.over != nil && t.over():
-		return inputs, true, nil
+		return true
 	case t.cfg.Traces > 0:
-		return inputs, len(inputs) >= t.cfg.Traces, nil
+		return t.count >= t.cfg.Traces
 	case t.cfg.UntilNotified:
-		return inputs, false, nil
+		return false
 	case !open:
-		return inputs, true, nil
+		return true
 	}
-	return inputs, len(inputs) > 0 && t.now().Sub(t.latest) >= t.cfg.Linger, nil
+	return t.count > 0 && t.now().Sub(t.latest) >= t.cfg.Linger
+}
+
+// inputs returns traces with their programs. Unless the user assigned these, it numbers them by
+// the names of the traces, and omits new programs until a second search finds no others: those
+// that start together get their numbers in order of name.
+func (t *traceFinder) inputs(paths []string, complete bool) (inputs []analyzer.Input, err error) {
+	if t.cfg.Inputs != nil {
+		return t.cfg.Inputs(paths)
+	}
+	if err := t.shareNumbers(); err != nil {
+		return nil, err
+	}
+	names := inspect.ProgramNames(paths)
+	if complete || slices.Equal(names, inspect.ProgramNames(t.previous)) &&
+		(len(names) == 1 || inspect.AreSeveral(paths) || slices.Equal(paths, t.previous)) {
+		before := len(t.programs.Names())
+		t.programs.Add(paths)
+		if list := t.programs.Names(); len(list) > before {
+			t.cfg.Log.Info("recognized programs by the names of their traces", "programs", inspect.ProgramsText(list))
+		}
+		if err := t.shareNumbers(); err != nil {
+			return nil, err
+		}
+	}
+	t.previous = paths
+	for _, p := range paths {
+		if program, ok := t.programs.Of(p); ok {
+			inputs = append(inputs, analyzer.Input{Path: p, Program: program})
+		}
+	}
+	return inputs, nil
+}
+
+// shareNumbers exchanges the numbers of programs with the run directory, from which other
+// analyzers and later processes of this one take them.
+func (t *traceFinder) shareNumbers() error {
+	if t.cfg.Bus.URL != "" { // the run directory may be of another run
+		return nil
+	}
+	stored, own := rundir.ReadPrograms(t.cfg.Dir), t.programs.Numbers()
+	if err := t.programs.Adopt(stored); err != nil {
+		return err
+	}
+	for name := range own {
+		if _, ok := stored[name]; !ok {
+			_ = rundir.WritePrograms(t.cfg.Dir, t.programs.Numbers()) // tried again if the directory does not exist yet
+			break
+		}
+	}
+	return nil
 }
 
 // Traces returns the datasets and contact files that match a pattern now, and whether

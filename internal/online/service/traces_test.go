@@ -1,6 +1,8 @@
 package service
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func TestTracesByEngineAndName(t *testing.T) {
@@ -67,4 +71,71 @@ func TestStreamRemainsAfterItsContactFileIsRemoved(t *testing.T) {
 		}
 		_ = os.Remove(contact) // the second time it is gone
 	}
+}
+
+// TestProgramsByNames: programs that start together are numbered by name, those that start
+// later get the next number, and an analyzer that is restarted has the same numbers.
+func TestProgramsByNames(t *testing.T) {
+	run, dir := t.TempDir(), t.TempDir()
+	if err := rundir.WriteServices(run, &rundir.Services{Run: "r", Bus: "nats://localhost:1"}); err != nil {
+		t.Fatal(err)
+	}
+	write := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cfg := &AnalyzerConfig{
+		Dir: run, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{dir}, Linger: time.Hour, Log: slog.New(slog.DiscardHandler),
+	}
+	newFinder := func() *traceFinder {
+		return &traceFinder{cfg: cfg, now: time.Now, onFound: func(*[]string) {}, open: (&streams{cfg: cfg}).opener}
+	}
+	want := func(f *traceFinder, want string) {
+		t.Helper()
+		inputs, _, err := f.find()
+		var got []string
+		for i := range inputs {
+			got = append(got, fmt.Sprintf("%d:%s", inputs[i].Program, filepath.Base(inputs[i].Path)))
+		}
+		if list := strings.Join(got, " "); err != nil || list != want {
+			t.Errorf("got %s, error %v; want %s", list, err, want)
+		}
+	}
+	f := newFinder()
+	want(f, "")
+	write("tau-b-0.bp")
+	want(f, "") // others may follow
+	write("tau-c-0.bp.sst")
+	want(f, "")
+	want(f, "0:tau-b-0.bp 1:tau-c-0.bp.sst")
+	write("tau-b-1.bp", "tau-a-0.bp")
+	want(f, "0:tau-b-0.bp 0:tau-b-1.bp 1:tau-c-0.bp.sst")
+	const all = "2:tau-a-0.bp 0:tau-b-0.bp 0:tau-b-1.bp 1:tau-c-0.bp.sst"
+	want(f, all)
+	want(newFinder(), all)
+	other := newFinder()
+	other.cfg = &AnalyzerConfig{
+		Dir: run, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{filepath.Join(dir, "tau-c-0.bp.sst")}, Log: cfg.Log,
+	}
+	want(other, "1:tau-c-0.bp.sst") // known from the first analyzer
+	if err := rundir.WritePrograms(run, map[string]trace.Program{"tau-c": 0}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := other.find(); err == nil || !strings.Contains(err.Error(), "--program") {
+		t.Errorf("different numbers: got %v", err)
+	}
+
+	cfg.Dir, cfg.Traces = t.TempDir(), 4 // in another run all are known from the start
+	want(newFinder(), "0:tau-a-0.bp 1:tau-b-0.bp 1:tau-b-1.bp 2:tau-c-0.bp.sst")
+	cfg.Inputs = func(paths []string) (inputs []analyzer.Input, err error) {
+		for _, p := range paths {
+			inputs = append(inputs, analyzer.Input{Path: p, Program: 7})
+		}
+		return inputs, nil
+	}
+	want(newFinder(), "7:tau-a-0.bp 7:tau-b-0.bp 7:tau-b-1.bp 7:tau-c-0.bp.sst")
 }

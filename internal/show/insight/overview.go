@@ -263,6 +263,8 @@ func (v *view) programs() []api.Program {
 		p := api.Program{Program: int64(r.Program), Ranks: 1}
 		if name := v.data.names[r.Program]; name != "" {
 			p.Name = path.Base(name)
+		} else if names := v.data.info.Programs; int(r.Program) < len(names) {
+			p.Name = names[r.Program]
 		}
 		list = append(list, p)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -16,6 +17,9 @@ func Summary(w io.Writer, s *provdb.Info, dir string) {
 	t := s.Totals
 	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
 		text.Int(t.Events), text.Int(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
+	if len(s.Programs) > 0 {
+		fmt.Fprintf(w, "%d programs by the names of their traces: %s\n", len(s.Programs), inspect.ProgramsText(s.Programs))
+	}
 	fmt.Fprintf(w, "%s anomalies stored with their context: %s of traces became ", text.Int(t.Anomalies), text.Bytes(s.TraceBytes))
 	if s.Store != "" {
 		fmt.Fprintf(w, "records on %s\n", s.Store)

@@ -27,6 +27,8 @@ type Info struct {
 	Name     string            `json:"name,omitempty"`  // of the run in the store
 	Online   bool              `json:"online,omitempty"`
 	Program  *Program          `json:"program,omitempty"` // started by chimbuko run
+	// Programs are the names of several programs by number, if the names of traces gave them.
+	Programs []string `json:"programs,omitempty"`
 	// Incomplete lists what is missing, as sentences without a period.
 	Incomplete []string `json:"incomplete,omitempty"`
 

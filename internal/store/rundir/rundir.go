@@ -32,7 +32,7 @@ const infoFile = "run.json"
 // runFiles are the files and directories of an earlier run.
 var runFiles = []string{
 	infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile,
-	busDir, parametersDir, pendingStatsDir, tracesDir, logsDir,
+	busDir, parametersDir, pendingStatsDir, tracesDir, logsDir, programsFile,
 }
 
 // Create creates a run directory at path, which must not exist or be empty. With overwrite

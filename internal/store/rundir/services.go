@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // Services describes how to reach the services of a run. The file has secrets, so only its
@@ -101,6 +102,31 @@ func EscapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
+// programsFile has the numbers of programs that analyzers gave to names of traces.
+const programsFile = "programs.json"
+
+// ReadPrograms returns the numbers of programs by the names of their traces, as far as analyzers
+// of the run at path have stored them.
+func ReadPrograms(path string) (numbers map[string]trace.Program) {
+	b, err := os.ReadFile(filepath.Join(path, programsFile))
+	if err != nil || json.Unmarshal(b, &numbers) != nil {
+		return nil
+	}
+	return numbers
+}
+
+// WritePrograms stores numbers of programs. It returns an error if the run has no services yet.
+func WritePrograms(path string, numbers map[string]trace.Program) error {
+	if _, err := ReadServices(path); err != nil {
+		return err
+	}
+	b, err := json.Marshal(numbers)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(path, programsFile), b, 0o644)
+}
+
 // Logs returns the directory of the logs of the run's processes.
 func Logs(path string) string { return filepath.Join(path, logsDir) }
 
@@ -112,7 +138,8 @@ func HasOnlyServices(path string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, spoolDir, tracesDir, logsDir},
+		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, spoolDir, tracesDir, logsDir,
+			programsFile},
 			e.Name()) &&
 			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyzerFile)
 	})

@@ -3,9 +3,12 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // ranksOf lists the ranks of which something is stored, as program:rank.
@@ -64,6 +67,30 @@ func TestProgramsHaveSeparateModels(t *testing.T) {
 	got := outcomeOf(t, s.path("model"), s.run)
 	offline := recording{"two programs", []string{s.path("live"), s.path("other")}}
 	agree(t, got, offlineOf(t, offline, programs...))
+}
+
+func TestProgramsAreRecognizedByNames(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var r recording
+	for name, from := range map[string]string{"sim": "ring-BP5", "viz": "ring-BP4"} {
+		for rank, trace := range tracetest.Recorded(t, from) {
+			to := filepath.Join(s.path("source"), fmt.Sprintf("tau-metrics-%s-%d.bp", name, rank))
+			if err := os.CopyFS(to, os.DirFS(trace)); err != nil {
+				t.Fatal(err)
+			}
+			r.traces = append(r.traces, to)
+		}
+	}
+	serve := s.serve("--ranks", "4", "--save-model", s.path("model"))
+	s.services()
+	ad := s.ad("all", s.path("live"), "--traces", "4")
+	succeed(s.replay(r, "max"), ad, serve)
+	text := must(t, "query", s.run, "select pid, count(distinct rid) as ranks from metadata group by pid order by pid", "--format", "csv")
+	if want := "pid,ranks\n0,2\n1,2\n"; text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
 func TestLaterTracesAreFound(t *testing.T) {
