@@ -141,6 +141,9 @@ func (t *Tree) Child(parent Node, fn uint32) Node {
 	return n
 }
 
+// Last returns the last function of a path and the path without it. The root has none.
+func (t *Tree) Last(n Node) (parent Node, fn uint32) { return t.nodes[n].parent, t.nodes[n].fn }
+
 // put enters a path into the slots.
 func (t *Tree) put(n Node) {
 	key := keyOf(t.nodes[n].parent, t.nodes[n].fn)

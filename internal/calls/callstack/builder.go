@@ -25,10 +25,12 @@ type Config struct {
 	MaxDepth  int // open calls of a thread; deeper ones are dropped
 	MaxPinned int // correlation ids that wait for their other half
 	MaxSides  int // messages and counters to keep per thread after a step
-	MaxPaths  int // distinct call paths
+	MaxPaths  int // distinct call paths, up to callpath.MaxPaths
 
 	// Role returns the role of a counter. If it is nil all counters are OfCall.
 	Role func(trace.CounterID) CounterRole
+	// Folded, if not nil, receives the new node of each old node when paths are folded.
+	Folded func(moved []callpath.Node)
 	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation ids of a function.
 	IgnoresCorrelation func(trace.FuncID) bool
 }
@@ -131,18 +133,18 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
 			from := callpath.Root
 			if n := len(stack); n > 0 {
-				p := stack[n-1]
-				from = p.path
-				parent := &calls[p.call]
+				c.Parent = stack[n-1]
+				parent := &calls[c.Parent]
 				parent.Children++
-				c.Parent, c.ParentStep, c.ParentRow = p.call, parent.Step, parent.Row
+				from, c.ParentStep, c.ParentRow = parent.Path(), parent.Step, parent.Row
 			}
 			path := paths.Find(from, e.ID)
 			if path == callpath.Root {
-				t.stack = stack
+				t.Calls = calls
 				path = b.newPath(from, e.ID)
 			}
-			stack = append(stack, open{int32(len(calls)), path})
+			c.path = uint16(path)
+			stack = append(stack, int32(len(calls)))
 			calls = append(calls, c)
 		case trace.Exit:
 			n := len(stack)
@@ -154,16 +156,16 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 				continue
 			}
 			top := stack[n-1]
-			if c := &calls[top.call]; c.Func == e.Func() && e.Time >= c.Entry {
+			if c := &calls[top]; c.Func == e.Func() && e.Time >= c.Entry {
 				stack = stack[:n-1]
 				c.Exit = e.Time
 				if n > 1 {
-					calls[stack[n-2].call].children += e.Time - c.Entry
+					calls[stack[n-2]].children += e.Time - c.Entry
 				}
 				if c.flags&flagLost == 0 {
-					paths.Add(top.path, uint64(max(c.Exclusive(), 0)))
+					paths.Add(c.Path(), uint64(max(c.Exclusive(), 0)))
 				}
-				t.Done = append(t.Done, top.call)
+				t.Done = append(t.Done, top)
 				continue
 			}
 			t.Calls, t.stack = calls, stack
@@ -177,6 +179,9 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t.Calls, t.stack = calls, stack
 }
 
+// A tree has at most one path that ends in Other below each path and below the root.
+const _ = uint(maxNode - 2*(callpath.MaxPaths+1) - 1)
+
 // newPath adds a call path, which may be too deep and so end in Other.
 func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	path := b.paths.Child(from, fn)
@@ -185,9 +190,13 @@ func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	}
 	moved := b.paths.Fold()
 	for _, t := range b.threads {
-		for i := range t.stack {
-			t.stack[i].path = moved[t.stack[i].path]
+		for i := range t.Calls {
+			c := &t.Calls[i]
+			c.path = uint16(moved[c.path])
 		}
+	}
+	if b.cfg.Folded != nil {
+		b.cfg.Folded(moved)
 	}
 	return moved[path]
 }
@@ -206,7 +215,7 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 	if events[0].Time < t.last-maxSetback {
 		b.tally.Add(tally.TimeBackwards, 1)
 		for _, o := range t.stack {
-			c := &t.Calls[o.call]
+			c := &t.Calls[o]
 			c.Entry = min(c.Entry, events[0].Time)
 			c.flags |= flagLost
 		}
@@ -252,7 +261,7 @@ func (t *Thread) undrop(fn trace.FuncID) bool {
 func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
 	for ; n >= 0; n-- {
-		if c := &t.Calls[t.stack[n].call]; c.Func == e.Func() && e.Time >= c.Entry {
+		if c := &t.Calls[t.stack[n]]; c.Func == e.Func() && e.Time >= c.Entry {
 			break
 		}
 	}
@@ -262,7 +271,7 @@ func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	}
 	b.tally.Add(tally.ExitLost, int64(len(t.stack)-1-n))
 	for len(t.stack) > n {
-		top := t.stack[len(t.stack)-1].call
+		top := t.stack[len(t.stack)-1]
 		t.stack = t.stack[:len(t.stack)-1]
 		c := &t.Calls[top]
 		c.Exit = max(e.Time, c.Entry)
@@ -289,7 +298,7 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 		b.tally.Add(tally.OutsideAnyCall, 1)
 		return
 	}
-	call := t.stack[n-1].call
+	call := t.stack[n-1]
 	t.Calls[call].flags |= flagSides
 	t.Sides = append(t.Sides, Side{Event: *e, Call: call})
 	if role == Correlation {
@@ -341,10 +350,7 @@ func (b *Builder) waits(q ticket) bool { return b.unmatched[q.value].number == q
 // their parents. The indexes of calls change.
 func (b *Builder) Trim() {
 	for _, t := range b.threads {
-		t.kept = t.kept[:0]
-		for _, o := range t.stack {
-			t.kept = append(t.kept, o.call)
-		}
+		t.kept = append(t.kept[:0], t.stack...)
 		for i := max(0, len(t.Calls)-b.cfg.Window); i < len(t.Calls); i++ {
 			t.kept = append(t.kept, int32(i))
 		}
@@ -416,7 +422,7 @@ func (b *Builder) compact(t *Thread) {
 	}
 	t.Calls = t.Calls[:len(t.kept)]
 	for i := range t.stack {
-		t.stack[i].call = t.place(t.stack[i].call)
+		t.stack[i] = t.place(t.stack[i])
 	}
 	t.Done = t.Done[:0]
 }

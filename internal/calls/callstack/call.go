@@ -3,6 +3,7 @@ package callstack
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -30,7 +31,11 @@ type Call struct {
 	Children uint32 // number of direct children
 	Label    Label
 	flags    uint8
+	path     uint16 // a callpath.Node of at most maxNode
 }
+
+// maxNode is the greatest node of a Builder's paths. It leaves no gap in Call.
+const maxNode = math.MaxUint16
 
 // Label is the verdict about a call. The caller sets it.
 type Label int8
@@ -52,6 +57,9 @@ func (c *Call) Inclusive() trace.Micros { return c.Exit - c.Entry }
 
 // Exclusive returns the inclusive time without that of the children.
 func (c *Call) Exclusive() trace.Micros { return c.Exit - c.Entry - c.children }
+
+// Path returns the node of the call in Builder.Paths.
+func (c *Call) Path() callpath.Node { return callpath.Node(c.path) }
 
 // IsOpen reports whether the call has not ended.
 func (c *Call) IsOpen() bool { return c.Exit == Open }
@@ -86,16 +94,10 @@ type Thread struct {
 	Sides []Side  // in order of time
 	Links []Link  // partners of calls of this thread
 
-	stack   []open
+	stack   []int32        // calls that have not ended, the outermost first
 	kept    []int32        // calls that Trim keeps
 	dropped []trace.FuncID // dropped entries whose exits are expected
 	last    trace.Micros
-}
-
-// open is a call that has not ended.
-type open struct {
-	call int32 // index in Thread.Calls
-	path callpath.Node
 }
 
 // Link joins a call to its partner on another thread, through a correlation id.

@@ -98,6 +98,38 @@ func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 		}
 	}
 	comparePaths(t, fmt.Sprintf("at most %d paths", m.cfg.MaxPaths), pathsOf(b, number), want)
+	for _, th := range b.Threads() {
+		for i := range th.Calls {
+			compareNode(t, b, th, int32(i), depth)
+		}
+	}
+}
+
+// compareNode compares the path of a call with its parents, if these were all kept.
+func compareNode(t *testing.T, b *callstack.Builder, th *callstack.Thread, call int32, depth int) {
+	t.Helper()
+	var want []string
+	for i := range th.Stack(call) {
+		c := &th.Calls[i]
+		if want = append(want, number(uint32(c.Func))); c.Parent < 0 && c.ParentStep >= 0 {
+			return
+		}
+	}
+	if slices.Reverse(want); len(want) > depth {
+		want = append(want[:depth], "*")
+	}
+	var got []string
+	for n := th.Calls[call].Path(); n != callpath.Root; {
+		parent, fn := b.Paths().Last(n)
+		if n = parent; fn == callpath.Other {
+			got = append(got, "*")
+		} else {
+			got = append(got, number(fn))
+		}
+	}
+	if slices.Reverse(got); !slices.Equal(got, want) {
+		t.Errorf("a call has the path %v, want %v", got, want)
+	}
 }
 
 func TestEndedCallsAreCountedByPath(t *testing.T) {
