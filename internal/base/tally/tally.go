@@ -54,6 +54,7 @@ const (
 	TimeBackwards
 	PathFolded
 	PathUnnamed
+	PathPooled
 	RecordDeferred
 	StreamFull
 	RecordTooLarge
@@ -108,6 +109,8 @@ var table = [NumKinds]entry{
 	PathFolded: {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than the limit"},
 	PathUnnamed: {"path-unnamed", DataLoss, "calls without a call path because their function, or that of an enclosing call, " +
 		"has no name in the trace"},
+	PathPooled: {"path-pooled", Info, "call paths whose calls were judged among all calls of their function, because the function " +
+		"has more call paths than the limit"},
 	RecordDeferred: {"record-deferred", Info, "records that did not fit into the outbox of their analyzer during the run and were " +
 		"sent with the review: the services were unavailable or slow (see --outbox)"},
 	StreamFull: {"stream-full", Info, "messages with records that waited in their analyzer because the stream was full: the " +

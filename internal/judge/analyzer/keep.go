@@ -54,15 +54,16 @@ func (r *rank) judgeHeld() error {
 	left := r.unjudged[:0]
 	for _, p := range r.unjudged {
 		c := &p.capture
-		f := r.slot(c.Call().Func)
-		if f.model == nil || f.model.judge != nil && !f.model.judge.Enough() {
+		f := r.all[c.Context]
+		j := f.judge()
+		if f.model == nil || j != nil && !j.Enough() {
 			left = append(left, p)
 			continue
 		}
-		if f.model.judge == nil { // ignored
+		if j == nil { // ignored
 			continue
 		}
-		score, verdict := f.model.judge.Judge(r.timeOf(c))
+		score, verdict := j.Judge(r.timeOf(c))
 		switch {
 		case verdict == outlier.Outlier:
 			c.Kind = provenance.Anomaly
@@ -118,7 +119,7 @@ func (r *rank) keep() error {
 			continue
 		}
 		if s.kind == provenance.Anomaly {
-			r.flag(r.slot(c.Func), s.thread.ID, s.score, int32(r.step), c.Entry, c.Exit, c.Exclusive())
+			r.flag(s.of, s.thread.ID, s.score, int32(r.step), c.Entry, c.Exit, c.Exclusive())
 		}
 		if err := r.spoolCall(s); err != nil {
 			return err
@@ -133,7 +134,7 @@ func (r *rank) keep() error {
 // flag counts an anomaly and requests a typical execution of its function.
 func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32, entry, exit, exclusive trace.Micros) {
 	r.counts.Flagged++
-	r.want(f, thread)
+	r.want(f.peers(), thread)
 	if r.online {
 		f.delta().Anomalies.Add(step, entry, exit, score, exclusive)
 		r.note(f)
@@ -146,7 +147,7 @@ func (r *rank) provisional(c *provenance.Capture) {
 	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
 		return
 	}
-	f := r.slot(c.Call().Func)
+	f := r.all[c.Context]
 	if c.Kind == provenance.Typical {
 		r.normal = append(r.normal, r.typical(f, c))
 		return
@@ -156,15 +157,19 @@ func (r *rank) provisional(c *provenance.Capture) {
 
 // typical returns the record of a typical execution.
 func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
-	return provenance.NewRecord(c, r, f.model.params())
+	return provenance.NewRecord(c, r, f.model.by.params())
 }
 
 // anomaly returns the record of an anomaly with the model that judged it.
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
-	record := provenance.NewRecord(c, r, f.model.params())
+	record := provenance.NewRecord(c, r, f.model.by.params())
 	time := r.timeOf(c)
-	record.LostTime = trace.Micros(max(0, time-int64(f.function.model.model.Hist.Quantile(0.5))))
-	d := f.model.judge.Describe(time)
+	usual := &f.model.by.model
+	if f.peers() == f.whole {
+		usual = f.whole.models.function.Learned() // of all ranks
+	}
+	record.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
+	d := f.judge().Describe(time)
 	record.Explain(&d, status)
 	return record
 }
@@ -187,19 +192,19 @@ func (r *rank) want(f *localFunc, thread trace.Thread) {
 	}
 }
 
-// keepTypical captures the most typical execution in this step of each function that
-// had an anomaly on the same thread in this or an earlier step: the first of those with
-// the lowest score.
+// keepTypical captures the most typical execution in this step of each function, or call
+// path that is judged on its own, that had an anomaly on the same thread in this or an
+// earlier step: the first of those with the lowest score.
 func (r *rank) keepTypical() error {
 	for _, t := range r.builder.Threads() {
 		r.typicals = r.typicals[:0]
 		for _, i := range t.Done {
 			c := &t.Calls[i]
-			f := r.slot(c.Func)
+			f := r.of(c).peers()
 			if len(f.missingTypicals) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.missingTypicals, t.ID) {
 				continue
 			}
-			odd := f.model.judge.Oddness(r.time(c))
+			odd := f.judge().Oddness(r.time(c))
 			if f.typical < 0 {
 				f.typical, f.oddness = i, odd
 				r.typicals = append(r.typicals, f)
@@ -212,11 +217,11 @@ func (r *rank) keepTypical() error {
 			f.typical = -1
 			f.missingTypicals = slices.DeleteFunc(f.missingTypicals, func(id trace.Thread) bool { return id == t.ID })
 			r.missingTypicals--
-			score, verdict := f.model.judge.Judge(r.time(&t.Calls[call]))
+			score, verdict := f.judge().Judge(r.time(&t.Calls[call]))
 			if verdict == outlier.NotJudged {
 				continue
 			}
-			if err := r.spoolCall(suspect{t, call, score, provenance.Typical}); err != nil {
+			if err := r.spoolCall(suspect{t, call, r.of(&t.Calls[call]), score, provenance.Typical}); err != nil {
 				return err
 			}
 		}
@@ -228,7 +233,7 @@ func (r *rank) spoolCall(s suspect) error {
 	p := captures.Get().(*pendingCapture)
 	c := &p.capture
 	c.Take(s.thread, s.call, r.cfg.Window)
-	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
+	c.Kind, c.Context, c.Score, c.IOStep = s.kind, s.of.number, s.score, int32(r.step)
 	c.StepStart, c.StepEnd = r.start, r.end
 	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
 	p.thread, p.missing = s.thread, int(s.call)+r.cfg.Window+1-len(s.thread.Calls)

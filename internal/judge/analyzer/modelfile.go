@@ -5,14 +5,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
 // modelMagic is the beginning of a model file; its number is the version.
-const modelMagic = "chimbuko models 4\n"
+const modelMagic = "chimbuko models 5\n"
 
 // ErrModels marks bytes that do not encode models.
 var ErrModels = errors.New("not a model file of chimbuko")
@@ -26,7 +28,13 @@ func (m *Models) AppendBinary(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(f.Program))
 		b = binary.AppendUvarint(b, uint64(len(f.Name)))
 		b = append(b, f.Name...)
-		b = f.model.model.AppendBinary(b)
+		b = f.Learned().AppendBinary(b)
+		b = append(b, f.models.paths.Level())
+		b = binary.AppendUvarint(b, uint64(f.models.paths.Len()))
+		for path, s := range f.models.paths.Sorted() {
+			b = binary.LittleEndian.AppendUint64(b, uint64(path))
+			b = s.model.AppendBinary(b)
+		}
 	}
 	return b
 }
@@ -34,8 +42,12 @@ func (m *Models) AppendBinary(b []byte) []byte {
 // Restart drops the timelines of the models, so that another run can continue them.
 func (m *Models) Restart() {
 	for _, f := range m.functions {
-		f.model.model.Times.Reset()
-		m.touch(f.model)
+		f.Learned().Times.Reset()
+		for s := range f.models.paths.Values() {
+			s.model.Times.Reset()
+			s.changed = true
+		}
+		m.touch(f.models)
 	}
 	m.settle()
 }
@@ -47,31 +59,89 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 	if !ok {
 		return nil, ErrModels
 	}
-	number := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			b, ok = nil, false
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
+	r := reader{b: b}
 	m := NewModels(rules)
-	for range number() {
-		program, length := number(), number()
-		if !ok || length > uint64(len(b)) {
-			return nil, ErrModels
+	for range r.number(math.MaxUint64) {
+		if !m.read(&r) {
+			break
 		}
-		f := m.function(trace.FuncKey{Program: trace.Program(program), Name: string(b[:length])})
-		var err error
-		if f.model.model, b, err = outlier.ReadModel(b[length:]); err != nil {
-			return nil, fmt.Errorf("%w: function %q: %w", ErrModels, f.Name, err)
-		}
-		m.touch(f.model)
 	}
-	if !ok || len(b) > 0 {
-		return nil, ErrModels
+	if r.err == nil && len(r.b) > 0 {
+		r.err = ErrModels
+	}
+	if r.err != nil {
+		return nil, r.err
 	}
 	m.settle()
 	return m, nil
+}
+
+// read adds the next function, and reports whether that was possible.
+func (m *Models) read(r *reader) bool {
+	program, name := r.number(math.MaxUint32), r.text()
+	if r.err != nil {
+		return false
+	}
+	f := m.function(trace.FuncKey{Program: trace.Program(program), Name: name})
+	model, level := r.model(name), uint8(r.number(64))
+	m.set(f, 0, level, model)
+	for range r.number(callpath.MaxSample) {
+		path := callpath.Hash(r.fixed())
+		if model := r.model(name); r.err == nil {
+			m.set(f, path, level, model)
+		}
+	}
+	return r.err == nil
+}
+
+// reader decodes models. After an error all values are zero.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.b = nil
+}
+
+func (r *reader) number(most uint64) uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || v > most {
+		r.fail(ErrModels)
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) fixed() uint64 {
+	if len(r.b) < 8 {
+		r.fail(ErrModels)
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return v
+}
+
+func (r *reader) text() string {
+	n := r.number(math.MaxUint64)
+	if n > uint64(len(r.b)) {
+		r.fail(ErrModels)
+		return ""
+	}
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}
+
+func (r *reader) model(name string) outlier.Model {
+	m, rest, err := outlier.ReadModel(r.b)
+	if r.b = rest; err != nil {
+		r.fail(fmt.Errorf("%w: function %q: %w", ErrModels, name, err))
+	}
+	return m
 }

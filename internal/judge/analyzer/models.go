@@ -7,26 +7,71 @@ import (
 	"sync/atomic"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Function has the statistics and the model of a function over all ranks.
+// Function has the statistics and the models of a function over all ranks.
 type Function struct {
 	summary.FunctionStats // numbered from 0 in order of appearance
 
-	model   *scoped // of all ranks
+	models  *group // of all ranks
 	ignored bool
+}
+
+// group has the models of a function over all ranks, or of one rank.
+type group struct {
+	function *Function
+	whole    scoped                   // all calls
+	paths    callpath.Sample[*scoped] // calls by call path
+	changed  bool                     // it is in Models.changed
 }
 
 // scoped is a model and the judge made from it.
 type scoped struct {
-	function *Function
 	model    outlier.Model
+	by       *scoped // the one that judges these calls: itself, or the one of all calls
 	judge    *outlier.Judge
-	changed  bool
+	changed  bool                            // since judge was created
+	dropped  bool                            // its function has too many paths
 	document atomic.Pointer[json.RawMessage] // of judge; nil until it is needed
+}
+
+func newGroup(f *Function) *group {
+	g := &group{function: f}
+	g.whole.by = &g.whole
+	return g
+}
+
+// at returns the model of a call path, if add is true a new one if necessary. Without
+// such a model it returns that of all calls.
+func (g *group) at(path callpath.Hash, add bool) *scoped {
+	s, ok := g.paths.Get(path)
+	if !ok && add && path != 0 {
+		s = &scoped{by: &g.whole}
+		ok = g.paths.Put(path, s, g.drop)
+	}
+	if !ok {
+		return &g.whole
+	}
+	return s
+}
+
+// drop makes the model of all calls judge those of a path.
+func (g *group) drop(_ callpath.Hash, s *scoped) {
+	s.model, s.by, s.judge, s.dropped = outlier.Model{}, &g.whole, nil, true
+}
+
+// learn adds what was learned from calls of one of the group's models.
+func (g *group) learn(s *scoped, delta *outlier.Model) {
+	g.whole.model.Merge(delta)
+	g.whole.changed = true
+	if s != &g.whole {
+		s.model.Merge(delta)
+		s.changed = true
+	}
 }
 
 // params returns the model as JSON in the provenance schema, or nil if that fails.
@@ -43,13 +88,20 @@ func (s *scoped) params() json.RawMessage {
 	return p
 }
 
+// renew creates the judge.
+func (s *scoped) renew(rules *outlier.Rules, name string) {
+	s.judge, s.changed = rules.NewJudge(name, &s.model), false
+	s.document.Store(nil)
+}
+
 // Models are the functions of a run and their models. They change only while no rank
 // is judging.
 type Models struct {
 	rules     *outlier.Rules
 	functions []*Function
 	byName    map[trace.FuncKey]*Function
-	changed   []*scoped
+	changed   []*group
+	split     splitter
 }
 
 // NewModels returns empty models.
@@ -60,56 +112,86 @@ func NewModels(rules *outlier.Rules) *Models {
 // Functions returns all functions in order of their numbers.
 func (m *Models) Functions() []*Function { return m.functions }
 
-// Learned returns the model of a function.
-func (f *Function) Learned() *outlier.Model { return &f.model.model }
+// Learned returns the model of all calls of a function.
+func (f *Function) Learned() *outlier.Model { return &f.models.whole.model }
+
+// Export returns copies of the models of a function.
+func (f *Function) Export() summary.Learned {
+	l := summary.Learned{Model: f.Learned().Clone(), Level: f.models.paths.Level()}
+	for path, s := range f.models.paths.Sorted() {
+		l.Set(path, s.model.Clone())
+	}
+	return l
+}
 
 // function returns the function of that name, added if it is new.
 func (m *Models) function(key trace.FuncKey) *Function {
 	f := m.byName[key]
 	if f == nil {
 		f = &Function{FunctionStats: summary.FunctionStats{ID: len(m.functions), FuncKey: key}, ignored: m.rules.Ignored(key.Name)}
-		f.model = &scoped{function: f}
+		f.models = newGroup(f)
 		m.functions = append(m.functions, f)
 		m.byName[key] = f
 	}
 	return f
 }
 
-// Add adds a new function with its number and model.
-func (m *Models) Add(f *summary.FunctionStats, model outlier.Model) {
+// Add adds a new function with its number and models.
+func (m *Models) Add(f *summary.FunctionStats, learned *summary.Learned) {
 	added := m.function(f.FuncKey)
 	added.FunctionStats = *f
-	added.model.model = model
-	m.touch(added.model)
+	m.set(added, 0, learned.Level, learned.Model)
+	for path, model := range learned.Paths {
+		m.set(added, path, learned.Level, model)
+	}
 	m.settle()
 }
 
-// touch schedules the judge of a model to be created again.
-func (m *Models) touch(s *scoped) {
-	if !s.changed {
-		s.changed = true
-		m.changed = append(m.changed, s)
+// set replaces the model of a call path, or that of all calls if path is 0. level is
+// that of the sample of paths.
+func (m *Models) set(f *Function, path callpath.Hash, level uint8, model outlier.Model) {
+	g := f.models
+	g.paths.Raise(level, g.drop)
+	if s := g.at(path, true); path == 0 || s != &g.whole {
+		s.model, s.changed = model, true
+		m.touch(g)
+	}
+}
+
+// touch schedules the judges of a group to be created again.
+func (m *Models) touch(g *group) {
+	if !g.changed {
+		g.changed = true
+		m.changed = append(m.changed, g)
 	}
 }
 
 // settle creates the judges of all changed models.
 func (m *Models) settle() {
-	for _, s := range m.changed {
-		s.changed = false
-		s.document.Store(nil)
-		if !s.function.ignored {
-			s.judge = m.rules.NewJudge(s.function.Name, &s.model)
+	for _, g := range m.changed {
+		g.changed = false
+		if g.function.ignored {
+			continue
+		}
+		g.whole.renew(m.rules, g.function.Name)
+		if m.rules.Config().ByPath() {
+			m.split.choose(g, uint64(m.rules.Config().MinSamples))
+		}
+		for s := range g.paths.Values() {
+			if s.by == s && s.changed {
+				s.renew(m.rules, g.function.Name)
+			}
 		}
 	}
 	m.changed = m.changed[:0]
 }
 
-// Judge returns the judge of a function over all ranks.
+// Judge returns the judge of all calls of a function over all ranks.
 func (m *Models) Judge(f *Function) *outlier.Judge {
-	if f.model.judge == nil {
-		return m.rules.NewJudge(f.Name, &f.model.model)
+	if f.models.whole.judge == nil {
+		return m.rules.NewJudge(f.Name, f.Learned())
 	}
-	return f.model.judge
+	return f.models.whole.judge
 }
 
 // Changes returns the functions whose usual time has changed, ordered by program and
@@ -128,7 +210,7 @@ func (m *Models) Changes() []summary.Change {
 }
 
 func (f *Function) change() (summary.Change, bool) {
-	s, ok := f.model.model.Shift()
+	s, ok := f.Learned().Shift()
 	kind := "shift"
 	if s.Drift {
 		kind = "drift"

@@ -24,6 +24,7 @@ type Contribution struct {
 	First, Last trace.Micros // times of the step's events
 	Ended       bool         // the trace has no further steps
 	Functions   []FunctionDelta
+	Contexts    []ContextDelta // of functions that are judged by call path
 	Counters    []*summary.Counter
 	Paths       []callpath.NamedEntry // calls that ended, by call path
 	PathDepth   int                   // greatest depth of call paths
@@ -36,13 +37,27 @@ type FunctionDelta struct {
 	Model                  *outlier.Model
 }
 
+// ContextDelta is the delta of the model of a function with a call path. That of the
+// function includes it.
+type ContextDelta struct {
+	callpath.Context
+	Model *outlier.Model
+}
+
+// MergedModel is a model that other analyzers have changed.
+type MergedModel struct {
+	callpath.Context
+	Level uint8 // of the callpath.Sample of the function's paths
+	Model outlier.Model
+}
+
 // ModelSync shares models with other analyzers. Only Finish waits.
 type ModelSync interface {
 	// Add adds the deltas of a rank. It does not retain c.
 	Add(c *Contribution)
-	// Merged yields the functions that other analyzers have changed with their merged
-	// models, which include all that was added here. The models belong to the caller.
-	Merged() iter.Seq2[trace.FuncKey, outlier.Model]
+	// Merged yields the models that other analyzers have changed, merged with all that was
+	// added here. They belong to the caller.
+	Merged() iter.Seq[MergedModel]
 	// Ready reports whether the analysis may begin. Frozen models have arrived then, so
 	// that Merged yields them.
 	Ready() bool
@@ -323,10 +338,8 @@ func (a *Analyzer) abandon(live []*source) {
 
 // learnFromOthers takes over the models that other analyzers have changed.
 func (a *Analyzer) learnFromOthers() {
-	for name, model := range a.online.Sync.Merged() {
-		f := a.models.function(name)
-		f.model.model = model
-		a.models.touch(f.model)
+	for m := range a.online.Sync.Merged() {
+		a.models.set(a.models.function(m.FuncKey), m.Path, m.Level, m.Model)
 	}
 	a.models.settle()
 }
@@ -337,12 +350,24 @@ func (r *rank) contribution(step int) *Contribution {
 	paths := c.Paths[:0]
 	*c = Contribution{
 		StepKey: StepKey{r.key, step}, Host: r.host, First: r.start, Last: r.end,
-		Functions: c.Functions[:0], Counters: c.Counters[:0], PathDepth: r.builder.Paths().Depth(),
+		Functions: c.Functions[:0], Contexts: c.Contexts[:0], Counters: c.Counters[:0], PathDepth: r.builder.Paths().Depth(),
 	}
 	c.Paths, _ = r.takePaths(paths)
 	for _, f := range r.merged {
-		f.pending.FuncKey = f.function.FuncKey
-		c.Functions = append(c.Functions, FunctionDelta{&f.pending.FunctionStats, &f.pending.model})
+		if f != f.whole {
+			f.whole.delta().merge(f.pending)
+			r.note(f.whole)
+		}
+	}
+	for _, f := range r.merged {
+		key := f.whole.models.function.FuncKey
+		switch {
+		case f == f.whole:
+			f.pending.FuncKey = key
+			c.Functions = append(c.Functions, FunctionDelta{&f.pending.FunctionStats, &f.pending.model})
+		case f.model != f.whole.model && !r.cfg.RankScope:
+			c.Contexts = append(c.Contexts, ContextDelta{callpath.Context{FuncKey: key, Path: f.path}, &f.pending.model})
+		}
 	}
 	for id, values := range r.counter {
 		if values.Count() > 0 {

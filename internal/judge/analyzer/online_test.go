@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -27,6 +26,7 @@ import (
 // ledger is a ModelSync without other analyzers. It sums all contributions.
 type ledger struct {
 	models    map[string]*outlier.Model
+	contexts  map[callpath.Context]*outlier.Model
 	exclusive stats.Sums
 	anomalies int64
 	ended     map[int]bool
@@ -38,7 +38,10 @@ type ledger struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{models: make(map[string]*outlier.Model), ended: make(map[int]bool), paths: callpath.NewProfile(callpath.MaxPaths)}
+	return &ledger{
+		models: make(map[string]*outlier.Model), contexts: make(map[callpath.Context]*outlier.Model), ended: make(map[int]bool),
+		paths: callpath.NewProfile(callpath.MaxPaths),
+	}
 }
 
 func (l *ledger) Add(c *analyzer.Contribution) {
@@ -52,14 +55,20 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 		l.exclusive.Merge(&f.Exclusive)
 		l.anomalies += int64(f.Anomalies.Score.N)
 	}
+	for _, p := range c.Contexts {
+		if l.contexts[p.Context] == nil {
+			l.contexts[p.Context] = new(outlier.Model)
+		}
+		l.contexts[p.Context].Merge(p.Model)
+	}
 	l.paths.Merge(c.PathDepth, c.Paths)
 	if c.Ended {
 		l.ended[int(c.Rank)] = true
 	}
 }
 
-func (l *ledger) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
-	return func(func(trace.FuncKey, outlier.Model) bool) {}
+func (l *ledger) Merged() iter.Seq[analyzer.MergedModel] {
+	return func(func(analyzer.MergedModel) bool) {}
 }
 func (l *ledger) Ready() bool                  { l.waits--; return l.waits < 0 }
 func (l *ledger) Frozen() bool                 { return l.frozen }

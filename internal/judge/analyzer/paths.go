@@ -7,8 +7,76 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
+
+// of returns the function of a call, with the call's path if that is judged on its own.
+func (r *rank) of(c *callstack.Call) *localFunc {
+	if n := int(c.Path()); n < len(r.nodes) && r.nodes[n] != nil {
+		return r.nodes[n]
+	}
+	f := r.slot(c.Func)
+	if _, last := r.builder.Paths().Last(c.Path()); !r.byPath || last == callpath.Other {
+		return f
+	}
+	f = r.newFunc(c.Func, f, c.Path())
+	r.place(f)
+	return f
+}
+
+// place makes the calls of a path belong to a function with that path.
+func (r *rank) place(f *localFunc) {
+	if n := int(f.node) + 1 - len(r.nodes); n > 0 {
+		r.nodes = append(r.nodes, make([]*localFunc, n)...)
+	}
+	r.nodes[f.node] = f
+}
+
+// folded renumbers the paths. Calls on paths that are folded belong to their function
+// with all its paths from now on, also those that were captured before.
+func (r *rank) folded(moved []callpath.Node) {
+	old := r.nodes
+	r.nodes = nil
+	for _, f := range old {
+		if f == nil {
+			continue
+		}
+		f.node = moved[f.node]
+		if _, last := r.builder.Paths().Last(f.node); last == callpath.Other {
+			f.node, f.path, f.model = callpath.Root, 0, f.whole.model
+			continue
+		}
+		r.place(f)
+	}
+}
+
+// pooled returns the number of paths that their functions do not keep.
+func (r *rank) pooled() (n int64) {
+	for _, f := range r.nodes {
+		if f != nil && f.path != 0 && !f.whole.models.paths.Keeps(f.path) {
+			n++
+		}
+	}
+	return n
+}
+
+// hash returns the hash of a path, or 0 if a name on it is unknown.
+func (r *rank) hash(n callpath.Node) callpath.Hash {
+	parent, fn := r.builder.Paths().Last(n)
+	name, ok := r.names.Func(r.key.Rank, trace.FuncID(fn))
+	if !ok {
+		return 0
+	}
+	if parent == callpath.Root {
+		return callpath.Hash(0).Then(name)
+	}
+	h := r.hash(parent)
+	if h == 0 {
+		return 0
+	}
+	return h.Then(name)
+}
 
 // takePaths moves the calls that ended since the last time, by call path, to the end of
 // list. Calls of functions without a name, and calls in them, wait for the name; it

@@ -24,8 +24,11 @@ type rank struct {
 	host    string
 	tally   *tally.Tally
 	builder *callstack.Builder
-	funcs   []*localFunc // by number, if that is small
+	byPath  bool         // calls are judged among those with the same path
+	all     []*localFunc // by number
+	funcs   []*localFunc // functions with all their paths, by id, if that is small
 	others  map[trace.FuncID]*localFunc
+	nodes   []*localFunc          // functions with one path, by its node
 	touched []*localFunc          // learned since the last merge
 	merged  []*localFunc          // in the last merge, or flagged since
 	first   map[firstCall]uint8   // number of calls excluded as set-up
@@ -59,11 +62,17 @@ type rankCounts struct {
 	Flagged int64
 }
 
-// localFunc is a function with its number in a rank.
+// localFunc is a function with a call path in a rank. The one with all paths stands also for
+// calls whose path is not judged on its own, because it is folded or the detector judges
+// by function.
 type localFunc struct {
+	number          int32 // in rank.all
 	id              trace.FuncID
-	model           *scoped // nil while its name is unknown
-	function        *Function
+	whole           *localFunc    // the function with all paths; may be itself
+	node            callpath.Node // of its path; Root if it has all or was folded
+	path            callpath.Hash // 0 if a name is unknown
+	models          *group        // only of whole; nil while the name is unknown
+	model           *scoped       // nil while the name is unknown
 	wait            provenance.Wait
 	hasWait         bool           // wait is valid
 	touched         bool           // its delta is not merged
@@ -81,6 +90,11 @@ type delta struct {
 	model outlier.Model
 }
 
+func (d *delta) merge(o *delta) {
+	d.FunctionStats.Merge(&o.FunctionStats)
+	d.model.Merge(&o.model)
+}
+
 // deltas recycles deltas between ranks: there may be functions on many thousands of
 // ranks, but few of them learn at the same time.
 var deltas = sync.Pool{New: func() any { return new(delta) }}
@@ -92,6 +106,24 @@ func (f *localFunc) delta() *delta {
 	return f.pending
 }
 
+// judge returns the judge of the calls of a function with a path. It is nil if the
+// function is ignored or its name is unknown.
+func (f *localFunc) judge() *outlier.Judge {
+	if f.model == nil {
+		return nil
+	}
+	return f.model.by.judge
+}
+
+// peers returns the function, with the same path or with all, whose calls are compared
+// with each other.
+func (f *localFunc) peers() *localFunc {
+	if f.model == nil || f.model.by == f.whole.model {
+		return f.whole
+	}
+	return f
+}
+
 type firstCall struct {
 	thread trace.Thread
 	fn     trace.FuncID
@@ -101,6 +133,7 @@ type firstCall struct {
 type suspect struct {
 	thread *callstack.Thread
 	call   int32
+	of     *localFunc
 	score  float64
 	kind   provenance.Kind
 }
@@ -111,13 +144,13 @@ const denseFuncs = 1 << 16
 
 func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
 	r := &rank{
-		cfg: cfg, key: key, names: names, host: "Unknown", tally: t, step: -1,
+		cfg: cfg, key: key, names: names, host: "Unknown", tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
 	}
 	bc := callstack.Default()
 	bc.Window = max(cfg.Window, 1)
-	bc.Role = r.role
+	bc.Role, bc.Folded = r.role, r.folded
 	if len(cfg.IgnoreCorrelation) > 0 {
 		bc.IgnoresCorrelation = func(id trace.FuncID) bool {
 			name, ok := names.Func(r.key.Rank, id)
@@ -149,6 +182,17 @@ func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	return role
 }
 
+// newFunc adds a function with all its paths if whole is nil, or with one path.
+func (r *rank) newFunc(id trace.FuncID, whole *localFunc, node callpath.Node) *localFunc {
+	f := &localFunc{number: int32(len(r.all)), id: id, whole: whole, node: node, typical: -1}
+	if whole == nil {
+		f.whole = f
+	}
+	r.all = append(r.all, f)
+	return f
+}
+
+// slot returns the function of that number with all its paths.
 func (r *rank) slot(id trace.FuncID) *localFunc {
 	if int(id) < len(r.funcs) {
 		if f := r.funcs[id]; f != nil {
@@ -157,7 +201,7 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 	} else if f := r.others[id]; f != nil {
 		return f
 	}
-	f := &localFunc{id: id, typical: -1}
+	f := r.newFunc(id, nil, callpath.Root)
 	if id < denseFuncs {
 		for int(id) >= len(r.funcs) {
 			r.funcs = append(r.funcs, nil)
@@ -221,7 +265,7 @@ func (r *rank) learn(profile bool) {
 			if c.Lost() {
 				continue
 			}
-			f := r.slot(c.Func)
+			f := r.of(c)
 			if !f.touched {
 				f.touched = true
 				r.touched = append(r.touched, f)
@@ -232,7 +276,7 @@ func (r *rank) learn(profile bool) {
 				l.Exclusive.Add(uint64(max(c.Exclusive(), 0)))
 				l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
 			}
-			if r.cfg.SkipFirst && r.setUp(t.ID, f) {
+			if r.cfg.SkipFirst && r.setUp(t.ID, f.whole) {
 				c.Label = callstack.Normal
 				continue
 			}
@@ -275,19 +319,20 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 func (r *rank) merge(m *Models, frozen, profile bool) {
 	left := r.touched[:0]
 	for _, f := range r.touched {
-		if f.model == nil && !r.resolve(m, f) {
+		if !r.resolve(m, f, !frozen) {
 			left = append(left, f) // a later step has its name
 			continue
 		}
+		group := f.whole.models
 		if profile {
-			f.function.Exclusive.Merge(&f.pending.Exclusive)
-			f.function.Inclusive.Merge(&f.pending.Inclusive)
+			group.function.Exclusive.Merge(&f.pending.Exclusive)
+			group.function.Inclusive.Merge(&f.pending.Inclusive)
 		}
 		if !frozen {
-			f.model.model.Merge(&f.pending.model)
-			m.touch(f.model)
+			group.learn(f.model, &f.pending.model)
+			m.touch(group)
 			if r.cfg.RankScope { // the model of all ranks is part of the result
-				f.function.model.model.Merge(&f.pending.model)
+				group.function.Learned().Merge(&f.pending.model)
 			}
 		}
 		f.touched = false
@@ -318,18 +363,28 @@ func (r *rank) forget(saveMemory bool) {
 	r.merged = r.merged[:0]
 }
 
-// resolve finds the function that the rank's number refers to.
-func (r *rank) resolve(m *Models, f *localFunc) bool {
-	name, ok := r.names.Func(r.key.Rank, f.id)
-	if !ok {
-		return false
+// resolve finds the model of a function with a path, if add is true a new one if
+// necessary. Calls on a path with unknown names count as calls on no particular path.
+func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
+	whole := f.whole
+	if whole.models == nil {
+		name, ok := r.names.Func(r.key.Rank, f.id)
+		if !ok {
+			return false
+		}
+		function := m.function(trace.FuncKey{Program: r.key.Program, Name: name})
+		if whole.models = function.models; r.cfg.RankScope {
+			whole.models = newGroup(function)
+		}
+		whole.model = &whole.models.whole
+		m.touch(whole.models)
 	}
-	f.function = m.function(trace.FuncKey{Program: r.key.Program, Name: name})
-	f.model = f.function.model
-	if r.cfg.RankScope {
-		f.model = &scoped{function: f.function}
+	if f.model == nil || f.model == whole.model || f.model.dropped {
+		if f.node != callpath.Root && f.path == 0 {
+			f.path = r.hash(f.node)
+		}
+		f.model = whole.models.at(f.path, add)
 	}
-	m.touch(f.model)
 	return true
 }
 
@@ -354,40 +409,40 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 		if c.Lost() || c.Label != callstack.Unjudged {
 			continue
 		}
-		f := r.slot(c.Func)
+		f := r.of(c)
 		if f.model != nil {
-			j := f.model.judge
+			j := f.model.by.judge
 			if j == nil { // ignored
 				c.Label = callstack.Normal
 				continue
 			}
 			if v := r.time(c); j.Suspect(v) {
-				r.suspect(t, i, j, v)
+				r.suspect(t, i, f, j, v)
 			} else {
 				c.Label = callstack.Normal
 			}
 			continue
 		}
-		r.flagged = append(r.flagged, suspect{t, i, -1, provenance.Unjudged})
+		r.flagged = append(r.flagged, suspect{t, i, f, -1, provenance.Unjudged})
 	}
 }
 
-func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) {
+func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Judge, v int64) {
 	score, verdict := j.Judge(v)
 	c := &t.Calls[i]
 	switch verdict {
 	case outlier.NotJudged:
-		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Unjudged})
+		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Unjudged})
 	case outlier.Normal:
 		c.Label = callstack.Normal
 	case outlier.Candidate:
 		c.Label = callstack.Normal
 		if r.keepsCandidates() {
-			r.flagged = append(r.flagged, suspect{t, i, score, provenance.Candidate})
+			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Candidate})
 		}
 	case outlier.Outlier:
 		c.Label = callstack.Anomalous
-		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Anomaly})
+		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 	}
 }
 
@@ -414,8 +469,8 @@ func (r *rank) Host() string { return r.host }
 
 // Func returns the global number and the name of a function.
 func (r *rank) Func(id trace.FuncID) (int, string) {
-	if f := r.slot(id); f.function != nil {
-		return f.function.ID, f.function.Name
+	if f := r.slot(id); f.models != nil {
+		return f.models.function.ID, f.models.function.Name
 	}
 	if name, ok := r.names.Func(r.key.Rank, id); ok {
 		return -1, name // it never ended, so it has no model

@@ -36,6 +36,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 		for _, r := range s.ranks {
 			s.tally.Add(tally.CorrelationUnmatched, int64(r.builder.Unmatched()))
 			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
+			s.tally.Add(tally.PathPooled, r.pooled())
 		}
 	}
 	a.done = ProgressReport{Totals: a.totals, ReadShare: 1}
@@ -71,7 +72,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 
 // finish frees the memory of a rank after its review.
 func (r *rank) finish() {
-	r.builder, r.funcs, r.others, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil
+	r.builder, r.all, r.funcs, r.others, r.nodes, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil, nil, nil
 	r.touched, r.merged, r.pending, r.flagged, r.typicals, r.paths = nil, nil, nil, nil, nil, nil
 }
 
@@ -185,12 +186,12 @@ func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 
 // judge judges a capture and creates its record.
 func (v *review) judge(c *provenance.Capture) {
-	f := v.rank.slot(c.Call().Func)
-	if f.model == nil || f.model.judge == nil {
+	f := v.rank.all[c.Context]
+	j := f.judge()
+	if j == nil {
 		v.Review.NotJudged++
 		return
 	}
-	j := f.model.judge
 	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
 	if v.cfg.Review || c.Kind == provenance.Unjudged {
@@ -228,7 +229,7 @@ func (v *review) judge(c *provenance.Capture) {
 	r := v.rank.anomaly(f, c, status)
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
-		v.add(f.function, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
+		v.add(f.whole.models.function, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
 	}
 }
 
@@ -260,7 +261,7 @@ func (a *Analyzer) newResult() *Result {
 		functions = append(functions, &f.FunctionStats)
 	}
 	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
-		return a.models.functions[i].model.model.Hist.Quantile(0.5)
+		return a.models.functions[i].Learned().Hist.Quantile(0.5)
 	})}
 	res.Totals, res.Changes = a.totals, a.models.Changes()
 	return res

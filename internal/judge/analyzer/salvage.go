@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -38,15 +39,18 @@ func (s *Salvage) Add(r *provenance.Record) {
 		time = int64(r.RuntimeTotal)
 	}
 	f := s.models.byName[trace.FuncKey{Program: r.PID, Name: r.Func}]
-	if f == nil || s.models.Judge(f) == nil {
+	if f == nil {
 		r.Status = provenance.Withdrawn
 		o.Review.NotJudged++
 		return
 	}
-	j := s.models.Judge(f)
+	j, usual := s.models.Judge(f), f.Learned()
+	if by := f.models.at(pathOf(r), false).by; by != &f.models.whole {
+		j, usual = by.judge, &by.model
+	}
 	score, verdict := j.Judge(time)
 	r.OutlierScore = score
-	r.LostTime = trace.Micros(max(0, time-int64(f.Learned().Hist.Quantile(0.5))))
+	r.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	status := provenance.Withdrawn
 	if verdict == outlier.Outlier {
 		status = provenance.Confirmed
@@ -59,6 +63,14 @@ func (s *Salvage) Add(r *provenance.Record) {
 	}
 	o.Review.Confirmed++
 	o.add(f, r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive, r.LostTime)
+}
+
+// pathOf returns the call path of a record.
+func pathOf(r *provenance.Record) (h callpath.Hash) {
+	for _, call := range slices.Backward(r.CallStack) {
+		h = h.Then(call.Func)
+	}
+	return h
 }
 
 // Outcomes returns the results of the ranks in order.

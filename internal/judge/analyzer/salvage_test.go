@@ -16,7 +16,7 @@ func TestSalvageConfirmsOrWithdraws(t *testing.T) {
 		learned.Learn(100+i%10, 0)
 	}
 	models := analyzer.NewModels(outlier.NewRules(outlier.Default()))
-	models.Add(&summary.FunctionStats{FuncKey: trace.FuncKey{Name: "solve"}}, learned)
+	models.Add(&summary.FunctionStats{FuncKey: trace.FuncKey{Name: "solve"}}, &summary.Learned{Model: learned})
 	record := func(rank trace.Rank, step int32, name string, exclusive, total trace.Micros) *provenance.Record {
 		return &provenance.Record{
 			RID: rank, IOStep: step, Func: name, Hostname: "node", Status: provenance.Provisional, Entry: 10, Exit: 10 + total,

@@ -74,6 +74,10 @@ func DefaultThreshold(a Algorithm) float64 {
 	return 0.99
 }
 
+// ByPath reports whether a call is judged among those with the same call path. Detectors
+// of the original judge it among all calls of its function.
+func (c *Config) ByPath() bool { return c.Algorithm == Default().Algorithm }
+
 // Validate reports all errors in the settings.
 func (c Config) Validate() error {
 	var errs []error
@@ -133,7 +137,7 @@ func NewRules(cfg Config) *Rules {
 }
 
 // Config returns the settings of NewRules.
-func (r *Rules) Config() Config { return r.cfg }
+func (r *Rules) Config() *Config { return &r.cfg }
 
 // Ignored reports whether a function is never judged.
 func (r *Rules) Ignored(name string) bool {

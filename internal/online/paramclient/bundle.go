@@ -1,6 +1,8 @@
 package paramclient
 
 import (
+	"iter"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -17,7 +19,7 @@ import (
 // depends on the functions, not on the steps.
 type bundle struct {
 	covers map[trace.RankKey]*protocol.Steps
-	models map[trace.FuncKey]*outlier.Model
+	models map[callpath.Context]*outlier.Model
 
 	// The rest is only for the first shard.
 	functions map[trace.FuncKey]*summary.FunctionStats
@@ -29,7 +31,7 @@ type bundle struct {
 
 func newBundle() *bundle {
 	return &bundle{
-		covers: make(map[trace.RankKey]*protocol.Steps), models: make(map[trace.FuncKey]*outlier.Model),
+		covers: make(map[trace.RankKey]*protocol.Steps), models: make(map[callpath.Context]*outlier.Model),
 		functions: make(map[trace.FuncKey]*summary.FunctionStats), ranks: make(map[trace.RankKey]*stats.Sums),
 		counters: make(map[trace.FuncKey]*stats.Sums), paths: make(map[trace.Program]*callpath.Profile),
 	}
@@ -54,6 +56,22 @@ func (b *bundle) pathsOf(program trace.Program) *callpath.Profile {
 	return p
 }
 
+// models yields the models of a contribution, of functions and of their call paths.
+func models(c *analyzer.Contribution) iter.Seq2[callpath.Context, *outlier.Model] {
+	return func(yield func(callpath.Context, *outlier.Model) bool) {
+		for i := range c.Functions {
+			if f := &c.Functions[i]; !yield(callpath.Context{FuncKey: f.FuncKey}, f.Model) {
+				return
+			}
+		}
+		for i := range c.Contexts {
+			if p := &c.Contexts[i]; !yield(p.Context, p.Model) {
+				return
+			}
+		}
+	}
+}
+
 // maxReports limits the reports of steps with anomalies. More gather only while a
 // server is unavailable for long; then only their sums are sent.
 const maxReports = 1 << 14
@@ -76,20 +94,20 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	steps.To = uint32(c.Step) + 1
 	steps.Ended = steps.GetEnded() || c.Ended
 	steps.Host = c.Host
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		if f.Model.Count() > 0 && paramwire.ShardOf(f.FuncKey, shards) == shard {
-			at(b.models, f.FuncKey).Merge(f.Model)
-		}
-		if shard == 0 {
-			p := at(b.functions, f.FuncKey)
-			p.Exclusive.Merge(&f.Exclusive)
-			p.Inclusive.Merge(&f.Inclusive)
-			p.PerStep.Add(uint64(f.Anomalies.Score.N))
+	for context, model := range models(c) {
+		if model.Count() > 0 && paramwire.ShardOf(context.FuncKey, shards) == shard {
+			at(b.models, context).Merge(model)
 		}
 	}
 	if shard != 0 {
 		return
+	}
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		p := at(b.functions, f.FuncKey)
+		p.Exclusive.Merge(&f.Exclusive)
+		p.Inclusive.Merge(&f.Inclusive)
+		p.PerStep.Add(uint64(f.Anomalies.Score.N))
 	}
 	for _, counter := range c.Counters {
 		at(b.counters, counter.FuncKey).Merge(&counter.Values)
@@ -128,9 +146,9 @@ func (b *bundle) merge(o *bundle, shard, shards int) {
 	for key, steps := range o.covers {
 		b.covers[key] = proto.CloneOf(steps)
 	}
-	for name, m := range o.models {
-		if paramwire.ShardOf(name, shards) == shard {
-			at(b.models, name).Merge(m)
+	for context, m := range o.models {
+		if paramwire.ShardOf(context.FuncKey, shards) == shard {
+			at(b.models, context).Merge(m)
 		}
 	}
 	if shard != 0 {
@@ -165,8 +183,8 @@ func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) i
 		req.Steps = append(req.Steps, steps)
 	}
 	var d summary.Delta
-	for name, m := range b.models {
-		d.Models = append(d.Models, summary.ModelDelta{ID: id(name), Model: *m})
+	for context, m := range b.models {
+		d.Models = append(d.Models, summary.ModelDelta{ID: id(context.FuncKey), Path: context.Path, Model: *m})
 	}
 	for name, f := range b.functions {
 		f.ID = id(name)

@@ -17,7 +17,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -68,7 +67,7 @@ type Client struct {
 	links      []*link
 	claimed    map[trace.RankKey]bool // by all links, so that they are not in the inbox
 	inbox      inbox
-	changed    map[trace.FuncKey]bool // models since Merged
+	changed    map[callpath.Context]bool // models since Merged
 	frozen     bool
 	stopped    bool
 	knownSteps int64 // of this analyzer's ranks at the server
@@ -97,7 +96,7 @@ func New(cfg Config, bus Requester) *Client {
 	}
 	c := &Client{
 		cfg: cfg, bus: bus, started: time.Now(), ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
-		withoutID: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
+		withoutID: make(map[trace.FuncKey]bool), changed: make(map[callpath.Context]bool), claimed: make(map[trace.RankKey]bool),
 		inbox: newInbox(cmp.Or(cfg.MaxSeparate, 1<<16)),
 		wake:  make(chan struct{}, 1), finish: make(chan struct{}), newIDs: make(chan struct{}),
 	}
@@ -147,19 +146,19 @@ func (c *Client) share(step *analyzer.Contribution) {
 	for _, l := range c.links {
 		duplicate = l.share(step) || duplicate
 	}
-	for i := range step.Functions {
-		if duplicate {
-			c.touch(step.Functions[i].FuncKey)
-		}
+	if !duplicate {
+		return
+	}
+	for context := range models(step) {
+		c.touch(context)
 	}
 }
 
-// touch makes Merged yield the model of a function as soon as it includes the steps
-// of earlier sessions.
-func (c *Client) touch(name trace.FuncKey) {
-	c.changed[name] = true
-	if l := c.linkOf(name); l.behind {
-		l.doubtful[name] = true
+// touch makes Merged yield a model as soon as it includes the steps of earlier sessions.
+func (c *Client) touch(context callpath.Context) {
+	c.changed[context] = true
+	if l := c.linkOf(context.FuncKey); l.behind {
+		l.doubtful[context] = true
 	}
 }
 
@@ -177,25 +176,25 @@ func (c *Client) requestID(name trace.FuncKey) {
 
 // Merged yields the models that changed, complete with the contributions of all
 // analyzers.
-func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
-	return func(yield func(trace.FuncKey, outlier.Model) bool) {
+func (c *Client) Merged() iter.Seq[analyzer.MergedModel] {
+	return func(yield func(analyzer.MergedModel) bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.failure != nil {
 			return // the caller's models are newer
 		}
-		for name := range c.changed {
-			l := c.linkOf(name)
-			id, ok := c.ids[name]
-			if !ok || l.doubtful[name] {
+		for context := range c.changed {
+			l := c.linkOf(context.FuncKey)
+			id, ok := c.ids[context.FuncKey]
+			if !ok || l.doubtful[context] {
 				continue
 			}
-			delete(c.changed, name)
-			m := l.model(name, id, c.frozen)
-			if own := c.inbox.models[name]; own != nil && !c.frozen {
-				m.Merge(own)
+			delete(c.changed, context)
+			m := l.model(context, id, c.frozen)
+			if own := c.inbox.models[context]; own != nil && !c.frozen {
+				m.Model.Merge(own)
 			}
-			if !yield(name, m) {
+			if !yield(m) {
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
@@ -50,16 +51,16 @@ func (c *Client) isClaimed(key trace.RankKey) bool {
 func (c *Client) release(key trace.RankKey, w *backlog) error {
 	c.claimed[key] = true
 	for _, step := range w.apart {
-		for i := range step.Functions {
-			c.touch(step.Functions[i].FuncKey)
+		for context := range models(step) {
+			c.touch(context)
 		}
 		c.share(step)
 	}
 	if w.joined == nil {
 		return nil
 	}
-	for name := range w.joined.models {
-		c.touch(name)
+	for context := range w.joined.models {
+		c.touch(context)
 	}
 	for _, l := range c.links {
 		if err := l.shareJoined(key, w); err != nil {
@@ -177,8 +178,10 @@ func (c *Client) number(names []trace.FuncKey, ids []uint32) {
 	for i, name := range names {
 		c.ids[name], c.names[ids[i]] = ids[i], name
 		delete(c.withoutID, name)
-		if c.linkOf(name).received[ids[i]] != nil {
-			c.changed[name] = true
+		if f := c.linkOf(name).received[ids[i]]; f != nil {
+			for path := range f.contexts {
+				c.changed[callpath.Context{FuncKey: name, Path: path}] = true
+			}
 		}
 	}
 	close(c.newIDs)
@@ -241,9 +244,9 @@ func (c *Client) compose(l *link) ([]byte, error) {
 func (c *Client) receive(l *link, reply *protocol.ExchangeReply) (more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = l.receive(reply, func(id uint32) {
+	err = l.receive(reply, func(id uint32, path callpath.Hash) {
 		if name, ok := c.names[id]; ok {
-			c.changed[name] = true
+			c.changed[callpath.Context{FuncKey: name, Path: path}] = true
 		}
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -14,8 +15,8 @@ import (
 type inbox struct {
 	limit  int // functions in all steps that are kept apart
 	ranks  map[trace.RankKey]*backlog
-	size   int                              // functions in all steps that are kept apart
-	models map[trace.FuncKey]*outlier.Model // of all contributions
+	size   int                                 // functions in all steps that are kept apart
+	models map[callpath.Context]*outlier.Model // of all contributions
 }
 
 // backlog holds the steps of a rank in order: apart, or joined if there were too
@@ -27,7 +28,7 @@ type backlog struct {
 }
 
 func newInbox(limit int) inbox {
-	return inbox{limit: limit, ranks: make(map[trace.RankKey]*backlog), models: make(map[trace.FuncKey]*outlier.Model)}
+	return inbox{limit: limit, ranks: make(map[trace.RankKey]*backlog), models: make(map[callpath.Context]*outlier.Model)}
 }
 
 // add keeps a copy of a contribution.
@@ -57,7 +58,9 @@ func (x *inbox) add(c *analyzer.Contribution) {
 
 // sizeOf returns the size of a contribution in functions; call paths are much
 // smaller.
-func sizeOf(c *analyzer.Contribution) int { return len(c.Functions) + len(c.Paths)/16 }
+func sizeOf(c *analyzer.Contribution) int {
+	return len(c.Functions) + len(c.Contexts) + len(c.Paths)/16
+}
 
 // join adds a step to those that are joined. A shard that has some of them, but not
 // all, cannot use them.
@@ -78,6 +81,11 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 		f := &c.Functions[i]
 		stats, model := *f.FunctionStats, f.Model.Clone()
 		d.Functions[i] = analyzer.FunctionDelta{FunctionStats: &stats, Model: &model}
+	}
+	d.Contexts = make([]analyzer.ContextDelta, len(c.Contexts))
+	for i := range c.Contexts {
+		model := c.Contexts[i].Model.Clone()
+		d.Contexts[i] = analyzer.ContextDelta{Context: c.Contexts[i].Context, Model: &model}
 	}
 	d.Paths = slices.Clone(c.Paths)
 	for i, counter := range c.Counters {
@@ -117,9 +125,8 @@ func (x *inbox) drain(claimed func(trace.RankKey) bool, take func(trace.RankKey,
 }
 
 func (x *inbox) addModels(c *analyzer.Contribution) {
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		at(x.models, f.FuncKey).Merge(f.Model)
+	for context, m := range models(c) {
+		at(x.models, context).Merge(m)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
@@ -26,18 +27,54 @@ type link struct {
 	durable       uint64 // the newest that the server has stored
 	epoch         uint64
 	version       uint64
-	received      map[uint32]*outlier.Model // by id of the function
+	received      map[uint32]*received      // by id of the function
 	registered    bool                      // in this epoch of the server
 	behind        bool                      // ranks were claimed since the last reply: received may lack their steps
-	doubtful      map[trace.FuncKey]bool    // functions of which received may lack steps
+	doubtful      map[callpath.Context]bool // models of which received may lack steps
 }
 
 // sentBundle is an exchange that was sent at least once.
 type sentBundle struct {
 	number  uint64
 	message []byte // without the part that differs when it is sent again
-	models  map[trace.FuncKey]*outlier.Model
+	models  map[callpath.Context]*outlier.Model
 	steps   int64
+}
+
+// received has the models of a function that a shard has sent.
+type received struct {
+	whole *outlier.Model // nil without
+	paths callpath.Sample[*outlier.Model]
+}
+
+func (r *received) set(m *protocol.Model, model *outlier.Model) {
+	drop := func(callpath.Hash, *outlier.Model) {}
+	if m.GetPath() != 0 {
+		r.paths.Put(callpath.Hash(m.GetPath()), model, drop)
+		return
+	}
+	r.whole = model
+	r.paths.Raise(uint8(min(m.GetLevel(), 64)), drop)
+}
+
+func (r *received) model(path callpath.Hash) *outlier.Model {
+	if path == 0 {
+		return r.whole
+	}
+	m, _ := r.paths.Get(path)
+	return m
+}
+
+// contexts yields the paths with models, 0 for the function itself.
+func (r *received) contexts(yield func(path callpath.Hash) bool) {
+	if r.whole != nil && !yield(0) {
+		return
+	}
+	for path := range r.paths.Sorted() {
+		if !yield(path) {
+			return
+		}
+	}
 }
 
 const restartHint = "start this analyzer again, it reads its traces from the beginning"
@@ -48,7 +85,7 @@ type fatalError struct{ error }
 func newLink(shard, shards, maxSent int) *link {
 	return &link{
 		shard: shard, shards: shards, maxSent: maxSent, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
-		received: make(map[uint32]*outlier.Model), doubtful: make(map[trace.FuncKey]bool),
+		received: make(map[uint32]*received), doubtful: make(map[callpath.Context]bool),
 	}
 }
 
@@ -140,8 +177,8 @@ func (l *link) unsent() int64 {
 	return n
 }
 
-// receive takes a reply and calls changed with the ids of models that changed.
-func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32)) error {
+// receive takes a reply and calls changed with the ids and paths of models that changed.
+func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32, path callpath.Hash)) error {
 	switch {
 	case reply.GetRefused() != "":
 		return fatalError{fmt.Errorf("the parameter server refuses an exchange: %s", reply.GetRefused())}
@@ -158,16 +195,18 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32)) e
 	}
 	if reply.GetEpoch() != l.epoch { // another server, which may know less
 		l.epoch = reply.GetEpoch()
-		for id := range l.received {
-			changed(id)
+		for id, f := range l.received {
+			for path := range f.contexts {
+				changed(id, path)
+			}
 		}
 		clear(l.received)
 	}
 	l.confirmed, l.included, l.durable = reply.GetLast(), reply.GetIncluded(), reply.GetDurable()
 	l.version = reply.GetVersion()
 	for i, m := range reply.GetModels() {
-		l.received[m.GetId()] = &models[i]
-		changed(m.GetId())
+		at(l.received, m.GetId()).set(m, &models[i])
+		changed(m.GetId(), callpath.Hash(m.GetPath()))
 	}
 	l.behind = false
 	clear(l.doubtful)
@@ -185,22 +224,26 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32)) e
 	return nil
 }
 
-// model returns the complete model of a function: as received, with everything that
-// it does not include yet unless it is frozen.
-func (l *link) model(name trace.FuncKey, id uint32, frozen bool) (m outlier.Model) {
-	if b := l.received[id]; b != nil {
-		m.Merge(b)
+// model returns the complete model of a function or one of its paths: as received, with
+// everything that it does not include yet unless it is frozen.
+func (l *link) model(context callpath.Context, id uint32, frozen bool) (m analyzer.MergedModel) {
+	m.Context = context
+	if f := l.received[id]; f != nil {
+		m.Level = f.paths.Level()
+		if b := f.model(context.Path); b != nil {
+			m.Model.Merge(b)
+		}
 	}
 	if frozen {
 		return m
 	}
 	for _, b := range l.sent[l.position(l.included+1):] {
-		if own := b.models[name]; own != nil {
-			m.Merge(own)
+		if own := b.models[context]; own != nil {
+			m.Model.Merge(own)
 		}
 	}
-	if own := l.fresh.models[name]; own != nil {
-		m.Merge(own)
+	if own := l.fresh.models[context]; own != nil {
+		m.Model.Merge(own)
 	}
 	return m
 }

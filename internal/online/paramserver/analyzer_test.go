@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
@@ -20,9 +21,9 @@ type testAnalyzer struct {
 	bus    paramclient.Requester
 	traces map[trace.RankKey][]*analyzer.Contribution
 	client *paramclient.Client
-	read   map[trace.RankKey]int            // contributions of each rank
-	local  map[trace.FuncKey]*outlier.Model // by which it judges
-	own    map[trace.FuncKey]uint64         // values that it learned itself
+	read   map[trace.RankKey]int               // contributions of each rank
+	local  map[callpath.Context]*outlier.Model // by which it judges
+	own    map[callpath.Context]uint64         // values that it learned itself
 }
 
 func newAnalyzer(tb testing.TB, bus paramclient.Requester, name string, shards int,
@@ -40,8 +41,8 @@ func (a *testAnalyzer) start() {
 	a.cfg.Session++
 	a.client = paramclient.New(a.cfg, a.bus)
 	a.read = make(map[trace.RankKey]int)
-	a.local = make(map[trace.FuncKey]*outlier.Model)
-	a.own = make(map[trace.FuncKey]uint64)
+	a.local = make(map[callpath.Context]*outlier.Model)
+	a.own = make(map[callpath.Context]uint64)
 }
 
 // readOne reads a step of a rank, and reports whether there was one.
@@ -52,12 +53,10 @@ func (a *testAnalyzer) readOne(key trace.RankKey) bool {
 	c := a.traces[key][a.read[key]]
 	a.read[key]++
 	a.learnFromOthers()
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		name := trace.FuncKey{Program: f.Program, Name: f.Name}
-		at(a.local, name).Merge(f.Model)
-		a.own[name] += f.Model.Count()
-	}
+	eachModel(c, func(context callpath.Context, m *outlier.Model) {
+		at(a.local, context).Merge(m)
+		a.own[context] += m.Count()
+	})
 	a.client.Add(c)
 	return true
 }
@@ -84,11 +83,11 @@ func (a *testAnalyzer) hasReadAll() bool {
 // analyzer learned itself.
 func (a *testAnalyzer) learnFromOthers() {
 	a.tb.Helper()
-	for name, m := range a.client.Merged() {
-		if m.Count() < a.own[name] {
-			a.tb.Fatalf("analyzer %s: the model of %q has %d values, it has learned %d itself", a.cfg.Node, name.Name, m.Count(), a.own[name])
+	for m := range a.client.Merged() {
+		if n := m.Model.Count(); n < a.own[m.Context] {
+			a.tb.Fatalf("analyzer %s: the model of %v has %d values, it has learned %d itself", a.cfg.Node, m.Context, n, a.own[m.Context])
 		}
-		*at(a.local, name) = m
+		*at(a.local, m.Context) = m.Model
 	}
 }
 
@@ -114,7 +113,7 @@ func (a *testAnalyzer) finished() bool {
 }
 
 // wantModels fails when the models of an analyzer are not those of all.
-func (a *testAnalyzer) wantModels(want map[trace.FuncKey]*outlier.Model) {
+func (a *testAnalyzer) wantModels(want map[callpath.Context]*outlier.Model) {
 	a.tb.Helper()
 	for name := range a.own {
 		wantSameModel(a.tb, a.cfg.Node+" of "+name.Name, a.local[name], want[name])

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -122,9 +124,9 @@ func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 
 	s := p.server.state
 	o := newOracle(traces, func(n trace.FuncKey) int { return slices.Index(s.names, n) })
-	for id, m := range s.Models() {
-		wantSameModel(t, "the server", &m, o.models[s.names[id]])
-	}
+	eachLearned(s, s.names, func(context callpath.Context, m outlier.Model) {
+		wantSameModel(t, "the server", &m, o.models[context])
+	})
 	for _, a := range all {
 		a.wantModels(o.models)
 	}

@@ -101,9 +101,13 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 			continue
 		}
 		f := found(key, name)
+		paths := contexts(f.FuncKey, step)
 		for range rng.IntN(4) {
 			v := 100*(int64(i)+1) + rng.Int64N(50)
 			f.Model.Learn(v, 0)
+			if len(paths) > 0 {
+				paths[int(v)%len(paths)].Model.Learn(v, 0)
+			}
 			f.Exclusive.Add(uint64(v))
 			f.Inclusive.Add(uint64(v) + rng.Uint64N(9))
 			if rng.IntN(6) == 0 {
@@ -111,6 +115,7 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 			}
 		}
 		c.Functions = append(c.Functions, f)
+		c.Contexts = append(c.Contexts, paths...)
 	}
 	c.Paths = randomPaths(rng)
 	for _, name := range []string{"bytes", "pages"} {
@@ -124,6 +129,29 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 	return c
 }
 
+// contexts are up to two call paths of a function that learned nothing yet.
+func contexts(name trace.FuncKey, step int) (paths []analyzer.ContextDelta) {
+	for _, caller := range []string{"main()", "solve<double>", "daxpy"}[step%2 : 1+step%3] {
+		paths = append(paths, analyzer.ContextDelta{
+			Context: callpath.Context{FuncKey: name, Path: callpath.Hash(0).Then(caller).Then(name.Name)}, Model: new(outlier.Model),
+		})
+	}
+	return paths
+}
+
+// whole is a function with all its paths.
+func whole(name trace.FuncKey) callpath.Context { return callpath.Context{FuncKey: name} }
+
+// eachModel calls f with all models of a contribution.
+func eachModel(c *analyzer.Contribution, f func(callpath.Context, *outlier.Model)) {
+	for i := range c.Functions {
+		f(whole(c.Functions[i].FuncKey), c.Functions[i].Model)
+	}
+	for i := range c.Contexts {
+		f(c.Contexts[i].Context, c.Contexts[i].Model)
+	}
+}
+
 func sumsOf(values ...uint64) *stats.Sums {
 	s := new(stats.Sums)
 	for _, v := range values {
@@ -135,7 +163,7 @@ func sumsOf(values ...uint64) *stats.Sums {
 // oracle is the expected final state of a run: each contribution added once, in order of
 // ranks and steps.
 type oracle struct {
-	models map[trace.FuncKey]*outlier.Model
+	models map[callpath.Context]*outlier.Model
 	live   *summary.Live
 	next   map[trace.RankKey]uint32
 	paths  map[string]callpath.Sums // by program and names
@@ -143,7 +171,7 @@ type oracle struct {
 
 func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(trace.FuncKey) int) *oracle {
 	o := &oracle{
-		models: make(map[trace.FuncKey]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32),
+		models: make(map[callpath.Context]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32),
 		paths: make(map[string]callpath.Sums),
 	}
 	for key, trace := range traces {
@@ -157,13 +185,14 @@ func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(tr
 func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, number func(trace.FuncKey) int) {
 	o.next[key] = uint32(c.Step) + 1
 	report := &summary.StepReport{RankKey: key, Step: int32(c.Step), First: c.First, Last: c.Last}
+	eachModel(c, func(context callpath.Context, m *outlier.Model) {
+		if m.Count() > 0 {
+			at(o.models, context).Merge(m)
+		}
+	})
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		name := f.FuncKey
-		if f.Model.Count() > 0 {
-			at(o.models, name).Merge(f.Model)
-		}
-		id := number(name)
+		id := number(f.FuncKey)
 		n := uint64(f.Anomalies.Score.N)
 		o.live.AddFunction(&summary.FunctionStats{
 			ID: id, FuncKey: f.FuncKey, Exclusive: f.Exclusive, Inclusive: f.Inclusive,

@@ -190,9 +190,7 @@ func (s *State) merge(n *node, req *request) {
 	if !s.cfg.Frozen {
 		for i := range req.delta.Models {
 			m := &req.delta.Models[i]
-			e := s.entry(uint32(m.ID))
-			e.model.Merge(&m.Model)
-			s.touch(e)
+			s.mergeModel(uint32(m.ID), m.Path, &m.Model)
 		}
 	}
 	s.live.Add(&req.delta)

@@ -115,7 +115,7 @@ func idsOf(reply *protocol.ExchangeReply) map[uint32]bool {
 
 func wantCount(tb testing.TB, s *State, id uint32, want uint64) {
 	tb.Helper()
-	m := s.Models()[id]
+	m := s.Models()[id].Model
 	if m.Count() != want {
 		tb.Errorf("the model of function %d has %d values, want %d", id, m.Count(), want)
 	}

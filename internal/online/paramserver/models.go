@@ -2,16 +2,21 @@ package paramserver
 
 import (
 	"container/list"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // entry is a model and its encoding.
 type entry struct {
 	id      uint32
+	path    callpath.Hash           // 0 for all paths
+	paths   callpath.Sample[*entry] // only if path is 0
 	model   outlier.Model
 	version uint64 // of the models when it last changed
 	encoded []byte // immutable
@@ -19,15 +24,62 @@ type entry struct {
 	place   *list.Element
 }
 
-// entry returns the model of a function, new or not.
-func (s *State) entry(id uint32) *entry {
-	e := s.models[id]
-	if e == nil {
-		e = &entry{id: id}
-		e.place = s.byVersion.PushFront(e) // in no version yet
-		s.models[id] = e
+// entry returns the model of a function, or of one of its paths, new or not. It returns
+// nil if the function has too many paths to keep this one.
+func (s *State) entry(id uint32, path callpath.Hash) *entry {
+	whole := s.models[id]
+	if whole == nil {
+		whole = s.newEntry(id, 0)
+		s.models[id] = whole
+	}
+	if path == 0 {
+		return whole
+	}
+	if e, ok := whole.paths.Get(path); ok || !whole.paths.Keeps(path) {
+		return e
+	}
+	e, level := s.newEntry(id, path), whole.paths.Level()
+	kept := whole.paths.Put(path, e, s.drop)
+	if whole.paths.Level() > level {
+		s.touch(whole)
+	}
+	if !kept {
+		s.drop(path, e)
+		return nil
 	}
 	return e
+}
+
+func (s *State) newEntry(id uint32, path callpath.Hash) *entry {
+	e := &entry{id: id, path: path}
+	e.place = s.byVersion.PushFront(e) // in no version yet
+	return e
+}
+
+// drop removes the model of a path.
+func (s *State) drop(_ callpath.Hash, e *entry) {
+	s.byVersion.Remove(e.place)
+	if e.changed {
+		s.changed = slices.DeleteFunc(s.changed, func(c *entry) bool { return c == e })
+	}
+}
+
+// learn adds the models of a function.
+func (s *State) learn(id uint32, l *summary.Learned) {
+	e := s.entry(id, 0)
+	e.paths.Raise(l.Level, s.drop)
+	s.mergeModel(id, 0, &l.Model)
+	for path, m := range l.Paths {
+		s.mergeModel(id, path, &m)
+	}
+}
+
+// mergeModel adds a model of a function, or of one of its paths.
+func (s *State) mergeModel(id uint32, path callpath.Hash, m *outlier.Model) {
+	if e := s.entry(id, path); e != nil {
+		e.model.Merge(m)
+		s.touch(e)
+	}
 }
 
 // touch marks a model as changed.
@@ -65,11 +117,13 @@ const (
 	replyModels = 6
 	modelID     = 1
 	modelModel  = 2
+	modelPath   = 3
+	modelLevel  = 4
 )
 
 const (
 	maxReplies  = 64 // in the cache
-	modelHeader = 24 // most bytes before the encoding of a model
+	modelHeader = 36 // most bytes before the encoding of a model
 )
 
 // since returns the models newer than a version, encoded as a part of a
@@ -85,7 +139,7 @@ func (s *State) since(version uint64) []byte {
 	}
 	part := make([]byte, 0, size)
 	for e := range s.newerThan(version) {
-		part = appendModel(part, replyModels, e.id, e.encoded)
+		part = e.appendTo(part, replyModels)
 	}
 	if len(s.replies) < maxReplies {
 		s.replies[version] = part
@@ -104,24 +158,44 @@ func (s *State) newerThan(version uint64) func(yield func(*entry) bool) {
 	}
 }
 
-// appendModel appends a protocol.Model as a field of a message.
-func appendModel(b []byte, field protowire.Number, id uint32, model []byte) []byte {
-	size := protowire.SizeTag(modelID) + protowire.SizeVarint(uint64(id)) + protowire.SizeTag(modelModel) + protowire.SizeBytes(len(model))
+// appendTo appends a protocol.Model as a field of a message.
+func (e *entry) appendTo(b []byte, field protowire.Number) []byte {
+	size := protowire.SizeTag(modelID) + protowire.SizeVarint(uint64(e.id)) + protowire.SizeTag(modelModel) + protowire.SizeBytes(len(e.encoded))
+	level := uint64(e.paths.Level())
+	if e.path != 0 {
+		size += protowire.SizeTag(modelPath) + protowire.SizeFixed64()
+	}
+	if level != 0 {
+		size += protowire.SizeTag(modelLevel) + protowire.SizeVarint(level)
+	}
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(size))
 	b = protowire.AppendTag(b, modelID, protowire.VarintType)
-	b = protowire.AppendVarint(b, uint64(id))
+	b = protowire.AppendVarint(b, uint64(e.id))
 	b = protowire.AppendTag(b, modelModel, protowire.BytesType)
-	return protowire.AppendBytes(b, model)
+	b = protowire.AppendBytes(b, e.encoded)
+	if e.path != 0 {
+		b = protowire.AppendTag(b, modelPath, protowire.Fixed64Type)
+		b = protowire.AppendFixed64(b, uint64(e.path))
+	}
+	if level != 0 {
+		b = protowire.AppendTag(b, modelLevel, protowire.VarintType)
+		b = protowire.AppendVarint(b, level)
+	}
+	return b
 }
 
 // Models returns copies of the models of this shard by the ids of functions.
-func (s *State) Models() map[uint32]outlier.Model {
+func (s *State) Models() map[uint32]summary.Learned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make(map[uint32]outlier.Model, len(s.models))
+	all := make(map[uint32]summary.Learned, len(s.models))
 	for id, e := range s.models {
-		all[id] = e.model.Clone()
+		l := summary.Learned{Model: e.model.Clone(), Level: e.paths.Level()}
+		for path, p := range e.paths.Sorted() {
+			l.Set(path, p.model.Clone())
+		}
+		all[id] = l
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
@@ -114,7 +115,7 @@ func TestModelReceivedBeforeFunctionAppearsIsKept(t *testing.T) {
 	version := b.client.Progress().Version
 	b.readOne(two)
 	b.mustTalk()
-	if got := b.local[trace.FuncKey{Name: "solve"}].Count(); got != 4 {
+	if got := b.local[whole(fn(0, "solve"))].Count(); got != 4 {
 		t.Errorf("the second analyzer judges by %d values, want 4", got)
 	}
 	if version == 0 || b.client.Progress().Version <= version {
@@ -122,7 +123,7 @@ func TestModelReceivedBeforeFunctionAppearsIsKept(t *testing.T) {
 	}
 }
 
-// frozenModels configures a server with three frozen models.
+// frozenModels configures a server with three frozen functions, each with one call path.
 func frozenModels(shards int) Config {
 	cfg := Config{Shards: shards, Frozen: true}
 	for _, name := range []string{"g", "solve", "f"} {
@@ -130,6 +131,7 @@ func frozenModels(shards int) Config {
 		for v := range int64(50) {
 			l.Model.Learn(100+v, 0)
 		}
+		l.Set(callpath.Hash(0).Then("main").Then(name), modelsOf(0, 100, 101)[0].Model)
 		cfg.InitialModels = append(cfg.InitialModels, l)
 	}
 	return cfg
@@ -143,11 +145,14 @@ func TestFrozenModelsArriveBeforeFirstStep(t *testing.T) {
 			t.Error("ready without a reply")
 		}
 		a.mustTalk()
-		if !a.client.Ready() || !a.client.Frozen() || len(a.local) != len(cfg.InitialModels) {
+		if !a.client.Ready() || !a.client.Frozen() || len(a.local) != 2*len(cfg.InitialModels) {
 			t.Errorf("ready: %v, frozen: %v, %d models", a.client.Ready(), a.client.Frozen(), len(a.local))
 		}
 		for _, l := range cfg.InitialModels {
-			wantSameModel(t, l.Name, at(a.local, l.FuncKey), &l.Model)
+			wantSameModel(t, l.Name, at(a.local, whole(l.FuncKey)), &l.Model)
+			for path, want := range l.Paths {
+				wantSameModel(t, l.Name, at(a.local, callpath.Context{FuncKey: l.FuncKey, Path: path}), &want)
+			}
 		}
 	}
 }
@@ -184,23 +189,27 @@ func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 			w.kill(i)
 			w.start(i)
 		}
-		for name, m := range a.client.Merged() { // what came before the restart
-			wantSameModel(t, name.Name, &m, &cfg.InitialModels[1].Model)
+		for m := range a.client.Merged() { // what came before the restart
+			want := cfg.InitialModels[1].Model
+			if m.Path != 0 {
+				want = cfg.InitialModels[1].Paths[m.Path]
+			}
+			wantSameModel(t, m.Name, &m.Model, &want)
 		}
-		a.own = make(map[trace.FuncKey]uint64) // nothing of it is to be in the models
+		a.own = make(map[callpath.Context]uint64) // nothing of it is to be in the models
 		a.read[key] = len(a.traces[key])
 		a.client.Add(endContribution(key, 0))
 		settle(w, a)
 		models := unionOfModels(w)
 		for id, l := range cfg.InitialModels {
-			got := models[trace.FuncKey{Name: l.Name}]
+			got := models[whole(l.FuncKey)]
 			wantSameModel(t, l.Name, &got, &l.Model)
 			if name := w.state(0).names[id].Name; name != l.Name {
 				t.Errorf("function %d is %q, want %q", id, name, l.Name)
 			}
 		}
-		if !a.client.Frozen() || len(models) != 3 {
-			t.Errorf("frozen: %v, %d models, want true and 3", a.client.Frozen(), len(models))
+		if !a.client.Frozen() || len(models) != 6 {
+			t.Errorf("frozen: %v, %d models, want true and 6", a.client.Frozen(), len(models))
 		}
 	}
 }
@@ -217,7 +226,7 @@ func TestLoadedModelsLearnAndKeepTheirIDs(t *testing.T) {
 	var want outlier.Model
 	want.Learn(5, 0)
 	want.Learn(6, 0)
-	got := s.Models()[1]
+	got := s.Models()[1].Model
 	wantSameModel(t, "the server", &got, &want)
 	next, err := NewState(Config{Run: "run", Shards: 1, InitialModels: []InitialModel{l}}, 2)
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -44,12 +43,12 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 
 // Outcome returns the result of the run, given the models of all shards. It may
 // change until the run has ended.
-func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, error) {
+func (s *State) Outcome(models map[uint32]summary.Learned) (*summary.Outcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	functions := s.live.Functions()
 	o := summary.NewOutcome(functions, func(i int) float64 {
-		m := models[uint32(functions[i].ID)]
+		m := models[uint32(functions[i].ID)].Model
 		return m.Hist.Quantile(0.5)
 	})
 	o.Counters = s.live.Counters()

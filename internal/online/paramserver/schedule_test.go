@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -127,14 +128,22 @@ func (s *schedule) wantOracle() {
 }
 
 // unionOfModels returns the models of all shards by name.
-func unionOfModels(w *world) map[trace.FuncKey]outlier.Model {
-	all := make(map[trace.FuncKey]outlier.Model)
+func unionOfModels(w *world) map[callpath.Context]outlier.Model {
+	all := make(map[callpath.Context]outlier.Model)
 	for shard := range w.shards {
-		for id, m := range w.state(shard).Models() {
-			all[w.state(0).names[id]] = m
-		}
+		eachLearned(w.state(shard), w.state(0).names, func(context callpath.Context, m outlier.Model) { all[context] = m })
 	}
 	return all
+}
+
+// eachLearned calls f with all models of a state.
+func eachLearned(s *State, names []trace.FuncKey, f func(callpath.Context, outlier.Model)) {
+	for id, l := range s.Models() {
+		f(whole(names[id]), l.Model)
+		for path, m := range l.Paths {
+			f(callpath.Context{FuncKey: names[id], Path: path}, m)
+		}
+	}
 }
 
 // wantSameLive compares the running pictures to the last bit.

@@ -11,11 +11,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -202,7 +204,7 @@ func (s *Server) stop(context.Context, []byte) ([]byte, error) {
 }
 
 // CollectModels returns the models of all shards.
-func (s *Server) CollectModels(ctx context.Context, conn *bus.Conn) (map[uint32]outlier.Model, error) {
+func (s *Server) CollectModels(ctx context.Context, conn *bus.Conn) (map[uint32]summary.Learned, error) {
 	all := s.state.Models()
 	cfg := s.state.cfg
 	for shard := 1; shard < cfg.Shards; shard++ {
@@ -223,7 +225,10 @@ func (s *Server) CollectModels(ctx context.Context, conn *bus.Conn) (map[uint32]
 			if err != nil || len(rest) > 0 {
 				return nil, fmt.Errorf("model of function %d of shard %d: %w", m.GetId(), shard, stats.ErrEncoding)
 			}
-			all[m.GetId()] = model
+			l := all[m.GetId()]
+			l.Level = max(l.Level, uint8(min(m.GetLevel(), 64)))
+			l.Set(callpath.Hash(m.GetPath()), model)
+			all[m.GetId()] = l
 		}
 	}
 	return all, nil

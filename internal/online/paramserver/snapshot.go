@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -35,11 +36,10 @@ func (s *State) snapshot() *snapshot {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.models)) {
 		e := s.models[id]
-		b := e.encoded
-		if e.changed {
-			b = e.model.AppendBinary(nil)
+		m.Models = append(m.Models, e.message())
+		for _, path := range e.paths.Sorted() {
+			m.Models = append(m.Models, path.message())
 		}
-		m.Models = append(m.Models, &protocol.Model{Id: id, Model: b})
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {
 		r := s.ranks[key]
@@ -54,6 +54,15 @@ func (s *State) snapshot() *snapshot {
 		m.Outcomes = append(m.Outcomes, s.outcomes[name])
 	}
 	return &snapshot{m, s.changes}
+}
+
+// message returns the model in its current state.
+func (e *entry) message() *protocol.Model {
+	m := &protocol.Model{Id: e.id, Path: uint64(e.path), Level: uint32(e.paths.Level()), Model: e.encoded}
+	if e.changed {
+		m.Model = e.model.AppendBinary(nil)
+	}
+	return m
 }
 
 // markDurable records that a snapshot is on disk.
@@ -95,11 +104,12 @@ func (s *State) restore(m *protocol.Snapshot) error {
 		return err
 	}
 	for _, f := range m.GetModels() {
-		e := s.entry(f.GetId())
+		e := s.entry(f.GetId(), callpath.Hash(f.GetPath()))
 		model, rest, err := outlier.ReadModel(f.GetModel())
-		if err != nil || len(rest) > 0 {
+		if err != nil || len(rest) > 0 || e == nil {
 			return fmt.Errorf("model of function %d is malformed", f.GetId())
 		}
+		e.paths.Raise(uint8(min(f.GetLevel(), 64)), s.drop)
 		e.model = model
 		s.touch(e)
 	}

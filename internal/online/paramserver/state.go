@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -41,10 +40,10 @@ type Config struct {
 	Refresh time.Duration
 }
 
-// InitialModel is the model of a function.
+// InitialModel has the models of a function.
 type InitialModel struct {
 	trace.FuncKey
-	Model outlier.Model
+	summary.Learned
 }
 
 // State is the state of a parameter server, or of one of its shards, for a run. It
@@ -57,13 +56,13 @@ type State struct {
 	names     []trace.FuncKey          // of functions, by id; append-only, only in shard 0
 	ids       map[trace.FuncKey]uint32 // the reverse
 	named     uint64                   // value of changes at the newest name
-	models    map[uint32]*entry
-	byVersion *list.List        // of *entry, the newest last
-	changed   []*entry          // since the last version
-	version   uint64            // of the models
-	made      time.Time         // when the version was made
-	stale     bool              // an exchange was merged since then
-	replies   map[uint64][]byte // encoded models since older versions
+	models    map[uint32]*entry        // of functions with all their paths
+	byVersion *list.List               // of *entry, the newest last
+	changed   []*entry                 // since the last version
+	version   uint64                   // of the models
+	made      time.Time                // when the version was made
+	stale     bool                     // an exchange was merged since then
+	replies   map[uint64][]byte        // encoded models since older versions
 
 	ranks     map[trace.RankKey]*rankState
 	nodes     map[string]*node
@@ -116,9 +115,7 @@ func NewState(cfg Config, epoch uint64) (*State, error) {
 			s.id(l.FuncKey)
 		}
 		if paramwire.ShardOf(l.FuncKey, cfg.Shards) == cfg.Shard {
-			e := s.entry(uint32(i))
-			e.model.Merge(&l.Model)
-			s.touch(e)
+			s.learn(uint32(i), &l.Learned)
 		}
 	}
 	return s, nil

@@ -732,6 +732,8 @@ type Model struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Model         []byte                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	Path          uint64                 `protobuf:"fixed64,3,opt,name=path,proto3" json:"path,omitempty"`
+	Level         uint32                 `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -778,6 +780,20 @@ func (x *Model) GetModel() []byte {
 		return x.Model
 	}
 	return nil
+}
+
+func (x *Model) GetPath() uint64 {
+	if x != nil {
+		return x.Path
+	}
+	return 0
+}
+
+func (x *Model) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
 }
 
 type ExchangeReply struct {
@@ -1615,10 +1631,12 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\rR\x02to\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04host\x18\x06 \x01(\tR\x04host\"-\n" +
+	"\x04host\x18\x06 \x01(\tR\x04host\"W\n" +
 	"\x05Model\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x14\n" +
-	"\x05model\x18\x02 \x01(\fR\x05model\"\xe0\x02\n" +
+	"\x05model\x18\x02 \x01(\fR\x05model\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\x06R\x04path\x12\x14\n" +
+	"\x05level\x18\x04 \x01(\rR\x05level\"\xe0\x02\n" +
 	"\rExchangeReply\x12\x12\n" +
 	"\x04last\x18\x01 \x01(\x04R\x04last\x12\x1a\n" +
 	"\bincluded\x18\x02 \x01(\x04R\bincluded\x12\x18\n" +

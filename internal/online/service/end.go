@@ -64,7 +64,7 @@ func (s *server) closeSender(ctx context.Context) error {
 
 // conclude stores the run-level data, which ends the run.
 func (s *server) conclude(ctx context.Context) error {
-	var learned map[uint32]outlier.Model
+	var learned map[uint32]summary.Learned
 	err := s.retry(ctx, "the models of all shards", func(ctx context.Context) (err error) {
 		learned, err = s.params.CollectModels(ctx, s.conn)
 		return err
@@ -155,10 +155,11 @@ func (s *server) waitForStore(ctx context.Context) error {
 }
 
 // models returns the models of all functions, with the settings of the analyzers.
-func (s *server) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
+func (s *server) models(o *summary.Outcome, learned map[uint32]summary.Learned) *analyzer.Models {
 	models := analyzer.NewModels(outlier.NewRules(s.judging().Config))
 	for _, f := range o.Functions {
-		models.Add(&f.FunctionStats, learned[uint32(f.ID)])
+		l := learned[uint32(f.ID)]
+		models.Add(&f.FunctionStats, &l)
 	}
 	return models
 }

@@ -31,7 +31,7 @@ func (s *server) openParams() error {
 			models.Restart()
 		}
 		for _, f := range models.Functions() {
-			cfg.InitialModels = append(cfg.InitialModels, paramserver.InitialModel{FuncKey: f.FuncKey, Model: f.Learned().Clone()})
+			cfg.InitialModels = append(cfg.InitialModels, paramserver.InitialModel{FuncKey: f.FuncKey, Learned: f.Export()})
 		}
 	}
 	var err error

@@ -233,6 +233,7 @@ func (k *Counter) code(c *coder) {
 
 func (m *ModelDelta) code(c *coder) {
 	c.id(&m.ID)
+	unsigned(c, &m.Path, math.MaxUint64)
 	c.model(&m.Model)
 }
 

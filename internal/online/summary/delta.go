@@ -18,10 +18,31 @@ type Delta struct {
 	Paths     []PathDelta
 }
 
-// ModelDelta is the model of a function, learned from the new calls.
+// ModelDelta is the model of a function, or of one of its call paths, learned from the
+// new calls.
 type ModelDelta struct {
 	ID    int
+	Path  callpath.Hash // 0 for all paths
 	Model outlier.Model
+}
+
+// Learned has the models of a function.
+type Learned struct {
+	Model outlier.Model // of all calls
+	Paths map[callpath.Hash]outlier.Model
+	Level uint8 // of the callpath.Sample of these paths
+}
+
+// Set sets the model of a path, or that of all calls if path is 0.
+func (l *Learned) Set(path callpath.Hash, m outlier.Model) {
+	if path == 0 {
+		l.Model = m
+		return
+	}
+	if l.Paths == nil {
+		l.Paths = make(map[callpath.Hash]outlier.Model)
+	}
+	l.Paths[path] = m
 }
 
 // RankDelta counts the anomalies of each step of a rank.

@@ -59,6 +59,7 @@ type Field struct {
 // trace.
 type Capture struct {
 	Kind      Kind
+	Context   int32 // number of the models that judge it, for the caller
 	Thread    trace.Thread
 	IOStep    int32 // in which the execution ended
 	StepStart trace.Micros

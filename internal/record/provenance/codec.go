@@ -119,6 +119,7 @@ func (c *codec) event(e *trace.Event) {
 
 func (c *codec) capture(v *Capture) {
 	number(c, &v.Kind)
+	number(c, &v.Context)
 	number(c, &v.Thread)
 	number(c, &v.IOStep)
 	c.time(&v.StepStart)

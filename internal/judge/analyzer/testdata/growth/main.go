@@ -28,7 +28,7 @@ func main() {
 		inputs = append(inputs, analyzer.Input{Path: path})
 	}
 	seen := 0
-	look := func(done analyzer.Done) {
+	look := func(done analyzer.ProgressReport) {
 		if steps := done.Steps / len(inputs); steps != seen && (steps == 200 || steps == 2000) {
 			seen = steps
 			fmt.Println(held())
