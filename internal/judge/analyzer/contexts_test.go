@@ -177,6 +177,9 @@ func TestContextsDoNotDependOnWorkersOrOrder(t *testing.T) {
 	}
 	for _, f := range res.Models.Functions() {
 		for path, m := range f.Export().Paths {
+			if m.Count() == 0 {
+				t.Errorf("%s has a path without calls, which is not shared", f.Name)
+			}
 			if got := l.contexts[callpath.Context{FuncKey: f.FuncKey, Path: path}]; got == nil ||
 				!bytes.Equal(got.AppendBinary(nil), m.AppendBinary(nil)) {
 				t.Errorf("the shares of a path of %s do not add up to its model", f.Name)

@@ -319,7 +319,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 func (r *rank) merge(m *Models, frozen, profile bool) {
 	left := r.touched[:0]
 	for _, f := range r.touched {
-		if !r.resolve(m, f, !frozen) {
+		if !r.resolve(m, f, !frozen && f.pending.model.Count() > 0) {
 			left = append(left, f) // a later step has its name
 			continue
 		}
