@@ -36,14 +36,9 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 }
 
 // prepare applies the settings of file and environment, and returns the configuration and
-// the origin of each setting. With two passes all calls are judged by the whole run, and
-// nothing is forgotten by default.
+// the origin of each setting.
 func (a *analyzeFlags) prepare(cmd *cobra.Command, env *Env) (cfg analyzer.Config, origin map[string]string, err error) {
 	origin, err = a.load(cmd.Flags(), env)
-	if err == nil && a.passes == 2 && !cmd.Flags().Changed("half-life") {
-		a.halfLife = 0
-		origin["half-life"] = "default with --passes 2"
-	}
 	if err == nil {
 		cfg, err = a.configure(a.passes, a.modelFlags)
 	}

@@ -42,7 +42,7 @@ func TestAnalyzePrintsSummaryAndWritesRun(t *testing.T) {
 		Notes []struct{ Name string }
 	}
 	readJSON(t, filepath.Join(dir, "run.json"), &info)
-	if info.State != "finished" || info.Totals.Calls != 32975 || info.Settings["algorithm"] != "modal" || len(info.Top) == 0 ||
+	if info.State != "finished" || info.Totals.Calls != 32975 || info.Settings["algorithm"] != "tail" || len(info.Top) == 0 ||
 		info.Top[0].LostUS == 0 {
 		t.Errorf("run.json is %+v", info)
 	}

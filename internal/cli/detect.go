@@ -24,7 +24,7 @@ type detectFlags struct {
 	file      string
 	programs  []string
 	overrides []string
-	halfLife  time.Duration
+	leastLoss time.Duration
 	minTime   time.Duration
 	statistic string
 	scope     string
@@ -36,15 +36,15 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
 		"name by default")
-	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: modal, hbos, sstd or copod")
+	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: tail, hbos, sstd or copod")
 	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")
 	f.Float64Var(&o.Threshold, "threshold", o.Threshold,
-		"modal: decades of rarity, 0 for 6; hbos, copod: normal share of the range of scores, 0 for 0.99 and 0.72")
+		"tail: decades of rarity, 0 for 6; hbos, copod: normal share of the range of scores, 0 for 0.99 and 0.72")
 	f.StringArrayVar(&d.overrides, "function-threshold", nil, "pattern=value: sigma or threshold of matching functions")
 	f.StringArrayVar(&o.Ignore, "ignore", nil, "pattern of functions that are never judged")
 	f.IntVar(&o.MinSamples, "min-samples", o.MinSamples, "minimum number of calls of a function before any is judged")
-	f.DurationVar(&d.halfLife, "half-life", time.Duration(o.HalfLife)*time.Microsecond,
-		"modal: time of the run after which samples count half; 0, the default with --passes 2, for never")
+	f.DurationVar(&d.leastLoss, "min-loss", time.Duration(o.LeastLoss)*time.Microsecond,
+		"tail: minimum time that an anomaly takes longer than usual")
 	f.BoolVar(&o.IncludeSelf, "include-self", false, "include the judged call in its model, as the original did; disables --review by default")
 	f.BoolVar(&c.SkipFirst, "skip-first", c.SkipFirst, "no judgment of the first call of a function on each thread, and of waits before the "+
 		"first collective call")
@@ -87,7 +87,7 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	cfg := d.cfg
 	var errs []error
 	cfg.Outlier.Algorithm = outlier.Algorithm(strings.ToLower(string(cfg.Outlier.Algorithm)))
-	cfg.Outlier.HalfLife, cfg.MinTime = d.halfLife.Microseconds(), trace.Micros(d.minTime.Microseconds())
+	cfg.Outlier.LeastLoss, cfg.MinTime = d.leastLoss.Microseconds(), trace.Micros(d.minTime.Microseconds())
 	for _, o := range d.overrides {
 		i := strings.LastIndexByte(o, '=')
 		value, err := strconv.ParseFloat(o[i+1:], 64)

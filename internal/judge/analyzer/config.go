@@ -11,7 +11,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 // Config configures an Analyzer. Start from Default.
@@ -53,12 +52,10 @@ type Config struct {
 
 // Default returns the default settings.
 func Default() Config {
-	cfg := Config{
+	return Config{
 		Outlier: outlier.Default(), SkipFirst: true, Window: 10, Passes: 1, Review: true,
 		Workers: runtime.GOMAXPROCS(0), KeepOpen: 64, StatePrefix: "monitoring: ",
 	}
-	cfg.Outlier.SlowOnly = func(name string) bool { return provenance.WaitOf(name) != provenance.NoWait }
-	return cfg
 }
 
 // Validate reports all errors in the settings.

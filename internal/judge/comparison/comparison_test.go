@@ -32,7 +32,7 @@ func someRun() *comparison.Run {
 	r := &comparison.Run{
 		Name: "run", State: "finished", Started: time.Unix(1_700_000_000, 0).UTC(), Version: "v1", Ranks: 4,
 		Hosts:    []comparison.Host{{Host: "node00", Ranks: 2}, {Host: "node01", Ranks: 2}},
-		Settings: map[string]string{"algorithm": "modal", "out": "run"},
+		Settings: map[string]string{"algorithm": "tail", "out": "run"},
 		Functions: []comparison.Function{
 			{Name: "main", Calls: 4, Exclusive: 1e6},
 			{Name: "solve", Calls: 100, Exclusive: 2e6, Model: histogram([]float64{10, 20, 30}, []float64{60, 40})},
@@ -182,7 +182,7 @@ func TestMetadataMarksExpectedDifferences(t *testing.T) {
 	f("hosts node00", "differs", "2 ranks", "1 rank", false)
 	f("hosts node01", "gone", "2 ranks", "", false)
 	f("hosts node02", "new", "", "3 ranks", false)
-	f("settings algorithm", "differs", "modal", "hbos", false)
+	f("settings algorithm", "differs", "tail", "hbos", false)
 	f("settings out", "differs", "run", "elsewhere", true)
 	f("run started", "differs", "2023-11-14T22:13:20Z", "2023-11-14T23:13:20Z", true)
 	f("metadata CPU Type", "differs", "fast", "fast (3 ranks), slow (1 rank)", false)

@@ -38,20 +38,10 @@ func BenchmarkNewJudge(b *testing.B) {
 	for _, name := range []string{"typical", "wide"} {
 		m := models[name]
 		b.Run(name, func(b *testing.B) {
-			modal, hbos := outlier.NewRules(outlier.Default()), outlier.NewRules(settings(outlier.HBOS))
+			tail, hbos := outlier.NewRules(outlier.Default()), outlier.NewRules(settings(outlier.HBOS))
 			b.ReportAllocs()
 			for b.Loop() {
-				modal.NewJudge("f", m)
-			}
-			against(b, func() { hbos.NewJudge("f", m) })
-		})
-		b.Run(name+"/without half-life", func(b *testing.B) {
-			cfg := outlier.Default()
-			cfg.HalfLife = 0
-			modal, hbos := outlier.NewRules(cfg), outlier.NewRules(settings(outlier.HBOS))
-			b.ReportAllocs()
-			for b.Loop() {
-				modal.NewJudge("f", m)
+				tail.NewJudge("f", m)
 			}
 			against(b, func() { hbos.NewJudge("f", m) })
 		})
@@ -67,13 +57,13 @@ func BenchmarkJudge(b *testing.B) {
 	models := benchmarked()
 	for _, name := range []string{"typical", "wide"} {
 		m := models[name]
-		modal, hbos := judge(outlier.Default(), m), judge(settings(outlier.HBOS), m)
+		tail, hbos := judge(outlier.Default(), m), judge(settings(outlier.HBOS), m)
 		f := func(what string, ask func(j *outlier.Judge, v int64)) {
 			b.Run(name+"/"+what, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					for _, v := range values {
-						ask(modal, v)
+						ask(tail, v)
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(values)), "ns/call")

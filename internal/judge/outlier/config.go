@@ -22,24 +22,21 @@ const (
 	SSTD  Algorithm = "sstd"  // too many standard deviations from the mean
 	HBOS  Algorithm = "hbos"  // in a bin of the histogram that is too rare
 	COPOD Algorithm = "copod" // too far out in a tail of the distribution
-	Modal Algorithm = "modal" // outside the function's usual times and their tails
+	Tail  Algorithm = "tail"  // beyond the tail that the bulk of the times predicts
 )
 
 // Algorithms returns the detectors, the default first.
-func Algorithms() []Algorithm { return []Algorithm{Modal, HBOS, SSTD, COPOD} }
+func Algorithms() []Algorithm { return []Algorithm{Tail, HBOS, SSTD, COPOD} }
 
 // Config configures the judges. Start from Default.
 type Config struct {
 	Algorithm  Algorithm
 	Sigma      float64 // sstd: normal number of standard deviations
-	Threshold  float64 // hbos, copod: normal share of the range of scores; modal: decades of rarity; 0 means DefaultThreshold
+	Threshold  float64 // hbos, copod: normal share of the range of scores; tail: decades of rarity; 0 means DefaultThreshold
 	MinSamples int     // executions of a function that are needed to judge it
-	// HalfLife is the time in microseconds after which a sample counts half; 0 means
-	// forever. Only modal uses it.
-	HalfLife int64
-	// SlowOnly reports whether only long times of a function are outliers, because a
-	// short wait is no problem. It may be nil. Only modal uses it.
-	SlowOnly func(name string) bool `json:"-"`
+	// LeastLoss is the least time beyond the median that makes a call an outlier, in
+	// microseconds. Only tail uses it.
+	LeastLoss int64
 	// IncludeSelf leaves the judged execution in the model, as the original did, where
 	// it helps to hide itself.
 	IncludeSelf bool
@@ -59,14 +56,14 @@ type Override struct {
 
 // Default returns the default settings.
 func Default() Config {
-	return Config{Algorithm: Modal, Sigma: 6, MinSamples: 30, HalfLife: 600e6}
+	return Config{Algorithm: Tail, Sigma: 6, MinSamples: 30, LeastLoss: 200}
 }
 
 // DefaultThreshold returns the default threshold of an algorithm. With 0.99 copod could
 // never flag more than the most extreme time of a function.
 func DefaultThreshold(a Algorithm) float64 {
 	switch a {
-	case SSTD, Modal:
+	case SSTD, Tail:
 		return 6
 	case COPOD:
 		return 0.72
@@ -89,7 +86,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("unknown algorithm %q (want %s)", c.Algorithm, strings.Join(names, ", ")))
 	}
 	most := 1.0
-	if c.Algorithm == Modal {
+	if c.Algorithm == Tail {
 		most = maxDecades
 	}
 	check := func(what string, v float64) {
@@ -108,8 +105,8 @@ func (c Config) Validate() error {
 	for _, o := range c.Thresholds {
 		check(fmt.Sprintf("threshold of %q", o.Pattern), o.Value)
 	}
-	if c.HalfLife < 0 {
-		errs = append(errs, errors.New("half-life must not be negative"))
+	if c.LeastLoss < 0 {
+		errs = append(errs, errors.New("least loss must not be negative"))
 	}
 	if c.MinSamples < 1 {
 		errs = append(errs, fmt.Errorf("minimum of %d samples must be positive", c.MinSamples))

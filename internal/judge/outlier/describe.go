@@ -80,8 +80,8 @@ func sideOf(v int64, usual []Range) Side {
 	return Amid
 }
 
-// usual returns the usual ranges, at least one, disjoint and in order. Those of modal
-// are its normal ranges, limited to the times in the model.
+// usual returns the usual ranges, at least one, disjoint and in order. Those of tail
+// are its normal range, limited to the times in the model.
 func (j *Judge) usual() []Range {
 	all := j.detector.ranges()
 	if len(all) == 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -75,19 +74,18 @@ func readable(t *testing.T, b []byte, v int64) (*outlier.Model, bool) {
 	return &m, true
 }
 
-// FuzzModal makes a judge from any histogram, and any timeline. It does not panic, its
+// FuzzTail makes a judge from any histogram, and any timeline. It does not panic, its
 // scores are numbers, its limits are in order, and verdicts agree with them.
-func FuzzModal(f *testing.F) {
-	add := func(m *outlier.Model, halfLife int64, decades float64, v int64) {
-		f.Add(m.Hist.AppendBinary(nil), m.Times.AppendBinary(nil), halfLife, decades, v)
+func FuzzTail(f *testing.F) {
+	add := func(m *outlier.Model, least int64, decades float64, v int64) {
+		f.Add(m.Hist.AppendBinary(nil), m.Times.AppendBinary(nil), least, decades, v)
 	}
 	add(learned(), 0, 5, 0)
 	add(learned(append(times(40, 3), 1000)...), 0, 5, 24)
-	add(learned(append(times(500, 1000), times(9, 9000)...)...), second, 0.1, 1004)
+	add(learned(append(times(500, 1000), times(9, 9000)...)...), 200, 0.1, 1004)
 	add(learned(0, 1, 127, 128, 1<<20, 1<<40, math.MaxInt64), 1, 100, math.MaxInt64)
-	add(shifted(rand.New(rand.NewPCG(19, 1)), 1000*second), 600*second, 5, 3000)
-	f.Fuzz(func(t *testing.T, hist, line []byte, halfLife int64, decades float64, v int64) {
-		cfg := outlier.Config{Algorithm: outlier.Modal, Threshold: decades, HalfLife: halfLife, MinSamples: 1}
+	f.Fuzz(func(t *testing.T, hist, line []byte, least int64, decades float64, v int64) {
+		cfg := outlier.Config{Algorithm: outlier.Tail, Threshold: decades, LeastLoss: least, MinSamples: 1}
 		var m outlier.Model
 		if _, err := m.Hist.Decode(hist); err != nil || m.Count() == 0 || cfg.Validate() != nil {
 			return

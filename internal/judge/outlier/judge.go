@@ -68,9 +68,9 @@ func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 		return newCOPOD(&m.Hist, threshold, self, enough)
 	}
 	if !enough {
-		return &modal{hist: &m.Hist}
+		return &tail{hist: &m.Hist}
 	}
-	return newModal(m, threshold, r.cfg.HalfLife, r.cfg.SlowOnly != nil && r.cfg.SlowOnly(name))
+	return newTail(&m.Hist, threshold, r.cfg.LeastLoss)
 }
 
 // NewJudge creates the judge of a function from its model, which must not change while
@@ -146,7 +146,7 @@ func (j *Judge) MarshalJSON() ([]byte, error) { return json.Marshal(j.detector.p
 type histogramParams struct {
 	Histogram *stats.Histogram `json:"histogram"`
 	Threshold float64          `json:"internal_global_threshold"`
-	Normal    [][2]int64       `json:"normal,omitempty"` // modal: from, to
+	Normal    [][2]int64       `json:"normal,omitempty"` // tail: from, to
 }
 
 // plain is embedded in detectors without ranges and decades.

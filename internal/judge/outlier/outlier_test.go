@@ -78,7 +78,7 @@ func TestValidateReportsAllErrors(t *testing.T) {
 		f(settings(a))
 	}
 	f(outlier.Config{Algorithm: "lof", Threshold: 1.5, Thresholds: []outlier.Override{{"f*", -1}, {"g", 0.5}}},
-		`unknown algorithm "lof" (want modal, hbos, sstd, copod)`,
+		`unknown algorithm "lof" (want tail, hbos, sstd, copod)`,
 		`threshold: 1.5 is not between 0 and 1`,
 		`threshold of "f*": -1 is not between 0 and 1`,
 		`minimum of 0 samples must be positive`)
@@ -633,7 +633,7 @@ func TestLearningIsIndependentOfOrder(t *testing.T) {
 func TestOddnessFollowsScores(t *testing.T) {
 	values := normal(rand.New(rand.NewPCG(3, 7)), 300)
 	for _, a := range algorithms {
-		if a == outlier.Modal {
+		if a == outlier.Tail {
 			continue // to which most of them are equally normal
 		}
 		cfg := settings(a)

@@ -21,9 +21,9 @@ const (
 	// shiftDistance is the least difference of the distributions before and after, as a
 	// share of calls at the time with the greatest difference.
 	shiftDistance = 0.6
-	// shiftShare is the least change relative to the time before; it is also at least
-	// leastLoss.
-	shiftShare = 0.1
+	// shiftShare is the least change relative to the time before, and shiftLoss the least
+	// change in microseconds.
+	shiftShare, shiftLoss = 0.1, 20
 	// backShare is the greatest share of calls before and after in spans that resemble the
 	// other side.
 	backShare = 0.2
@@ -53,7 +53,7 @@ func (m *Model) Shift() (Shift, bool) {
 			continue
 		}
 		s := Shift{Since: spans[k].From, Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total}
-		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, leastLoss) && s.lasts(spans, k) {
+		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k) {
 			best, distance, found = s, d, true
 		}
 	}

@@ -113,7 +113,7 @@ func TestDescriptionCountsLearnedCalls(t *testing.T) {
 			if d.Side != side || d.Alike != alike {
 				t.Errorf("%s: %d: side %d with %d alike, want side %d with %d", a, v, d.Side, d.Alike, side, alike)
 			}
-			if (d.Decades > 0) != (a == outlier.Modal) || d.Decades > 9 {
+			if (d.Decades > 0) != (a == outlier.Tail) || d.Decades > 9 {
 				t.Errorf("%s: %d: %d decades", a, v, d.Decades)
 			}
 		}
@@ -132,7 +132,7 @@ func TestDescriptionCountsLearnedCalls(t *testing.T) {
 			ranges++
 		}
 		want := 1
-		if a == outlier.Modal {
+		if a == outlier.Tail {
 			want = 2
 		}
 		if ranges != want {
@@ -151,7 +151,7 @@ func TestWhyNamesMostFrequentRanges(t *testing.T) {
 		m.Hist.Add(v)
 	}
 	cfg := outlier.Default()
-	cfg.Algorithm = outlier.Modal
+	cfg.Algorithm = outlier.Tail
 	d := outlier.NewRules(cfg).NewJudge("f", m).Describe(5_000_000)
 	if len(d.Usual) != 3 || d.Others != 2 {
 		t.Fatalf("got %+v, want three ranges and two others", d)

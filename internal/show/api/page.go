@@ -311,7 +311,7 @@ type Model struct {
 	Counts    []int64   `json:"counts"`
 	Samples   int64     `json:"samples"`
 	Typical   *Range    `json:"typical_us,omitempty"`   // of most calls
-	Normal    []Range   `json:"normal_us"`              // of modal models: one range per mode
+	Normal    []Range   `json:"normal_us"`              // of tail models: one range per mode
 	Threshold *Range    `json:"threshold_us,omitempty"` // values outside are flagged
 	Warming   bool      `json:"warming"`                // too few samples for a reliable judgment
 }

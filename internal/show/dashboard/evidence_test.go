@@ -47,7 +47,7 @@ func checkEvidence(t *testing.T, at string, event object, findings []api.Finding
 		e.Path[len(e.Path)-1] != e.Function || e.FunctionID == "" {
 		t.Fatalf("%s: %+v", id, e)
 	}
-	if e.Model == nil || e.Model.Algorithm != "modal" || len(e.Model.Edges) != len(e.Model.Counts)+1 || e.Model.Threshold == nil ||
+	if e.Model == nil || e.Model.Algorithm != "tail" || len(e.Model.Edges) != len(e.Model.Counts)+1 || e.Model.Threshold == nil ||
 		len(e.Model.Normal) == 0 {
 		t.Errorf("%s: model %+v", id, e.Model)
 	}

@@ -93,7 +93,7 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	}
 	info := map[string]any{
 		"totals": res.Totals, "review": res.Review, "changes": res.Changes,
-		"settings": map[string]string{"algorithm": "modal", "min-samples": "30"},
+		"settings": map[string]string{"algorithm": "tail", "min-samples": "30"},
 	}
 	if run.Info, err = json.Marshal(info); err != nil {
 		return err

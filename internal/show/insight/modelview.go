@@ -26,7 +26,7 @@ func (d *runData) pageModel(params json.RawMessage) *api.Model {
 	for _, n := range t.Counts {
 		p.Counts = append(p.Counts, int64(n))
 	}
-	if t.Modal {
+	if t.Limits {
 		for _, s := range t.Usual {
 			p.Normal = append(p.Normal, *s.Range())
 		}
@@ -39,8 +39,8 @@ func (d *runData) pageModel(params json.RawMessage) *api.Model {
 // settings of the run.
 func (d *runData) algorithm(t *typical.Times) string {
 	switch {
-	case t.Modal:
-		return string(outlier.Modal)
+	case t.Limits:
+		return string(outlier.Tail)
 	case t.Moments != nil:
 		return string(outlier.SSTD)
 	}
@@ -54,7 +54,7 @@ func (d *runData) algorithm(t *typical.Times) string {
 func (d *runData) threshold(t *typical.Times) *api.Range {
 	var low, high float64
 	switch d.algorithm(t) {
-	case string(outlier.Modal):
+	case string(outlier.Tail):
 		low, high = t.Usual[0].Low, t.Usual[len(t.Usual)-1].High
 	case string(outlier.SSTD):
 		sigma, err := strconv.ParseFloat(d.info.Settings["sigma"], 64)

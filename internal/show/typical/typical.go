@@ -18,8 +18,8 @@ import (
 // Times is a model and its usual times.
 type Times struct {
 	provenance.Model
-	Usual []Span // ordered and disjoint; one per mode of a modal model
-	Modal bool
+	Usual  []Span // ordered and disjoint; one per mode of a tail model
+	Limits bool   // Usual are the normal times of a tail model
 }
 
 // Span is a range with both ends, in microseconds.
@@ -40,7 +40,7 @@ func Read(params json.RawMessage) *Times {
 	if m := t.Moments; m != nil {
 		t.Usual = []Span{{max(m.Minimum, *m.Mean-m.Stddev), min(m.Maximum, *m.Mean+m.Stddev)}}
 	} else if json.Unmarshal(params, &in) == nil && len(in.Normal) > 0 {
-		t.Modal = true
+		t.Limits = true
 		t.modes(in.Normal)
 	} else {
 		t.Usual = []Span{{t.quantile(usualLow), t.quantile(usualHigh)}}
@@ -48,7 +48,7 @@ func Read(params json.RawMessage) *Times {
 	return t
 }
 
-// modes merges the normal ranges of a modal model.
+// modes merges the normal ranges of a tail model.
 func (t *Times) modes(normal [][2]float64) {
 	slices.SortFunc(normal, func(a, b [2]float64) int { return cmp.Compare(a[0], b[0]) })
 	for _, n := range normal {

@@ -44,7 +44,7 @@ export function histogramWords(model: Model, value?: number): string {
 
 /** Tooltips of the detectors. */
 export const algorithmWords: Readonly<Record<string, string>> = {
-  modal: 'finds one or several usual times and flags times far from all of them',
+  tail: 'flags times beyond the tail that most times predict',
   hbos: 'flags times in rare histogram bins',
   copod: 'flags times in the tails of the distribution',
   sstd: 'flags times several standard deviations from the mean',

@@ -397,7 +397,7 @@ test('Markdown has all facts and escapes names', () => {
   const text = evidenceMarkdown(evidence({ function: 'f`<b>|x' }), 'heat2d', 'http://h/#/e/0:1');
   expect(text).toContain('### ``f`<b>|x`` on rank 4 of run `heat2d`');
   expect(text).toContain('- Lost: 402 µs; own time 410 µs');
-  expect(text).toContain('- Model: modal, usual 2 to 62 µs, 7992 samples, flagged above 113 µs');
+  expect(text).toContain('- Model: tail, usual 2 to 62 µs, 7992 samples, flagged above 113 µs');
   expect(text).toContain('- It waited for pack on rank 3 (node00).');
   expect(text).toContain('http://h/#/e/0:1');
 });

@@ -1,0 +1,375 @@
+package outlier
+
+import (
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// tail judges by the tails that the bulk of the times predicts. It fits generalized
+// Pareto distributions to the times between two quantiles, such as the median and the
+// longest eighth, and extrapolates them to the time that only one call in a million
+// exceeds. Trouble is beyond the upper quantile, so it cannot hide itself by making the
+// tail heavier. There is one fit for the longest half of the times, one for the longest
+// quarter, and so on; the lowest of their limits counts, because trouble can only raise
+// limits.
+//
+// A function may have several usual times. If a valley separates them, each of these
+// modes has limits of its own. A short time is never an outlier, because it loses nothing,
+// but a time between two modes may be one.
+//
+// A third rule finds slow modes: times above a gap that is too wide for any tail, such
+// as a twentieth of the calls that take ten times as long as all others.
+type tail struct {
+	hist      *stats.Histogram
+	threshold float64 // decades
+	modes     []mode  // at least one, from short to long
+	usual     int64   // shortest usual time
+}
+
+// mode is a usual time with its tails.
+type mode struct {
+	low, high         int64 // normal times
+	nearLow, nearHigh int64 // times outside may turn out to be outliers
+	down, up          fit
+}
+
+// The rules of tail. docs/detectors.md has measurements with other values.
+const (
+	// startShare is the share of the times in the first fit. Each further fit has half as
+	// many, as long as a quarter of them is at least leastTimes.
+	startShare, leastTimes = 0.5, 60
+	// A fit uses spacings+1 quantiles. The first is exceeded by the share of the fit, the
+	// last by a share that is less by the factor fitRange.
+	spacings, fitRange = 4, 4
+	// The tail index is 0 for an exponential tail and 1/a for a power law with exponent a.
+	// Before there are samples it is expected to be priorIndex, give or take priorError.
+	// The estimate is increased by one standard error.
+	priorIndex, priorError = 0.3, 0.2
+	// lightest and heaviest limit the tail index: a lognormal part looks lighter in the
+	// bulk than it is, and no useful limit exists for tails heavier than that. Tails of
+	// short times are light, because a function has a least amount of work.
+	lightest, heaviest = 0.1, 2.0 / 3
+	exponential        = 1e-3
+	// slowShare is the greatest share of calls above a gap that are a slow mode. A larger
+	// mode is part of the bulk.
+	slowShare = 0.125
+	// nearDecades is how much less rare than an outlier a candidate may be.
+	nearDecades = 2
+	// A valley is one of cells with equal numbers of times that is valley times as wide, in
+	// the logarithm of time, as one before it and one after it. There are at least
+	// cellTimes in a cell.
+	cells, valley, cellTimes = 16, 4, 8
+	// leastStep is the shortest distance between two quantiles, the resolution of clocks.
+	leastStep = 1.0
+	// maxDecades is the highest score.
+	maxDecades = 100
+)
+
+// spacingRatio is the ratio of the shares of two quantiles of a fit.
+var spacingRatio = math.Pow(fitRange, -1.0/spacings)
+
+// index holds what does not depend on the times: the coefficients of the logarithms of
+// the spacings in the tail index, and its variance times the number of times.
+var index = func() (e struct {
+	coefficients [spacings]float64
+	variance     float64
+}) {
+	weight, total, middle, spread := 1-spacingRatio, 0.0, 0.0, 0.0
+	var weights [spacings]float64
+	for i := range weights {
+		weights[i] = weight // share of the times in the spacing
+		total += weight
+		middle += float64(weight * float64(i))
+		weight *= spacingRatio
+	}
+	middle /= total
+	for i, w := range weights {
+		d := float64(i) - middle
+		spread += float64(w*d) * d
+	}
+	slope := -math.Log(spacingRatio)
+	for i, w := range weights {
+		e.coefficients[i] = float64(w*(float64(i)-middle)) / (spread * slope)
+	}
+	e.variance = 1 / (float64(spread*slope) * slope)
+	return e
+}()
+
+// fit is a generalized Pareto distribution of the distances from a quantile that are
+// exceeded by less than share of all times.
+type fit struct {
+	from  float64 // the quantile
+	side  float64 // 1 above it, -1 below it
+	share float64
+	scale float64
+	index float64
+}
+
+// at returns the time beyond which the share rare of all times is, or the last one that
+// the fit is based on.
+func (f *fit) at(rare float64) float64 {
+	return f.from + float64(f.side*f.scale*(math.Pow(max(fitRange, f.share/rare), f.index)-1))/f.index
+}
+
+// decades returns the share of all times beyond v, as the negative of a power of ten.
+func (f *fit) decades(v float64) float64 {
+	distance := max(0, float64(f.side*(v-f.from)))
+	return -math.Log10(f.share) + math.Log10(1+float64(f.index*distance)/f.scale)/f.index
+}
+
+// newTail finds the modes of a function and their tails. Of all times one in ten to the
+// power of decades exceeds a limit, which is at least least microseconds above the median
+// of its mode.
+func newTail(h *stats.Histogram, decades float64, least int64) *tail {
+	q := newQuantiles(h)
+	t := &tail{hist: h, threshold: decades, usual: int64(q.at(usualLow))}
+	rare, from := math.Pow(10, -decades), 0.0
+	for _, to := range append(q.valleys(), 1) {
+		part := quantiles{bins: q.bins, upTo: q.upTo, total: q.total, from: from, share: to - from}
+		var m mode
+		median := part.at(0.5)
+		limit, near := part.limits(&m.up, 1, rare)
+		if to == 1 {
+			gap := q.gap(decades, float64(least))
+			limit, near = min(limit, gap), min(near, gap)
+		}
+		lowest := median + float64(least)
+		m.high, m.nearHigh = whole(max(limit, lowest)), whole(max(min(near, limit), lowest))
+		if from > 0 {
+			limit, near = part.limits(&m.down, -1, rare)
+			m.low, m.nearLow = whole(max(0, limit)), whole(max(0, near, limit))
+		}
+		m.align()
+		t.modes = append(t.modes, m)
+		from = to
+	}
+	return t
+}
+
+// align makes all times of a bin certainly normal, or none.
+func (m *mode) align() {
+	if bin := stats.BinOf(m.nearHigh); m.nearHigh < stats.BinLow(bin+1)-1 {
+		m.nearHigh = stats.BinLow(bin) - 1
+	}
+	if bin := stats.BinOf(m.nearLow); m.nearLow > stats.BinLow(bin) {
+		m.nearLow = stats.BinLow(bin + 1)
+	}
+}
+
+// whole returns a time in whole microseconds, at most the greatest int64.
+func whole(v float64) int64 {
+	if v >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(v)
+}
+
+func (t *tail) judge(v int64) (float64, Verdict) {
+	score, verdict := math.Inf(1), Outlier
+	for i := range t.modes {
+		m := &t.modes[i]
+		f := &m.up
+		if float64(v) < f.from && i > 0 {
+			f = &m.down
+		}
+		score = min(score, f.decades(float64(v)))
+		switch {
+		case v < m.low || v > m.high || verdict == Normal: // at most of another mode
+		case v < m.nearLow || v > m.nearHigh:
+			verdict = Candidate
+		default:
+			verdict = Normal
+		}
+	}
+	if verdict == Outlier {
+		score = max(score, t.threshold) // it may be above a gap
+	}
+	return min(score, maxDecades), verdict
+}
+
+func (t *tail) oddness(v int64) float64 { return -float64(t.hist.Count(stats.BinOf(v))) }
+
+func (t *tail) decades(v int64) float64 {
+	score, _ := t.judge(v)
+	return score
+}
+
+// ranges returns the normal ranges.
+func (t *tail) ranges() (all []Range) {
+	for i := range t.modes {
+		r := Range{t.modes[i].low, t.modes[i].high}
+		if i == 0 {
+			r.Low = min(t.usual, r.High)
+		}
+		if k := len(all) - 1; k >= 0 && r.Low <= all[k].High+1 {
+			all[k].High = max(all[k].High, r.High)
+		} else {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func (t *tail) params() any {
+	p := histogramParams{Histogram: t.hist, Threshold: t.threshold}
+	for i := range t.modes {
+		p.Normal = append(p.Normal, [2]int64{t.modes[i].low, t.modes[i].high})
+	}
+	return p
+}
+
+// quantiles finds quantiles of a part of the times of a histogram by binary search.
+type quantiles struct {
+	bins  []int     // nonempty, in order
+	upTo  []float64 // number of times up to the end of each
+	total float64   // of the histogram
+	from  float64   // share of the times before the part
+	share float64   // of the times in the part
+}
+
+func newQuantiles(h *stats.Histogram) *quantiles {
+	q := &quantiles{bins: make([]int, 0, 64), upTo: make([]float64, 0, 64), share: 1}
+	for bin, n := range h.Bins() {
+		q.total += float64(n)
+		q.bins, q.upTo = append(q.bins, bin), append(q.upTo, q.total)
+	}
+	return q
+}
+
+// at returns a time at or below which a share of the part lies, to the precision of a
+// bin.
+func (q *quantiles) at(share float64) float64 {
+	want := (q.from + float64(share*q.share)) * q.total
+	i, _ := slices.BinarySearch(q.upTo, want)
+	i = min(i, len(q.bins)-1)
+	low, width := float64(stats.BinLow(q.bins[i])), float64(stats.BinLow(q.bins[i]+1)-stats.BinLow(q.bins[i]))
+	if width == 1 {
+		return low
+	}
+	before := 0.0
+	if i > 0 {
+		before = q.upTo[i-1]
+	}
+	return low + width*max(0, want-before)/(q.upTo[i]-before)
+}
+
+// limits returns the time beyond which, above or below the part, only the share rare of
+// all times is expected, and the closest that it may become with more times. It sets
+// best to the fit of the limit.
+func (q *quantiles) limits(best *fit, side, rare float64) (limit, near float64) {
+	limit, near = side*math.Inf(1), side*math.Inf(1)
+	closer := func(x, y float64) bool { return side*x < side*y }
+	for share := startShare; share == startShare || share*q.share*q.total >= 4*leastTimes && share*q.share > 16*rare; share /= 2 {
+		used, lower := q.fit(side, share)
+		if l := used.at(rare); closer(l, limit) {
+			limit, *best = l, used
+		}
+		if l := lower.at(rare * math.Pow(10, nearDecades)); closer(l, near) {
+			near = l
+		}
+	}
+	return limit, near
+}
+
+// fit fits the last share of the part above or below its median, and returns the fit that
+// is used and one with the lightest tail that the times allow.
+func (q *quantiles) fit(side, share float64) (used, lower fit) {
+	at := func(tail float64) float64 {
+		if side > 0 {
+			return q.at(1 - tail)
+		}
+		return q.at(tail)
+	}
+	from := at(share)
+	distance, tail, estimate := 0.0, share, 0.0
+	for _, c := range index.coefficients {
+		tail *= spacingRatio
+		next := max(float64(side*(at(tail)-from)), distance+leastStep)
+		estimate += float64(c * math.Log(next-distance))
+		distance = next
+	}
+	known, prior := share*q.share*q.total/index.variance, 1/(priorError*priorError)
+	estimate = (float64(estimate*known) + float64(priorIndex*prior)) / (known + prior)
+	err := 1 / math.Sqrt(known+prior)
+	with := func(x float64) fit {
+		x = max(lightest, min(heaviest, x))
+		if side < 0 {
+			x = exponential
+		}
+		return fit{from, side, share * q.share, distance * x / (math.Pow(share/tail, x) - 1), x}
+	}
+	return with(estimate + err), with(estimate - err)
+}
+
+// valleys returns the shares of the times before each valley.
+func (q *quantiles) valleys() (all []float64) {
+	if q.total < cells*cellTimes {
+		return nil
+	}
+	var edges [cells + 1]float64
+	for i := range edges {
+		edges[i] = q.at(float64(i) / cells)
+	}
+	var width [cells]float64
+	for i := range width {
+		width[i] = math.Log((max(edges[i+1], edges[i]+2*leastStep) + logResolution) / (edges[i] + logResolution))
+	}
+	begin := 0
+	for i := 1; i < cells-int(cells*slowShare); i++ { // a shorter part above it is a slow mode
+		if i > begin && width[i] > valley*slices.Min(width[begin:i]) && width[i] > valley*slices.Min(width[i+1:]) {
+			all = append(all, q.bottom(edges[i], edges[i+1]))
+			begin = i + 1
+		}
+	}
+	return all
+}
+
+// bottom returns the share of the times before the emptiest of the parts, of equal width
+// in the logarithm, between two times.
+func (q *quantiles) bottom(from, to float64) (share float64) {
+	const parts = cellTimes
+	step := math.Log((to+logResolution)/(from+logResolution)) / parts
+	before := func(i int) float64 {
+		v := int64((from+logResolution)*math.Exp(float64(step*float64(i))) - logResolution)
+		k, _ := slices.BinarySearch(q.bins, stats.BinOf(v))
+		if k == 0 {
+			return 0
+		}
+		return q.upTo[k-1]
+	}
+	fewest := math.Inf(1)
+	for i := range parts {
+		if n := before(i+1) - before(i); n < fewest {
+			fewest, share = n, before(i)+n/2
+		}
+	}
+	return share / q.total
+}
+
+// gap returns the longest time below the lowest gap that is too wide for a tail of the
+// heaviest index, or infinity. That the next of i longest times is longer by a factor f
+// has the probability f^(-i/heaviest). Times are increased by least before, because
+// smaller differences do not matter.
+func (q *quantiles) gap(decades, least float64) float64 {
+	needed := float64(decades*math.Ln10) + math.Log(q.total)
+	found := math.Inf(1)
+	for i := len(q.bins) - 1; i > 0; i-- {
+		above := q.total - q.upTo[i-1]
+		if above > slowShare*q.total {
+			break
+		}
+		if q.bins[i] == q.bins[i-1]+1 {
+			continue
+		}
+		end, begin := float64(stats.BinLow(q.bins[i-1]+1)-1), float64(stats.BinLow(q.bins[i]))
+		if above/heaviest*math.Log((begin+least)/(end+least)) > needed {
+			found = begin - 1
+		}
+	}
+	return found
+}
+
+// logResolution is added to times before their logarithm is taken for the width of a cell.
+const logResolution = 8
