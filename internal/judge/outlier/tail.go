@@ -132,8 +132,8 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		median := part.at(0.5)
 		limit, near := part.limits(&m.up, 1, rare)
 		if to == 1 {
-			gap := q.gap(decades, float64(least))
-			limit, near = min(limit, gap), min(near, gap)
+			limit = min(limit, q.gap(decades, float64(least)))
+			near = min(near, q.gap(decades/3, float64(least)))
 		}
 		lowest := median + float64(least)
 		m.high, m.nearHigh = whole(max(limit, lowest)), whole(max(min(near, limit), lowest))
@@ -300,7 +300,7 @@ func (q *quantiles) fit(side, share float64) (used, lower fit) {
 		}
 		return fit{from, side, share * q.share, distance * x / (math.Pow(share/tail, x) - 1), x}
 	}
-	return with(estimate + err), with(estimate - err)
+	return with(estimate + err), with(estimate - 2*err)
 }
 
 // valleys returns the shares of the times before each valley.

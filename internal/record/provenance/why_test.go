@@ -144,8 +144,8 @@ func TestDescriptionCountsLearnedCalls(t *testing.T) {
 func TestWhyNamesMostFrequentRanges(t *testing.T) {
 	m := new(outlier.Model)
 	for _, v := range slices.Concat(
-		spread(1000, 1000, 1004), spread(6000, 4000, 4060), spread(800, 16_000, 16_100), spread(1200, 64_000, 64_300),
-		spread(900, 256_000, 257_000),
+		spread(2300, 1000, 1004), spread(6000, 4000, 4060), spread(2000, 16_000, 16_100), spread(2400, 64_000, 64_300),
+		spread(2200, 256_000, 257_000),
 	) {
 		m.Stats.Add(uint64(v))
 		m.Hist.Add(v)
