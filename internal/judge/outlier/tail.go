@@ -137,9 +137,12 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		}
 		lowest := median + float64(least)
 		m.high, m.nearHigh = whole(max(limit, lowest)), whole(max(min(near, limit), lowest))
-		if from > 0 {
+		if k := len(t.modes) - 1; k >= 0 {
 			limit, near = part.limits(&m.down, -1, rare)
 			m.low, m.nearLow = whole(max(0, limit)), whole(max(0, near, limit))
+			// Longer times belong to this mode.
+			t.modes[k].high, t.modes[k].nearHigh = min(t.modes[k].high, whole(median)), min(t.modes[k].nearHigh, whole(median))
+			t.modes[k].align()
 		}
 		m.align()
 		t.modes = append(t.modes, m)

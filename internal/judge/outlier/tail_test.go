@@ -351,6 +351,28 @@ func TestSlowModeIsFound(t *testing.T) {
 	}
 }
 
+// TestSlowModeAboveTwoModes has the times of a program in which one call in twenty takes a
+// second, and the others a tenth or a fifth.
+func TestSlowModeAboveTwoModes(t *testing.T) {
+	for seed := range uint64(10) {
+		r := rand.New(rand.NewPCG(21, seed))
+		var values []int64
+		for i := range 480 {
+			typical := []float64{100_000, 200_000}[r.IntN(2)]
+			if i%24 == 23 {
+				typical = 1_000_000
+			}
+			values = append(values, int64(typical*(1+0.2*r.ExpFloat64())))
+		}
+		j := judge(outlier.Default(), counted(values))
+		for _, v := range values {
+			if _, verdict := j.Judge(v); (verdict == outlier.Outlier) != (v >= 1_000_000) {
+				t.Errorf("%d has verdict %d; normal is %v", v, verdict, limits(t, j))
+			}
+		}
+	}
+}
+
 func TestShortTimesAreNormal(t *testing.T) {
 	j := judge(outlier.Default(), counted(normal(rand.New(rand.NewPCG(10, 7)), 5000)))
 	for v, want := range map[int64]outlier.Verdict{0: outlier.Normal, 5: outlier.Normal, 1000: outlier.Normal, 5000: outlier.Outlier} {
