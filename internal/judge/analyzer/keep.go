@@ -65,7 +65,7 @@ func (r *rank) judgeHeld() error {
 		}
 		score, verdict := j.Judge(r.timeOf(c))
 		switch {
-		case verdict == outlier.Outlier:
+		case verdict >= outlier.Recurring:
 			c.Kind = provenance.Anomaly
 			c.Mark(true)
 			r.flag(f, c.Thread, score, int32(r.step), c.Call().Entry, c.Call().Exit, c.Exclusive)

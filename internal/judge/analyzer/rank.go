@@ -440,10 +440,20 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 		if r.keepsCandidates() {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Candidate})
 		}
+	case outlier.Recurring:
+		c.Label = callstack.Anomalous
+		if j.Keep(r.number(c.Step, c.Row)) {
+			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
+		}
 	case outlier.Outlier:
 		c.Label = callstack.Anomalous
 		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 	}
+}
+
+// number identifies a call of all ranks of a program.
+func (r *rank) number(step int32, row uint32) uint64 {
+	return uint64(r.key.Rank)<<48 ^ uint64(uint32(step))<<32 ^ uint64(row)
 }
 
 // finishStep drops the step's data, and if frugal also frees memory that the next step

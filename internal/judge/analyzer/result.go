@@ -202,20 +202,21 @@ func (v *review) judge(c *provenance.Capture) {
 		v.Review.NotJudged++
 		return
 	case c.Kind == provenance.Typical:
-		if verdict == outlier.Outlier && v.cfg.Review {
+		if verdict >= outlier.Recurring && v.cfg.Review {
 			return
 		}
 		c.Score = score
 		v.Review.Typical++
 		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
-	case verdict != outlier.Outlier && c.Kind != provenance.Anomaly:
+	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly,
+		verdict == outlier.Recurring && !j.Keep(v.rank.number(c.Call().Step, c.Call().Row)):
 		v.Review.Dropped++
 		return
 	}
 	status := provenance.Confirmed
 	switch {
-	case verdict != outlier.Outlier:
+	case verdict < outlier.Recurring:
 		status = provenance.Withdrawn
 		v.Review.Withdrawn++
 	case c.Kind != provenance.Anomaly:
@@ -227,6 +228,9 @@ func (v *review) judge(c *provenance.Capture) {
 	c.Score = score
 	c.Mark(status != provenance.Withdrawn)
 	r := v.rank.anomaly(f, c, status)
+	if verdict == outlier.Recurring {
+		r.Kind = provenance.Recurring
+	}
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
 		v.add(f.whole.models.function, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)

@@ -52,7 +52,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 	r.OutlierScore = score
 	r.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	status := provenance.Withdrawn
-	if verdict == outlier.Outlier {
+	if verdict >= outlier.Recurring {
 		status = provenance.Confirmed
 	}
 	d := j.Describe(time)

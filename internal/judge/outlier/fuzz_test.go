@@ -116,7 +116,7 @@ func FuzzTail(f *testing.F) {
 			for _, span := range normal {
 				inside = inside || max(v, 0) >= span[0] && v <= span[1]
 			}
-			if inside == (verdict == outlier.Outlier) {
+			if inside == (verdict >= outlier.Recurring) {
 				t.Fatalf("%d has verdict %d; normal is %v", v, verdict, normal)
 			}
 			d := j.Describe(v)

@@ -18,6 +18,9 @@ const (
 	Normal
 	// Candidate means that the time is normal, but may be an outlier with more samples.
 	Candidate
+	// Recurring means that the time is unusual, but recurs in at least one call in a
+	// hundred: a slow mode.
+	Recurring
 	// Outlier means that the time is unusual.
 	Outlier
 )
@@ -48,6 +51,8 @@ type detector interface {
 	// decades returns the rarity of a time as a power of ten, or 0 if the detector does
 	// not estimate it.
 	decades(v int64) float64
+	// sample returns the share of recurring calls to keep.
+	sample() float64
 	// params returns the algo_params of the provenance schema.
 	params() any
 }
@@ -136,6 +141,17 @@ func (j *Judge) Oddness(v int64) float64 {
 	return j.detector.oddness(v)
 }
 
+// Keep reports whether to keep a recurring call. It is true for all, or for a sample if
+// there are many. With more calls the sample only becomes smaller, so that it does not
+// depend on when calls are judged. number identifies the call.
+func (j *Judge) Keep(number uint64) bool {
+	share := j.detector.sample()
+	number += 0x9e3779b97f4a7c15 // splitmix64
+	number = (number ^ number>>30) * 0xbf58476d1ce4e5b9
+	number = (number ^ number>>27) * 0x94d049bb133111eb
+	return share == 1 || float64((number^number>>31)>>11) < float64(share*(1<<53))
+}
+
 // Enough reports whether the model has enough samples to judge.
 func (j *Judge) Enough() bool { return j.enough }
 
@@ -149,11 +165,12 @@ type histogramParams struct {
 	Normal    [][2]int64       `json:"normal,omitempty"` // tail: from, to
 }
 
-// plain is embedded in detectors without ranges and decades.
+// plain is embedded in detectors without ranges, decades and slow modes.
 type plain struct{}
 
 func (plain) ranges() []Range       { return nil }
 func (plain) decades(int64) float64 { return 0 }
+func (plain) sample() float64       { return 1 }
 
 // emptyShare represents the share of values in an empty bin; its logarithm is the
 // highest score.

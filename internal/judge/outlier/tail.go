@@ -25,6 +25,8 @@ type tail struct {
 	hist      *stats.Histogram
 	threshold float64 // decades
 	modes     []mode  // at least one, from short to long
+	slow      *mode   // of slow calls; nil if there is none
+	slowCalls float64 // its calls
 	usual     int64   // shortest usual time
 }
 
@@ -53,8 +55,13 @@ const (
 	lightest, heaviest = 0.1, 2.0 / 3
 	exponential        = 1e-3
 	// slowShare is the greatest share of calls above a gap that are a slow mode. A larger
-	// mode is part of the bulk.
-	slowShare = 0.125
+	// mode is part of the bulk. Less than singleShare are single outliers.
+	slowShare, singleShare = 0.125, 0.01
+	// alike is the greatest ratio of the ends of the middle half of the times of a slow
+	// mode. Calls that are slow in different ways are outliers.
+	alike = 2
+	// maxExamples is about how many calls of a slow mode are kept, of all ranks.
+	maxExamples = 1000
 	// nearDecades is how much less rare than an outlier a candidate may be.
 	nearDecades = 2
 	// A valley is one of cells with equal numbers of times that is valley times as wide, in
@@ -132,7 +139,10 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		median := part.at(0.5)
 		limit, near := part.limits(&m.up, 1, rare)
 		if to == 1 {
-			limit = min(limit, q.gap(decades, float64(least)))
+			if gap := q.gap(decades, float64(least)); !math.IsInf(gap, 1) {
+				limit = min(limit, gap)
+				t.findSlow(q, gap, rare)
+			}
 			near = min(near, q.gap(decades/3, float64(least)))
 		}
 		lowest := median + float64(least)
@@ -149,6 +159,21 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		from = to
 	}
 	return t
+}
+
+// findSlow finds the mode of the calls above a gap, if they take similar times.
+func (t *tail) findSlow(q *quantiles, gap, rare float64) {
+	share := 1 - q.before(int64(gap)+1)/q.total
+	if share < singleShare {
+		return
+	}
+	part := quantiles{bins: q.bins, upTo: q.upTo, total: q.total, from: 1 - share, share: share}
+	if part.at(0.75) > alike*part.at(0.25) {
+		return
+	}
+	t.slow, t.slowCalls = &mode{low: int64(gap) + 1}, share*q.total
+	limit, _ := part.limits(&t.slow.up, 1, rare)
+	t.slow.high = whole(limit)
 }
 
 // align makes all times of a bin certainly normal, or none.
@@ -188,9 +213,15 @@ func (t *tail) judge(v int64) (float64, Verdict) {
 	}
 	if verdict == Outlier {
 		score = max(score, t.threshold) // it may be above a gap
+		if t.slow != nil && v >= t.slow.low && v <= t.slow.high {
+			verdict = Recurring
+		}
 	}
 	return min(score, maxDecades), verdict
 }
+
+// sample returns the share of the calls of the slow mode to keep.
+func (t *tail) sample() float64 { return min(1, maxExamples/max(1, t.slowCalls)) }
 
 func (t *tail) oddness(v int64) float64 { return -float64(t.hist.Count(stats.BinOf(v))) }
 
@@ -335,12 +366,7 @@ func (q *quantiles) bottom(from, to float64) (share float64) {
 	const parts = cellTimes
 	step := math.Log((to+logResolution)/(from+logResolution)) / parts
 	before := func(i int) float64 {
-		v := int64((from+logResolution)*math.Exp(float64(step*float64(i))) - logResolution)
-		k, _ := slices.BinarySearch(q.bins, stats.BinOf(v))
-		if k == 0 {
-			return 0
-		}
-		return q.upTo[k-1]
+		return q.before(int64((from+logResolution)*math.Exp(float64(step*float64(i))) - logResolution))
 	}
 	fewest := math.Inf(1)
 	for i := range parts {
@@ -349,6 +375,15 @@ func (q *quantiles) bottom(from, to float64) (share float64) {
 		}
 	}
 	return share / q.total
+}
+
+// before returns the number of times in bins before that of v.
+func (q *quantiles) before(v int64) float64 {
+	k, _ := slices.BinarySearch(q.bins, stats.BinOf(v))
+	if k == 0 {
+		return 0
+	}
+	return q.upTo[k-1]
 }
 
 // gap returns the longest time below the lowest gap that is too wide for a tail of the

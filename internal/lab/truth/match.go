@@ -21,6 +21,9 @@ type Flag struct {
 	// launch is 0 if it did not end.
 	Launched                bool
 	LaunchEntry, LaunchExit trace.Micros
+	// Recurring says that the call is an example of a slow mode, which is reported as a whole.
+	// It is not a wrong flag.
+	Recurring bool
 }
 
 // AtEnd is the time of flags that the review at the end of the run raised. The run ends
@@ -114,7 +117,7 @@ func (m *Matcher) Add(f *Flag) {
 		m.found++
 		return
 	}
-	excused := listed
+	excused := listed || f.Recurring
 	for _, i := range m.truth.regions[trace.RankKey{Program: f.Program, Rank: f.Rank}] {
 		if !m.truth.Troubles[i].Covers(f) {
 			continue

@@ -19,10 +19,12 @@ const (
 	Fast     AnomalyKind = "fast"      // shorter than typical
 	CommWait AnomalyKind = "comm-wait" // of a function that waits for other ranks or for a GPU
 	OnGPU    AnomalyKind = "gpu"       // on a GPU
+	// Recurring is of a slow mode: many calls of the function take as long.
+	Recurring AnomalyKind = "recurring"
 )
 
 // AnomalyKinds returns all kinds of anomalies.
-func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, OnGPU} }
+func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring} }
 
 // statusWords end the sentence of an anomaly.
 var statusWords = map[Status]string{
