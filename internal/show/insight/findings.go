@@ -129,7 +129,7 @@ func (d *runData) confidence(x *provenance.Finding) string {
 var kindWords = map[provenance.AnomalyKind][2]string{
 	provenance.Slow: {"slow call", "slow calls"}, provenance.Fast: {"call that was too fast", "calls that were too fast"},
 	provenance.CommWait: {"long wait", "long waits"}, provenance.OnGPU: {"anomalous execution on a GPU", "anomalous executions on a GPU"},
-	provenance.Burst: {"slow call in a burst", "slow calls in bursts"},
+	provenance.Burst: {"slow call in a burst", "slow calls in bursts"}, provenance.Recurring: {"recurring slow call", "recurring slow calls"},
 }
 
 // findingSentence describes a finding.

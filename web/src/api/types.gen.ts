@@ -670,7 +670,7 @@ export interface Model {
   counts: number /* int64 */[];
   samples: number /* int64 */;
   typical_us?: Range; // of most calls
-  normal_us: Range[]; // of modal models: one range per mode
+  normal_us: Range[]; // of tail models: one range per mode
   threshold_us?: Range; // values outside are flagged
   warming: boolean; // too few samples for a reliable judgment
 }

@@ -16,6 +16,7 @@ export const kindWords: Readonly<Record<string, string>> = {
   fast: 'took less time than usual',
   'comm-wait': 'waited for other ranks or a GPU',
   gpu: 'unusual time on a GPU',
+  recurring: 'one of many calls that take as long',
   burst: 'many slow executions in a short time',
   shift: 'became slower or faster at some point',
   drift: 'becomes slower or faster gradually',
