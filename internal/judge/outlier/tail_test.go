@@ -342,7 +342,7 @@ func TestSlowModeIsFound(t *testing.T) {
 	}
 	for _, other := range []int64{3000, 9000, 1_000_000} {
 		f(9950, 50, other, outlier.Outlier) // less than one in a hundred
-		if other > 3000 { // else the gap may be by chance
+		if other > 3000 {                   // else the gap may be by chance
 			f(985, 15, other, outlier.Recurring)
 		}
 		f(9800, 200, other, outlier.Recurring)
