@@ -20,7 +20,7 @@ import (
 type findingFlags struct {
 	kinds    []string
 	function string
-	all      bool
+	all, old bool
 	limit    int
 }
 
@@ -30,27 +30,37 @@ func newFindingsCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "findings RUN",
 		Aliases: []string{"issues"},
-		Short:   "List the findings of a run, the worst first",
-		Long: `List the findings of a run. All anomalies with the same program, function, call path, kind
-and cause are one finding; so is a lasting change of a function. Waits for a late execution
-are shown with that execution, their culprit; --all lists them as separate findings.
-docs/culprits.md describes how culprits are found.
+		Short:   "List the findings of a run, the costliest first",
+		Long: `List the findings of a run by the time they cost, with the waits they caused. A finding
+groups anomalies that belong together, or describes a lasting change of a function:
+
+  outlier       executions took far longer than others like them
+  recurring     a share of the calls is slow by a similar time, throughout the run
+  change        a function is slower from some time on
+  interference  delays hit whatever runs, in proportion to its time
+  wait          calls waited for others, and the cause is unknown
+
+Findings that cost less than 0.01 % of the time of all ranks are minor, and waits with a
+known cause are part of the finding that caused them; --all lists both separately. Flags
+that the review at the end of a run withdrew are findings, too: --withdrawn lists them.
+docs/findings.md describes the rules.
 
 Findings are stored when a run ends. For a run that has not ended they are computed now.` + runHelp,
 		Example: `  chimbuko findings run
   chimbuko findings run --all --format csv
-  chimbuko findings run --kind burst,gpu
+  chimbuko findings run --kind interference,recurring
   chimbuko event run 5:41:210       # the example of a finding`,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: slow, fast, comm-wait, gpu, burst, shift or drift")
+	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: outlier, recurring, change, excess-work, interference or wait")
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
-	f.BoolVar(&flags.all, "all", false, "include waits with known culprits")
+	f.BoolVar(&flags.all, "all", false, "include minor findings, and waits with known causes")
+	f.BoolVar(&flags.old, "withdrawn", false, "only withdrawn findings")
 	f.IntVar(&flags.limit, "limit", 20, "number of findings")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		for _, k := range flags.kinds {
-			if kinds := provenance.FindingKinds(); !slices.Contains(kinds, provenance.AnomalyKind(k)) {
+			if kinds := provenance.FindingKinds(); !slices.Contains(kinds, provenance.FindingKind(k)) {
 				return nil, usagef("unknown kind %q (want %s)", k, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))
 			}
 		}
@@ -60,7 +70,9 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		}
 		chosen := flags.choose(findings, q.chosenProgram())
 		shown := chosen[:min(flags.limit, len(chosen))]
-		list := &output.FindingList{All: findings, Listed: shown, Omitted: len(chosen) - len(shown), Begin: a.Begin}
+		list := &output.FindingList{
+			All: findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
+		}
 		return list.Answer(), nil
 	})
 }
@@ -68,14 +80,15 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 // choose returns the findings that the flags choose.
 func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Program) (chosen []provenance.Finding) {
 	pattern := outlier.Glob(cmp.Or(f.function, "*"))
-	for _, i := range findings {
+	for _, x := range findings {
+		withdrawn := x.Status == provenance.Withdrawn
 		switch {
-		case i.Cause > 0 && !f.all && len(f.kinds) == 0,
-			len(f.kinds) > 0 && !slices.Contains(f.kinds, string(i.Kind)),
-			program != nil && i.PID != *program, !pattern.MatchString(i.Func):
+		case withdrawn != f.old, !withdrawn && !x.Listed() && !f.all,
+			len(f.kinds) > 0 && !slices.Contains(f.kinds, string(x.Kind)),
+			program != nil && x.PID != *program, !pattern.MatchString(x.Func):
 			continue
 		}
-		chosen = append(chosen, i)
+		chosen = append(chosen, x)
 	}
 	return chosen
 }

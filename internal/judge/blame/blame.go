@@ -45,7 +45,10 @@ type Anomaly struct {
 	Calls    bool // it called other functions, in which its rank may have waited
 	Entry    trace.Micros
 	Exit     trace.Micros
-	Lost     trace.Micros // time beyond the typical one
+	// Exclusive is the time without that of nested calls.
+	Exclusive trace.Micros
+	Lost      trace.Micros // time beyond the typical one
+	Status    provenance.Status
 	// InStep is when its rank last left a collective call before it; 0 if unknown.
 	InStep trace.Micros
 	// Last is the last message that was received in it, or else the last that was sent;
@@ -73,6 +76,7 @@ type Send struct {
 // Run is the input of Find and Conclude. The zero value is empty.
 type Run struct {
 	Anomalies  []Anomaly
+	Withdrawn  []Anomaly // not in Anomalies; Find ignores them
 	Sends      []Send
 	Begin, End trace.Micros // 0 means those of the first and the last anomaly
 
@@ -80,18 +84,22 @@ type Run struct {
 	waits map[string]Wait
 }
 
-// Add adds a record of an anomaly unless it was withdrawn. It does not retain rec.
+// Extend extends the run to the end of a record, of an anomaly or not.
+func (r *Run) Extend(rec *provenance.Record) { r.End = max(r.End, rec.IOStepEnd, rec.Exit) }
+
+// Add adds a record of an anomaly. It does not retain rec.
 func (r *Run) Add(rec *provenance.Record) {
-	if rec.Status == provenance.Withdrawn {
-		return
-	}
+	r.Extend(rec)
 	a := Anomaly{
 		Event: rec.EventID, Program: rec.PID, Rank: rec.RID, Thread: rec.TID, Host: rec.Hostname, Func: rec.Func,
 		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
-		Entry: rec.Entry, Exit: rec.Exit, Lost: rec.LostTime,
+		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
 	}
-	r.End = max(r.End, rec.IOStepEnd)
+	if rec.Status == provenance.Withdrawn {
+		r.Withdrawn = append(r.Withdrawn, a)
+		return
+	}
 	until := rec.Exit
 	for i := range rec.EventWindow.Execs {
 		e := &rec.EventWindow.Execs[i]

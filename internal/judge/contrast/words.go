@@ -446,16 +446,16 @@ func ExplainChange(x *provenance.Finding, begin trace.Micros) *Explanation {
 	c := Difference{
 		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before", Bars: []api.ExplainBar{},
 		Finding: Finding{
-			Name: "time", Role: When, Least: true, From: at, With: int(x.Anomalies), Of: int(x.Anomalies),
-			Share: 1, Units: int(x.Anomalies), Bits: 1, Notable: true,
+			Name: "time", Role: When, Least: true, From: at, With: int(x.Calls), Of: int(x.Calls),
+			Share: 1, Units: int(x.Calls), Bits: 1, Notable: true,
 		},
 	}
 	c.Clause = "began at " + c.Values
 	e := &Explanation{Fields: []Difference{c}}
-	e.Selected, e.Lost = x.Anomalies, int64(x.LostTime)
-	e.Functions = []api.ExplainFunction{OfFunction(x.PID, x.Func, int(min(x.Anomalies, math.MaxInt32)))}
+	e.Selected, e.Lost = x.Calls, int64(x.LostOwn)
+	e.Functions = []api.ExplainFunction{OfFunction(x.PID, x.Func, int(min(x.Calls, math.MaxInt32)))}
 	e.Sentence = fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: the function as a whole changed, "+
 		"single executions are not anomalies",
-		text.Count(x.Anomalies, "call"), Plain(x.Func), at, text.Duration(x.After), text.Duration(x.Before))
+		text.Count(x.Calls, "call"), Plain(x.Func), at, text.Duration(x.Actual), text.Duration(x.Expected))
 	return e
 }

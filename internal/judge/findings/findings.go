@@ -1,4 +1,8 @@
-// Package findings groups the anomalies of a run into findings, which people read.
+// Package findings turns the anomalies of a run into findings, which people read. A finding
+// groups anomalies, or describes a lasting change of a function: it says what, where, when,
+// how often, and what it cost, with the waits that it caused. docs/findings.md has the rules.
+//
+// It is pure, and its result does not depend on the order of its input.
 package findings
 
 import (
@@ -12,43 +16,32 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// parts is the number of parts of the run in which the anomalies of a finding are counted.
-const parts = 20
-
-// Slow executions are a burst if nearly all of them are in sequences of at least
-// burstLength on a thread, with gaps of at most burstGap of the duration of the run, and
-// no sequence lasts longer than burstSpan of it.
-const (
-	burstLength = 5
-	burstShare  = 0.9
-	burstGap    = 0.01
-	burstSpan   = 0.1
-)
-
-// A finding with at least trendLeast anomalies has a trend: more or fewer if one half of
-// the run has at least trendTimes as many as the other.
-const (
-	trendLeast = 5
-	trendTimes = 2
-)
-
 // Result has the findings of a run and the links between its anomalies.
 type Result struct {
-	Findings []provenance.Finding // the worst first; victims with known culprits last
-	Links    []provenance.Link    // of each anomaly, in the order of Run.Anomalies
+	// Findings are the costliest first, then waits with known causes, then withdrawn ones.
+	Findings []provenance.Finding
+	Links    []provenance.Link // of each anomaly, in the order of Run.Anomalies
 }
 
-// Conclude groups the anomalies of a run, with the links of Find, and lasting changes of
-// functions into findings.
-func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change) *Result {
-	c := &conclusion{run: run, links: links, member: make([]*group, len(run.Anomalies))}
+// Conclude groups the anomalies of a run, with the links of blame.Find, and lasting changes of
+// functions into findings. A nil profile is unknown: then there is neither interference nor
+// recurrence.
+func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile) *Result {
+	if p == nil {
+		p = NewProfile(nil, nil)
+	}
+	c := &conclusion{run: run, links: links, profile: p, member: make([]*group, len(run.Anomalies))}
 	c.begin, c.end = span(run)
 	c.collect()
+	for _, g := range c.all {
+		c.sumUp(g)
+	}
 	for i := range changes {
 		c.all = append(c.all, c.changed(&changes[i]))
 	}
+	c.addWithdrawn()
 	c.number()
-	return c.findings()
+	return c.result()
 }
 
 // span returns the beginning and the end of the run.
@@ -68,6 +61,7 @@ func span(r *blame.Run) (begin, end trace.Micros) {
 type conclusion struct {
 	run        *blame.Run
 	links      []blame.Link
+	profile    *Profile
 	begin, end trace.Micros
 	all        []*group
 	member     []*group // of each anomaly
@@ -75,9 +69,12 @@ type conclusion struct {
 
 // key has the common properties of the anomalies of a finding.
 type key struct {
+	kind       provenance.FindingKind
 	program    trace.Program
 	name, path string
-	kind       provenance.AnomalyKind
+	fast       bool
+	host       string     // of interference
+	rank       trace.Rank // of interference of one rank, and of its longest delays
 	victim     bool
 	cause      *group // of victims; nil if unknown
 }
@@ -86,10 +83,26 @@ type key struct {
 type group struct {
 	provenance.Finding
 	cause   *group
-	members []int32
+	all     []blame.Anomaly // of which members are the indices
+	members []int32         // in order of entry
 	lost    map[trace.Rank]trace.Micros
 	hosts   map[string]bool
 	waiting map[trace.RankKey]bool
+	// Of recurring calls: on all ranks, and throughout the run.
+	everywhere, always bool
+}
+
+func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
+	g := &group{
+		Finding: provenance.Finding{
+			PID: k.program, Func: k.name, Path: k.path, Kind: k.kind, Severity: provenance.Alarm, Status: provenance.Confirmed,
+			OverTime: make([]int64, parts),
+		},
+		cause: k.cause, all: all, lost: make(map[trace.Rank]trace.Micros), hosts: make(map[string]bool),
+		waiting: make(map[trace.RankKey]bool),
+	}
+	c.all = append(c.all, g)
+	return g
 }
 
 // collect creates the groups: first of all anomalies except victims, then of victims,
@@ -97,81 +110,75 @@ type group struct {
 func (c *conclusion) collect() {
 	order := c.run.Order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
+	keys := c.interference(order)
 	groups := make(map[key]*group)
 	for _, victims := range []bool{false, true} {
 		for _, i := range order {
 			if l := &c.links[i]; (l.Role == provenance.Victim) == victims {
-				c.add(groups, i, l)
+				c.add(groups, keys[i], i, l)
 			}
 		}
 	}
-	for _, g := range c.all {
-		c.sumUp(g)
-	}
 }
 
-func (c *conclusion) add(groups map[key]*group, i int32, l *blame.Link) {
+// add adds an anomaly to the group of its key; nil: that of its call path.
+func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) {
 	a := &c.run.Anomalies[i]
-	k := key{program: a.Program, name: a.Func, path: a.Path, kind: kindOf(a), victim: l.Role == provenance.Victim}
-	if k.victim && l.Culprit >= 0 {
-		k.cause = c.member[l.Culprit]
+	if k == nil {
+		k = keyOf(a)
+		if k.victim = l.Role == provenance.Victim; k.victim && l.Culprit >= 0 {
+			k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]
+		}
 	}
-	g := groups[k]
+	g := groups[*k]
 	if g == nil {
-		g = newGroup(a)
-		g.cause = k.cause
-		groups[k] = g
-		c.all = append(c.all, g)
+		g = c.newGroup(k, c.run.Anomalies)
+		groups[*k] = g
 	}
-	if l.Role != "" {
+	if l.Role != "" && g.Role != provenance.Culprit {
 		g.Role = l.Role
 	}
 	c.member[i] = g
 	g.members = append(g.members, i)
-	g.lost[a.Rank] += a.Lost
-	g.hosts[a.Host] = true
 	if k.cause != nil {
 		k.cause.Waits++
-		k.cause.WaitTime += a.Lost
+		k.cause.LostCaused += a.Lost
 		k.cause.waiting[trace.RankKey{Program: a.Program, Rank: a.Rank}] = true
 	}
 }
 
-// kindOf returns the kind of the anomaly, or an estimate for old records without one.
-func kindOf(a *blame.Anomaly) provenance.AnomalyKind {
+// keyOf returns the key of an anomaly by its call path.
+func keyOf(a *blame.Anomaly) *key {
+	k := &key{kind: provenance.Outlier, program: a.Program, name: a.Func, path: a.Path, fast: a.Kind == provenance.Fast}
 	switch {
-	case a.Kind != "":
-		return a.Kind
-	case a.OnDevice:
-		return provenance.OnGPU
-	case a.Wait == blame.Ranks || a.Wait == blame.Group || a.Wait == blame.Device:
-		return provenance.CommWait
+	case a.Kind == provenance.Recurring:
+		k.kind = provenance.RecurringMode
+	case a.Wait != blame.Nothing:
+		k.kind = provenance.Waiting
 	}
-	return provenance.Slow
+	return k
 }
 
-func newGroup(a *blame.Anomaly) *group {
-	return &group{
-		Finding: provenance.Finding{PID: a.Program, Func: a.Func, Path: a.Path, Kind: kindOf(a), First: a.Entry, OverTime: make([]int64, parts)},
-		lost:    make(map[trace.Rank]trace.Micros), hosts: make(map[string]bool), waiting: make(map[trace.RankKey]bool),
-	}
-}
-
-// sumUp computes the totals of a group.
+// sumUp computes the totals of a group, and decides whether outliers recur.
 func (c *conclusion) sumUp(g *group) {
-	worst := g.members[0]
+	var actual, expected []float64
 	for _, i := range g.members {
-		a := &c.run.Anomalies[i]
-		g.Anomalies++
-		g.LostTime += a.Lost
+		a := &g.all[i]
+		g.Calls++
+		g.LostOwn += a.Lost
+		g.lost[a.Rank] += a.Lost
+		g.hosts[a.Host] = true
 		g.Longest = max(g.Longest, a.Exit-a.Entry)
 		g.Last = max(g.Last, a.Exit)
 		g.OverTime[c.part(a.Entry)]++
-		if a.Lost > c.run.Anomalies[worst].Lost {
-			worst = i
+		if a.Status == provenance.Provisional {
+			g.Status = provenance.Provisional
 		}
+		actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
 	}
-	g.Example = c.run.Anomalies[worst].Event
+	g.First = g.all[g.members[0]].Entry
+	g.Expected, g.Actual = quantile(expected, 0.5), quantile(actual, 0.5)
+	g.Examples = g.worst()
 	g.Ranks, g.Hosts = slices.Sorted(maps.Keys(g.lost)), slices.Sorted(maps.Keys(g.hosts))
 	g.WorstRank = g.Ranks[0]
 	for _, r := range g.Ranks {
@@ -182,115 +189,139 @@ func (c *conclusion) sumUp(g *group) {
 	g.WorstTime = g.lost[g.WorstRank]
 	g.WaitRanks = int64(len(g.waiting))
 	g.Trend = trendOf(g.OverTime)
-	if g.Kind == provenance.Slow && g.Role != provenance.Victim && c.isBurst(g) {
-		g.Kind = provenance.Burst
-	}
-}
-
-// part returns the part of the run that includes a time.
-func (c *conclusion) part(at trace.Micros) int {
-	if c.end <= c.begin {
-		return 0
-	}
-	return min(parts-1, max(0, int(float64(at-c.begin)/float64(c.end-c.begin)*parts)))
-}
-
-func trendOf(counts []int64) provenance.Trend {
-	var first, second int64
-	for i, n := range counts {
-		if i < len(counts)/2 {
-			first += n
-		} else {
-			second += n
+	switch {
+	case g.Kind == provenance.Interference:
+		lost := make([]float64, len(g.members))
+		for k, i := range g.members {
+			lost[k] = float64(g.all[i].Lost)
 		}
+		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
+	default:
+		g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
 	}
 	switch {
-	case first+second < trendLeast:
-		return ""
-	case second >= trendTimes*first:
-		return provenance.More
-	case first >= trendTimes*second:
-		return provenance.Fewer
+	case g.Status == provenance.Withdrawn:
+	case g.Kind == provenance.RecurringMode || g.Kind == provenance.Outlier && c.recurs(g):
+		c.describeMode(g)
+	case g.Kind == provenance.Outlier && c.isBurst(g):
+		g.Form = provenance.Burst
 	}
-	return provenance.Steady
+	c.complete(g)
 }
 
-// isBurst reports whether the members of a group, which are in order of entry, form
-// bursts.
-func (c *conclusion) isBurst(g *group) bool {
-	type thread struct {
-		rank   trace.Rank
-		thread trace.Thread
+// judged returns the time of an anomaly that was judged: the exclusive time, unless more was lost.
+func judged(a *blame.Anomaly) trace.Micros {
+	if a.Lost > a.Exclusive {
+		return a.Exit - a.Entry
 	}
-	type row struct {
-		n           int
-		first, last trace.Micros
+	return a.Exclusive
+}
+
+// examples is the number of examples of a finding.
+const examples = 5
+
+// worst returns the event ids of the executions that lost the most time.
+func (g *group) worst() []string {
+	order := slices.Clone(g.members)
+	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(g.all[y].Lost, g.all[x].Lost) })
+	var ids []string
+	for _, i := range order[:min(examples, len(order))] {
+		ids = append(ids, g.all[i].Event)
 	}
-	span := float64(c.end - c.begin)
-	in := 0
-	end := func(r *row) {
-		if r.n >= burstLength && float64(r.last-r.first) <= burstSpan*span {
-			in += r.n
-		}
+	return ids
+}
+
+// lasting is the part of the run so far in which a provisional finding must have been hit to last.
+const lasting = 1. / parts
+
+// complete sets the cost, the times and the confidence of a finding from its other fields.
+func (c *conclusion) complete(g *group) {
+	g.Lost = g.LostOwn + g.LostCaused
+	if total := float64(c.end-c.begin) * float64(c.profile.allRanks()); total > 0 {
+		g.Share = float64(g.Lost) / total
 	}
-	rows := make(map[thread]*row)
-	for _, i := range g.members {
-		a := &c.run.Anomalies[i]
-		t := thread{a.Rank, a.Thread}
-		r := rows[t]
-		if r == nil {
-			r = new(row)
-			rows[t] = r
-		}
-		if r.n > 0 && float64(a.Entry-r.last) > burstGap*span {
-			end(r)
-			r.n = 0
-		}
-		if r.n == 0 {
-			r.first, r.last = a.Entry, a.Exit
-		}
-		r.n++
-		r.last = max(r.last, a.Exit)
+	g.From = float64(g.First-c.begin) / 1e6
+	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= lasting*float64(c.end-c.begin)) {
+		to := float64(g.Last-c.begin) / 1e6
+		g.To = &to
 	}
-	for _, r := range rows {
-		end(r)
+	switch {
+	case g.IsChange():
+		g.Confidence = 1 - byChance
+	case g.OfCalls > 0:
+		g.Confidence = 1 - poissonTail(g.Calls, falseAlarms*float64(g.OfCalls))
 	}
-	return float64(in) >= burstShare*float64(len(g.members))
 }
 
 // changed returns a group for a lasting change.
 func (c *conclusion) changed(change *summary.Change) *group {
-	g := newGroup(&blame.Anomaly{Program: change.Program, Func: change.Function, Kind: provenance.AnomalyKind(change.Kind), Entry: change.Since})
-	g.Anomalies, g.Last, g.Before, g.After = int64(change.Calls), c.end, change.Before, change.After
-	g.LostTime = trace.Micros(max(0, change.After-change.Before) * float64(change.Calls))
-	g.Ranks, g.Hosts = []trace.Rank{}, []string{}
+	k := key{kind: provenance.LastingChange, program: change.Program, name: change.Function}
+	g := c.newGroup(&k, nil)
+	c.all = c.all[:len(c.all)-1]
+	g.Form, g.Calls, g.OfCalls = provenance.Form(change.Kind), int64(change.Calls), c.profile.calls(change.Program, "", change.Function)
+	g.First, g.Last, g.Expected, g.Actual = change.Since, c.end, change.Before, change.After
+	g.LostOwn = trace.Micros(max(0, change.After-change.Before) * float64(change.Calls))
+	g.Ranks, g.Hosts, g.Examples = []trace.Rank{}, []string{}, []string{}
+	if change.After <= change.Before {
+		g.Severity = provenance.Note
+	}
+	c.complete(g)
 	return g
 }
 
-// number sorts the groups and numbers them.
+// addWithdrawn groups the withdrawn anomalies by call path.
+func (c *conclusion) addWithdrawn() {
+	first := len(c.all)
+	old := &blame.Run{Anomalies: c.run.Withdrawn}
+	order := old.Order()
+	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(old.Anomalies[x].Entry, old.Anomalies[y].Entry) })
+	groups := make(map[key]*group)
+	for _, i := range order {
+		k := keyOf(&old.Anomalies[i])
+		g := groups[*k]
+		if g == nil {
+			g = c.newGroup(k, old.Anomalies)
+			g.Status, g.Severity = provenance.Withdrawn, provenance.Note
+			groups[*k] = g
+		}
+		g.members = append(g.members, i)
+	}
+	for _, g := range c.all[first:] {
+		c.sumUp(g)
+		g.Confidence, g.Reason = 0, reasonOf(&g.Finding)
+	}
+}
+
+// number sorts the groups, numbers them, and describes them in words.
 func (c *conclusion) number() {
-	slices.SortStableFunc(c.all, func(a, b *group) int {
-		if (a.cause == nil) != (b.cause == nil) {
-			if a.cause == nil {
-				return -1
-			}
+	class := func(g *group) int {
+		switch {
+		case g.Status == provenance.Withdrawn:
+			return 2
+		case g.cause != nil:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(b.LostTime+b.WaitTime, a.LostTime+a.WaitTime), cmp.Compare(b.Anomalies, a.Anomalies),
+		return 0
+	}
+	slices.SortStableFunc(c.all, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(class(a), class(b)), cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Calls, a.Calls),
 			cmp.Compare(a.First, b.First), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Func, b.Func), cmp.Compare(a.Path, b.Path),
-			cmp.Compare(a.Kind, b.Kind))
+			cmp.Compare(a.Kind, b.Kind), slices.Compare(a.Ranks, b.Ranks), slices.Compare(a.Examples, b.Examples))
 	})
 	for i, g := range c.all {
 		g.Number = i + 1
 	}
-}
-
-func (c *conclusion) findings() *Result {
-	f := &Result{Findings: make([]provenance.Finding, 0, len(c.all)), Links: make([]provenance.Link, len(c.links))}
 	for _, g := range c.all {
 		if g.cause != nil {
 			g.Cause = g.cause.Number
 		}
+		g.Summary = c.summary(g)
+	}
+}
+
+func (c *conclusion) result() *Result {
+	f := &Result{Findings: make([]provenance.Finding, 0, len(c.all)), Links: make([]provenance.Link, len(c.links))}
+	for _, g := range c.all {
 		f.Findings = append(f.Findings, g.Finding)
 	}
 	waiting := make([]map[trace.RankKey]bool, len(c.links))

@@ -17,15 +17,46 @@ const (
 	Victim  Role = "victim"  // it waited for a late rank
 )
 
-// Kinds of findings, besides those of anomalies.
+// FindingKind is the question that a finding answers.
+type FindingKind string
+
+// The kinds of findings.
 const (
-	Burst AnomalyKind = "burst" // many slow executions in a short time
-	Shift AnomalyKind = "shift" // a function became slower, or faster, at some time
-	Drift AnomalyKind = "drift" // a function becomes slower, or faster, over time
+	Outlier       FindingKind = "outlier"      // executions took far longer than others like them
+	RecurringMode FindingKind = "recurring"    // a share of the calls is slow by a similar time throughout the run
+	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on
+	ExcessWork    FindingKind = "excess-work"  // executions did more than usual
+	Interference  FindingKind = "interference" // delays hit whatever runs, in proportion to its time
+	Waiting       FindingKind = "wait"         // calls waited for others
 )
 
 // FindingKinds returns all kinds of findings.
-func FindingKinds() []AnomalyKind { return append(AnomalyKinds(), Burst, Shift, Drift) }
+func FindingKinds() []FindingKind {
+	return []FindingKind{Outlier, RecurringMode, LastingChange, ExcessWork, Interference, Waiting}
+}
+
+// Form is how the executions of a finding lie in time, if that is remarkable.
+type Form string
+
+// The forms of findings; most have none.
+const (
+	Burst Form = "burst" // nearly all are in short sequences
+	Shift Form = "shift" // of a change: at once
+	Drift Form = "drift" // of a change: gradually
+)
+
+// Severity is how much attention a finding deserves.
+type Severity string
+
+// The severities.
+const (
+	Alarm Severity = "alarm"
+	Note  Severity = "info" // a property of the program: all ranks have it at all times
+)
+
+// MinorShare is the least share of the time of all ranks that is worth a person's time:
+// findings below it are minor, and listed only on request.
+const MinorShare = 1e-4
 
 // Trend describes how the anomalies of a finding are spread over the run.
 type Trend string
@@ -37,40 +68,76 @@ const (
 	Steady Trend = "steady" // both halves have about the same number
 )
 
-// Finding is a problem of a run: all anomalies with the same program, function, call path,
-// kind and cause, or a lasting change of a function.
+// Finding is a problem of a run, or a notable property: a group of anomalies, or a lasting
+// change of a function.
 type Finding struct {
-	Number int           `json:"finding"` // 1 for the worst
-	PID    trace.Program `json:"pid"`
-	Func   string        `json:"func"`
-	Path   string        `json:"call_path"` // functions from the outermost; empty for a lasting change
-	Kind   AnomalyKind   `json:"kind"`
-	Role   Role          `json:"role,omitempty"` // victim: all anomalies are; culprit: at least one is
-	// Cause is the finding that made victims wait; 0 if unknown.
-	Cause     int          `json:"cause,omitempty"`
-	Anomalies int64        `json:"anomalies"` // of a lasting change: calls since the change
-	LostTime  trace.Micros `json:"lost_us"`   // of all anomalies
+	Number   int           `json:"finding"` // 1 for the costliest
+	Kind     FindingKind   `json:"kind"`
+	Form     Form          `json:"form,omitempty"`
+	Status   Status        `json:"status"` // provisional, confirmed or withdrawn
+	Severity Severity      `json:"severity"`
+	PID      trace.Program `json:"program"`
+	Func     string        `json:"function"`       // empty for interference
+	Path     string        `json:"call_path"`      // functions from the outermost; empty for interference and changes
+	Role     Role          `json:"role,omitempty"` // victim: all executions are; culprit: at least one is
+	// Cause is the finding that made these wait; 0 if unknown.
+	Cause int          `json:"cause,omitempty"`
+	Ranks []trace.Rank `json:"ranks"` // none for changes, which concern all
+	Hosts []string     `json:"hosts"`
+	// Seconds since the start of the run. To is nil while it lasts.
+	From float64  `json:"from_s"`
+	To   *float64 `json:"to_s"`
+	// Calls is the number of affected calls, of OfCalls of the function or call path; 0 if
+	// unknown.
+	Calls   int64 `json:"calls"`
+	OfCalls int64 `json:"of_calls"`
+	// Expected and Actual are the medians of unaffected and affected calls. For
+	// interference Actual is the median delay.
+	Expected float64 `json:"expected_us"`
+	Actual   float64 `json:"actual_us"`
+	// Period is the time between executions on a thread, in seconds; nil if irregular.
+	Period *float64 `json:"period_s"`
+	// LostOwn is the time that its executions lost, and LostCaused the time that others lost
+	// waiting for them; Lost is their sum.
+	LostOwn    trace.Micros `json:"lost_own_us"`
+	LostCaused trace.Micros `json:"lost_caused_us"`
+	Lost       trace.Micros `json:"lost_us"`
+	Share      float64      `json:"share"` // Lost as a share of the time of all ranks
+	// Confidence is the probability that the detector's false alarms alone would not give so many
+	// flags.
+	Confidence float64  `json:"confidence"`
+	Summary    string   `json:"summary"`
+	Reason     string   `json:"reason,omitempty"` // of a withdrawal
+	Examples   []string `json:"examples"`         // event ids, the worst first
+
 	Longest   trace.Micros `json:"longest_us"`
-	Ranks     []trace.Rank `json:"ranks"`
-	Hosts     []string     `json:"hosts"`
 	WorstRank trace.Rank   `json:"worst_rank"` // that lost the most time
 	WorstTime trace.Micros `json:"worst_rank_lost_us"`
 	First     trace.Micros `json:"first_us"` // entry
 	Last      trace.Micros `json:"last_us"`  // exit
 	Trend     Trend        `json:"trend,omitempty"`
-	OverTime  []int64      `json:"over_time"` // anomalies in each twentieth of the run
-	Example   string       `json:"example"`   // event id of the anomaly that lost the most time
-	// Waits of other calls because of it.
-	Waits     int64        `json:"waits,omitempty"`
-	WaitRanks int64        `json:"wait_ranks,omitempty"`
-	WaitTime  trace.Micros `json:"waits_lost_us,omitzero"`
-	// Medians before and after a lasting change.
-	Before float64 `json:"before_us,omitzero"`
-	After  float64 `json:"after_us,omitzero"`
+	OverTime  []int64      `json:"over_time"` // executions in each twentieth of the run
+	Waits     int64        `json:"waits"`     // of other calls because of it
+	WaitRanks int64        `json:"wait_ranks"`
 }
 
 // IsChange reports whether the finding is a lasting change of a function, without anomalies.
-func (i *Finding) IsChange() bool { return i.Kind == Shift || i.Kind == Drift }
+func (f *Finding) IsChange() bool { return f.Kind == LastingChange }
+
+// Minor reports whether the finding costs too little to be listed without being asked for.
+func (f *Finding) Minor() bool { return f.Share < MinorShare }
+
+// Listed reports whether the finding is in the list that people read first: not withdrawn,
+// not minor, and not shown with its cause.
+func (f *Finding) Listed() bool { return f.Cause == 0 && f.Status != Withdrawn && !f.Minor() }
+
+// Example returns the event id of the execution that lost the most time; empty for none.
+func (f *Finding) Example() string {
+	if len(f.Examples) == 0 {
+		return ""
+	}
+	return f.Examples[0]
+}
 
 // Link has the finding of an anomaly and its relation to other anomalies.
 type Link struct {

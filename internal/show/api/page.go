@@ -81,6 +81,9 @@ type Figures struct {
 	Victims       int64    `json:"victims"`                          // anomalies that waited for others
 	FindingsMuted int64    `json:"findings_muted"`                   // muted or expected
 	MutedLost     int64    `json:"muted_lost_us"`                    // lost time of these, included in Lost
+	FindingsMinor int64    `json:"findings_minor"`                   // that cost too little to be listed
+	MinorLost     int64    `json:"minor_lost_us"`                    // lost time of these, included in Lost
+	WithdrawnLost int64    `json:"withdrawn_lost_us"`                // lost time of withdrawn findings, not included in Lost
 	LastEventAge  *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
 }
 
@@ -155,38 +158,50 @@ type HeatCell struct {
 
 // Finding is a group of anomalies with a common cause, as in chimbuko findings.
 type Finding struct {
-	Key        string   `json:"key"`     // stays the same while numbers change
-	Number     int      `json:"finding"` // 1 for the worst
-	Program    int64    `json:"program"`
-	Function   string   `json:"function"`
-	FunctionID string   `json:"function_id,omitempty"` // for functions/{id}
-	Path       string   `json:"call_path"`
-	Kind       string   `json:"kind"`
-	Role       string   `json:"role,omitempty"`
-	Cause      int      `json:"cause,omitempty"` // number of the finding that caused these waits
-	Anomalies  int64    `json:"anomalies"`
-	Lost       int64    `json:"lost_us"`
-	Longest    int64    `json:"longest_us"`
-	Ranks      []int64  `json:"ranks"` // at most 1000
-	Hosts      []string `json:"hosts"` // at most 1000
-	RankCount  int64    `json:"rank_count"`
-	HostCount  int64    `json:"host_count"`
-	WorstRank  *int64   `json:"worst_rank,omitempty"`
-	WorstLost  int64    `json:"worst_rank_lost_us,omitempty"`
-	First      float64  `json:"first_s"`
-	Last       float64  `json:"last_s"`
-	Trend      string   `json:"trend,omitempty"`
-	OverTime   []int64  `json:"over_time"`
-	Example    string   `json:"example,omitempty"` // event id
-	Waits      int64    `json:"waits,omitempty"`
-	WaitRanks  int64    `json:"wait_ranks,omitempty"`
-	WaitLost   int64    `json:"waits_lost_us,omitempty"`
-	Before     float64  `json:"before_us,omitempty"`
-	After      float64  `json:"after_us,omitempty"`
-	// Confidence is warming, provisional or confirmed.
-	Confidence string `json:"confidence"`
-	Sentence   string `json:"sentence"` // the finding in words
-	Label      *Label `json:"label,omitempty"`
+	Key        string `json:"key"`     // stays the same while numbers change
+	Number     int    `json:"finding"` // 1 for the costliest
+	Kind       string `json:"kind"`    // outlier, recurring, change, excess-work, interference or wait
+	Form       string `json:"form,omitempty"`
+	Status     string `json:"status"`   // warming, provisional, confirmed or withdrawn
+	Severity   string `json:"severity"` // alarm or info
+	Listed     bool   `json:"listed"`   // not minor, withdrawn or shown with its cause
+	Program    int64  `json:"program"`
+	Function   string `json:"function"`              // empty for interference
+	FunctionID string `json:"function_id,omitempty"` // for functions/{id}
+	Path       string `json:"call_path"`
+	Role       string `json:"role,omitempty"`
+	Cause      int    `json:"cause,omitempty"` // number of the finding that caused these waits
+	// Calls is the number of affected calls, of OfCalls of the function or call path; 0 if unknown.
+	Calls     int64    `json:"calls"`
+	OfCalls   int64    `json:"of_calls"`
+	Expected  float64  `json:"expected_us"`                              // median of unaffected calls
+	Actual    float64  `json:"actual_us"`                                // median of affected calls
+	Period    *float64 `json:"period_s" tstype:"number | null,required"` // null if irregular
+	LostOwn   int64    `json:"lost_own_us"`
+	LostWaits int64    `json:"lost_caused_us"` // by others, who waited
+	Lost      int64    `json:"lost_us"`        // own and caused
+	Share     float64  `json:"share"`          // of the time of all ranks
+	Longest   int64    `json:"longest_us"`
+	Ranks     []int64  `json:"ranks"` // at most 1000
+	Hosts     []string `json:"hosts"` // at most 1000
+	RankCount int64    `json:"rank_count"`
+	HostCount int64    `json:"host_count"`
+	WorstRank *int64   `json:"worst_rank,omitempty"`
+	WorstLost int64    `json:"worst_rank_lost_us,omitempty"`
+	From      float64  `json:"from_s"`
+	To        *float64 `json:"to_s" tstype:"number | null,required"` // null while it lasts
+	Last      float64  `json:"last_s"`                               // end of the last affected call, or of the run
+	Trend     string   `json:"trend,omitempty"`
+	OverTime  []int64  `json:"over_time"`
+	Example   string   `json:"example,omitempty"` // event id of the worst call
+	Examples  []string `json:"examples"`
+	Waits     int64    `json:"waits,omitempty"`
+	WaitRanks int64    `json:"wait_ranks,omitempty"`
+	// Confidence is the probability that false alarms alone would not give so many flags.
+	Confidence float64 `json:"confidence"`
+	Summary    string  `json:"summary"`          // the finding in words
+	Reason     string  `json:"reason,omitempty"` // of a withdrawal
+	Label      *Label  `json:"label,omitempty"`
 }
 
 // FindingList lists the findings of a run.

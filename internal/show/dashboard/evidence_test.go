@@ -51,7 +51,7 @@ func checkEvidence(t *testing.T, at string, event object, findings []api.Finding
 		len(e.Model.Normal) == 0 {
 		t.Errorf("%s: model %+v", id, e.Model)
 	}
-	if finding := findings[e.Finding-1]; finding.Key != e.FindingKey || finding.Anomalies != e.Same || finding.Function != e.Function {
+	if finding := findings[e.Finding-1]; finding.Key != e.FindingKey || finding.Calls != e.Same || finding.Function != e.Function {
 		t.Errorf("%s is of %+v", id, finding)
 	}
 	self := 0

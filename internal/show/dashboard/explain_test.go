@@ -32,7 +32,7 @@ func TestFindingIsExplainedDuringAndAfterRun(t *testing.T) {
 		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
 			i := findingOf(t, at+run, function)
 			e := want[api.Explained](t, do(t, at+run+"/explain?finding="+i.Key, ""), 200)
-			if e.Selected != i.Anomalies || e.Lost != i.Lost || int64(e.Looked) != i.Anomalies || e.Typical == 0 || len(e.Functions) != 1 ||
+			if e.Selected != i.Calls || e.Lost != i.LostOwn || int64(e.Looked) != i.Calls || e.Typical == 0 || len(e.Functions) != 1 ||
 				len(e.Fields) == 0 {
 				t.Fatalf("%s, %s: got %+v of %+v", run, function, e, i)
 			}

@@ -49,9 +49,9 @@ func TestPlotOfFindingShowsNormalTimes(t *testing.T) {
 					typical++
 				}
 			}
-			if anomalies != i.Anomalies || p.Total != i.Anomalies || lost != i.Lost || typical == 0 || p.TypicalUS == nil || p.Threshold == nil ||
+			if anomalies != i.Calls || p.Total != i.Calls || lost != i.LostOwn || typical == 0 || p.TypicalUS == nil || p.Threshold == nil ||
 				*p.Threshold.High < *p.TypicalUS.High {
-				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Anomalies, lost, i.Lost,
+				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Calls, lost, i.Lost,
 					typical, p.TypicalUS, p.Threshold)
 			}
 			few := want[api.Plot](t, do(t, at+run+"/findings/"+i.Key+"/plot?limit=2", ""), 200)
@@ -59,7 +59,7 @@ func TestPlotOfFindingShowsNormalTimes(t *testing.T) {
 			for _, x := range few.Points {
 				worst = max(worst, x.Lost)
 			}
-			if len(few.Points) > 3 || few.Total != i.Anomalies || worst == 0 {
+			if len(few.Points) > 3 || few.Total != i.Calls || worst == 0 {
 				t.Errorf("%s, %s: %+v", run, i.Function, few)
 			}
 		}

@@ -51,8 +51,8 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 			t.Errorf("%s: review %+v, notices %+v", run, o.Review, o.Notices)
 		}
 		for _, i := range o.Findings {
-			if confidence := map[bool]bool{true: i.Confidence == "confirmed", false: i.Confidence == "provisional" ||
-				i.Confidence == "warming"}[want1.stored]; !confidence || i.Cause != 0 || i.FunctionID == "" {
+			if confidence := map[bool]bool{true: i.Status == "confirmed", false: i.Status == "provisional" ||
+				i.Status == "warming"}[want1.stored]; !confidence || i.Cause != 0 || i.FunctionID == "" {
 				t.Errorf("%s: %+v", run, i)
 			}
 		}
@@ -87,9 +87,9 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 		list := want[api.FindingList](t, do(t, at+run+"/findings", ""), 200)
 		var all, causes, waits, anomalies int64
 		for _, i := range list.Rows {
-			all, anomalies = all+i.Lost, anomalies+i.Anomalies
+			all, anomalies = all+i.LostOwn, anomalies+i.Calls
 			if i.Cause == 0 {
-				causes += i.Lost + i.WaitLost
+				causes += i.Lost
 			} else {
 				waits++
 			}
@@ -112,7 +112,7 @@ func TestMutedFindingsAreCountedSeparately(t *testing.T) {
 	}
 	after := want[api.Overview](t, do(t, at+"/overview?findings=100", ""), 200)
 	f := &after.Figures
-	if f.FindingsMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost ||
+	if f.FindingsMuted != 1 || f.MutedLost != worst.Lost || f.Lost != before.Figures.Lost ||
 		len(after.Findings) != len(before.Findings)-1 ||
 		after.Findings[0].Label == nil || after.Findings[0].Label.Note != "look here" || after.Verdict.Finding != after.Findings[0].Number ||
 		!strings.HasSuffix(after.Verdict.Sentence, "1 is muted or expected") {

@@ -99,7 +99,7 @@ func TestSearchFindsAllKinds(t *testing.T) {
 	f("rank%201", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/findings?rank=1"})
 	f("rank:99")
 	f("node01", api.Found{Kind: "host", Text: "node01 (4 ranks)", Route: "/findings?host=node01"})
-	f("%231", api.Found{Kind: "finding", Text: "#1 " + findings[0].Sentence, Route: "/findings?sel=" + findings[0].Key})
+	f("%231", api.Found{Kind: "finding", Text: "#1 " + findings[0].Summary, Route: "/findings?sel=" + findings[0].Key})
 	f("%230")
 	f("%23999999999")
 	event := api.Found{Kind: "event", Text: "0:" + findings[0].Example + " " + findings[0].Function, Route: "/e/0:" + findings[0].Example}

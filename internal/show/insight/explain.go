@@ -110,7 +110,7 @@ func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details
 }
 
 // ofFinding selects the anomalies of a finding. If a live run has too many to know their findings,
-// it selects all of the same function and kind.
+// it selects all of the same function.
 func (q *runQuery) ofFinding(ctx context.Context, s *query.Selection, x *provenance.Finding) error {
 	s.Finding = x
 	switch {
@@ -126,9 +126,6 @@ func (q *runQuery) ofFinding(ctx context.Context, s *query.Selection, x *provena
 			return err
 		}
 		s.Finding, s.Filter.One = nil, f
-		if x.Kind != provenance.Burst {
-			s.Filter.Kinds = []string{string(x.Kind)}
-		}
 	}
 	return nil
 }

@@ -8,11 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -54,8 +52,8 @@ func (in *Insight) labels(ctx context.Context, run string) (map[string]api.Label
 }
 
 // findingKeys returns names of findings that stay the same while their numbers change. They depend
-// on program, function, call path, kind and cause, but not on the number of anomalies, or on
-// whether these come in bursts.
+// on program, function, call path, kind and cause, and for interference on the place, but not on
+// the number of anomalies, or on whether these recur.
 func findingKeys(findings []provenance.Finding) []string {
 	keys := make([]string, len(findings))
 	byNumber := make(map[int]string)
@@ -65,12 +63,19 @@ func findingKeys(findings []provenance.Finding) []string {
 			if (x.Cause > 0) != caused {
 				continue
 			}
+			place := fmt.Sprint(x.Hosts)
+			if len(x.Ranks) == 1 {
+				place = fmt.Sprint(x.Ranks)
+			}
 			kind := x.Kind
-			if kind == provenance.Burst {
-				kind = provenance.Slow
+			switch {
+			case kind == provenance.RecurringMode: // it may be an outlier while the run continues
+				kind = provenance.Outlier
+			case kind != provenance.Interference:
+				place = ""
 			}
 			h := sha256.New()
-			for _, part := range []any{x.PID, x.Func, x.Path, kind, x.Role == provenance.Victim, byNumber[x.Cause]} {
+			for _, part := range []any{x.PID, x.Func, x.Path, kind, place, x.Status == provenance.Withdrawn, x.Role == provenance.Victim, byNumber[x.Cause]} {
 				fmt.Fprintf(h, "%v\x00", part)
 			}
 			keys[i] = hex.EncodeToString(h.Sum(nil)[:8])
@@ -85,15 +90,16 @@ func findingKeys(findings []provenance.Finding) []string {
 func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 	x := &d.findings[i]
 	p := api.Finding{
-		Key: d.keys[i], Number: x.Number, Program: int64(x.PID), Function: x.Func,
-		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path,
-		Kind: string(x.Kind), Role: string(x.Role), Cause: x.Cause, Anomalies: x.Anomalies, Lost: int64(x.LostTime), Longest: int64(x.Longest),
+		Key: d.keys[i], Number: x.Number, Kind: string(x.Kind), Form: string(x.Form), Status: d.status(x), Severity: string(x.Severity),
+		Listed: x.Listed(), Program: int64(x.PID), Function: x.Func,
+		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path, Role: string(x.Role), Cause: x.Cause,
+		Calls: x.Calls, OfCalls: x.OfCalls, Expected: x.Expected, Actual: x.Actual, Period: x.Period,
+		LostOwn: int64(x.LostOwn), LostWaits: int64(x.LostCaused), Lost: int64(x.Lost), Share: x.Share, Longest: int64(x.Longest),
 		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxFindingRanks)]...), RankCount: int64(len(x.Ranks)),
 		HostCount: int64(len(x.Hosts)),
-		First:     d.seconds(x.First), Last: d.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
-		Example: x.Example,
-		Waits:   x.Waits, WaitRanks: x.WaitRanks, WaitLost: int64(x.WaitTime), Before: x.Before, After: x.After,
-		Confidence: d.confidence(x), Sentence: d.findingSentence(x),
+		From:      x.From, To: x.To, Last: d.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
+		Example: x.Example(), Examples: append([]string{}, x.Examples...), Waits: x.Waits, WaitRanks: x.WaitRanks,
+		Confidence: x.Confidence, Summary: x.Summary, Reason: x.Reason,
 	}
 	for _, r := range x.Ranks[:min(len(x.Ranks), maxFindingRanks)] {
 		p.Ranks = append(p.Ranks, int64(r))
@@ -108,70 +114,20 @@ func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 	return p
 }
 
-// The confidences of findings.
-const (
-	confidenceWarming     = "warming"     // the run continues, and the function has few calls
-	confidenceProvisional = "provisional" // the review at the end is still to come
-	confidenceConfirmed   = "confirmed"
-)
+// statusWarming is the status of findings of a running run whose function has few calls.
+const statusWarming = "warming"
 
-func (d *runData) confidence(x *provenance.Finding) string {
+func (d *runData) status(x *provenance.Finding) string {
 	switch {
+	case x.Status == provenance.Withdrawn:
 	case d.run.State == provdb.Finished && d.info.Settings["review"] != "false":
-		return confidenceConfirmed
+		return string(provenance.Confirmed)
 	case d.sparse[trace.FuncKey{Program: x.PID, Name: x.Func}]:
-		return confidenceWarming
+		return statusWarming
+	default:
+		return string(provenance.Provisional)
 	}
-	return confidenceProvisional
-}
-
-// kindWords name one and several anomalies by kind.
-var kindWords = map[provenance.AnomalyKind][2]string{
-	provenance.Slow: {"slow call", "slow calls"}, provenance.Fast: {"call that was too fast", "calls that were too fast"},
-	provenance.CommWait: {"long wait", "long waits"}, provenance.OnGPU: {"anomalous execution on a GPU", "anomalous executions on a GPU"},
-	provenance.Burst: {"slow call in a burst", "slow calls in bursts"}, provenance.Recurring: {"recurring slow call", "recurring slow calls"},
-}
-
-// findingSentence describes a finding.
-func (d *runData) findingSentence(x *provenance.Finding) string {
-	since := " since " + text.Clock(d.seconds(x.First), float64(d.extent)/1e6)
-	if x.IsChange() {
-		return fmt.Sprintf("%s takes %s instead of %s%s", text.ShortName(x.Func), text.Duration(x.After),
-			text.Duration(x.Before), since)
-	}
-	var b strings.Builder
-	names, ok := kindWords[x.Kind]
-	if !ok {
-		names = [2]string{"anomaly", "anomalies"}
-	}
-	what := "1 " + names[0]
-	if x.Anomalies != 1 {
-		what = text.Int(x.Anomalies) + " " + names[1]
-	}
-	fmt.Fprintf(&b, "%s: %s on %s lost %s%s", text.ShortName(x.Func), what, whereText(x), text.Duration(float64(x.LostTime)),
-		since)
-	switch {
-	case x.Cause > 0:
-		fmt.Fprintf(&b, ", because of finding %d (%s)", x.Cause, text.ShortName(d.findings[x.Cause-1].Func))
-	case x.Role == provenance.Victim:
-		b.WriteString("; they waited for a late rank, for an unknown reason")
-	case x.Waits > 0:
-		fmt.Fprintf(&b, " and made %s on %s lose %s", text.Count(x.Waits, "wait"), text.Count(x.WaitRanks, "rank"),
-			text.Duration(float64(x.WaitTime)))
-	}
-	return b.String()
-}
-
-// whereText names the rank, or counts the ranks, with hosts.
-func whereText(x *provenance.Finding) string {
-	words := text.Count(len(x.Ranks), "rank")
-	if len(x.Ranks) == 1 {
-		words = fmt.Sprintf("rank %d", x.Ranks[0])
-	}
-	if hosts := text.Hosts(x.Hosts); hosts != "" {
-		words += " (" + hosts + ")"
-	}
-	return words
+	return string(x.Status)
 }
 
 // MaxPoints bounds the points of a plot.
@@ -194,9 +150,15 @@ func (q *runQuery) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
 		return nil, err
 	}
 	limit := of.Limit
-	p := &api.Plot{Points: []api.PlotPoint{}, Total: x.Anomalies}
+	p := &api.Plot{Points: []api.PlotPoint{}, Total: x.Calls}
 	f, err := q.functionOfFinding(ctx, x)
-	if err != nil || f == nil {
+	if err != nil {
+		return nil, err
+	}
+	if f == nil { // of several functions
+		anomalies, err := q.findingPoints(ctx, x, nil, limit)
+		p.Points = q.data.plotPoints(anomalies, true)
+		slices.SortStableFunc(p.Points, func(a, b api.PlotPoint) int { return cmp.Compare(a.At, b.At) })
 		return p, err
 	}
 	var anomalies, typical []executions.Execution
@@ -236,11 +198,11 @@ func (q *runQuery) functionOfFinding(ctx context.Context, x *provenance.Finding)
 func (q *runQuery) findingPoints(ctx context.Context, x *provenance.Finding, f *executions.Function, limit int) (
 	[]executions.Execution, error,
 ) {
-	if x.IsChange() {
+	if x.IsChange() || x.Status == provenance.Withdrawn || f == nil && !q.data.stored {
 		return nil, nil
 	}
 	if q.data.stored {
-		return q.PointsOfFinding(ctx, x.Number, f, limit)
+		return q.PointsOfFinding(ctx, x.Number, limit)
 	}
 	all, err := q.PointsOfFunction(ctx, f, MaxPoints)
 	if err != nil || q.data.linkOf == nil {

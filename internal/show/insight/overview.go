@@ -122,14 +122,14 @@ func (v *view) state() api.State {
 	return v.data.run.State
 }
 
-// open returns the indices of the open findings, the worst first. It leaves out waits because
-// of another finding, and muted or expected findings.
+// open returns the indices of the open findings, the costliest first: those that are listed, and
+// neither muted nor expected.
 func (v *view) open() (list []int) {
 	if v.data == nil {
 		return nil
 	}
 	for i := range v.data.findings {
-		if v.data.findings[i].Cause == 0 && !v.muted(i) {
+		if v.data.findings[i].Listed() && !v.muted(i) {
 			list = append(list, i)
 		}
 	}
@@ -139,16 +139,6 @@ func (v *view) open() (list []int) {
 func (v *view) muted(i int) bool {
 	state := v.labels[v.data.keys[i]].State
 	return state == api.LabelMuted || state == api.LabelExpected
-}
-
-// costOf returns the time that the anomalies of a finding lost, with the waits on other ranks
-// because of them. Summed over all findings without a cause this counts each anomaly once. A
-// lasting change has no anomalies, and its cost is only an estimate, so it counts as 0.
-func costOf(x *provenance.Finding) trace.Micros {
-	if x.IsChange() {
-		return 0
-	}
-	return x.LostTime + x.WaitTime
 }
 
 // figures returns the key figures.
@@ -187,16 +177,25 @@ func (d *runData) count(f *api.Figures, v *view) {
 	}
 	for i := range d.findings {
 		x := &d.findings[i]
+		if x.Status == provenance.Withdrawn {
+			f.WithdrawnLost += int64(x.Lost)
+			continue
+		}
 		if x.Role == provenance.Victim {
-			f.Victims += x.Anomalies
+			f.Victims += x.Calls
 		}
 		if x.Cause > 0 {
+			continue
+		}
+		if x.Minor() {
+			f.FindingsMinor++
+			f.MinorLost += int64(x.Lost)
 			continue
 		}
 		f.Findings++
 		if v.muted(i) {
 			f.FindingsMuted++
-			f.MutedLost += int64(costOf(x))
+			f.MutedLost += int64(x.Lost)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 		return err
 	}
 	if l.Finding > 0 && l.Finding <= len(q.data.findings) {
-		v.Finding, v.FindingKey, v.Same = l.Finding, q.data.keys[l.Finding-1], q.data.findings[l.Finding-1].Anomalies
+		v.Finding, v.FindingKey, v.Same = l.Finding, q.data.keys[l.Finding-1], q.data.findings[l.Finding-1].Calls
 	}
 	v.Roles.Role, v.Roles.Waits, v.Roles.WaitLost = string(l.Role), l.Waits, int64(l.WaitTime)
 	if l.LateRank != nil {
@@ -73,7 +73,7 @@ func (q *runQuery) addOthers(
 		}
 	}
 	if place != nil {
-		v.Previous, v.Next, err = q.Neighbors(ctx, l.Finding, e.Record, place)
+		v.Previous, v.Next, err = q.Neighbors(ctx, l.Finding, e.Record)
 	}
 	return err
 }

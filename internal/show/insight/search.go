@@ -140,7 +140,7 @@ func (q *runQuery) searchFindings(_ context.Context, text string, _ int) ([]api.
 		return nil, nil
 	}
 	return []api.Found{{
-		Kind: "finding", Text: fmt.Sprintf("#%d %s", n, q.data.findingSentence(&q.data.findings[n-1])),
+		Kind: "finding", Text: fmt.Sprintf("#%d %s", n, q.data.findings[n-1].Summary),
 		Route: Route("/findings", "sel", q.data.keys[n-1]),
 	}}, nil
 }

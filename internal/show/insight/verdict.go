@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +16,34 @@ import (
 // of the same program usually differ by less than badPercent.
 const badPercent, smallPercent = 1, 0.1
 
-// verdict sums up the health of the run in a sentence.
+// withdrawnPercent is the percentage of core time above which withdrawn flags may hide a problem.
+const withdrawnPercent = 0.5
+
+// verdict sums up the health of the run in a sentence. A run with many withdrawn flags is not
+// healthy.
 func (v *view) verdict(o *api.Overview) api.Verdict {
+	verdict := v.judge(o)
+	percent := 100 * share(o, o.Figures.WithdrawnLost)
+	if percent <= withdrawnPercent {
+		return verdict
+	}
+	if verdict.Level == api.LevelGood || verdict.Level == api.LevelUnknown {
+		verdict.Level = api.LevelWatch
+	}
+	verdict.Sentence += fmt.Sprintf(". Flags worth %s of core time were withdrawn: see findings --withdrawn", text.Percent(percent))
+	return verdict
+}
+
+// share returns lost time as a share of the time of all ranks; 0 if that is unknown.
+func share(o *api.Overview, lost int64) float64 {
+	core := o.Length * float64(o.Figures.Ranks)
+	if core <= 0 {
+		return 0
+	}
+	return float64(lost) / 1e6 / core
+}
+
+func (v *view) judge(o *api.Overview) api.Verdict {
 	f := &o.Figures
 	unknown := func(sentence string) api.Verdict { return api.Verdict{Level: api.LevelUnknown, Sentence: sentence} }
 	open := v.open()
@@ -40,6 +67,9 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	case f.FindingsMuted > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open findings: %s, which cost %s", mutedText(f.FindingsMuted),
 			text.CoreTime(f.MutedLost))}
+	case f.FindingsMinor > 0:
+		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("Little time was lost: %s cost %s of core time together",
+			text.Count(f.FindingsMinor, "minor finding"), text.Percent(100*share(o, f.MinorLost)))}
 	case f.Anomalies > 0: // not stored yet, or not in a finding
 		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", not yet grouped into findings"}
 	}
@@ -76,9 +106,13 @@ func mutedText(n int64) string {
 // costs sums up the open findings and names the worst.
 func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	f := &o.Figures
-	var lost int64
+	var lost, alarms int64
 	for _, i := range open {
-		lost += int64(costOf(&v.data.findings[i]))
+		x := &v.data.findings[i]
+		lost += int64(x.Lost)
+		if x.Severity == provenance.Alarm {
+			alarms += int64(x.Lost)
+		}
 	}
 	worst := &v.data.findings[open[0]]
 	verdict := api.Verdict{Level: api.LevelWatch, Finding: worst.Number}
@@ -87,11 +121,10 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	if len(open) == 1 {
 		b.WriteByte('s')
 	}
-	if core := o.Length * float64(f.Ranks); core > 0 {
-		percent := 100 * float64(lost) / 1e6 / core
+	if percent := 100 * share(o, lost); percent > 0 {
 		fmt.Fprintf(&b, " %s of core time (%s)", text.Percent(percent), text.CoreTime(lost))
 		switch {
-		case percent >= badPercent:
+		case 100*share(o, alarms) >= badPercent:
 			verdict.Level = api.LevelBad
 		case percent < smallPercent:
 			verdict.Level = api.LevelGood
@@ -99,7 +132,7 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	} else {
 		b.WriteString(" " + text.CoreTime(lost))
 	}
-	fmt.Fprintf(&b, ". Worst: %s", text.ShortName(worst.Func))
+	fmt.Fprintf(&b, ". Worst: %s", cmp.Or(text.ShortName(worst.Func), string(worst.Kind)))
 	if host := v.hostOf(worst); host != "" {
 		b.WriteString(" on " + host)
 	}

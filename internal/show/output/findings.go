@@ -16,42 +16,47 @@ import (
 
 // FindingList is some findings of a run.
 type FindingList struct {
-	All     []provenance.Finding // of the run
-	Listed  []provenance.Finding
-	Omitted int          // findings that are left out at the end
-	Begin   trace.Micros // of the run
+	All       []provenance.Finding // of the run
+	Listed    []provenance.Finding
+	Omitted   int  // findings that are left out at the end
+	Withdrawn bool // withdrawn ones are listed
+	Complete  bool // minor ones are listed
 }
 
-var findingColumns = columns(`finding:int kind role cause:int lost_us:int anomalies:int longest_us:int
-	waits:int wait_ranks:int waits_lost_us:int ranks hosts worst_rank:int first_s:float last_s:float
-	trend before_us:float after_us:float example program:int function call_path`)
+var findingColumns = columns(`finding:int kind form status severity program:int function call_path role cause:int ranks hosts
+	from_s:float to_s:float calls:int of_calls:int expected_us:float actual_us:float period_s:float lost_own_us:int lost_caused_us:int
+	lost_us:int share:float confidence:float summary reason examples longest_us:int worst_rank:int trend waits:int wait_ranks:int`)
 
-var findingTable = columns("finding:int kind lost_us:int anomalies ranks hosts from_s:float to_s:float over_time trend example function")
+var findingTable = columns("finding:int kind lost_us:int of_time calls expected_us:float actual_us:float ranks hosts from_s:float to_s:float " +
+	"over_time example function")
 
 // Answer returns the findings as an answer.
 func (l *FindingList) Answer() *Answer {
-	return &Answer{Text: l.write, Rows: rowsOf(findingColumns, l.Listed, func(x *provenance.Finding) []any {
-		var worst, before, after any = x.WorstRank, nil, nil
-		if x.IsChange() {
-			worst, before, after = nil, x.Before, x.After
-		}
-		return []any{
-			x.Number, x.Kind, optional(x.Role), optional(x.Cause), x.LostTime, x.Anomalies, x.Longest,
-			x.Waits, x.WaitRanks, x.WaitTime, optional(text.Ranges(x.Ranks)), optional(strings.Join(x.Hosts, ",")), worst, l.after(x.First),
-			l.after(x.Last), optional(x.Trend), before, after, optional(x.Example), x.PID, x.Func, optional(x.Path),
-		}
-	})}
+	return &Answer{Text: l.write, JSON: append([]provenance.Finding{}, l.Listed...), Rows: rowsOf(findingColumns, l.Listed,
+		func(x *provenance.Finding) []any {
+			var worst any = x.WorstRank
+			if x.IsChange() {
+				worst = nil
+			}
+			return []any{
+				x.Number, x.Kind, optional(x.Form), x.Status, x.Severity, x.PID, optional(x.Func), optional(x.Path), optional(x.Role),
+				optional(x.Cause), optional(text.Ranges(x.Ranks)), optional(strings.Join(x.Hosts, ",")), x.From, x.To, x.Calls, x.OfCalls,
+				x.Expected, x.Actual, x.Period, x.LostOwn, x.LostCaused, x.Lost, x.Share, x.Confidence, x.Summary, optional(x.Reason),
+				optional(strings.Join(x.Examples, ",")), x.Longest, worst, optional(x.Trend), x.Waits, x.WaitRanks,
+			}
+		})}
 }
-
-// after returns a time in seconds since the beginning of the run.
-func (l *FindingList) after(t trace.Micros) float64 { return float64(t-l.Begin) / 1e6 }
 
 func (l *FindingList) write(w io.Writer) error {
 	var table strings.Builder
 	err := writeTable(&table, rowsOf(findingTable, l.Listed, func(x *provenance.Finding) []any {
+		var expected any = x.Expected
+		if x.Kind == provenance.Interference {
+			expected = nil
+		}
 		return []any{
-			x.Number, x.Kind, x.LostTime, text.Int(x.Anomalies), optional(text.Ranges(x.Ranks)), optional(text.Hosts(x.Hosts)),
-			l.after(x.First), l.after(x.Last), sparkline(x.OverTime), optional(x.Trend), optional(x.Example), x.Func,
+			x.Number, x.Kind, x.Lost, text.Percent(100 * x.Share), text.Int(x.Calls), expected, x.Actual, optional(text.Ranges(x.Ranks)),
+			optional(text.Hosts(x.Hosts)), x.From, x.To, sparkline(x.OverTime), optional(x.Example()), optional(x.Func),
 		}
 	}))
 	if err != nil {
@@ -66,25 +71,67 @@ func (l *FindingList) write(w io.Writer) error {
 	if l.Omitted > 0 {
 		fmt.Fprintf(w, "\nand %s: give a larger --limit\n", text.Count(l.Omitted, "more finding"))
 	}
+	l.footer(w)
 	return nil
 }
 
-// remarks writes the waits and the cause of a finding below its line.
+// footer tells about the findings that are not listed.
+func (l *FindingList) footer(w io.Writer) {
+	s := provdb.NewFindingSummary(l.All)
+	if s.Minor > 0 && !l.Complete && !l.Withdrawn {
+		fmt.Fprintf(w, "\n%s\n", minorText(s))
+	}
+	if s.Withdrawn > 0 && !l.Withdrawn {
+		fmt.Fprintf(w, "\n%s\n", withdrawnText(s))
+	}
+}
+
+func minorText(s provdb.FindingSummary) string {
+	cost := "cost"
+	if s.Minor == 1 {
+		cost = "costs"
+	}
+	return fmt.Sprintf("%s %s %s of the time together (--all lists them)", text.Count(s.Minor, "minor finding"), cost,
+		text.Percent(100*s.MinorShare))
+}
+
+func withdrawnText(s provdb.FindingSummary) string {
+	return fmt.Sprintf("%s withdrawn, worth %s of the time (--withdrawn lists them)", wereText(s.Withdrawn),
+		text.Percent(100*s.WithdrawnShare))
+}
+
+func wereText(n int) string {
+	if n == 1 {
+		return "1 finding was"
+	}
+	return text.Int(n) + " findings were"
+}
+
+// remarks writes what the line of a finding does not show.
 func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
-	line := func(format string, args ...any) { fmt.Fprintf(w, "       "+format+"\n", args...) }
+	line := func(format string, args ...any) { fmt.Fprintf(w, "         "+format+"\n", args...) }
+	switch {
+	case x.Status == provenance.Withdrawn:
+		line("withdrawn: %s", x.Reason)
+		return
+	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.IsChange():
+		line("%s", x.Summary)
+		return
+	case x.Cause > 0:
+		line("waited because of finding %d, %s", x.Cause, cmp.Or(text.SingleSpaced(l.All[x.Cause-1].Func), string(l.All[x.Cause-1].Kind)))
+	}
 	if x.Waits > 0 {
-		line("and made %s lose %s%s", waitsText(x.Waits, x.WaitRanks), micros(x.WaitTime), l.victims(x))
+		line("and made %s lose %s of it%s", waitsText(x.Waits, x.WaitRanks), micros(x.LostCaused), l.victims(x))
 	}
 	switch {
-	case x.IsChange():
-		line("takes %s instead of %s", text.Duration(x.After), text.Duration(x.Before))
 	case x.Cause > 0:
-		line("waited because of finding %d, %s", x.Cause, text.SingleSpaced(l.All[x.Cause-1].Func))
 	case x.Role == provenance.Victim:
 		line("waited for a late rank; the cause is unknown")
-	case x.Role == provenance.Culprit && x.Kind == provenance.CommWait:
+	case x.Role == provenance.Culprit && x.Kind == provenance.Waiting:
 		line("messages were late, but no anomaly of their senders explains it")
-	case len(x.Ranks) > 1 && x.WorstTime > x.LostTime/2:
+	case x.Form == provenance.Burst:
+		line("in bursts")
+	case len(x.Ranks) > 1 && x.WorstTime > x.LostOwn/2:
 		line("rank %d lost %s of it", x.WorstRank, micros(x.WorstTime))
 	}
 }
@@ -98,7 +145,7 @@ func (l *FindingList) victims(x *provenance.Finding) string {
 			if counts[v.Func] == 0 {
 				names = append(names, v.Func)
 			}
-			counts[v.Func] += v.Anomalies
+			counts[v.Func] += v.Calls
 		}
 	}
 	if len(names) == 0 {
@@ -118,32 +165,22 @@ func waitsText(waits, ranks int64) string {
 	return fmt.Sprintf("%s on %s", text.Count(waits, "wait"), text.Count(ranks, "rank"))
 }
 
-// worstFindings writes the worst findings of a run.
+// worstFindings writes the costliest findings of a run.
 func worstFindings(w io.Writer, s *provdb.Info) {
-	if s.Findings.Count == 0 {
-		return
+	f := &s.Findings
+	if f.Count > 0 {
+		fmt.Fprintf(w, "\n%s; the costliest:\n\n", text.Count(f.Count, "finding"))
 	}
-	fmt.Fprintf(w, "\n%s; the worst:\n\n", text.Count(s.Findings.Count, "finding"))
-	for i := range s.Findings.Worst {
-		x := &s.Findings.Worst[i]
-		fmt.Fprintf(w, "%3d. %s\n", x.Number, findingText(x))
+	for i := range f.Worst {
+		x := &f.Worst[i]
+		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, micros(x.Lost), text.Percent(100*x.Share))
 	}
-}
-
-// findingText describes a finding in a line.
-func findingText(x *provenance.Finding) string {
-	if x.IsChange() {
-		return fmt.Sprintf("%s: %s, %s instead of %s", text.SingleSpaced(x.Func), x.Kind, text.Duration(x.After), text.Duration(x.Before))
+	if f.Minor > 0 {
+		fmt.Fprintf(w, "\n%s\n", minorText(*f))
 	}
-	where := text.Count(len(x.Ranks), "rank")
-	if len(x.Ranks) == 1 {
-		where = fmt.Sprintf("rank %d", x.Ranks[0])
+	if f.Withdrawn > 0 {
+		fmt.Fprintf(w, "\n%s\n", withdrawnText(*f))
 	}
-	line := fmt.Sprintf("%s: %s, %s on %s lost %s", text.SingleSpaced(x.Func), x.Kind, text.Int(x.Anomalies), where, micros(x.LostTime))
-	if x.Waits > 0 {
-		line += fmt.Sprintf(" and made %s lose %s", waitsText(x.Waits, x.WaitRanks), micros(x.WaitTime))
-	}
-	return line
 }
 
 // LinkText describes how an anomaly depends on others. culprit may be nil.

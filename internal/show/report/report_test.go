@@ -77,11 +77,11 @@ func full(name string) *fakeSource {
 	rank, mean, calls := int64(1), 7.5, int64(100)
 	low, high := 10.0, 20.0
 	finding := api.Finding{
-		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Anomalies: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5},
+		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Listed: true, Calls: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5},
 		Hosts: []string{name}, RankCount: 4, HostCount: 9,
-		WorstRank: &rank, First: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Confidence: "confirmed",
-		Sentence: name + " is slow",
-		Label:    &api.Label{State: "open", Note: name},
+		WorstRank: &rank, From: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Status: "confirmed",
+		Summary: name + " is slow",
+		Label:   &api.Label{State: "open", Note: name},
 	}
 	other := finding
 	other.Number, other.Kind, other.Cause, other.Example = 2, name, 1, ""

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -13,13 +14,15 @@ import (
 type sheet struct {
 	*Report
 
-	SoFar   bool // the run continues
-	Figures []figure
-	Strip   *strip
-	Heats   []heat
-	Rows    []findingRow
-	More    int64 // findings that are not listed
-	Events  []event
+	SoFar     bool // the run continues
+	Figures   []figure
+	Strip     *strip
+	Heats     []heat
+	Rows      []findingRow
+	More      int64 // findings that are not listed
+	Listed    int64 // findings
+	Withdrawn int64
+	Events    []event
 }
 
 // figure is a key figure with an explanation.
@@ -89,14 +92,26 @@ func newSheet(r *Report) *sheet {
 		shown[e.Finding] = true
 		s.Events = append(s.Events, newEvent(e, byNumber[e.Finding], o.Length))
 	}
-	for i := range r.Findings.Rows[:min(len(r.Findings.Rows), maxFindings)] {
+	listed, withdrawn := int64(0), int64(0)
+	for i := range r.Findings.Rows {
 		x := r.Findings.Rows[i]
+		switch {
+		case x.Status == string(provenance.Withdrawn):
+			withdrawn++
+			continue
+		case !x.Listed:
+			continue
+		}
+		if listed++; listed > maxFindings {
+			continue
+		}
 		s.Rows = append(s.Rows, findingRow{
-			Finding: x, Since: text.Clock(x.First, o.Length), Until: text.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
+			Finding: x, Since: text.Clock(x.From, o.Length), Until: text.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
 			HasEvidence: shown[x.Number],
 		})
 	}
-	s.More = r.Findings.Total - int64(len(s.Rows))
+	s.Listed, s.Withdrawn = listed+r.Findings.Total-int64(len(r.Findings.Rows)), withdrawn
+	s.More = s.Listed - int64(len(s.Rows))
 	return s
 }
 
@@ -114,7 +129,8 @@ func figuresOf(o *api.Overview) []figure {
 		provisional = "; provisional until the review at the end of the run"
 	}
 	add("anomalies", text.Int(f.Anomalies), "executions that took an unusual time"+provisional)
-	add("findings", text.Int(f.Findings), fmt.Sprintf("without waits for others; %s muted or expected", text.Int(f.FindingsMuted)))
+	add("findings", text.Int(f.Findings), fmt.Sprintf("that cost more than 0.01 %%; %s cost less, %s muted or expected",
+		text.Int(f.FindingsMinor), text.Int(f.FindingsMuted)))
 	add("ranks", text.Int(f.Ranks), fmt.Sprintf("on %s", text.Count(f.Hosts, "host")))
 	add("length", text.Clock(o.Length, o.Length), "of the analyzed part of the run")
 	if f.Calls != nil {

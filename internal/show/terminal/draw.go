@@ -105,8 +105,8 @@ func (m *model) details(s *screen, i *api.Finding) {
 			d.wrapped(text, 8, ansi.Style{})
 		}
 	}
-	d.line(d.style(bold, fmt.Sprintf("Finding %d: %s", i.Number, clean(text.ShortName(i.Function)))))
-	d.wrapped(i.Sentence, 4, ansi.Style{})
+	d.line(d.style(bold, fmt.Sprintf("Finding %d: %s", i.Number, clean(cmp.Or(text.ShortName(i.Function), i.Kind)))))
+	d.wrapped(i.Summary, 4, ansi.Style{})
 	e := m.evidence[evidenceKey(i)]
 	switch {
 	case e != nil:

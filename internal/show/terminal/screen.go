@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -152,9 +153,9 @@ func (s *screen) findings(o *api.Overview, cursor, from, most int) {
 			}
 		}
 		host = pad(host, 14)
-		head := fmt.Sprintf("%s%3d %9s %7s× %-9s ", mark, x.Number, text.Duration(float64(x.Lost)), text.Int(x.Anomalies), x.Kind)
-		since := text.Clock(x.First, o.Length)
-		name := pad(clean(text.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
+		head := fmt.Sprintf("%s%3d %9s %7s× %-12s ", mark, x.Number, text.Duration(float64(x.Lost)), text.Int(x.Calls), x.Kind)
+		since := text.Clock(x.From, o.Length)
+		name := pad(clean(cmp.Or(text.ShortName(x.Function), "whatever runs")), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
 		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
 		if i == cursor {
 			text = s.style(reverse, text)

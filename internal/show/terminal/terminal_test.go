@@ -59,8 +59,8 @@ func running(name string, findings int) *Picture {
 	}
 	for i := range findings {
 		p.Overview.Findings = append(p.Overview.Findings, api.Finding{
-			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Anomalies: 5,
-			Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of finding " + fmt.Sprint(i+1),
+			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Calls: 5,
+			Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Summary: "sentence of finding " + fmt.Sprint(i+1),
 		})
 	}
 	for i := range 30 {

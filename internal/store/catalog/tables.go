@@ -82,24 +82,34 @@ func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 	return Table{
 		Name: "findings", Len: len(findings),
 		Columns: []string{
-			"run", "finding", "pid", "func", "call_path", "kind", "role", "cause", "anomalies", "lost_us", "longest_us", "ranks", "hosts",
-			"worst_rank", "worst_rank_lost_us", "first_us", "last_us", "trend", "example", "waits", "wait_ranks", "waits_lost_us",
-			"before_us", "after_us", "rank_list", "host_list", "over_time",
+			"run", "finding", "kind", "form", "status", "severity", "program", "function", "call_path", "role", "cause", "ranks", "hosts",
+			"from_s", "to_s", "calls", "of_calls", "expected_us", "actual_us", "period_s", "lost_own_us", "lost_caused_us", "lost_us",
+			"share", "confidence", "summary", "reason", "examples", "longest_us", "worst_rank", "worst_rank_lost_us", "first_us",
+			"last_us", "trend", "over_time", "waits", "wait_ranks",
 		},
 		Row: func(n int) []any {
-			i := &findings[n]
-			var worst, worstTime, example, before, after any = int32(i.WorstRank), int64(i.WorstTime), i.Example, nil, nil
-			if i.IsChange() {
-				worst, worstTime, example, before, after = nil, nil, nil, i.Before, i.After
+			x := &findings[n]
+			var worst, worstTime any = int32(x.WorstRank), int64(x.WorstTime)
+			if x.IsChange() {
+				worst, worstTime = nil, nil
 			}
 			return []any{
-				int32(run), int32(i.Number), int32(i.PID), i.Func, i.Path, string(i.Kind), OrNull(string(i.Role)), OrNull(int32(i.Cause)),
-				i.Anomalies, int64(i.LostTime), int64(i.Longest), int64(len(i.Ranks)), int64(len(i.Hosts)), worst, worstTime,
-				int64(i.First), int64(i.Last), OrNull(string(i.Trend)), example, i.Waits, i.WaitRanks, int64(i.WaitTime), before, after,
-				list(i.Ranks), list(i.Hosts), list(i.OverTime),
+				int32(run), int32(x.Number), string(x.Kind), OrNull(string(x.Form)), string(x.Status), string(x.Severity), int32(x.PID), x.Func,
+				x.Path, OrNull(string(x.Role)), OrNull(int32(x.Cause)), list(x.Ranks), list(x.Hosts), x.From, pointed(x.To), x.Calls, x.OfCalls,
+				x.Expected, x.Actual, pointed(x.Period), int64(x.LostOwn), int64(x.LostCaused), int64(x.Lost), x.Share, x.Confidence, x.Summary,
+				OrNull(x.Reason), list(x.Examples), int64(x.Longest), worst, worstTime, int64(x.First), int64(x.Last),
+				OrNull(string(x.Trend)), list(x.OverTime), x.Waits, x.WaitRanks,
 			}
 		},
 	}
+}
+
+// pointed returns the value of a pointer, or nil.
+func pointed[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
 }
 
 func linkTable(run provdb.RunID, links []provenance.Link) Table {

@@ -132,9 +132,9 @@ func (a *Reader) Victims(ctx context.Context, program trace.Program, event strin
 }
 
 // Neighbors returns the ids of the anomalies of a finding, as stored when the run ended, that were
-// entered just before and after another of its function and call path; empty if there is none.
-func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Record, p *Place) (previous, next string, err error) {
-	members := AllOf(OfFunction(&p.Function), Finding.Between(int64(finding), int64(finding)), PathNumber.In(PathID{r.PID, p.path}))
+// entered just before and after another; empty if there is none.
+func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Record) (previous, next string, err error) {
+	members := AllOf(Anomalous.Is(), Finding.Between(int64(finding), int64(finding)))
 	entry, itself := int64(r.Entry), event.Between(r.EventID, r.EventID)
 	upTo := event.Between("", r.EventID)
 	for _, side := range []struct {
@@ -161,9 +161,9 @@ func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Recor
 var byLost = Order{{Lost, true}, {Column: Entry}, {Column: event}}
 
 // PointsOfFinding returns the anomalies of a finding, as stored when the run ended: at most limit,
-// those with the most lost time. f is the function of the finding.
-func (a *Reader) PointsOfFinding(ctx context.Context, finding int, f *Function, limit int) ([]Execution, error) {
-	return a.List(ctx, AllOf(OfFunction(f), Finding.Between(int64(finding), int64(finding))), byLost, limit)
+// those with the most lost time.
+func (a *Reader) PointsOfFinding(ctx context.Context, finding, limit int) ([]Execution, error) {
+	return a.List(ctx, AllOf(Anomalous.Is(), Finding.Between(int64(finding), int64(finding))), byLost, limit)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: at most limit,

@@ -80,11 +80,14 @@ func cleanModel(m *provenance.ADModel) {
 	m.Model = CleanJSON(m.Model)
 }
 
-func cleanFinding(i *provenance.Finding) {
-	cleanTexts(&i.Func, &i.Path, (*string)(&i.Kind), (*string)(&i.Role), (*string)(&i.Trend), &i.Example)
-	i.Hosts = slices.Clone(i.Hosts)
-	for k := range i.Hosts {
-		cleanTexts(&i.Hosts[k])
+func cleanFinding(x *provenance.Finding) {
+	cleanTexts(&x.Func, &x.Path, (*string)(&x.Kind), (*string)(&x.Form), (*string)(&x.Status), (*string)(&x.Severity), (*string)(&x.Role),
+		(*string)(&x.Trend), &x.Summary, &x.Reason)
+	x.Hosts, x.Examples = slices.Clone(x.Hosts), slices.Clone(x.Examples)
+	for _, list := range [][]string{x.Hosts, x.Examples} {
+		for k := range list {
+			cleanTexts(&list[k])
+		}
 	}
 }
 

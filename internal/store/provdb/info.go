@@ -83,10 +83,35 @@ type TopFunction struct {
 	LastUS    int64        `json:"last_us"`
 }
 
-// FindingSummary is the number of findings and the worst of them.
+// FindingSummary counts the findings of a run. Shares are of the time of all ranks.
 type FindingSummary struct {
-	Count int                  `json:"count"`
-	Worst []provenance.Finding `json:"worst"`
+	Count          int                  `json:"count"` // that are listed
+	Worst          []provenance.Finding `json:"worst"` // the costliest of these
+	Minor          int                  `json:"minor"` // that cost too little to be listed
+	MinorShare     float64              `json:"minor_share"`
+	Withdrawn      int                  `json:"withdrawn"`
+	WithdrawnShare float64              `json:"withdrawn_share"`
+}
+
+// NewFindingSummary returns the summary of findings, which are sorted by cost.
+func NewFindingSummary(all []provenance.Finding) FindingSummary {
+	s := FindingSummary{Worst: []provenance.Finding{}}
+	for i := range all {
+		switch x := &all[i]; {
+		case x.Status == provenance.Withdrawn:
+			s.Withdrawn++
+			s.WithdrawnShare += x.Share
+		case x.Cause > 0:
+		case x.Minor():
+			s.Minor++
+			s.MinorShare += x.Share
+		default:
+			if s.Count++; len(s.Worst) < worstFindings {
+				s.Worst = append(s.Worst, *x)
+			}
+		}
+	}
+	return s
 }
 
 // ImportCounts are the documents of an imported run.
@@ -170,7 +195,5 @@ func (i *Info) SetSize(recordBytes int64) {
 	}
 }
 
-// SetFindings sets the findings, which are sorted by severity.
-func (i *Info) SetFindings(all []provenance.Finding) {
-	i.Findings = FindingSummary{Count: len(all), Worst: append([]provenance.Finding{}, all[:min(worstFindings, len(all))]...)}
-}
+// SetFindings sets the findings, which are sorted by cost.
+func (i *Info) SetFindings(all []provenance.Finding) { i.Findings = NewFindingSummary(all) }

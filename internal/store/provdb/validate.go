@@ -41,7 +41,7 @@ func (b *Batch) Validate() error {
 	}
 	for i := range b.Findings {
 		x := &b.Findings[i]
-		if err := errors.Join(checkProgram(x.PID), checkNumbers(x.Before, x.After)); err != nil {
+		if err := errors.Join(checkProgram(x.PID), checkNumbers(x.Expected, x.Actual, x.From, x.Share, x.Confidence)); err != nil {
 			return fmt.Errorf("finding %d: %w", x.Number, err)
 		}
 	}

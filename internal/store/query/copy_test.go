@@ -194,7 +194,7 @@ func compareExecutions(t *testing.T, store, memory *query.Queries, found *findin
 			ask(func(a *query.Queries) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
 			if n := finding[r.EventID]; n > 0 {
 				ask(func(a *query.Queries) (any, error) {
-					previous, next, err := a.Neighbors(ctx, n, r, place)
+					previous, next, err := a.Neighbors(ctx, n, r)
 					return [2]string{previous, next}, err
 				})
 			}
@@ -266,7 +266,7 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *finding
 		})
 		for k := range found.Findings {
 			if x := &found.Findings[k]; x.Func == f.Name {
-				ask(func(a *query.Queries) (any, error) { return a.PointsOfFinding(ctx, x.Number, f, 50) })
+				ask(func(a *query.Queries) (any, error) { return a.PointsOfFinding(ctx, x.Number, 50) })
 			}
 		}
 	}

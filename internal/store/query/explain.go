@@ -212,9 +212,12 @@ func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected e
 	}
 	list := append(q.onlyConditions(a.Begin), filtered)
 	if i := q.Finding; i != nil {
-		list = append(list, executions.Program.In(int64(i.PID)), executions.Name.In(i.Func))
-		if q.Member == nil {
+		list = append(list, executions.Program.In(int64(i.PID)))
+		switch {
+		case q.Member == nil:
 			list = append(list, executions.Finding.Between(int64(i.Number), int64(i.Number)))
+		case i.Func != "": // else it has several
+			list = append(list, executions.Name.In(i.Func))
 		}
 	}
 	return all, executions.AllOf(list...), nil
@@ -288,10 +291,10 @@ func (s *sampling) keepMembers() {
 	if s.total <= int64(all) {
 		s.total = int64(len(s.selected))
 	} else {
-		s.total = s.q.Finding.Anomalies
+		s.total = s.q.Finding.Calls
 	}
-	if s.total == s.q.Finding.Anomalies {
-		s.lost = s.q.Finding.LostTime
+	if s.total == s.q.Finding.Calls {
+		s.lost = s.q.Finding.LostOwn
 	} else {
 		s.lost = 0
 		for _, x := range s.selected {

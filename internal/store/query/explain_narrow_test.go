@@ -201,7 +201,7 @@ func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 			}
 		}
 		q := query.Selection{Finding: x, Member: member, Without: terms(t, "rank=4..5")}
-		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= int64(x.LostTime) || e.Lost <= 0 {
+		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= int64(x.LostOwn) || e.Lost <= 0 {
 			t.Errorf("got %+v", e)
 		}
 	})

@@ -77,7 +77,43 @@ func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *f
 	if err != nil {
 		return nil, nil, err
 	}
-	return run, findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
+	p, err := a.profile(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return run, findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p), nil
+}
+
+// maxProfileRanks bounds the ranks of a profile.
+const maxProfileRanks = 1_000_000
+
+// profile reads the profile for Conclude. It has no call paths before the run ends.
+func (a *Queries) profile(ctx context.Context) (*findings.Profile, error) {
+	type row struct {
+		Program   trace.Program `sql:"pid"`
+		Path      int           `sql:"path"`
+		Parent    *int          `sql:"parent"`
+		Func      string        `sql:"func"`
+		Calls     int64         `sql:"calls"`
+		Exclusive trace.Micros  `sql:"exclusive_us"`
+	}
+	var paths []provenance.PathStats
+	err := executions.ReadEach(ctx, a, text("path_times"), func(r *row) {
+		s := provenance.PathStats{PID: r.Program, Node: r.Path + 1, Func: r.Func, Calls: r.Calls, Exclusive: r.Exclusive}
+		if r.Parent != nil {
+			s.Parent = *r.Parent + 1
+		}
+		paths = append(paths, s)
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	placed, err := a.Ranks(ctx, maxProfileRanks)
+	ranks := make([]trace.RankKey, len(placed))
+	for i := range placed {
+		ranks[i] = placed[i].RankKey
+	}
+	return findings.NewProfile(paths, ranks), err
 }
 
 // anomalies reads the anomalies for Conclude.
@@ -98,19 +134,28 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		Calls          bool                   `sql:"calls"`
 		Entry          trace.Micros           `sql:"entry"`
 		Exit           trace.Micros           `sql:"exit"`
+		Exclusive      trace.Micros           `sql:"runtime_exclusive"`
 		Lost           trace.Micros           `sql:"lost_time"`
-		StepEnd        trace.Micros           `sql:"io_step_tend"`
+		Status         provenance.Status      `sql:"status"`
 	}
 	run := &blame.Run{Begin: a.Begin}
+	if run.End, err = executions.ReadValue[trace.Micros](ctx, a, text("blame_end")); err != nil {
+		return nil, err
+	}
 	at := make(map[trace.EventKey]int)
 	err = executions.ReadEach(ctx, a, text("blame_anomalies"), func(r *row) {
-		at[r.EventKey] = len(run.Anomalies)
-		run.Anomalies = append(run.Anomalies, blame.Anomaly{
+		x := blame.Anomaly{
 			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func,
 			Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
-			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Lost: r.Lost,
-		})
-		run.End = max(run.End, r.StepEnd)
+			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Exclusive: r.Exclusive,
+			Lost: r.Lost, Status: r.Status,
+		}
+		if x.Status == provenance.Withdrawn {
+			run.Withdrawn = append(run.Withdrawn, x)
+			return
+		}
+		at[r.EventKey] = len(run.Anomalies)
+		run.Anomalies = append(run.Anomalies, x)
 	}, provisional)
 	if err != nil || len(run.Anomalies) == 0 {
 		return run, err

@@ -62,7 +62,7 @@ func (k *Keeper) writeResult(ctx context.Context, res *analyzer.Result, info *pr
 		return err
 	}
 	end := progress.During(fmt.Sprintf("finding the causes of %s anomalies", text.Int(res.Review.Anomalies)))
-	c.Findings, c.Links = k.Findings(res.Outcome)
+	c.Findings, c.Links = k.Findings(res.Outcome, c.PathStats)
 	end()
 	info.SetFindings(c.Findings)
 	end = progress.During("storing profiles, models and findings")

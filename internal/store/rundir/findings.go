@@ -3,8 +3,11 @@ package rundir
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
@@ -14,35 +17,52 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// anomalySink collects anomalies for blame.
+// anomalySink collects anomalies, and the ranks and the end of the run, for findings.
 type anomalySink struct {
-	mu  sync.Mutex
-	run blame.Run
+	mu    sync.Mutex
+	run   blame.Run
+	ranks map[trace.RankKey]bool
 }
 
-// Metadata does nothing.
-func (s *anomalySink) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error {
+// see notes a rank. The caller has locked s.
+func (s *anomalySink) see(key trace.RankKey) {
+	if s.ranks == nil {
+		s.ranks = make(map[trace.RankKey]bool)
+	}
+	s.ranks[key] = true
+}
+
+// Metadata notes the rank of the metadata.
+func (s *anomalySink) Metadata(_ context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.see(key.RankKey)
 	return nil
 }
 
 // Records collects the anomalies of a step.
-func (s *anomalySink) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+func (s *anomalySink) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.see(key.RankKey)
 	for _, r := range anomalies {
 		s.run.Add(r)
+	}
+	for _, r := range typical {
+		s.run.Extend(r)
 	}
 	return nil
 }
 
-// Findings finds the findings of a run whose records were all written to Sink. It may be called
-// once.
-func (k *Keeper) Findings(o *summary.Outcome) ([]provenance.Finding, []provenance.Link) {
+// Findings returns the findings of a run whose records were all written to Sink. It may be
+// called once.
+func (k *Keeper) Findings(o *summary.Outcome, paths []provenance.PathStats) ([]provenance.Finding, []provenance.Link) {
 	s := &k.anomalies
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run.Begin = o.Totals.Begin
-	found := findings.Conclude(&s.run, blame.Find(&s.run), o.Changes)
+	p := findings.NewProfile(paths, slices.Collect(maps.Keys(s.ranks)))
+	found := findings.Conclude(&s.run, blame.Find(&s.run), o.Changes, p)
 	s.run = blame.Run{}
 	return found.Findings, found.Links
 }

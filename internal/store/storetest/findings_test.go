@@ -11,23 +11,25 @@ import (
 
 // findings returns all kinds of findings.
 func findings() []provenance.Finding {
+	period, to := 2.5, 9.0
 	return []provenance.Finding{
 		{
-			Number: 1, PID: 0, Func: "write()", Path: "main > checkpoint > write()", Kind: provenance.Burst, Role: provenance.Culprit, Anomalies: 4,
-			LostTime: 2_742_053, Longest: 892_578, Ranks: []trace.Rank{3, 5}, Hosts: []string{"node01", "it's \"2\""}, WorstRank: 5,
-			WorstTime: 2_000_000,
-			First:     1 << 50, Last: 1<<50 + 9, Trend: provenance.More, OverTime: []int64{0, 3, 1}, Example: "5:41:210", Waits: 57, WaitRanks: 15,
-			WaitTime: 4_200_000,
+			Number: 1, Kind: provenance.RecurringMode, Form: provenance.Burst, Status: provenance.Confirmed, Severity: provenance.Note, PID: 0,
+			Func: "write()", Path: "main > checkpoint > write()", Role: provenance.Culprit, Ranks: []trace.Rank{3, 5},
+			Hosts: []string{"node01", "it's \"2\""}, From: 1.5, To: &to, Calls: 4, OfCalls: 900, Expected: 10, Actual: 700_000, Period: &period,
+			LostOwn: 2_742_053, LostCaused: 4_200_000, Lost: 6_942_053, Share: 0.25, Confidence: 0.99, Summary: "it's slow",
+			Examples: []string{"5:41:210", "5:41:211"}, Longest: 892_578, WorstRank: 5, WorstTime: 2_000_000,
+			First: 1 << 50, Last: 1<<50 + 9, Trend: provenance.More, OverTime: []int64{0, 3, 1}, Waits: 57, WaitRanks: 15,
 		},
 		{
-			Number: 2, PID: math.MaxInt32, Func: "solve", Kind: provenance.Shift, Anomalies: 1000, LostTime: 20_000, First: 5, Last: 90,
-			Before: 10.5, After: 1e300,
+			Number: 2, Kind: provenance.LastingChange, Form: provenance.Shift, Status: provenance.Provisional, Severity: provenance.Alarm,
+			PID: math.MaxInt32, Func: "solve", Calls: 1000, LostOwn: 20_000, Lost: 20_000, First: 5, Last: 90, Expected: 10.5, Actual: 1e300,
 		},
 		{
-			Number: 3, PID: 1, Func: "MPI_Barrier()", Path: "MPI_Barrier()", Kind: provenance.CommWait, Role: provenance.Victim, Cause: 1,
-			Anomalies: 57,
-			LostTime:  4_200_000, Longest: 100, Ranks: []trace.Rank{-1, 0, 1}, Hosts: []string{}, WorstRank: -1, WorstTime: 9, First: 7, Last: 8,
-			OverTime: []int64{57}, Example: "-1:0:3",
+			Number: 3, Kind: provenance.Waiting, Status: provenance.Withdrawn, Severity: provenance.Note, PID: 1, Func: "MPI_Barrier()",
+			Path: "MPI_Barrier()", Role: provenance.Victim, Cause: 1, Calls: 57, LostOwn: 4_200_000, Lost: 4_200_000, Longest: 100,
+			Ranks: []trace.Rank{-1, 0, 1}, Hosts: []string{}, WorstRank: -1, WorstTime: 9, First: 7, Last: 8, OverTime: []int64{57},
+			Examples: []string{"-1:0:3"}, Reason: "usual now",
 		},
 	}
 }
@@ -52,10 +54,10 @@ func links(of []*provenance.Record) []provenance.Link {
 }
 
 const (
-	findingSQL = `SELECT finding, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, ranks, hosts, worst_rank,
-		worst_rank_lost_us,
-		first_us, last_us, trend, example, waits, wait_ranks, waits_lost_us, before_us, after_us FROM findings WHERE run = $1 ORDER BY finding`
-	listSQL = "SELECT rank_list, host_list, over_time FROM findings WHERE run = $1 ORDER BY finding"
+	findingSQL = `SELECT finding, kind, form, status, severity, program, "function", call_path, "role", cause, from_s, to_s, calls, of_calls,
+		expected_us, actual_us, period_s, lost_own_us, lost_caused_us, lost_us, share, confidence, summary, reason, longest_us, worst_rank,
+		worst_rank_lost_us, first_us, last_us, trend, waits, wait_ranks FROM findings WHERE run = $1 ORDER BY finding`
+	listSQL = "SELECT ranks, hosts, over_time, examples FROM findings WHERE run = $1 ORDER BY finding"
 	linkSQL = `SELECT finding, "role", culprit_pid, culprit_event_id, late_rid, hops, waits, wait_ranks, waits_lost_us
 		FROM links WHERE run = $1 AND pid = $2 AND rid = $3 AND event_id = $4`
 )
@@ -65,18 +67,19 @@ var findingTests = []test{
 		f.write(&provdb.Batch{Findings: findings()})
 		f.want([][]any{
 			{
-				int64(1), int64(0), "write()", "main > checkpoint > write()", "burst", "culprit", nil, int64(4), int64(2_742_053), int64(892_578),
-				int64(2), int64(2),
-				int64(5), int64(2_000_000), int64(1 << 50), int64(1<<50 + 9), "more", "5:41:210", int64(57), int64(15), int64(4_200_000), nil, nil,
+				int64(1), "recurring", "burst", "confirmed", "info", int64(0), "write()", "main > checkpoint > write()", "culprit", nil, 1.5, 9.0,
+				int64(4), int64(900), 10.0, 700_000.0, 2.5, int64(2_742_053), int64(4_200_000), int64(6_942_053), 0.25, 0.99, "it's slow", nil,
+				int64(892_578), int64(5), int64(2_000_000), int64(1 << 50), int64(1<<50 + 9), "more", int64(57), int64(15),
 			},
 			{
-				int64(2), int64(math.MaxInt32), "solve", "", "shift", nil, nil, int64(1000), int64(20_000), int64(0), int64(0), int64(0),
-				nil, nil, int64(5), int64(90), nil, nil, int64(0), int64(0), int64(0), 10.5, 1e300,
+				int64(2), "change", "shift", "provisional", "alarm", int64(math.MaxInt32), "solve", "", nil, nil, 0.0, nil, int64(1000), int64(0),
+				10.5, 1e300, nil, int64(20_000), int64(0), int64(20_000), 0.0, 0.0, "", nil, int64(0), nil, nil, int64(5), int64(90), nil,
+				int64(0), int64(0),
 			},
 			{
-				int64(3), int64(1), "MPI_Barrier()", "MPI_Barrier()", "comm-wait", "victim", int64(1), int64(57), int64(4_200_000), int64(100),
-				int64(3), int64(0),
-				int64(-1), int64(9), int64(7), int64(8), nil, "-1:0:3", int64(0), int64(0), int64(0), nil, nil,
+				int64(3), "wait", nil, "withdrawn", "info", int64(1), "MPI_Barrier()", "MPI_Barrier()", "victim", int64(1), 0.0, nil, int64(57),
+				int64(0), 0.0, 0.0, nil, int64(4_200_000), int64(0), int64(4_200_000), 0.0, 0.0, "", "usual now", int64(100), int64(-1), int64(9),
+				int64(7), int64(8), nil, int64(0), int64(0),
 			},
 		}, findingSQL, int64(f.run))
 		var got [][]any
@@ -87,7 +90,7 @@ var findingTests = []test{
 			}
 			got = append(got, lists)
 		}
-		want := `[[[3,5],["node01","it's \"2\""],[0,3,1]],[[],[],[]],[[-1,0,1],[],[57]]]`
+		want := `[[[3,5],["node01","it's \"2\""],[0,3,1],["5:41:210","5:41:211"]],[[],[],[],[]],[[-1,0,1],[],[57],["-1:0:3"]]]`
 		if d := difference("", decode(f, encode(f, got)), decode(f, json.RawMessage(want))); d != "" {
 			f.Errorf("lists%s", d)
 		}
@@ -131,12 +134,12 @@ var findingTests = []test{
 		unusual := findings()[:1]
 		unusual[0].Func, unusual[0].Hosts, unusual[0].Path = "a\x00b\xff", []string{"\x00"}, "x\ty"
 		f.write(&provdb.Batch{Findings: append(unusual, findings()[0])}) // the last duplicate wins
-		f.want([][]any{{"write()"}}, "SELECT func FROM findings")
+		f.want([][]any{{"write()"}}, `SELECT "function" FROM findings`)
 		f.write(&provdb.Batch{Findings: unusual})
-		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM findings")
+		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, `SELECT "function", call_path FROM findings`)
 		for _, bad := range []provenance.Finding{
-			{Number: 1, Before: math.NaN()},
-			{Number: 1, After: math.Inf(1)},
+			{Number: 1, Expected: math.NaN()},
+			{Number: 1, Actual: math.Inf(1)},
 			{Number: 1, PID: math.MaxUint32},
 		} {
 			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Findings: []provenance.Finding{bad}}); err == nil {

@@ -419,6 +419,9 @@ export interface Figures {
   victims: number /* int64 */; // anomalies that waited for others
   findings_muted: number /* int64 */; // muted or expected
   muted_lost_us: number /* int64 */; // lost time of these, included in Lost
+  findings_minor: number /* int64 */; // that cost too little to be listed
+  minor_lost_us: number /* int64 */; // lost time of these, included in Lost
+  withdrawn_lost_us: number /* int64 */; // lost time of withdrawn findings, not included in Lost
   last_event_age_seconds?: number /* float64 */; // of a live run, since the newest data
 }
 /**
@@ -503,16 +506,30 @@ export interface HeatCell {
  */
 export interface Finding {
   key: string; // stays the same while numbers change
-  finding: number /* int */; // 1 for the worst
+  finding: number /* int */; // 1 for the costliest
+  kind: string; // outlier, recurring, change, excess-work, interference or wait
+  form?: string;
+  status: string; // warming, provisional, confirmed or withdrawn
+  severity: string; // alarm or info
+  listed: boolean; // not minor, withdrawn or shown with its cause
   program: number /* int64 */;
-  function: string;
+  function: string; // empty for interference
   function_id?: string; // for functions/{id}
   call_path: string;
-  kind: string;
   role?: string;
   cause?: number /* int */; // number of the finding that caused these waits
-  anomalies: number /* int64 */;
-  lost_us: number /* int64 */;
+  /**
+   * Calls is the number of affected calls, of OfCalls of the function or call path; 0 if unknown.
+   */
+  calls: number /* int64 */;
+  of_calls: number /* int64 */;
+  expected_us: number /* float64 */; // median of unaffected calls
+  actual_us: number /* float64 */; // median of affected calls
+  period_s: number | null; // null if irregular
+  lost_own_us: number /* int64 */;
+  lost_caused_us: number /* int64 */; // by others, who waited
+  lost_us: number /* int64 */; // own and caused
+  share: number /* float64 */; // of the time of all ranks
   longest_us: number /* int64 */;
   ranks: number /* int64 */[]; // at most 1000
   hosts: string[]; // at most 1000
@@ -520,21 +537,21 @@ export interface Finding {
   host_count: number /* int64 */;
   worst_rank?: number /* int64 */;
   worst_rank_lost_us?: number /* int64 */;
-  first_s: number /* float64 */;
-  last_s: number /* float64 */;
+  from_s: number /* float64 */;
+  to_s: number | null; // null while it lasts
+  last_s: number /* float64 */; // end of the last affected call, or of the run
   trend?: string;
   over_time: number /* int64 */[];
-  example?: string; // event id
+  example?: string; // event id of the worst call
+  examples: string[];
   waits?: number /* int64 */;
   wait_ranks?: number /* int64 */;
-  waits_lost_us?: number /* int64 */;
-  before_us?: number /* float64 */;
-  after_us?: number /* float64 */;
   /**
-   * Confidence is warming, provisional or confirmed.
+   * Confidence is the probability that false alarms alone would not give so many flags.
    */
-  confidence: string;
-  sentence: string; // the finding in words
+  confidence: number /* float64 */;
+  summary: string; // the finding in words
+  reason?: string; // of a withdrawal
   label?: Label;
 }
 /**

@@ -7,8 +7,19 @@ export function token(name: string): string {
   );
 }
 
-/** The kinds of anomalies and findings in stacking order. */
-export const kinds = ['slow', 'comm-wait', 'gpu', 'burst', 'shift', 'drift', 'fast'] as const;
+/** The kinds of anomalies in stacking order, then those of findings. */
+export const kinds = [
+  'slow',
+  'comm-wait',
+  'gpu',
+  'fast',
+  'outlier',
+  'recurring',
+  'change',
+  'excess-work',
+  'interference',
+  'wait',
+] as const;
 
 /** Tooltips of the kinds. */
 export const kindWords: Readonly<Record<string, string>> = {
@@ -16,10 +27,12 @@ export const kindWords: Readonly<Record<string, string>> = {
   fast: 'took less time than usual',
   'comm-wait': 'waited for other ranks or a GPU',
   gpu: 'unusual time on a GPU',
-  recurring: 'one of many calls that take as long',
-  burst: 'many slow executions in a short time',
-  shift: 'became slower or faster at some point',
-  drift: 'becomes slower or faster gradually',
+  outlier: 'executions took far longer than others like them',
+  recurring: 'a share of the calls is slow throughout the run',
+  change: 'became slower or faster at some point',
+  'excess-work': 'did more than usual',
+  interference: 'delays hit whatever runs, in proportion to its time',
+  wait: 'waited for others',
 };
 
 function kindToken(kind: string): string {

@@ -130,17 +130,23 @@ CREATE TABLE rollups ( -- live_rollups of ended runs
 -- removed by records that are written later.
 
 CREATE TABLE findings (
-    run INTEGER NOT NULL, finding INTEGER NOT NULL, pid INTEGER NOT NULL, func VARCHAR NOT NULL, call_path VARCHAR NOT NULL, kind VARCHAR NOT NULL,
+    run INTEGER NOT NULL, finding INTEGER NOT NULL, kind VARCHAR NOT NULL,
+    form VARCHAR, -- null for none
+    status VARCHAR NOT NULL, severity VARCHAR NOT NULL, program INTEGER NOT NULL, "function" VARCHAR NOT NULL, call_path VARCHAR NOT NULL,
     "role" VARCHAR, -- null for none
     cause INTEGER, -- finding; null for none
-    anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, longest_us BIGINT NOT NULL, ranks BIGINT NOT NULL, hosts BIGINT NOT NULL,
+    ranks JSON NOT NULL, hosts JSON NOT NULL,
+    from_s DOUBLE NOT NULL, to_s DOUBLE, -- null while it lasts
+    calls BIGINT NOT NULL, of_calls BIGINT NOT NULL, expected_us DOUBLE NOT NULL, actual_us DOUBLE NOT NULL,
+    period_s DOUBLE, -- null if irregular
+    lost_own_us BIGINT NOT NULL, lost_caused_us BIGINT NOT NULL, lost_us BIGINT NOT NULL, share DOUBLE NOT NULL, confidence DOUBLE NOT NULL,
+    summary VARCHAR NOT NULL,
+    reason VARCHAR, -- null for none
+    examples JSON NOT NULL, longest_us BIGINT NOT NULL,
     worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
     trend VARCHAR, -- null for none
-    example VARCHAR, -- null for lasting changes
-    waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
-    before_us DOUBLE, after_us DOUBLE, -- only of lasting changes
-    rank_list JSON NOT NULL, host_list JSON NOT NULL, over_time JSON NOT NULL
+    over_time JSON NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL
 );
 
 CREATE TABLE links (

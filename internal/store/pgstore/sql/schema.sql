@@ -169,17 +169,23 @@ CREATE TABLE rollups ( -- live_rollups of ended runs
 -- removed by records that are written later.
 
 CREATE TABLE findings (
-    run INTEGER NOT NULL, finding INTEGER NOT NULL, pid INTEGER NOT NULL, func TEXT COLLATE "C" NOT NULL, call_path TEXT COLLATE "C" NOT NULL, kind TEXT COLLATE "C" NOT NULL,
+    run INTEGER NOT NULL, finding INTEGER NOT NULL, kind TEXT COLLATE "C" NOT NULL,
+    form TEXT COLLATE "C", -- null for none
+    status TEXT COLLATE "C" NOT NULL, severity TEXT COLLATE "C" NOT NULL, program INTEGER NOT NULL, "function" TEXT COLLATE "C" NOT NULL, call_path TEXT COLLATE "C" NOT NULL,
     "role" TEXT COLLATE "C", -- null for none
     cause INTEGER, -- finding; null for none
-    anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, longest_us BIGINT NOT NULL, ranks BIGINT NOT NULL, hosts BIGINT NOT NULL,
+    ranks JSON NOT NULL, hosts JSON NOT NULL,
+    from_s DOUBLE PRECISION NOT NULL, to_s DOUBLE PRECISION, -- null while it lasts
+    calls BIGINT NOT NULL, of_calls BIGINT NOT NULL, expected_us DOUBLE PRECISION NOT NULL, actual_us DOUBLE PRECISION NOT NULL,
+    period_s DOUBLE PRECISION, -- null if irregular
+    lost_own_us BIGINT NOT NULL, lost_caused_us BIGINT NOT NULL, lost_us BIGINT NOT NULL, share DOUBLE PRECISION NOT NULL, confidence DOUBLE PRECISION NOT NULL,
+    summary TEXT COLLATE "C" NOT NULL,
+    reason TEXT COLLATE "C", -- null for none
+    examples JSON NOT NULL, longest_us BIGINT NOT NULL,
     worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
     trend TEXT COLLATE "C", -- null for none
-    example TEXT COLLATE "C", -- null for lasting changes
-    waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
-    before_us FLOAT8, after_us FLOAT8, -- only of lasting changes
-    rank_list JSON NOT NULL, host_list JSON NOT NULL, over_time JSON NOT NULL,
+    over_time JSON NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL,
     PRIMARY KEY (run, finding)
 );
 

@@ -1,4 +1,4 @@
 SELECT pid, rid, tid, event_id, hostname, func, path, kind, is_gpu_event, runtime_exclusive <> runtime_total AS calls,
-       entry, "exit", lost_time, io_step_tend
+       entry, "exit", runtime_exclusive, lost_time, status
 FROM anomalies
-WHERE run = $1 AND status IS DISTINCT FROM 'withdrawn' AND (status IS DISTINCT FROM 'provisional' OR $2)
+WHERE run = $1 AND (status IS DISTINCT FROM 'provisional' OR $2)

@@ -41,9 +41,15 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
       <header className="finding-head">
         <div className="finding-words">
           <h2>
-            <Kind kind={finding.kind} /> <FunctionPlace name={finding.function} most={70} />
+            <Kind kind={finding.kind} />{' '}
+            {finding.function === '' ? (
+              'whatever runs'
+            ) : (
+              <FunctionPlace name={finding.function} most={70} />
+            )}
           </h2>
-          <p className="finding-sentence">{ended(finding.sentence)}</p>
+          <p className="finding-sentence">{ended(finding.summary)}</p>
+          {finding.reason !== undefined && <p>Withdrawn: {ended(finding.reason)}</p>}
           <p className="finding-links">
             {cause && (
               <span>
@@ -59,7 +65,7 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
                     <a href={href({ query: { sel: v.key } })}>finding {v.finding}</a>
                   </span>
                 ))}{' '}
-                ({duration(finding.waits_lost_us ?? 0)} on {plural(finding.wait_ranks ?? 0, 'rank')})
+                ({duration(finding.lost_caused_us)} on {plural(finding.wait_ranks ?? 0, 'rank')})
               </span>
             )}
             {finding.function_id !== undefined && (

@@ -6,7 +6,7 @@ import { Empty, Failure, Kind, Notice, Table, Waiting } from '../../ui/index.ts'
 import { findingColumns } from './columns.tsx';
 import { IgnoreFile } from './IgnoreFile.tsx';
 import { FindingDetail } from './FindingDetail.tsx';
-import { fold, isMuted, kindCounts, narrow } from './select.ts';
+import { fold, isMinor, isMuted, isWithdrawn, kindCounts, narrow } from './select.ts';
 import './findings.css';
 
 const byNumber = text('finding');
@@ -30,14 +30,16 @@ export default function FindingsView() {
   const [filter, setFilter] = useParam('q', noText);
   const [kinds, setKinds] = useParam('kind', list);
   const [muted, setMuted] = useParam('muted', flag);
+  const [minor, setMinor] = useParam('minor', flag);
+  const [withdrawn, setWithdrawn] = useParam('withdrawn', flag);
   const [selected, select] = useParam('sel', noText);
   const result = useRunQuery<FindingList>('findings', {}, { every: 3000 });
   const all = useMemo(() => result.data?.rows ?? [], [result.data]);
   const length = overview?.length_s ?? 0;
   const { host = '', rank = '', program = '' } = query;
   const listed = useMemo(
-    () => narrow(all, { kinds, host, rank, program, t0, t1, muted }, length),
-    [all, kinds, host, rank, program, t0, t1, muted, length],
+    () => narrow(all, { kinds, host, rank, program, t0, t1, muted, minor, withdrawn }, length),
+    [all, kinds, host, rank, program, t0, t1, muted, minor, withdrawn, length],
   );
   const { top, victims } = useMemo(() => fold(listed), [listed]);
   const ranks = overview?.figures.ranks ?? 0;
@@ -45,6 +47,8 @@ export default function FindingsView() {
   const children = useCallback((i: Finding) => victims.get(i.finding), [victims]);
   const chosen = all.find((i) => i.key === selected);
   const hidden = all.filter(isMuted).length;
+  const small = all.filter(isMinor).length;
+  const old = all.filter(isWithdrawn).length;
   if (!result.data) {
     if (result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
     return <Waiting label="loading the findings" lines={8} />;
@@ -65,7 +69,7 @@ export default function FindingsView() {
       <section className="panel findings-list" aria-label="All findings">
         <Table<Finding>
           name="findings"
-          label="Findings, the worst first"
+          label="Findings, the costliest first"
           main
           columns={columns}
           rows={top}
@@ -82,7 +86,7 @@ export default function FindingsView() {
           tools={
             <>
               <div className="kinds" role="group" aria-label="Filter by kind">
-                {kindCounts(all).map(([kind, n]) => (
+                {kindCounts(all.filter((i) => isWithdrawn(i) === withdrawn)).map(([kind, n]) => (
                   <button
                     key={kind}
                     type="button"
@@ -109,9 +113,37 @@ export default function FindingsView() {
                   {muted ? 'Hide' : 'Show'} {count(hidden)} muted
                 </button>
               )}
+              {(small > 0 || minor) && (
+                <button
+                  type="button"
+                  className="button"
+                  aria-pressed={minor}
+                  title="Findings that cost less than 0.01 % of the time of all ranks"
+                  onClick={() => setMinor(!minor)}
+                >
+                  {minor ? 'Hide' : 'Show'} {count(small)} minor
+                </button>
+              )}
+              {(old > 0 || withdrawn) && (
+                <button
+                  type="button"
+                  className="button"
+                  aria-pressed={withdrawn}
+                  title="Flags that the review at the end found usual"
+                  onClick={() => setWithdrawn(!withdrawn)}
+                >
+                  {withdrawn ? 'Hide' : 'Show'} {count(old)} withdrawn
+                </button>
+              )}
             </>
           }
-          empty={<NoFindings none={all.length === 0} narrowed={narrowed} hidden={hidden} />}
+          empty={
+            <NoFindings
+              none={all.length === small + old}
+              narrowed={narrowed || withdrawn}
+              hidden={hidden}
+            />
+          }
           footer={
             <>
               {listed.length > top.length && (
@@ -165,7 +197,9 @@ function NoFindings(props: { none: boolean; narrowed: boolean; hidden: number })
             type="button"
             className="button"
             onClick={() =>
-              go({ query: { kind: '', host: '', rank: '', program: '', t0: '', t1: '' } })
+              go({
+                query: { kind: '', host: '', rank: '', program: '', t0: '', t1: '', withdrawn: '' },
+              })
             }
           >
             Show all

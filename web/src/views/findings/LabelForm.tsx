@@ -111,19 +111,19 @@ function LabelDrawer(props: {
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     setBusy(true);
-    putJSON<Label>(labelPath(run, props.finding.key), { state: props.state, note: note.trim() }).then(
-      props.onChanged,
-      (err: unknown) => {
-        const p = asProblem(err);
-        setProblem(
-          [p.message, p.hint]
-            .filter((t) => t !== '')
-            .map(sentence)
-            .join(' '),
-        );
-        setBusy(false);
-      },
-    );
+    putJSON<Label>(labelPath(run, props.finding.key), {
+      state: props.state,
+      note: note.trim(),
+    }).then(props.onChanged, (err: unknown) => {
+      const p = asProblem(err);
+      setProblem(
+        [p.message, p.hint]
+          .filter((t) => t !== '')
+          .map(sentence)
+          .join(' '),
+      );
+      setBusy(false);
+    });
   };
   return (
     <Drawer title={titles[props.state]} onClose={props.onClose} middle>

@@ -3,12 +3,12 @@ import { kindVar } from '../../color/index.ts';
 import { bare, count, duration, names, pathTail } from '../../format/index.ts';
 import { CallPath, FunctionName, Kind, Sparkline, When, type Column } from '../../ui/index.ts';
 import { RankStrip, where } from './RankStrip.tsx';
-import { cost } from './select.ts';
 
-const confidenceWords: Readonly<Record<string, string>> = {
+const statusWords: Readonly<Record<string, string>> = {
   warming: 'few samples: may be wrong',
   provisional: 'reviewed when the run ends',
   confirmed: 'confirmed by the final model',
+  withdrawn: 'usual by the final model',
 };
 
 const trendMarks: Readonly<Record<string, string>> = { more: '↗', fewer: '↘', steady: '→' };
@@ -19,7 +19,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     {
       id: 'finding',
       header: '#',
-      title: 'Rank by lost time: 1 is the worst',
+      title: 'Rank by cost: 1 is the costliest',
       value: (i) => i.finding,
       width: 56,
     },
@@ -28,33 +28,34 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       header: 'Lost',
       title: 'Time beyond the usual, including the waits it caused',
       align: 'right',
-      value: cost,
+      value: (i) => i.lost_us,
       cell: (i) => (
         <span
           title={
-            i.waits_lost_us
-              ? `${duration(i.lost_us)} own, ${duration(i.waits_lost_us)} in waits on ${count(i.wait_ranks)} ranks`
+            i.lost_caused_us > 0
+              ? `${duration(i.lost_own_us)} own, ${duration(i.lost_caused_us)} in waits on ${count(i.wait_ranks)} ranks`
               : `${duration(i.lost_us)} beyond the usual`
           }
         >
-          <strong>{duration(cost(i))}</strong>
+          <strong>{duration(i.lost_us)}</strong>
         </span>
       ),
     },
     {
       id: 'count',
       header: 'Count',
-      title: 'Anomalies',
+      title: 'Affected calls',
       align: 'right',
-      value: (i) => i.anomalies,
-      cell: (i) => count(i.anomalies),
+      value: (i) => i.calls,
+      cell: (i) => count(i.calls),
     },
     { id: 'kind', header: 'Kind', value: (i) => i.kind, cell: (i) => <Kind kind={i.kind} /> },
     {
       id: 'function',
       header: 'Function',
       value: (i) => bare(i.function),
-      cell: (i) => <FunctionName name={i.function} most={44} />,
+      cell: (i) =>
+        i.function === '' ? 'whatever runs' : <FunctionName name={i.function} most={44} />,
     },
     {
       id: 'path',
@@ -84,8 +85,8 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       id: 'first',
       header: 'First seen',
       align: 'right',
-      value: (i) => i.first_s,
-      cell: (i) => <When s={i.first_s} />,
+      value: (i) => i.from_s,
+      cell: (i) => <When s={i.from_s} />,
     },
     {
       id: 'last',
@@ -104,7 +105,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
         <span className="trend-cell">
           <Sparkline
             values={i.over_time}
-            label={`${count(i.anomalies)} anomalies over the run`}
+            label={`${count(i.calls)} anomalies over the run`}
             color={kindVar(i.kind)}
             width={84}
             height={16}
@@ -125,15 +126,34 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     },
     { id: 'program', header: 'Program', align: 'right', hidden: true, value: (i) => i.program },
     {
-      id: 'confidence',
-      header: 'Confidence',
-      value: (i) => i.label?.state ?? i.confidence,
+      id: 'expected',
+      header: 'Expected',
+      title: 'Median of unaffected calls',
+      align: 'right',
+      hidden: true,
+      value: (i) => i.expected_us,
+      cell: (i) => duration(i.expected_us),
+    },
+    {
+      id: 'actual',
+      header: 'Actual',
+      title: 'Median of affected calls; of interference, the median delay',
+      align: 'right',
+      hidden: true,
+      value: (i) => i.actual_us,
+      cell: (i) => duration(i.actual_us),
+    },
+    {
+      id: 'status',
+      header: 'Status',
+      value: (i) => i.label?.state ?? i.status,
       cell: (i) => (
         <span
-          className={`confidence ${i.confidence}`}
-          title={i.label && i.label.state !== 'open' ? i.label.note : confidenceWords[i.confidence]}
+          className={`confidence ${i.status}`}
+          title={i.label && i.label.state !== 'open' ? i.label.note : statusWords[i.status]}
         >
-          {i.label && i.label.state !== 'open' ? i.label.state : i.confidence}
+          {i.label && i.label.state !== 'open' ? i.label.state : i.status}
+          {i.severity === 'info' && i.status !== 'withdrawn' ? ', info' : ''}
         </span>
       ),
     },

@@ -55,9 +55,9 @@ describe('the list of findings', () => {
 
   test('filters by kind and stores the filter in the address', async () => {
     show();
-    await userEvent.click(await screen.findByRole('button', { name: /^gpu/ }));
+    await userEvent.click(await screen.findByRole('button', { name: /^recurring/ }));
     expect(functions()).toEqual([expect.stringContaining('gemm_kernel')]);
-    expect(location.hash).toContain('kind=gpu');
+    expect(location.hash).toContain('kind=recurring');
   });
 
   test('filters by rank and host of the address', async () => {
@@ -156,7 +156,7 @@ describe('a finding', () => {
 
   test('escapes Markdown', () => {
     const text = findingMarkdown(
-      finding({ function: 'a`b` <script>', sentence: '<script>x</script>' }),
+      finding({ function: 'a`b` <script>', summary: '<script>x</script>' }),
       'r',
       'http://x/',
     );
@@ -174,11 +174,13 @@ describe('filtering', () => {
     t0: undefined,
     t1: undefined,
     muted: true,
+    minor: true,
+    withdrawn: false,
   };
 
   test('by time uses the intervals with anomalies', () => {
     const i = finding({
-      first_s: 0,
+      from_s: 0,
       last_s: 2000,
       over_time: [5, ...new Array<number>(18).fill(0), 5],
     });
@@ -197,6 +199,20 @@ describe('filtering', () => {
       i.finding === 1 ? { ...i, label: { key: i.key, state: 'expected', note: '', at: '' } } : i,
     );
     expect(narrow(rows, { ...all, muted: false }, 2000).map((i) => i.finding)).toEqual([3, 4]);
+  });
+
+  test('hides minor and withdrawn findings until asked for', () => {
+    const rows = [
+      finding({ finding: 1 }),
+      finding({ finding: 2, listed: false }),
+      finding({ finding: 3, listed: false, cause: 2 }),
+      finding({ finding: 4, listed: false, status: 'withdrawn' }),
+    ];
+    const numbers = (n: Partial<Narrowing>) =>
+      narrow(rows, { ...all, minor: false, ...n }, 2000).map((i) => i.finding);
+    expect(numbers({})).toEqual([1]);
+    expect(numbers({ minor: true })).toEqual([1, 2, 3]);
+    expect(numbers({ withdrawn: true })).toEqual([4]);
   });
 
   test('keeps victims without a listed culprit', () => {

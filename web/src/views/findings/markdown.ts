@@ -22,17 +22,17 @@ function code(text: string): string {
 export function findingMarkdown(i: Finding, run: string, link: string): string {
   const where = source(i.function);
   const lines = [
-    `### Finding ${i.finding} of run ${code(run)}: ${code(bare(i.function))}`,
+    `### Finding ${i.finding} of run ${code(run)}: ${i.function === '' ? i.kind : code(bare(i.function))}`,
     '',
-    ended(i.sentence.replace(/[\\<>*_[\]]/g, '\\$&')),
+    ended(i.summary.replace(/[\\<>*_[\]]/g, '\\$&')),
     '',
-    `- Lost: ${duration(i.lost_us)} in ${count(i.anomalies)} anomalies, the longest ${duration(i.longest_us)}` +
-      (i.waits_lost_us
-        ? `; ${duration(i.waits_lost_us)} in ${count(i.waits)} waits it caused`
+    `- Lost: ${duration(i.lost_own_us)} in ${count(i.calls)} calls, the longest ${duration(i.longest_us)}` +
+      (i.lost_caused_us > 0
+        ? `; ${duration(i.lost_caused_us)} in ${count(i.waits)} waits it caused`
         : ''),
-    `- Kind: ${i.kind}${i.trend ? `, trend ${i.trend}` : ''}, ${i.confidence}`,
+    `- Kind: ${i.kind}${i.trend ? `, trend ${i.trend}` : ''}, ${i.status}`,
     `- Where: ranks ${ranks(i.ranks, 12)} on ${names(i.hosts.map(code), 8)}${where === '' ? '' : `, ${code(where)}`}`,
-    `- When: ${clock(i.first_s)} to ${clock(i.last_s)} since the start of the run`,
+    `- When: ${clock(i.from_s)} to ${clock(i.last_s)} since the start of the run`,
   ];
   if (i.call_path !== '')
     lines.push(`- Call path: ${pathParts(i.call_path).map(code).join(' > ')}`);

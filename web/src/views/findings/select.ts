@@ -13,6 +13,10 @@ export interface Narrowing {
   t1: number | undefined;
   /** Includes muted and expected findings. */
   muted: boolean;
+  /** Includes minor findings. */
+  minor: boolean;
+  /** Selects withdrawn findings instead of the others. */
+  withdrawn: boolean;
 }
 
 /** Reports whether a finding is muted or expected. */
@@ -20,9 +24,14 @@ export function isMuted(i: Finding): boolean {
   return i.label?.state === 'muted' || i.label?.state === 'expected';
 }
 
-/** Lost time of a finding, including the waits it caused. */
-export function cost(i: Finding): number {
-  return i.lost_us + (i.waits_lost_us ?? 0);
+/** Reports whether a finding was withdrawn by the review at the end. */
+export function isWithdrawn(i: Finding): boolean {
+  return i.status === 'withdrawn';
+}
+
+/** Reports whether a finding costs too little to be listed without being asked for. */
+export function isMinor(i: Finding): boolean {
+  return !i.listed && !isWithdrawn(i) && !i.cause;
 }
 
 /** Reports whether a finding has anomalies in a time range, to the resolution of its histogram over the run. */
@@ -34,7 +43,7 @@ export function within(
 ): boolean {
   if (t0 === undefined && t1 === undefined) return true;
   const [from, to] = [t0 ?? 0, t1 ?? Infinity];
-  if (i.first_s > to || i.last_s < from) return false;
+  if (i.from_s > to || i.last_s < from) return false;
   const parts = i.over_time.length;
   if (parts === 0 || !(length > 0) || !i.over_time.some((n) => n > 0)) return true;
   const part = length / parts;
@@ -51,12 +60,15 @@ function hasHost(i: Finding, host: string): boolean {
   return host === '' || i.host_count > i.hosts.length || i.hosts.includes(host);
 }
 
-/** Filters findings, keeping their order. Waits caused by a muted finding are muted too. */
+/** Filters findings, keeping their order. Waits are hidden with the finding that caused them. */
 export function narrow(all: readonly Finding[], n: Narrowing, length: number): Finding[] {
-  const quiet = new Set(all.filter(isMuted).map((i) => i.finding));
+  const hides = (i: Finding) => (!n.muted && isMuted(i)) || (!n.minor && isMinor(i));
+  const quiet = new Set(all.filter(hides).map((i) => i.finding));
   return all.filter(
     (i) =>
-      (n.muted || (!isMuted(i) && !quiet.has(i.cause ?? 0))) &&
+      isWithdrawn(i) === n.withdrawn &&
+      !quiet.has(i.finding) &&
+      !quiet.has(i.cause ?? 0) &&
       (n.kinds.length === 0 || n.kinds.includes(i.kind)) &&
       (n.program === '' || String(i.program) === n.program) &&
       hasHost(i, n.host) &&

@@ -4,13 +4,19 @@ import { count, duration, names, ranks } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { FunctionName, Kind, Sparkline, When } from '../../ui/index.ts';
 
-/** The worst findings with links to their details. */
-export function TopFindings({ findings, figures }: { findings: readonly Finding[]; figures: Figures }) {
+/** The costliest findings with links to their details. */
+export function TopFindings({
+  findings,
+  figures,
+}: {
+  findings: readonly Finding[];
+  figures: Figures;
+}) {
   const href = useHref();
   return (
     <section className="panel top-findings" aria-labelledby="top-title">
       <header className="panel-head">
-        <h2 id="top-title">Worst findings</h2>
+        <h2 id="top-title">Costliest findings</h2>
         <span className="push" />
         <a href={href({ view: 'findings' })}>all {count(figures.findings)}</a>
       </header>
@@ -20,11 +26,11 @@ export function TopFindings({ findings, figures }: { findings: readonly Finding[
             <a
               className="top-finding"
               href={href({ view: 'findings', query: { sel: i.key } })}
-              title={i.sentence}
+              title={i.summary}
             >
               <span className="top-line">
-                <FunctionName name={i.function} most={34} />
-                <strong className="nowrap">{duration(i.lost_us + (i.waits_lost_us ?? 0))}</strong>
+                {i.function === '' ? 'whatever runs' : <FunctionName name={i.function} most={34} />}
+                <strong className="nowrap">{duration(i.lost_us)}</strong>
               </span>
               <span className="top-line small">
                 <span className="cut">
@@ -35,12 +41,12 @@ export function TopFindings({ findings, figures }: { findings: readonly Finding[
               </span>
               <span className="top-line small">
                 <span className="nowrap">
-                  <When s={i.first_s} /> – <When s={i.last_s} />
-                  {i.confidence !== 'confirmed' && <span className="tag">{i.confidence}</span>}
+                  <When s={i.from_s} /> – <When s={i.last_s} />
+                  {i.status !== 'confirmed' && <span className="tag">{i.status}</span>}
                 </span>
                 <Sparkline
                   values={i.over_time}
-                  label={`${count(i.anomalies)} anomalies over the run`}
+                  label={`${count(i.calls)} calls over the run`}
                   color={kindVar(i.kind)}
                   width={110}
                   height={18}

@@ -84,7 +84,7 @@ describe('the overview', () => {
 
   test('lists the worst findings with function, host, ranks and cost', () => {
     show();
-    const list = screen.getByRole('region', { name: 'Worst findings' });
+    const list = screen.getByRole('region', { name: 'Costliest findings' });
     const [first] = within(list).getAllByRole('listitem');
     expect(first?.textContent).toContain('pack_halo()');
     expect(first?.textContent).toContain('nid00123 · rank 0-3');
@@ -103,7 +103,7 @@ describe('the overview', () => {
       run: evil,
       verdict: { level: 'bad', sentence: evil, finding: 1 },
       notices: [notice('drops', evil)],
-      findings: [finding({ function: evil, hosts: [evil], sentence: evil, kind: evil })],
+      findings: [finding({ function: evil, hosts: [evil], summary: evil, kind: evil })],
     });
     expect(container.querySelector('img')).toBeNull();
     expect(screen.getAllByText(`${evil}.`).length).toBeGreaterThan(0);

@@ -1,0 +1,88 @@
+package findings
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Profile has the calls and times of a run by call path, and its ranks.
+type Profile struct {
+	paths     map[pathKey]usage
+	functions map[trace.FuncKey]usage
+	programs  map[trace.Program]usage // of functions that do not wait
+	ranks     map[trace.Program]int
+}
+
+type pathKey struct {
+	program trace.Program
+	path    string
+}
+
+// usage is calls and their exclusive time.
+type usage struct {
+	calls     int64
+	exclusive trace.Micros
+	waits     bool
+}
+
+func (u usage) plus(calls int64, exclusive trace.Micros) usage {
+	return usage{u.calls + calls, u.exclusive + exclusive, u.waits}
+}
+
+// NewProfile returns the profile of call paths, each after its parent, and of ranks.
+func NewProfile(paths []provenance.PathStats, ranks []trace.RankKey) *Profile {
+	p := &Profile{
+		paths: make(map[pathKey]usage), functions: make(map[trace.FuncKey]usage), programs: make(map[trace.Program]usage),
+		ranks: make(map[trace.Program]int),
+	}
+	type node struct {
+		program trace.Program
+		node    int
+	}
+	var waits blame.Run // caches
+	names := make(map[node]string)
+	for i := range paths {
+		s := &paths[i]
+		name := s.Func
+		if s.Parent != 0 {
+			name = names[node{s.PID, s.Parent}] + " > " + name
+		}
+		names[node{s.PID, s.Node}] = name
+		k, f := pathKey{s.PID, name}, trace.FuncKey{Program: s.PID, Name: s.Func}
+		u := p.paths[k].plus(s.Calls, s.Exclusive)
+		u.waits = waits.WaitOf(s.Func) != blame.Nothing
+		p.paths[k] = u
+		p.functions[f] = p.functions[f].plus(s.Calls, s.Exclusive)
+		if !u.waits {
+			p.programs[s.PID] = p.programs[s.PID].plus(s.Calls, s.Exclusive)
+		}
+	}
+	seen := make(map[trace.RankKey]bool)
+	for _, r := range ranks {
+		if !seen[r] {
+			seen[r] = true
+			p.ranks[r.Program]++
+		}
+	}
+	return p
+}
+
+// calls returns the calls of a call path, or of its function if the path is unknown.
+func (p *Profile) calls(program trace.Program, path, function string) int64 {
+	if u, ok := p.paths[pathKey{program, path}]; ok {
+		return u.calls
+	}
+	return p.functions[trace.FuncKey{Program: program, Name: function}].calls
+}
+
+// computing returns the sums of all functions of a program that do not wait.
+func (p *Profile) computing(program trace.Program) usage { return p.programs[program] }
+
+// allRanks returns the number of ranks of all programs.
+func (p *Profile) allRanks() (n int) {
+	for _, ranks := range p.ranks {
+		n += ranks
+	}
+	return max(1, n)
+}

@@ -1,0 +1,240 @@
+package findings
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// The constants of the rules.
+const (
+	// A path is to blame for its delays, rather than what interrupts it, if they are more than
+	// blameRatio times as frequent in its time without delays as those of all other paths, and chance
+	// gives so many with a probability below blameChance. The others are paths in which a delay of its
+	// median length cannot hide: it is at least noticed times their mean call.
+	blameRatio  = 5
+	blameChance = 1e-6
+	noticed     = 10
+
+	// Delays are interference if at least leastHits of them hit at least leastFunctions functions.
+	leastHits      = 10
+	leastFunctions = 3
+
+	// A rank has a finding for its interference alone if it loses more than rankRatio times what the
+	// median rank of its host loses.
+	rankRatio = 2
+
+	// Slow calls recur if there are at least leastHits of them, in at least half of the occupancy
+	// parts of the run that as many calls at random times would hit, and the middle half of their
+	// lost times is within a factor of likeTimes.
+	occupancy = 16
+	likeTimes = 2
+
+	// Slow calls are periodic if the gaps between those of a thread vary by less than regular of
+	// their mean.
+	regular = 0.1
+
+	// Slow calls are the same on all ranks and throughout the run if chance gives counts by rank, and by
+	// quarter of the run, that differ as much with a probability of at least byChance.
+	byChance = 1e-3
+	quarters = 4
+
+	// falseAlarms is the share of normal calls that the detector flags.
+	falseAlarms = 1e-6
+)
+
+// interference returns the keys of the delays that hit whatever runs. order has the anomalies in
+// order of entry.
+func (c *conclusion) interference(order []int32) map[int32]*key {
+	programs := make(map[trace.Program][]int32)
+	for _, i := range order {
+		a := &c.run.Anomalies[i]
+		u, ok := c.profile.paths[pathKey{a.Program, a.Path}]
+		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && !a.OnDevice && a.Lost > 0 && a.Kind != provenance.Recurring {
+			programs[a.Program] = append(programs[a.Program], i)
+		}
+	}
+	keys := make(map[int32]*key)
+	for program, hits := range programs {
+		if hits = c.notToBlame(program, hits); c.isInterference(hits) {
+			c.place(program, hits, keys)
+		}
+	}
+	return keys
+}
+
+// suspect is a call path of a program without its delays.
+type suspect struct {
+	path   string
+	time   float64 // without delays
+	mean   float64 // time of a call
+	hits   int64
+	delay  float64   // median
+	delays []float64 // of its hits
+}
+
+// suspects returns the computing paths of a program by the mean time of their calls.
+func (c *conclusion) suspects(program trace.Program, hits []int32) []*suspect {
+	byPath := make(map[string]*suspect)
+	for k, u := range c.profile.paths {
+		if k.program == program && !u.waits && u.calls > 0 {
+			byPath[k.path] = &suspect{path: k.path, time: float64(u.exclusive), mean: float64(u.calls)}
+		}
+	}
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		x := byPath[a.Path]
+		x.hits++
+		x.delays = append(x.delays, float64(a.Lost))
+		x.time = max(1, x.time-float64(a.Lost))
+	}
+	all := slices.Collect(maps.Values(byPath))
+	for _, x := range all {
+		x.mean, x.delay = x.time/x.mean, quantile(x.delays, 0.5)
+	}
+	slices.SortFunc(all, func(a, b *suspect) int { return cmp.Or(cmp.Compare(a.mean, b.mean), cmp.Compare(a.path, b.path)) })
+	return all
+}
+
+// notToBlame removes the delays of paths that are to blame for them, one path after another. A path
+// is compared with those in which delays like its own would be noticed.
+func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
+	all := c.suspects(program, hits)
+	blamed := make(map[string]bool)
+	for {
+		n, time := make([]int64, len(all)+1), make([]float64, len(all)+1) // of the shortest calls
+		for i, x := range all {
+			n[i+1], time[i+1] = n[i]+x.hits, time[i]+x.time
+		}
+		worst, least := -1, blameChance
+		for i, x := range all {
+			if x.hits == 0 {
+				continue
+			}
+			end, _ := slices.BinarySearchFunc(all, x.delay, func(y *suspect, delay float64) int {
+				if noticed*y.mean <= delay {
+					return -1
+				}
+				return 1
+			})
+			end = max(end, i+1)
+			if float64(x.hits)*(time[end]-x.time) <= blameRatio*float64(n[end]-x.hits)*x.time {
+				continue
+			}
+			if p := binomialTail(x.hits, n[end], x.time/time[end]); p < least {
+				worst, least = i, p
+			}
+		}
+		if worst < 0 {
+			return slices.DeleteFunc(hits, func(i int32) bool { return blamed[c.run.Anomalies[i].Path] })
+		}
+		blamed[all[worst].path] = true
+		all = slices.Delete(all, worst, worst+1)
+	}
+}
+
+func (c *conclusion) isInterference(hits []int32) bool {
+	functions := make(map[string]bool)
+	for _, i := range hits {
+		functions[c.run.Anomalies[i].Func] = true
+	}
+	return len(hits) >= leastHits && len(functions) >= leastFunctions
+}
+
+// place sets the keys of delays: by host, by rank for those that lose much more, and as outliers
+// of a rank for delays that are too long to be like the others.
+func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
+	var lengths []float64
+	for _, i := range hits {
+		lengths = append(lengths, float64(c.run.Anomalies[i].Lost))
+	}
+	limit := tailLimit(lengths)
+	type rankKey struct {
+		host string
+		rank trace.Rank
+	}
+	lost, longest := make(map[rankKey]float64), make(map[trace.Rank]int32)
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		if float64(a.Lost) <= limit {
+			lost[rankKey{a.Host, a.Rank}] += float64(a.Lost)
+		} else if j, ok := longest[a.Rank]; !ok || a.Lost > c.run.Anomalies[j].Lost {
+			longest[a.Rank] = i
+		}
+	}
+	hosts := make(map[string][]float64)
+	for k, v := range lost {
+		hosts[k.host] = append(hosts[k.host], v)
+	}
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		k := &key{kind: provenance.Interference, program: program, host: a.Host, rank: -1}
+		switch {
+		case float64(a.Lost) > limit: // named after the longest of its rank
+			x := &c.run.Anomalies[longest[a.Rank]]
+			k = &key{kind: provenance.Outlier, program: program, name: x.Func, path: x.Path, host: a.Host, rank: a.Rank}
+		case lost[rankKey{a.Host, a.Rank}] > rankRatio*lowerMedian(hosts[a.Host]):
+			k.rank = a.Rank
+		}
+		keys[i] = k
+	}
+}
+
+// recurs reports whether outliers recur throughout the run.
+func (c *conclusion) recurs(g *group) bool {
+	n := len(g.members)
+	if n < leastHits || g.OfCalls == 0 {
+		return false
+	}
+	var lost []float64
+	hit := make(map[int]bool)
+	for _, i := range g.members {
+		a := &g.all[i]
+		lost = append(lost, float64(a.Lost))
+		hit[c.partOf(a.Entry, occupancy)] = true
+	}
+	return float64(len(hit)) >= expectedOccupancy(n, occupancy)/2 && quantile(lost, 0.75) <= likeTimes*quantile(lost, 0.25)
+}
+
+// describeMode makes a group a slow mode, and finds its period and who has it.
+func (c *conclusion) describeMode(g *group) {
+	g.Kind, g.Period = provenance.RecurringMode, g.period()
+	ranks, times := make([]int64, max(c.profile.ranks[g.PID], len(g.Ranks))), make([]int64, quarters)
+	for _, i := range g.members {
+		at, _ := slices.BinarySearch(g.Ranks, g.all[i].Rank)
+		ranks[at]++
+		times[c.partOf(g.all[i].Entry, quarters)]++
+	}
+	g.everywhere, g.always = evenChance(ranks) >= byChance, evenChance(times) >= byChance
+	if g.everywhere && g.always {
+		g.Severity = provenance.Note
+	}
+}
+
+// period returns the time between the executions of a thread in seconds, or nil if it is irregular.
+func (g *group) period() *float64 {
+	type thread struct {
+		rank   trace.Rank
+		thread trace.Thread
+	}
+	last := make(map[thread]trace.Micros)
+	var gaps []float64
+	for _, i := range g.members {
+		a := &g.all[i]
+		t := thread{a.Rank, a.Thread}
+		if at, ok := last[t]; ok {
+			gaps = append(gaps, float64(a.Entry-at))
+		}
+		last[t] = a.Entry
+	}
+	mean, deviation := moments(gaps)
+	if len(gaps) < 2 || mean <= 0 || deviation >= regular*mean {
+		return nil
+	}
+	mean /= 1e6
+	return &mean
+}

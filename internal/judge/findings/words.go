@@ -1,0 +1,117 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// summary describes a finding in a sentence.
+func (c *conclusion) summary(g *group) string {
+	name := text.ShortName(g.Func)
+	actual, expected := text.Duration(g.Actual), text.Duration(g.Expected)
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	switch g.Kind {
+	case provenance.LastingChange:
+		say("%s takes %s instead of %s since %s (%s)", name, actual, expected, c.clock(g.First), g.Form)
+	case provenance.Interference:
+		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
+			text.Percent(100*c.shareOfRanks(g)))
+		say("; most often %s", g.mostHit())
+	case provenance.RecurringMode:
+		say("%s: %s took %s instead of %s", name, g.callsText(), actual, expected)
+		if g.Period != nil {
+			say(", every %s", text.Duration(*g.Period*1e6))
+		}
+		if g.everywhere {
+			say(", on all ranks")
+		} else {
+			say(", on %s", Where(&g.Finding))
+		}
+		if g.always {
+			say(" throughout the run")
+		} else {
+			say(" from %s to %s", c.clock(g.First), c.clock(g.Last))
+		}
+	case provenance.Waiting:
+		say("%s: %s on %s waited %s instead of %s", name, text.Count(g.Calls, "call"), Where(&g.Finding), actual, expected)
+		switch {
+		case g.cause != nil && g.cause.Func != "":
+			say(" because of finding %d (%s)", g.cause.Number, text.ShortName(g.cause.Func))
+		case g.cause != nil:
+			say(" because of finding %d (%s)", g.cause.Number, g.cause.Kind)
+		case g.Status != provenance.Withdrawn:
+			say("; the cause is unknown")
+		}
+	default:
+		say("%s: %s on %s took %s instead of %s", name, g.callsText(), Where(&g.Finding), actual, expected)
+		if g.Form == provenance.Burst {
+			say(", in bursts")
+		}
+	}
+	if g.Waits > 0 {
+		say("; %s on %s lost %s because of it", text.Count(g.Waits, "wait"), text.Count(g.WaitRanks, "rank"),
+			text.Duration(float64(g.LostCaused)))
+	}
+	return b.String()
+}
+
+func (c *conclusion) clock(at trace.Micros) string {
+	return text.Clock(float64(at-c.begin)/1e6, float64(c.end-c.begin)/1e6)
+}
+
+// shareOfRanks returns the share of the time of its ranks that a finding lost itself.
+func (c *conclusion) shareOfRanks(g *group) float64 {
+	return float64(g.LostOwn) / max(1, float64(c.end-c.begin)*float64(len(g.Ranks)))
+}
+
+// callsText counts the calls of a finding, as a share if they are many.
+func (g *group) callsText() string {
+	switch share := float64(g.Calls) / max(1, float64(g.OfCalls)); {
+	case g.OfCalls == 0:
+		return text.Count(g.Calls, "call")
+	case g.Kind == provenance.RecurringMode || share >= 0.01 && g.Calls >= leastHits:
+		return text.Percent(100*share) + " of the calls"
+	}
+	return fmt.Sprintf("%s of %s", text.Int(g.Calls), text.Count(g.OfCalls, "call"))
+}
+
+// mostHit returns the function that was hit most.
+func (g *group) mostHit() string {
+	counts := make(map[string]int)
+	for _, i := range g.members {
+		counts[g.all[i].Func]++
+	}
+	names := slices.Sorted(maps.Keys(counts))
+	return text.ShortName(slices.MaxFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(b, a))
+	}))
+}
+
+// reasonOf says why anomalies were withdrawn.
+func reasonOf(x *provenance.Finding) string {
+	if x.OfCalls == 0 {
+		return "by all calls of the run such times are usual"
+	}
+	return fmt.Sprintf("by all %s calls of the run such times are usual; %s of them had been flagged", text.Int(x.OfCalls),
+		text.Percent(100*float64(x.Calls)/float64(x.OfCalls)))
+}
+
+// Where names the rank of a finding, or counts its ranks, with hosts.
+func Where(x *provenance.Finding) string {
+	words := text.Count(len(x.Ranks), "rank")
+	if len(x.Ranks) == 1 {
+		words = fmt.Sprintf("rank %d", x.Ranks[0])
+	}
+	if hosts := text.Hosts(x.Hosts); hosts != "" {
+		words += " (" + hosts + ")"
+	}
+	return words
+}
