@@ -68,8 +68,8 @@ func (v *view) judge(o *api.Overview) api.Verdict {
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open findings: %s, which cost %s", mutedText(f.FindingsMuted),
 			text.CoreTime(f.MutedLost))}
 	case f.FindingsMinor > 0:
-		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("Little time was lost: %s cost %s of core time together",
-			text.Count(f.FindingsMinor, "minor finding"), text.Percent(100*share(o, f.MinorLost)))}
+		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("Little time was lost: no finding costs more than 0.01 %% of "+
+			"core time, and all together %s", text.Percent(100*share(o, f.MinorLost)))}
 	case f.Anomalies > 0: // not stored yet, or not in a finding
 		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", not yet grouped into findings"}
 	}
