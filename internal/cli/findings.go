@@ -83,7 +83,7 @@ func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Prog
 	for _, x := range findings {
 		withdrawn := x.Status == provenance.Withdrawn
 		switch {
-		case withdrawn != f.old, !withdrawn && !x.Listed() && !f.all,
+		case withdrawn != f.old, !withdrawn && !x.Listed() && !f.all && len(f.kinds) == 0,
 			len(f.kinds) > 0 && !slices.Contains(f.kinds, string(x.Kind)),
 			program != nil && x.PID != *program, !pattern.MatchString(x.Func):
 			continue

@@ -29,9 +29,10 @@ func TestFindingsListCausesFirst(t *testing.T) {
 	dir := burstRun(t)
 	text := must(t, "findings", dir)
 	for _, want := range []string{
-		`(?m)^FINDING +KIND +LOST +ANOMALIES +RANKS +HOSTS +FROM +TO +OVER TIME +TREND +EXAMPLE +FUNCTION$`,
-		`(?m)^1 +burst +[0-9.]+ ms +15 +1 +node00 .* \+3\.\d+ s .*[▁▂█]{20} +\w+ +1:\d+:\d+ +collide\n +and made \w+ waits on 7 ranks lose [0-9.]+ ms: MPI_Allreduce\(\) \d+, MPI_Waitall\(\) \d+$`,
-		`(?m)^2 +burst +[0-9.]+ ms +160 +4-7 +node01 .* stream\n +and made `,
+		`(?m)^FINDING +KIND +LOST +OF TIME +CALLS +EXPECTED +ACTUAL +RANKS +HOSTS +FROM +TO +OVER TIME +EXAMPLE +FUNCTION$`,
+		`(?m)^1 +outlier +[0-9.]+ ms +[0-9.]+ % +15 +35\d us +[0-9.]+ ms +1 +node00 .* \+3\.\d+ s .*[▁▂█]{20} +1:\d+:\d+ +collide$`,
+		`(?m)^ +and made \w+ waits on 7 ranks lose [0-9.]+ ms of it: MPI_Allreduce\(\) \d+, MPI_Waitall\(\) \d+\n +in bursts$`,
+		`(?m)^2 +outlier +[0-9.]+ ms .* 160 .* 4-7 +node01 .* stream\n +and made `,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -40,7 +41,7 @@ func TestFindingsListCausesFirst(t *testing.T) {
 	if strings.Contains(text, "waited because of finding") {
 		t.Errorf("waits with known causes are listed:\n%s", text)
 	}
-	if all := must(t, "findings", dir, "--all"); !strings.Contains(all, "\n       waited because of finding 1, collide\n") {
+	if all := must(t, "findings", dir, "--all"); !strings.Contains(all, "\n         waited because of finding 1, collide\n") {
 		t.Errorf("waits with known causes are not listed:\n%s", all)
 	}
 	if one := must(t, "findings", dir, "--all", "--limit", "1"); !regexp.MustCompile(`\nand \w+ more findings: give a larger --limit\n$`).MatchString(one) {
@@ -58,11 +59,11 @@ func TestFindingsFiltersAndFormats(t *testing.T) {
 		slices.Sort(found)
 		return slices.Compact(found)
 	}
-	same(t, "kinds", kinds(all), []string{"burst", "comm-wait"})
-	same(t, "of one kind", kinds(queryJSON(t, "findings", dir, "--kind", "comm-wait")), []string{"comm-wait"})
+	same(t, "kinds", kinds(all), []string{"outlier", "wait"})
+	same(t, "of one kind", kinds(queryJSON(t, "findings", dir, "--kind", "wait")), []string{"wait"})
 	same(t, "of one function", len(queryJSON(t, "findings", dir, "--func", "str?am")), 1)
 	same(t, "of a program that is not there", len(queryJSON(t, "findings", dir, "--program", "7", "--all")), 0)
-	if text := must(t, "findings", dir, "--kind", "drift"); !strings.Contains(text, "(none)") {
+	if text := must(t, "findings", dir, "--kind", "change"); !strings.Contains(text, "(none)") {
 		t.Errorf("got %s", text)
 	}
 	for _, row := range all {
@@ -70,9 +71,24 @@ func TestFindingsFiltersAndFormats(t *testing.T) {
 			t.Errorf("%v is the cause of %v", all[int(cause)-1], row)
 		}
 	}
+	for _, row := range all {
+		for _, name := range strings.Fields("function ranks hosts from_s to_s lost_own_us lost_caused_us lost_us status summary") {
+			if _, ok := row[name]; !ok {
+				t.Errorf("no %s in %v", name, row)
+			}
+		}
+		us := func(name string) float64 { return row[name].(float64) }
+		if ranks, ok := row["ranks"].([]any); !ok || len(ranks) == 0 || us("lost_us") != us("lost_own_us")+us("lost_caused_us") {
+			t.Errorf("got %v", row)
+		}
+	}
+	same(t, "by the old name", must(t, "issues", dir), must(t, "findings", dir))
+	if text := must(t, "findings", dir, "--withdrawn"); !strings.Contains(text, "(none)") {
+		t.Errorf("got %s", text)
+	}
 	lines := queryCSV(t, "findings", dir, "--all")
 	same(t, "lines of csv", len(lines)-1, len(all))
-	if text := must(t, "findings", dir, "--format", "markdown"); !strings.Contains(text, "| finding | kind | role |") {
+	if text := must(t, "findings", dir, "--format", "markdown"); !strings.Contains(text, "| finding | kind | form | status |") {
 		t.Errorf("got %s", text)
 	}
 	for _, args := range [][]string{{"--kind", "odd"}, {"--limit", "-1"}} {
@@ -127,12 +143,12 @@ func TestFindingsAreInFilesAndSummary(t *testing.T) {
 		}
 	}
 	readJSON(t, filepath.Join(dir, "run.json"), &info)
-	if info.Findings.Count != len(findings) || !reflect.DeepEqual(info.Findings.Worst, findings[:5]) {
+	if info.Findings.Count != 2 || !reflect.DeepEqual(info.Findings.Worst, findings[:2]) {
 		t.Errorf("run.json has %+v", info.Findings)
 	}
 	traces := filepath.Join(sharedDir, "burst-traces")
 	text := must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "run"), "--records", "json")
-	if want := regexp.MustCompile(`\n\w+ findings; the worst:\n\n  1\. collide: burst, 15 on rank 1 lost [0-9.]+ ms and made \w+ waits on 7 ranks lose [0-9.]+ ms\n`); !want.MatchString(text) {
+	if want := regexp.MustCompile(`\n\w+ findings; the costliest:\n\n  1\. collide: 15 of 96,000 calls on rank 1 \(node00\) took .* in bursts; \w+ waits on 7 ranks lost [0-9.]+ ms because of it: lost `); !want.MatchString(text) {
 		t.Errorf("no %s in\n%s", want, text)
 	}
 }

@@ -75,7 +75,8 @@ func findingKeys(findings []provenance.Finding) []string {
 				place = ""
 			}
 			h := sha256.New()
-			for _, part := range []any{x.PID, x.Func, x.Path, kind, place, x.Status == provenance.Withdrawn, x.Role == provenance.Victim, byNumber[x.Cause]} {
+			withdrawn, victim := x.Status == provenance.Withdrawn, x.Role == provenance.Victim
+			for _, part := range []any{x.PID, x.Func, x.Path, kind, place, withdrawn, victim, byNumber[x.Cause]} {
 				fmt.Fprintf(h, "%v\x00", part)
 			}
 			keys[i] = hex.EncodeToString(h.Sum(nil)[:8])

@@ -27,8 +27,8 @@ var findingColumns = columns(`finding:int kind form status severity program:int 
 	from_s:float to_s:float calls:int of_calls:int expected_us:float actual_us:float period_s:float lost_own_us:int lost_caused_us:int
 	lost_us:int share:float confidence:float summary reason examples longest_us:int worst_rank:int trend waits:int wait_ranks:int`)
 
-var findingTable = columns("finding:int kind lost_us:int of_time calls expected_us:float actual_us:float ranks hosts from_s:float to_s:float " +
-	"over_time example function")
+var findingTable = columns(`finding:int kind lost_us:int of_time calls expected_us:float actual_us:float ranks hosts
+	from_s:float to_s:float over_time example function`)
 
 // Answer returns the findings as an answer.
 func (l *FindingList) Answer() *Answer {
