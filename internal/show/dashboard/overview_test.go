@@ -12,6 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -396,7 +397,7 @@ func TestRunWithManyWithdrawnFlagsIsNotGood(t *testing.T) {
 	f := func(lost trace.Micros, level api.Level) {
 		t.Helper()
 		store := emptyStore(t)
-		flag := anomaly(2, 0, 10_000_000, int64(lost+100), int64(lost))
+		flag := anomaly(2, 0, 10_000_000, lost+100, lost)
 		flag.Status = provenance.Withdrawn
 		someRun(t, store, "withdrawn", []*provenance.Record{anomaly(1, 0, 0, 200, 100), flag})
 		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
