@@ -87,6 +87,9 @@ func (m *Models) read(r *reader) bool {
 	m.set(f, 0, level, model)
 	for range r.number(callpath.MaxSample) {
 		path := callpath.Hash(r.fixed())
+		if path == 0 || !f.models.paths.Keeps(path) {
+			r.fail(ErrModels)
+		}
 		if model := r.model(name); r.err == nil {
 			m.set(f, path, level, model)
 		}
