@@ -49,8 +49,10 @@ type Anomaly struct {
 	Exclusive trace.Micros
 	Lost      trace.Micros // time beyond the typical one
 	Status    provenance.Status
-	// InStep is when its rank last left a collective call before it; 0 if unknown.
+	// InStep is when its rank last left a collective call before it, or inside it, and Left
+	// the function of that call; 0 and empty if unknown.
 	InStep trace.Micros
+	Left   string
 	// Last is the last message that was received in it, or else the last that was sent;
 	// nil if there is none in the trace.
 	Last *Message
@@ -104,8 +106,8 @@ func (r *Run) Add(rec *provenance.Record) {
 	for i := range rec.EventWindow.Execs {
 		e := &rec.EventWindow.Execs[i]
 		until = max(until, e.Entry)
-		if e.Exit > 0 && e.Exit <= a.Entry && r.WaitOf(e.Func) == Group {
-			a.LeftStep(e.Exit)
+		if e.Exit > 0 && e.EventID != a.Event && r.WaitOf(e.Func) == Group {
+			a.LeftStep(e.Func, e.Exit)
 		}
 	}
 	for i := range rec.EventWindow.Comms {
@@ -139,9 +141,9 @@ func (r *Run) WaitOf(name string) Wait {
 }
 
 // LeftStep records that a collective call of its rank ended at a time.
-func (a *Anomaly) LeftStep(at trace.Micros) {
-	if a.waitsForOthers() && at <= a.Entry {
-		a.InStep = max(a.InStep, at)
+func (a *Anomaly) LeftStep(name string, at trace.Micros) {
+	if at < a.Exit && at > a.InStep {
+		a.InStep, a.Left = at, name
 	}
 }
 

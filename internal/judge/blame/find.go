@@ -32,6 +32,9 @@ const (
 	// onTheWay is the least share of the lost time that a message must have been in
 	// transit for the transit to be the cause.
 	onTheWay = 0.5
+	// together is the greatest difference of the ends of two waits that end together, as a
+	// share of their time.
+	together = 0.02
 )
 
 // Find returns the links of all anomalies in the order of Run.Anomalies. It does not

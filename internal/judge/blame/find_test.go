@@ -14,7 +14,7 @@ import (
 
 // anomaly reads one of the form
 //
-//	NAME rank[.thread][@program] WAIT entry..exit lost [<partner/tag@time] [>partner/tag@time] [gpu] [calls] [after time]
+//	NAME rank[.thread][@program] WAIT entry..exit lost [<partner/tag@time] [>partner/tag@time] [gpu] [calls] [after time] [left NAME time]
 //
 // in which WAIT is -, ranks, group, device, threads or program.
 func anomaly(t testing.TB, text string) blame.Anomaly {
@@ -47,6 +47,10 @@ func anomaly(t testing.TB, text string) blame.Anomaly {
 		case "after":
 			i++
 			scan(words[i], "%d", &a.InStep)
+		case "left":
+			a.Left = words[i+1]
+			scan(words[i+2], "%d", &a.InStep)
+			i += 2
 		default:
 			a.Last = &blame.Message{Sent: w[0] == '>'}
 			scan(w[1:], "%d/%d@%d", &a.Last.Partner, &a.Last.Tag, &a.Last.Time)
@@ -143,6 +147,23 @@ func TestCulpritsAreFound(t *testing.T) {
 		a 0 ranks 100..200 90 <1/0@198
 		b 1 ranks 100..190 90 <0/0@188`,
 		"a>b/1 b!")
+	f("ranks that send to each other and leave together: the first was late", `
+		a 0 ranks 1000..2000 900 >1/0@1001
+		b 1 ranks 1010..1999 900 >0/0@1011`,
+		"a! b>a/1")
+	f("the same in the other order of ends", `
+		a 0 ranks 1000..1999 900 >1/0@1001
+		b 1 ranks 1010..2000 900 >0/0@1011`,
+		"a! b>a/1")
+	f("a rank that stays in a collective call that others have left", `
+		sync 0 group 1000..2000 900
+		reduce 1 group 1005..2003 900 left sync 1010`,
+		"reduce>sync/1 sync!")
+	f("a rank that leaves a collective call with the others", `
+		slow 1 - 1000..1950 900
+		sync 0 group 1000..2000 900
+		reduce 1 group 1960..2003 40 left sync 1999`,
+		"reduce>slow/2 slow! sync>slow/1")
 	f("a message that was late on its way", `
 		a 0 ranks 100..200 90 <1/7@198
 		b 1 - 150..160 1
@@ -270,7 +291,8 @@ func TestAdd(t *testing.T) {
 	r.Add(&withdrawn)
 	want := blame.Anomaly{
 		Event: "4:5:6", Program: 1, Rank: 4, Thread: 2, Host: "node01", Func: "MPI_Waitall()", Path: "main > step > MPI_Waitall()",
-		Kind: provenance.CommWait, Wait: blame.Ranks, Entry: 100, Exit: 200, Lost: 80, InStep: 40, Status: provenance.Confirmed,
+		Kind: provenance.CommWait, Wait: blame.Ranks, Entry: 100, Exit: 200, Lost: 80, InStep: 40, Left: "MPI_Allreduce()",
+		Status: provenance.Confirmed,
 	}
 	if len(r.Anomalies) != 1 || len(r.Withdrawn) != 1 || r.Anomalies[0].Last == nil || *r.Anomalies[0].Last != (blame.Message{Partner: 5, Tag: 1, Time: 190}) {
 		t.Fatalf("got %+v", r.Anomalies)

@@ -24,6 +24,10 @@ func (f *finder) resolve(i int32) {
 		}
 		f.blame(i, f.explain(f.others(i, f.programs[w.Program]), w.span(), f.since[i], nil))
 	case Group:
+		if f.heldBack(i) {
+			f.links[i].Role = provenance.Culprit
+			return
+		}
 		g := f.gathered[i]
 		f.blame(i, g.reasons(f))
 		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // the group may be smaller
@@ -40,6 +44,16 @@ func (f *finder) resolve(i int32) {
 		}
 		f.blame(i, largest(why))
 	}
+}
+
+// heldBack reports whether a rank stayed in a collective call after others had left it:
+// it did not wait for them, but was late itself.
+func (f *finder) heldBack(i int32) bool {
+	w := &f.all[i]
+	return slices.ContainsFunc(f.others(i, f.programs[w.Program]), func(j int32) bool {
+		a := &f.all[j]
+		return a.Left == w.Func && a.InStep > w.Entry && a.InStep <= w.Exit-trace.Micros(enough*float64(w.Lost))
+	})
 }
 
 // others returns the anomalies on other ranks during a wait and before it.
@@ -82,8 +96,21 @@ func (f *finder) blamePartner(i int32) {
 		until = at
 	}
 	if t := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Last.Partner}]; t != nil {
-		f.blame(i, largest(f.late(nil, f.byThread(t.during(f.since[i], until)), w.span(), f.since[i], until)))
+		all := slices.DeleteFunc(t.during(f.since[i], until), func(j int32) bool { return w.before(&f.all[j]) })
+		for _, j := range all {
+			if a := &f.all[j]; a.before(w) {
+				until = max(until, a.Exit)
+			}
+		}
+		f.blame(i, largest(f.late(nil, f.byThread(all), w.span(), f.since[i], until)))
 	}
+}
+
+// before reports whether two ranks that wait for each other, and leave together, began with
+// a. The first of them was late: the other found it waiting already.
+func (a *Anomaly) before(o *Anomaly) bool {
+	apart := max(a.Exit-o.Exit, o.Exit-a.Exit)
+	return o.Wait == Ranks && float64(apart) <= together*float64(a.Exit-a.Entry) && a.Entry < o.Entry
 }
 
 // span is the time of a wait.

@@ -16,7 +16,8 @@ const (
 // WaitOf classifies a function by its name in traces, up to the first blank or parenthesis:
 // MPI_Wait(), PMPI_Wait, mpi_wait_, and functions of CUDA, HIP, Level Zero, NCCL and RCCL.
 // Functions that only start an operation (MPI_Isend, MPI_Ibcast, MPI_Bcast_init,
-// ncclAllReduce), that only test (MPI_Test), and that start and end MPI do not wait.
+// ncclAllReduce), that only test (MPI_Test), and that start and end MPI do not wait. MPI_Send
+// waits for the receiver of a message that does not fit into buffers.
 func WaitOf(name string) Wait {
 	if strings.HasPrefix(name, "MPI Collective Sync") { // TAU's own, before a collective call
 		return Collective
@@ -73,7 +74,8 @@ func version(name string) string {
 var mpiWaits = map[string]Wait{
 	"wait": PointToPoint, "waitall": PointToPoint, "waitany": PointToPoint, "waitsome": PointToPoint,
 	"recv": PointToPoint, "mrecv": PointToPoint, "probe": PointToPoint, "mprobe": PointToPoint,
-	"sendrecv": PointToPoint, "sendrecv_replace": PointToPoint, "ssend": PointToPoint, "win_wait": PointToPoint,
+	"sendrecv": PointToPoint, "sendrecv_replace": PointToPoint, "send": PointToPoint, "ssend": PointToPoint,
+	"rsend": PointToPoint, "win_wait": PointToPoint,
 
 	"barrier": Collective, "bcast": Collective, "win_fence": Collective,
 	"reduce": Collective, "allreduce": Collective, "reduce_scatter": Collective, "reduce_scatter_block": Collective,

@@ -80,7 +80,8 @@ func TestKindPrecedence(t *testing.T) {
 	f("cudaDeviceSynchronize", false, 5000, provenance.CommWait)
 	f("compute_kernel(float*)", true, 5000, provenance.OnGPU)
 	f("ncclDevKernel_AllReduce", true, 1, provenance.OnGPU)
-	f("MPI_Send()", false, 5000, provenance.Slow)
+	f("MPI_Send()", false, 5000, provenance.CommWait)
+	f("MPI_Isend()", false, 5000, provenance.Slow)
 }
 
 // spread returns n evenly spaced times from low to high.

@@ -181,11 +181,12 @@ func (a *Queries) readStepExits(ctx context.Context, run *blame.Run, at map[trac
 	}
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
+		Func           string       `sql:"func"`
 		Exit           trace.Micros `sql:"exit"`
 	}
 	return executions.ReadEach(ctx, a, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(r *row) {
 		if i, ok := at[r.EventKey]; ok {
-			run.Anomalies[i].LeftStep(r.Exit)
+			run.Anomalies[i].LeftStep(r.Func, r.Exit)
 		}
 	}, names...)
 }
