@@ -14,6 +14,16 @@ import (
 // TestLearningAndJudgingDoNotAllocate repeats a recorded step until nothing in it is new
 // or an outlier.
 func TestLearningAndJudgingDoNotAllocate(t *testing.T) {
+	byFunction, byPath := Default(), Default()
+	byFunction.Outlier.Algorithm, byFunction.Outlier.Sigma = outlier.SSTD, 1e6
+	byPath.Outlier.LeastLoss = 1e12
+	for _, cfg := range []Config{byFunction, byPath} {
+		t.Run(string(cfg.Outlier.Algorithm), func(t *testing.T) { testAllocations(t, cfg) })
+	}
+}
+
+func testAllocations(t *testing.T, cfg Config) {
+	t.Helper()
 	r, err := bp.Open(tracetest.Recorded(t, "gpu-BP5")[0], bp.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +36,6 @@ func TestLearningAndJudgingDoNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cfg := Default()
-	cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 1e6
 	models := NewModels(outlier.NewRules(cfg.Outlier))
 	var counts tally.Tally
 	one := newRank(&cfg, trace.RankKey{}, &steps.Names, &counts, nil)

@@ -2,6 +2,7 @@ package paramserver
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -288,5 +289,55 @@ func TestFinalModelsComeFromAllShardsAfterTheEnd(t *testing.T) {
 	a.wantModels(newOracle(traces, func(trace.FuncKey) int { return 0 }).models)
 	if !a.finished() {
 		t.Error("the run does not end")
+	}
+}
+
+// TestFunctionsWithTooManyPathsKeepSameSample has two analyzers with different paths of a
+// function, more together than it keeps.
+func TestFunctionsWithTooManyPathsKeepSameSample(t *testing.T) {
+	const each = 200
+	var want callpath.Sample[bool]
+	w := newWorld(t, Config{Shards: 2})
+	var all []*testAnalyzer
+	for rank := range 2 {
+		key := trace.RankKey{Program: 0, Rank: trace.Rank(rank)}
+		c := learned(key, 0, "solve", 100, 200)
+		for i := range each {
+			path := callpath.Hash(0).Then(fmt.Sprint("caller ", rank, i)).Then("solve")
+			want.Put(path, true, func(callpath.Hash, bool) {})
+			c.Contexts = append(c.Contexts, analyzer.ContextDelta{
+				Context: callpath.Context{FuncKey: fn(0, "solve"), Path: path}, Model: &modelsOf(0, 100)[0].Model,
+			})
+		}
+		traces := map[trace.RankKey][]*analyzer.Contribution{key: {c, endContribution(key, 0)}}
+		all = append(all, newAnalyzer(t, w, fmt.Sprint("a", rank), 2, traces))
+	}
+	for _, a := range all {
+		a.readAll()
+		a.mustTalk()
+	}
+	shard := paramwire.ShardOf(fn(0, "solve"), 2)
+	w.kill(shard)
+	w.start(shard)
+	settle(w, all...)
+	for _, l := range w.state(shard).Models() {
+		if int(want.Level()) == 0 || l.Level != want.Level() || len(l.Paths) != want.Len() {
+			t.Errorf("the server has %d paths at level %d, want %d at %d", len(l.Paths), l.Level, want.Len(), want.Level())
+		}
+		for path := range l.Paths {
+			if _, ok := want.Get(path); !ok {
+				t.Errorf("the server keeps path %x", path)
+			}
+		}
+	}
+	for _, a := range all {
+		if a.level != want.Level() {
+			t.Errorf("analyzer %s has level %d, want %d", a.cfg.Node, a.level, want.Level())
+		}
+		for path := range want.Sorted() {
+			if m := a.local[callpath.Context{FuncKey: fn(0, "solve"), Path: path}]; m == nil || m.Count() != 1 {
+				t.Errorf("analyzer %s has no model of path %x", a.cfg.Node, path)
+			}
+		}
 	}
 }
