@@ -123,6 +123,23 @@ func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
 	}
 }
 
+// TestInterferenceInsideWaits has a rank that is delayed inside a send, while its partner
+// sends to it.
+func TestInterferenceInsideWaits(t *testing.T) {
+	s, _ := interrupted()
+	s.paths = append(s.paths, provenance.PathStats{Node: 9, Func: "MPI_Send()", Calls: 1000, Exclusive: 10_000})
+	for rank := range trace.Rank(2) {
+		a := s.call("MPI_Send()", int(rank), 5*second+100*trace.Micros(rank), 4000-100*trace.Micros(rank))
+		a.Last = &blame.Message{Partner: 1 - rank, Sent: true, Time: a.Entry}
+		s.Anomalies = append(s.Anomalies, a)
+	}
+	got := s.conclude()
+	if list := of(got); len(list) != 3 || got.Findings[2].Kind != provenance.Waiting || got.Findings[2].Cause == 0 ||
+		!slices.Equal(got.Findings[2].Ranks, []trace.Rank{1}) {
+		t.Errorf("got %q, %+v", list, got.Findings[2])
+	}
+}
+
 func TestLongestDelayIsAnOutlier(t *testing.T) {
 	s, _ := interrupted()
 	s.slow("short", 2, 5*second, 900_000)

@@ -61,10 +61,22 @@ func (c *conclusion) interference(order []int32) map[int32]*key {
 	keys := make(map[int32]*key)
 	for program, hits := range programs {
 		if hits = c.notToBlame(program, hits); c.isInterference(hits) {
-			c.place(program, hits, keys)
+			c.place(program, append(hits, c.inWaits(program, order)...), keys)
 		}
 	}
 	return keys
+}
+
+// inWaits returns the delays that hit a rank in a function that waits for others, and so made
+// others wait.
+func (c *conclusion) inWaits(program trace.Program, order []int32) (hits []int32) {
+	for _, i := range order {
+		a := &c.run.Anomalies[i]
+		if a.Program == program && (a.Wait == blame.Ranks || a.Wait == blame.Group) && c.links[i].Role == provenance.Culprit {
+			hits = append(hits, i)
+		}
+	}
+	return hits
 }
 
 // suspect is a call path of a program without its delays.
