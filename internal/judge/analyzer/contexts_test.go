@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
@@ -96,8 +97,8 @@ func TestCallsAreComparedWithThoseOfSameCaller(t *testing.T) {
 			if len(r.CallStack) != 2 || r.RuntimeExclusive != 50_000 || r.LostTime < 48_900 || r.LostTime > 49_100 {
 				t.Errorf("%s with %d callers took %d us and lost %d us", r.Func, len(r.CallStack)-1, r.RuntimeExclusive, r.LostTime)
 			}
-			if n := callsOf(t, r); n != 1999 { // without the first
-				t.Errorf("judged by %d calls, want those by main", n)
+			if n := callsOf(t, r); n != 1999 || !strings.Contains(r.Why, "over 1,999 calls on this call path") { // without the first
+				t.Errorf("judged by %d calls, want those by main: %s", n, r.Why)
 			}
 		}
 		for _, r := range a.records(t, "normalexecs") {

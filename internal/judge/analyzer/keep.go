@@ -164,12 +164,13 @@ func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
 	record := provenance.NewRecord(c, r, f.model.by.params())
 	time := r.timeOf(c)
-	usual := &f.model.by.model
-	if f.peers() == f.whole {
+	usual, onPath := &f.model.by.model, f.peers() != f.whole
+	if !onPath {
 		usual = f.whole.models.function.Learned() // of all ranks
 	}
 	record.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	d := f.judge().Describe(time)
+	d.OnPath = onPath
 	record.Explain(&d, status)
 	return record
 }

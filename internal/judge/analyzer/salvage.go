@@ -45,7 +45,9 @@ func (s *Salvage) Add(r *provenance.Record) {
 		return
 	}
 	j, usual := s.models.Judge(f), f.Learned()
-	if by := f.models.at(pathOf(r), false).by; by != &f.models.whole {
+	by := f.models.at(pathOf(r), false).by
+	onPath := by != &f.models.whole
+	if onPath {
 		j, usual = by.judge, &by.model
 	}
 	score, verdict := j.Judge(time)
@@ -56,6 +58,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 		status = provenance.Confirmed
 	}
 	d := j.Describe(time)
+	d.OnPath = onPath
 	r.Explain(&d, status)
 	if status == provenance.Withdrawn {
 		o.Review.Withdrawn++

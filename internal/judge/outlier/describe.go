@@ -26,6 +26,7 @@ const (
 type Description struct {
 	Time   int64
 	Count  uint64 // number of times in the model
+	OnPath bool   // the caller sets whether these are only times on the same call path
 	Median int64
 	// Usual are the usual ranges in order: one, or the up to maxUsual modes with the most
 	// times.

@@ -81,7 +81,11 @@ func usualWords(d *outlier.Description) string {
 	if d.Others > 0 {
 		words = append(words, fmt.Sprintf("in %d other ranges", d.Others))
 	}
-	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), text.Count(d.Count, "call"))
+	calls := text.Count(d.Count, "call")
+	if d.OnPath {
+		calls += " on this call path"
+	}
+	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), calls)
 }
 
 // likeWords describe one and several calls that are counted as alike.

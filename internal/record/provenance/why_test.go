@@ -29,6 +29,11 @@ func TestRecordExplainsAnomaly(t *testing.T) {
 	f(slow, "", 4063, begin)
 	f(slow, "", 5000, "took 4.06 ms of own time"+begin[len("took 4.06 ms"):])
 
+	onPath := slow
+	onPath.OnPath = true
+	f(onPath, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls on this call path); "+
+		"1 of 3,072,000 calls was this slow")
+
 	// The expected share is given if it is smaller than the observed one.
 	again := slow
 	again.Alike = 20_000
