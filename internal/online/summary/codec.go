@@ -291,7 +291,7 @@ func (t *Totals) code(c *coder) {
 	signed(c, &t.Steps)
 	signed(c, &t.Events, &t.Calls, &t.Flagged)
 	signed(c, &t.Ranks)
-	signed(c, &t.Begin)
+	signed(c, &t.Begin, &t.End)
 }
 
 func (r *RankOutcome) code(c *coder) {

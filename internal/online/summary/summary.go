@@ -19,8 +19,9 @@ type Totals struct {
 	Calls   int64 `json:"calls"`
 	Flagged int64 `json:"flagged"`
 	Ranks   int   `json:"ranks"`
-	// Begin is the time of the first event.
+	// Begin and End are the times of the first and the last event.
 	Begin trace.Micros `json:"begin_us"`
+	End   trace.Micros `json:"end_us"`
 }
 
 // Merge adds the totals of other ranks.
@@ -31,6 +32,7 @@ func (t *Totals) Merge(o Totals) {
 	t.Flagged += o.Flagged
 	t.Ranks += o.Ranks
 	t.Started(o.Begin)
+	t.End = max(t.End, o.End)
 }
 
 // Started moves Begin to an earlier time. 0 means unknown.

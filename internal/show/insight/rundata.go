@@ -187,7 +187,7 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runD
 	}
 	d.extent = max(1, trace.Micros(d.kept.Longest), now-d.begin)
 	if d.begin != 0 {
-		d.extent = max(d.extent, d.kept.End-d.begin)
+		d.extent = max(d.extent, d.kept.End-d.begin, d.info.Totals.End-d.begin)
 	}
 	if d.strip, err = stripOf(ctx, a, executions.Timeline{To: d.extent, Columns: DefaultColumns}); err != nil {
 		return nil, err

@@ -142,6 +142,7 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 	if run.End, err = executions.ReadValue[trace.Micros](ctx, a, text("blame_end")); err != nil {
 		return nil, err
 	}
+	run.End = max(run.End, a.Run.Decoded().Totals.End)
 	at := make(map[trace.EventKey]int)
 	err = executions.ReadEach(ctx, a, text("blame_anomalies"), func(r *row) {
 		x := blame.Anomaly{

@@ -98,7 +98,7 @@ func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algo
 	if err := store.UpdateRun(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	all.Begin = res.Totals.Begin
+	all.Begin, all.End = res.Totals.Begin, max(all.End, res.Totals.End)
 	a, err := query.New(t.Context(), store, run.Name)
 	if err != nil {
 		t.Fatal(err)

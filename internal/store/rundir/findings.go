@@ -60,7 +60,7 @@ func (k *Keeper) Findings(o *summary.Outcome, paths []provenance.PathStats) ([]p
 	s := &k.anomalies
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run.Begin = o.Totals.Begin
+	s.run.Begin, s.run.End = o.Totals.Begin, max(s.run.End, o.Totals.End)
 	p := findings.NewProfile(paths, slices.Collect(maps.Keys(s.ranks)))
 	found := findings.Conclude(&s.run, blame.Find(&s.run), o.Changes, p)
 	s.run = blame.Run{}
