@@ -30,7 +30,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	if p == nil {
 		p = NewProfile(nil, nil)
 	}
-	c := &conclusion{run: run, links: links, profile: p, member: make([]*group, len(run.Anomalies))}
+	c := &conclusion{run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies))}
 	c.begin, c.end = span(run)
 	c.collect()
 	for _, g := range c.all {
@@ -62,6 +62,7 @@ type conclusion struct {
 	run        *blame.Run
 	links      []blame.Link
 	profile    *Profile
+	names      names
 	begin, end trace.Micros
 	all        []*group
 	member     []*group // of each anomaly
@@ -125,7 +126,7 @@ func (c *conclusion) collect() {
 func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) {
 	a := &c.run.Anomalies[i]
 	if k == nil {
-		k = keyOf(a)
+		k = c.keyOf(a)
 		if k.victim = l.Role == provenance.Victim; k.victim && l.Culprit >= 0 {
 			k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]
 		}
@@ -134,6 +135,9 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	if g == nil {
 		g = c.newGroup(k, c.run.Anomalies)
 		groups[*k] = g
+		if k.rank == anyRank { // else it has several functions
+			g.Func = a.Func
+		}
 	}
 	if l.Role != "" && g.Role != provenance.Culprit {
 		g.Role = l.Role
@@ -147,9 +151,15 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	}
 }
 
+// anyRank is the rank of keys of groups that are not split by rank.
+const anyRank = -1
+
 // keyOf returns the key of an anomaly by its call path.
-func keyOf(a *blame.Anomaly) *key {
-	k := &key{kind: provenance.Outlier, program: a.Program, name: a.Func, path: a.Path, fast: a.Kind == provenance.Fast}
+func (c *conclusion) keyOf(a *blame.Anomaly) *key {
+	k := &key{
+		kind: provenance.Outlier, program: a.Program, name: c.names.stable(a.Func), path: c.names.stable(a.Path),
+		fast: a.Kind == provenance.Fast, rank: anyRank,
+	}
 	switch {
 	case a.Kind == provenance.Recurring:
 		k.kind = provenance.RecurringMode
@@ -199,14 +209,27 @@ func (c *conclusion) sumUp(g *group) {
 	default:
 		g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
 	}
+	c.classify(g)
+	c.complete(g)
+}
+
+// classify decides whether the calls of a group recur, or come in bursts. The detector's mode
+// needs as many calls as any other: some may have been waits with a known cause.
+func (c *conclusion) classify(g *group) {
+	waits := g.all[g.members[0]].Wait != blame.Nothing
+	if g.Kind == provenance.RecurringMode && len(g.members) < leastHits {
+		if g.Kind = provenance.Outlier; waits {
+			g.Kind = provenance.Waiting
+		}
+	}
+	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role == ""
 	switch {
 	case g.Status == provenance.Withdrawn:
-	case g.Kind == provenance.RecurringMode || g.Kind == provenance.Outlier && c.recurs(g):
+	case g.Kind == provenance.RecurringMode || unexplained && c.recurs(g):
 		c.describeMode(g)
 	case g.Kind == provenance.Outlier && c.isBurst(g):
 		g.Form = provenance.Burst
 	}
-	c.complete(g)
 }
 
 // judged returns the time of an anomaly that was judged: the exclusive time, unless more was lost.
@@ -277,10 +300,11 @@ func (c *conclusion) addWithdrawn() {
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(old.Anomalies[x].Entry, old.Anomalies[y].Entry) })
 	groups := make(map[key]*group)
 	for _, i := range order {
-		k := keyOf(&old.Anomalies[i])
+		k := c.keyOf(&old.Anomalies[i])
 		g := groups[*k]
 		if g == nil {
 			g = c.newGroup(k, old.Anomalies)
+			g.Func = old.Anomalies[i].Func
 			g.Status, g.Severity = provenance.Withdrawn, provenance.Note
 			groups[*k] = g
 		}

@@ -212,6 +212,18 @@ func TestWhatDoesNotRecurIsAnOutlier(t *testing.T) {
 	f("of different lengths", 40, func(i int) (trace.Micros, trace.Micros) { return trace.Micros(i) * second / 4, 500 << (i % 8) })
 }
 
+func TestAddressesInNamesDoNotSplitFindings(t *testing.T) {
+	s := newScene(2, "work 4000 40000")
+	for rank, address := range []string{"0x7f4d9b8d4490", "0x7f0801ed4490"} {
+		a := s.call("work", rank, second, 5000)
+		a.Path = "[PTHREAD] addr=<" + address + "> > work"
+		s.Anomalies = append(s.Anomalies, a)
+	}
+	if got := s.conclude().Findings; len(got) != 1 || got[0].Path != "[PTHREAD] addr=<0x…> > work" || got[0].Func != "work" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestCostIncludesCausedWaits(t *testing.T) {
 	s := newScene(2, "work 4000 1000000", "MPI_Barrier() 4000 1000000")
 	s.slow("work", 0, second, 500_000)

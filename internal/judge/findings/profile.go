@@ -1,6 +1,9 @@
 package findings
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -31,7 +34,7 @@ func (u usage) plus(calls int64, exclusive trace.Micros) usage {
 }
 
 // NewProfile returns the profile of call paths, each after its parent, and of ranks.
-func NewProfile(paths []provenance.PathStats, ranks []trace.RankKey) *Profile {
+func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey) *Profile {
 	p := &Profile{
 		paths: make(map[pathKey]usage), functions: make(map[trace.FuncKey]usage), programs: make(map[trace.Program]usage),
 		ranks: make(map[trace.Program]int),
@@ -41,15 +44,15 @@ func NewProfile(paths []provenance.PathStats, ranks []trace.RankKey) *Profile {
 		node    int
 	}
 	var waits blame.Run // caches
-	names := make(map[node]string)
-	for i := range paths {
-		s := &paths[i]
+	paths, cache := make(map[node]string), make(names)
+	for i := range stats {
+		s := &stats[i]
 		name := s.Func
 		if s.Parent != 0 {
-			name = names[node{s.PID, s.Parent}] + " > " + name
+			name = paths[node{s.PID, s.Parent}] + " > " + name
 		}
-		names[node{s.PID, s.Node}] = name
-		k, f := pathKey{s.PID, name}, trace.FuncKey{Program: s.PID, Name: s.Func}
+		paths[node{s.PID, s.Node}] = name
+		k, f := pathKey{s.PID, cache.stable(name)}, trace.FuncKey{Program: s.PID, Name: s.Func}
 		u := p.paths[k].plus(s.Calls, s.Exclusive)
 		u.waits = waits.WaitOf(s.Func) != blame.Nothing
 		p.paths[k] = u
@@ -66,6 +69,25 @@ func NewProfile(paths []provenance.PathStats, ranks []trace.RankKey) *Profile {
 		}
 	}
 	return p
+}
+
+// names caches names and call paths without addresses.
+type names map[string]string
+
+// address is an address in the name of a thread or function. It differs from process to process.
+var address = regexp.MustCompile("0x[0-9a-f]+")
+
+// stable returns a name that is the same in all processes.
+func (n names) stable(name string) string {
+	if !strings.Contains(name, "0x") {
+		return name
+	}
+	s, ok := n[name]
+	if !ok {
+		s = address.ReplaceAllString(name, "0x…")
+		n[name] = s
+	}
+	return s
 }
 
 // calls returns the calls of a call path, or of its function if the path is unknown.

@@ -53,7 +53,7 @@ func (c *conclusion) interference(order []int32) map[int32]*key {
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
-		u, ok := c.profile.paths[pathKey{a.Program, a.Path}]
+		u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]
 		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && !a.OnDevice && a.Lost > 0 && a.Kind != provenance.Recurring {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
@@ -99,7 +99,7 @@ func (c *conclusion) suspects(program trace.Program, hits []int32) []*suspect {
 	}
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		x := byPath[a.Path]
+		x := byPath[c.names.stable(a.Path)]
 		x.hits++
 		x.delays = append(x.delays, float64(a.Lost))
 		x.time = max(1, x.time-float64(a.Lost))
@@ -142,7 +142,7 @@ func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 			}
 		}
 		if worst < 0 {
-			return slices.DeleteFunc(hits, func(i int32) bool { return blamed[c.run.Anomalies[i].Path] })
+			return slices.DeleteFunc(hits, func(i int32) bool { return blamed[c.names.stable(c.run.Anomalies[i].Path)] })
 		}
 		blamed[all[worst].path] = true
 		all = slices.Delete(all, worst, worst+1)
@@ -156,6 +156,9 @@ func (c *conclusion) isInterference(hits []int32) bool {
 	}
 	return len(hits) >= leastHits && len(functions) >= leastFunctions
 }
+
+// allRanks is the rank of keys of the interference of a host.
+const allRanks = -2
 
 // place sets the keys of delays: by host, by rank for those that lose much more, and as outliers
 // of a rank for delays that are too long to be like the others.
@@ -184,11 +187,11 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	}
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		k := &key{kind: provenance.Interference, program: program, host: a.Host, rank: -1}
+		k := &key{kind: provenance.Interference, program: program, host: a.Host, rank: allRanks}
 		switch {
 		case float64(a.Lost) > limit: // named after the longest of its rank
 			x := &c.run.Anomalies[longest[a.Rank]]
-			k = &key{kind: provenance.Outlier, program: program, name: x.Func, path: x.Path, host: a.Host, rank: a.Rank}
+			k = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
 		case lost[rankKey{a.Host, a.Rank}] > rankRatio*lowerMedian(hosts[a.Host]):
 			k.rank = a.Rank
 		}
