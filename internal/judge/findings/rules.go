@@ -54,7 +54,7 @@ func (c *conclusion) interference(order []int32) map[int32]*key {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
 		u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]
-		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && !a.OnDevice && a.Lost > 0 && a.Kind != provenance.Recurring {
+		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && !a.OnDevice && a.Lost > 0 {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
 	}

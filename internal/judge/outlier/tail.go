@@ -61,7 +61,7 @@ const (
 	// mode. Calls that are slow in different ways are outliers.
 	alike = 2
 	// maxExamples is about how many calls of a slow mode are kept, of all ranks.
-	maxExamples = 1000
+	maxExamples = 100_000
 	// nearDecades is how much less rare than an outlier a candidate may be.
 	nearDecades = 2
 	// A valley is one of cells with equal numbers of times that is valley times as wide, in

@@ -395,7 +395,7 @@ func TestOutlierAboveSlowMode(t *testing.T) {
 // also be kept if it were smaller, and that their number is bounded.
 func TestSampleOfSlowModeShrinks(t *testing.T) {
 	judges := make([]*outlier.Judge, 0, 3)
-	for _, n := range []int{900, 100_000, 1_000_000} {
+	for _, n := range []int{90_000, 10_000_000, 100_000_000} {
 		m := counted(normal(rand.New(rand.NewPCG(22, 2)), 100))
 		m.Hist.AddBin(stats.BinOf(1000), uint64(19*n))
 		m.Hist.AddBin(stats.BinOf(50_000), uint64(n))
