@@ -61,7 +61,8 @@ explains one of them.` + runHelp,
 	})
 	registerTime(f, "min-severity", time.Microsecond, "minimum own (exclusive) time, such as 20ms, or in microseconds",
 		func(t trace.Micros) { filter.Severity = float64(t) })
-	registerTime(f, "min-lost", time.Microsecond, "minimum lost time, such as 20ms, or in microseconds", func(t trace.Micros) { filter.Lost = t })
+	registerTime(f, "min-lost", time.Microsecond, "minimum lost time, such as 20ms, or in microseconds",
+		func(t trace.Micros) { filter.Lost = t })
 	f.Float64Var(&filter.Score, "min-score", 0, "minimum score")
 	f.BoolVar(&filter.Normal, "normal", false, "typical executions instead of anomalies")
 	f.BoolVar(&filter.Withdrawn, "withdrawn", false, "include anomalies withdrawn at the end of the run")

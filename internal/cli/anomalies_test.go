@@ -217,7 +217,7 @@ func TestAnomaliesHaveKindAndReason(t *testing.T) {
 		case k.GPU:
 			want = "gpu"
 		case slices.Contains([]string{
-			"MPI_Recv", "MPI_Wait", "MPI_Waitall", "MPI_Barrier", "MPI_Allreduce", "cudaStreamSynchronize",
+			"MPI_Recv", "MPI_Send", "MPI_Wait", "MPI_Waitall", "MPI_Barrier", "MPI_Allreduce", "cudaStreamSynchronize",
 			"cudaDeviceSynchronize",
 		}, name):
 			want = "comm-wait"

@@ -72,7 +72,7 @@ func TestFindingsFiltersAndFormats(t *testing.T) {
 		}
 	}
 	for _, row := range all {
-		for _, name := range strings.Fields("function ranks hosts from_s to_s lost_own_us lost_caused_us lost_us status summary") {
+		for name := range strings.FieldsSeq("function ranks hosts from_s to_s lost_own_us lost_caused_us lost_us status summary") {
 			if _, ok := row[name]; !ok {
 				t.Errorf("no %s in %v", name, row)
 			}

@@ -91,7 +91,7 @@ type delta struct {
 }
 
 func (d *delta) merge(o *delta) {
-	d.FunctionStats.Merge(&o.FunctionStats)
+	d.Merge(&o.FunctionStats)
 	d.model.Merge(&o.model)
 }
 

@@ -58,9 +58,16 @@ type finder struct {
 	since    []trace.Micros  // earliest end of the cause of each wait
 	gathered []*gathering    // collective call of each wait for a group
 	sends    map[route][]Send
+	exits    map[trace.FuncKey][]exit // of collective calls, in order of time
 
 	links []Link
 	state []state
+}
+
+// exit is when a rank left a collective call.
+type exit struct {
+	at   trace.Micros
+	rank trace.Rank
 }
 
 // state is the progress of a wait.
@@ -78,7 +85,7 @@ func newFinder(run *Run) *finder {
 		all: make([]Anomaly, n), place: run.Order(),
 		ranks: make(map[trace.RankKey]*timeline), programs: make(map[trace.Program]*timeline),
 		since: make([]trace.Micros, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
-		links: make([]Link, n), state: make([]state, n),
+		links: make([]Link, n), state: make([]state, n), exits: make(map[trace.FuncKey][]exit),
 	}
 	ofRank, ofProgram := make(map[trace.RankKey][]int32), make(map[trace.Program][]int32)
 	for i := range f.all {
@@ -89,6 +96,10 @@ func newFinder(run *Run) *finder {
 		p := trace.RankKey{Program: a.Program, Rank: a.Rank}
 		ofRank[p] = append(ofRank[p], int32(i))
 		ofProgram[a.Program] = append(ofProgram[a.Program], int32(i))
+		if a.Left != "" {
+			k := trace.FuncKey{Program: a.Program, Name: a.Left}
+			f.exits[k] = append(f.exits[k], exit{a.InStep, a.Rank})
+		}
 		if a.Wait != Nothing && a.Lost > 0 {
 			f.waits = append(f.waits, int32(i))
 		}
@@ -101,6 +112,9 @@ func newFinder(run *Run) *finder {
 		f.numbers = append(f.numbers, p)
 	}
 	slices.Sort(f.numbers)
+	for _, all := range f.exits {
+		slices.SortFunc(all, func(a, b exit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank)) })
+	}
 	f.sequence()
 	f.gather()
 	return f

@@ -50,10 +50,15 @@ func (f *finder) resolve(i int32) {
 // it did not wait for them, but was late itself.
 func (f *finder) heldBack(i int32) bool {
 	w := &f.all[i]
-	return slices.ContainsFunc(f.others(i, f.programs[w.Program]), func(j int32) bool {
-		a := &f.all[j]
-		return a.Left == w.Func && a.InStep > w.Entry && a.InStep <= w.Exit-trace.Micros(enough*float64(w.Lost))
-	})
+	exits := f.exits[trace.FuncKey{Program: w.Program, Name: w.Func}]
+	k, _ := slices.BinarySearchFunc(exits, w.Entry+1, func(e exit, at trace.Micros) int { return cmp.Compare(e.at, at) })
+	last := w.Exit - trace.Micros(enough*float64(w.Lost))
+	for ; k < len(exits) && exits[k].at <= last; k++ {
+		if exits[k].rank != w.Rank {
+			return true
+		}
+	}
+	return false
 }
 
 // others returns the anomalies on other ranks during a wait and before it.

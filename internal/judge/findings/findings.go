@@ -199,15 +199,13 @@ func (c *conclusion) sumUp(g *group) {
 	g.WorstTime = g.lost[g.WorstRank]
 	g.WaitRanks = int64(len(g.waiting))
 	g.Trend = trendOf(g.OverTime)
-	switch {
-	case g.Kind == provenance.Interference:
+	g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
+	if g.Kind == provenance.Interference {
 		lost := make([]float64, len(g.members))
 		for k, i := range g.members {
 			lost[k] = float64(g.all[i].Lost)
 		}
 		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
-	default:
-		g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
 	}
 	c.classify(g)
 	c.complete(g)

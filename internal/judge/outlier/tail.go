@@ -82,7 +82,8 @@ var spacingRatio = math.Pow(fitRange, -1.0/spacings)
 var index = func() (e struct {
 	coefficients [spacings]float64
 	variance     float64
-}) {
+},
+) {
 	weight, total, middle, spread := 1-spacingRatio, 0.0, 0.0, 0.0
 	var weights [spacings]float64
 	for i := range weights {

@@ -71,8 +71,11 @@ var special = []struct {
 	key string
 	of  []TroubleKind
 }{
-	{"chance", []TroubleKind{SlowCall, SlowMode, ExcessWork}}, {"link", []TroubleKind{SlowLink}},
-	{"period", []TroubleKind{OSNoise}}, {"random", []TroubleKind{OSNoise}}, {"count", []TroubleKind{Burst}},
+	{"chance", []TroubleKind{SlowCall, SlowMode, ExcessWork}},
+	{"link", []TroubleKind{SlowLink}},
+	{"period", []TroubleKind{OSNoise}},
+	{"random", []TroubleKind{OSNoise}},
+	{"count", []TroubleKind{Burst}},
 }
 
 func (t *Trouble) check(s *Scenario) error {

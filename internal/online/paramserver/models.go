@@ -160,7 +160,8 @@ func (s *State) newerThan(version uint64) func(yield func(*entry) bool) {
 
 // appendTo appends a protocol.Model as a field of a message.
 func (e *entry) appendTo(b []byte, field protowire.Number) []byte {
-	size := protowire.SizeTag(modelID) + protowire.SizeVarint(uint64(e.id)) + protowire.SizeTag(modelModel) + protowire.SizeBytes(len(e.encoded))
+	size := protowire.SizeTag(modelID) + protowire.SizeVarint(uint64(e.id)) +
+		protowire.SizeTag(modelModel) + protowire.SizeBytes(len(e.encoded))
 	level := uint64(e.paths.Level())
 	if e.path != 0 {
 		size += protowire.SizeTag(modelPath) + protowire.SizeFixed64()

@@ -22,7 +22,8 @@ func (s *State) checkSender(from *protocol.Sender) error {
 }
 
 func alsoRead(r *rankState) string {
-	return fmt.Sprintf("rank %d of program %d is also read by analyzer %q (if they read different programs, number these with --program)", r.Rank, r.Program, r.node)
+	return fmt.Sprintf("rank %d of program %d is also read by analyzer %q (if they read different programs, number these with --program)",
+		r.Rank, r.Program, r.node)
 }
 
 // rankKey returns the rank that a message names.

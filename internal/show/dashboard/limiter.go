@@ -40,7 +40,8 @@ func newLimiter(what string, r Rate) *limiter {
 func (l *limiter) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wait := l.take(addressOf(r), time.Now()); wait > 0 {
-			writeProblem(w, &retry{after: wait, Problem: problem(http.StatusTooManyRequests, fmt.Sprintf("too many %s (at most %d per minute)", l.what, l.rate.PerMinute),
+			writeProblem(w, &retry{after: wait, Problem: problem(http.StatusTooManyRequests,
+				fmt.Sprintf("too many %s (at most %d per minute)", l.what, l.rate.PerMinute),
 				fmt.Sprintf("try again in %d s", int(math.Ceil(wait.Seconds()))))})
 			return
 		}

@@ -30,7 +30,8 @@ func Explanation(e *contrast.Explanation) *Answer {
 func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", text.SingleSpaced(e.Sentence))
 	if e.Looked > 0 {
-		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", text.Count(e.Selected, "anomaly"), text.Duration(float64(e.Lost)),
+		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n",
+			text.Count(e.Selected, "anomaly"), text.Duration(float64(e.Lost)),
 			text.Count(e.Typical, "typical execution"), text.Count(e.Others, "other anomaly"))
 	}
 	fmt.Fprintln(w)
@@ -75,7 +76,8 @@ func writeGroups(w io.Writer, g *api.ExplainGroups) error {
 	if g.Ranges {
 		values = text.Count(len(g.Rows), "range")
 	}
-	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, text.Count(g.Selected, "anomaly"), text.Duration(float64(g.Lost)), values, text.SingleSpaced(g.Name))
+	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n",
+		about, text.Count(g.Selected, "anomaly"), text.Duration(float64(g.Lost)), values, text.SingleSpaced(g.Name))
 	if g.Looked < g.Selected {
 		fmt.Fprintf(w, "The table is based on a sample of %s.\n", text.Count(g.Looked, "anomaly"))
 	}

@@ -241,7 +241,9 @@ func (x *Columns) read(ctx context.Context, a *Reader, n int) error {
 	for _, column := range []*[]int64{&x.entry, &x.exit, &x.exclusive, &x.total, &x.lost, &x.row, &x.thread} {
 		*column = make([]int64, 0, n)
 	}
-	for _, column := range []*[]int32{&x.step, &x.ioStep, &x.finding, &x.place, &x.function, &x.path, &x.host, &x.culprit, &x.kind, &x.status} {
+	for _, column := range []*[]int32{
+		&x.step, &x.ioStep, &x.finding, &x.place, &x.function, &x.path, &x.host, &x.culprit, &x.kind, &x.status,
+	} {
 		*column = make([]int32, 0, n)
 	}
 	type row struct {

@@ -52,7 +52,9 @@ func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Ran
 		{Column: Column{sql: fmt.Sprintf("abs(entry - %d)", entry), of: func(x *Columns) any {
 			return func(row int32) int64 { return max(x.entry[row]-int64(entry), int64(entry)-x.entry[row]) }
 		}}},
-		{Column: Rank}, {Column: eventStep}, {Column: eventRow},
+		{Column: Rank},
+		{Column: eventStep},
+		{Column: eventRow},
 	}
 	list, err := a.List(ctx, AllOf(OfFunction(&p.Function), Typical), by, 1)
 	if err != nil || len(list) == 0 {

@@ -138,8 +138,10 @@ func HasOnlyServices(path string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, spoolDir, tracesDir, logsDir,
-			programsFile},
+		return !slices.Contains([]string{
+			servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, spoolDir, tracesDir, logsDir,
+			programsFile,
+		},
 			e.Name()) &&
 			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyzerFile)
 	})

@@ -24,27 +24,6 @@ func (s *scene) joined(n int) {
 	})
 }
 
-// served waits until analyzers have had an answer of the parameter server, with models.
-func (s *scene) served(n int) {
-	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("%d analyzers have had an answer", n), func() error {
-		st, err := s.status()
-		if err != nil {
-			return err
-		}
-		had := 0
-		for i := range st.Nodes {
-			if st.Nodes[i].ExchangeGot > 0 {
-				had++
-			}
-		}
-		if had < n {
-			return fmt.Errorf("only %d", had)
-		}
-		return nil
-	})
-}
-
 // get returns a page.
 func (s *scene) get(path, token string) (code int, body string) {
 	s.t.Helper()
