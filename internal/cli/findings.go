@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,9 +29,9 @@ func newFindingsCmd(env *Env) *cobra.Command {
 	var q queryFlags
 	var flags findingFlags
 	cmd := &cobra.Command{
-		Use:     "findings RUN",
+		Use:     "findings RUN [NUMBER]",
 		Aliases: []string{"issues"},
-		Short:   "List the findings of a run, the costliest first",
+		Short:   "List the findings of a run, the costliest first, or show the evidence of one",
 		Long: `List the findings of a run by the time they cost, with the waits they caused. A finding
 groups anomalies that belong together, or describes a lasting change of a function:
 
@@ -45,12 +46,17 @@ known cause are part of the finding that caused them; --all lists both separatel
 that the review at the end of a run withdrew are findings, too: --withdrawn lists them.
 docs/findings.md describes the rules.
 
+With a number it shows the evidence: examples and a typical execution, the distribution of
+the calls, in what they differ from others, and what would have to be true for the finding
+to be wrong.
+
 Findings are stored when a run ends. For a run that has not ended they are computed now.` + runHelp,
 		Example: `  chimbuko findings run
+  chimbuko findings run 3
   chimbuko findings run --all --format csv
   chimbuko findings run --kind interference,recurring
   chimbuko event run 5:41:210       # the example of a finding`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(cobra.RangeArgs(1, 2)),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: outlier, recurring, change, excess-work, interference or wait")
@@ -58,7 +64,10 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 	f.BoolVar(&flags.all, "all", false, "include minor findings, and waits with known causes")
 	f.BoolVar(&flags.old, "withdrawn", false, "only withdrawn findings")
 	f.IntVar(&flags.limit, "limit", 20, "number of findings")
-	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
+		if len(args) == 1 {
+			return evidence(ctx, a, args[0])
+		}
 		for _, k := range flags.kinds {
 			if kinds := provenance.FindingKinds(); !slices.Contains(kinds, provenance.FindingKind(k)) {
 				return nil, usagef("unknown kind %q (want %s)", k, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))
@@ -75,6 +84,42 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		}
 		return list.Answer(), nil
 	})
+}
+
+// maxExamples is the number of examples in the evidence of a finding.
+const maxExamples = 5
+
+// evidence returns the evidence of a finding.
+func evidence(ctx context.Context, a *query.Queries, number string) (*output.Answer, error) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 {
+		return nil, usagef("finding %q is not a number from 1 on", number)
+	}
+	var s query.Selection
+	if err := a.SelectFinding(ctx, &s, n); err != nil {
+		return nil, err
+	}
+	e := &output.Evidence{Finding: s.Finding, Begin: a.Begin}
+	for i, id := range s.Finding.Examples[:min(maxExamples, len(s.Finding.Examples))] {
+		event, twin, _, _, err := a.EventWithTwin(ctx, id, &s.Finding.PID)
+		if err != nil {
+			return nil, err
+		}
+		e.Examples = append(e.Examples, event.Record)
+		if i == 0 && twin != nil {
+			e.Twin = twin.Record
+		}
+	}
+	if len(e.Examples) == 0 || s.Finding.Status == provenance.Withdrawn {
+		return e.Answer(), nil
+	}
+	if err := a.ForExplain(ctx); err != nil {
+		return nil, err
+	}
+	if e.Differs, err = a.Explain(ctx, s); err != nil {
+		return nil, err
+	}
+	return e.Answer(), nil
 }
 
 // choose returns the findings that the flags choose.

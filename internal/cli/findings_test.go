@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -94,6 +95,46 @@ func TestFindingsFiltersAndFormats(t *testing.T) {
 	for _, args := range [][]string{{"--kind", "odd"}, {"--limit", "-1"}} {
 		if r := run(t, append([]string{"findings", dir}, args...)...); r.code != 2 {
 			t.Errorf("%q: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+func TestFindingHasEvidence(t *testing.T) {
+	dir := burstRun(t)
+	text := must(t, "findings", dir, "1")
+	for _, want := range []string{
+		"Finding 1, outlier, confirmed: ", "  lost  ", "  calls  ", "it is wrong if ", "Examples (", "is typical", "Own time of ", "are flagged.",
+		"What differs: ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	var got struct {
+		Number     int    `json:"finding"`
+		Summary    string `json:"summary"`
+		Executions []struct {
+			Event string  `json:"event_id"`
+			Own   float64 `json:"own_us"`
+		} `json:"executions"`
+		Twin *struct {
+			Own float64 `json:"own_us"`
+		} `json:"twin"`
+		Limit   float64  `json:"limit_us"`
+		Differs []object `json:"differs"`
+		WrongIf string   `json:"wrong_if"`
+	}
+	if err := json.Unmarshal([]byte(must(t, "findings", dir, "1", "--format", "json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Number != 1 || got.Summary == "" || len(got.Executions) == 0 || got.Executions[0].Own <= got.Limit || got.Twin == nil ||
+		got.Twin.Own > got.Limit || len(got.Differs) == 0 || got.WrongIf == "" {
+		t.Errorf("got %+v", got)
+	}
+	same(t, "lines of csv", len(queryCSV(t, "findings", dir, "1"))-1, len(got.Executions))
+	for _, number := range []string{"0", "x", "999"} {
+		if r := run(t, "findings", dir, number); r.code == 0 {
+			t.Errorf("finding %s: exit code 0", number)
 		}
 	}
 }

@@ -32,7 +32,10 @@ const SqlDrawer = lazy(() => persist(sql));
 /** The page. */
 export function App() {
   const route = useRoute();
-  useEffect(() => whenIdle([findings, evidence, pipeline, functions, compare, sql, loadCharts]), []);
+  useEffect(
+    () => whenIdle([findings, evidence, pipeline, functions, compare, sql, loadCharts]),
+    [],
+  );
   return (
     <SessionProvider run={route.query.run ?? ''}>
       <Frame />

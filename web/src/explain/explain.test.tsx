@@ -241,7 +241,10 @@ describe('the drawer', () => {
       ['Group by host', '#/findings?explain=finding=aaaa&by=host&sel=aaaa'],
       ['Show findings', '#/findings?host=node02&sel=aaaa'],
       ['Only these', '#/findings?explain=finding=aaaa&only=rank%3D1&only=rank%3D2&sel=aaaa'],
-      ['Without these', '#/findings?explain=finding=aaaa&without=rank%3D1&without=rank%3D2&sel=aaaa'],
+      [
+        'Without these',
+        '#/findings?explain=finding=aaaa&without=rank%3D1&without=rank%3D2&sel=aaaa',
+      ],
       ['Group by rank', '#/findings?explain=finding=aaaa&by=rank&sel=aaaa'],
       ['Show findings', '#/findings?rank=1,2&sel=aaaa'],
       ['Only these', '#/findings?explain=finding=aaaa&only=time%3D9.03..13.25&sel=aaaa'],

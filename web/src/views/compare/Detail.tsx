@@ -45,7 +45,10 @@ export function Detail(props: { row: Row; of: Comparison; onClose: () => void })
           <p className="compare-links">
             {[c.a, c.b].map((r, i) =>
               r.id.startsWith('0:') && row.lost_us[i as 0 | 1] > 0 ? (
-                <a key={i} href={href({ view: 'findings', query: { run: r.name, q: row.function } })}>
+                <a
+                  key={i}
+                  href={href({ view: 'findings', query: { run: r.name, q: row.function } })}
+                >
                   findings in {i === 0 ? 'A' : 'B'}
                 </a>
               ) : null,

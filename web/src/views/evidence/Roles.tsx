@@ -53,7 +53,10 @@ export function RolesPanel({ evidence: e }: { evidence: Evidence }) {
         </>
       )}
       {e.finding_key !== undefined && (
-        <a className="evidence-finding" href={href({ view: 'findings', query: { sel: e.finding_key } })}>
+        <a
+          className="evidence-finding"
+          href={href({ view: 'findings', query: { sel: e.finding_key } })}
+        >
           finding {e.finding}
         </a>
       )}

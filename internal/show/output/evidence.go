@@ -1,0 +1,153 @@
+package output
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/explain"
+	"github.com/chimbuko/chimbuko/internal/show/typical"
+)
+
+// Evidence is what supports a finding.
+type Evidence struct {
+	Finding  *provenance.Finding
+	Examples []*provenance.Record  // the worst first; none for a lasting change
+	Twin     *provenance.Record    // a typical execution like the first example, or nil
+	Differs  *contrast.Explanation // from other calls; nil for a lasting change
+	Begin    trace.Micros          // of the run
+}
+
+// evidenceJSON is the evidence for programs.
+type evidenceJSON struct {
+	*provenance.Finding
+	Executions []exampleJSON    `json:"executions"`
+	Twin       *exampleJSON     `json:"twin"`
+	Limit      *float64         `json:"limit_us"` // flagged above; null if the detector has none
+	Differs    []differenceJSON `json:"differs"`
+	WrongIf    string           `json:"wrong_if"`
+}
+
+type differenceJSON struct {
+	Field     string  `json:"field"`
+	Values    string  `json:"values"`
+	With      int     `json:"with"`
+	Of        int     `json:"of"`
+	Elsewhere string  `json:"elsewhere"`
+	Bits      float64 `json:"bits"`
+	Chance    float64 `json:"chance"`
+	Notable   bool    `json:"notable"`
+}
+
+type exampleJSON struct {
+	Event string       `json:"event_id"`
+	Rank  trace.Rank   `json:"rank"`
+	Host  string       `json:"host"`
+	Func  string       `json:"function"`
+	Start float64      `json:"start_s"`
+	Took  trace.Micros `json:"own_us"`
+	Lost  trace.Micros `json:"lost_us"`
+	Why   string       `json:"why,omitempty"`
+}
+
+func (e *Evidence) example(r *provenance.Record) exampleJSON {
+	return exampleJSON{
+		r.EventID, r.RID, r.Hostname, r.Func, float64(r.Entry-e.Begin) / 1e6, r.RuntimeExclusive, r.LostTime, r.Why,
+	}
+}
+
+// Answer returns the evidence as an answer. Its rows are the examples.
+func (e *Evidence) Answer() *Answer {
+	all := evidenceJSON{Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding.Kind)}
+	for _, r := range e.Examples {
+		all.Executions = append(all.Executions, e.example(r))
+	}
+	if e.Twin != nil {
+		twin := e.example(e.Twin)
+		all.Twin = &twin
+	}
+	if e.Differs != nil {
+		for i := range e.Differs.Fields {
+			c := &e.Differs.Fields[i]
+			all.Differs = append(all.Differs, differenceJSON{c.Name, c.Values, c.With, c.Of, c.Rest, c.Bits, c.Chance, c.Notable})
+		}
+	}
+	if len(e.Examples) > 0 && e.Finding.Kind != provenance.Interference {
+		if t := typical.Read(e.Examples[0].AlgoParams); t != nil && t.Limits {
+			all.Limit = &t.Usual[len(t.Usual)-1].High
+		}
+	}
+	return &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: all, Rows: rowsOf(
+		columns("event_id rank:int host function start_s:float own_us:int lost_us:int why"), all.Executions, func(x *exampleJSON) []any {
+			return []any{x.Event, x.Rank, x.Host, x.Func, x.Start, x.Took, x.Lost, optional(x.Why)}
+		})}
+}
+
+// wrongIf says what would have to be true for a finding of a kind to be wrong.
+func wrongIf(kind provenance.FindingKind) string {
+	switch kind {
+	case provenance.RecurringMode:
+		return "the slow calls do other work by design, such as every hundredth step that writes output"
+	case provenance.LastingChange:
+		return "the program's work changed at that time, as when it refines its mesh"
+	case provenance.Interference:
+		return "the functions that were hit share a cause inside the program, such as a lock or paging"
+	case provenance.Waiting:
+		return "the calls waited for something outside the trace, such as a file system or another program"
+	}
+	return "these calls did more work than others of the function, in a way that the trace does not show"
+}
+
+func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
+	x := e.Finding
+	fmt.Fprintf(w, "Finding %d, %s, %s: %s\n\n", x.Number, x.Kind, x.Status, text.SingleSpaced(x.Summary))
+	fmt.Fprintf(w, "  lost        %s (%s own, %s caused), %s of the time of all ranks\n",
+		micros(x.Lost), micros(x.LostOwn), micros(x.LostCaused), text.Percent(100*x.Share))
+	if x.Kind == provenance.Interference {
+		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(x.Actual))
+	} else {
+		fmt.Fprintf(w, "  calls       %s of %s, typically %s instead of %s\n",
+			text.Int(x.Calls), text.Int(x.OfCalls), text.Duration(x.Actual), text.Duration(x.Expected))
+	}
+	if x.Path != "" {
+		fmt.Fprintf(w, "  call path   %s\n", text.SingleSpaced(x.Path))
+	}
+	if x.Reason != "" {
+		fmt.Fprintf(w, "  withdrawn   %s\n", text.SingleSpaced(x.Reason))
+	}
+	fmt.Fprintf(w, "  confidence  %.3g; it is wrong if %s\n", x.Confidence, all.WrongIf)
+	if len(e.Examples) == 0 {
+		return nil
+	}
+	fmt.Fprint(w, "\nExamples (chimbuko event shows one)\n\n")
+	table := columns("event rank:int host start_s:float own_us:int lost_us:int function")
+	shown := all.Executions
+	if all.Twin != nil {
+		shown = append(shown[:len(shown):len(shown)], *all.Twin)
+	}
+	err := writeTable(w, rowsOf(table, shown, func(x *exampleJSON) []any {
+		return []any{x.Event, x.Rank, x.Host, x.Start, x.Took, x.Lost, x.Func}
+	}))
+	if err != nil {
+		return err
+	}
+	if all.Twin != nil {
+		fmt.Fprintf(w, "\n%s, the last one, is typical.\n", all.Twin.Event)
+	}
+	if x.Kind != provenance.Interference {
+		if err := explain.WriteModel(w, e.Examples[0].AlgoParams, 100); err != nil {
+			return err
+		}
+		if all.Limit != nil {
+			fmt.Fprintf(w, "\nCalls above %s are flagged.\n", text.Duration(*all.Limit))
+		}
+	}
+	if e.Differs == nil {
+		return nil
+	}
+	fmt.Fprint(w, "\nWhat differs: ")
+	return writeExplanation(w, e.Differs)
+}
