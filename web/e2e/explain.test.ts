@@ -9,17 +9,17 @@ const stage = new Stage((s) => {
 
 describe('explain', () => {
   test.each(['dark', 'light'] as const)(
-    'explains the worst finding with one key, %s',
+    'explains the costliest finding with one key, %s',
     async (scheme) => {
       await stage.visit(
         async (v) => {
           const { page } = v;
-          await page.getByRole('region', { name: 'Worst findings' }).waitFor();
+          await page.getByRole('region', { name: 'Costliest findings' }).waitFor();
           await page.keyboard.press('e');
           const drawer = page.getByRole('dialog', { name: 'Explanation' });
-          await drawer.getByText(/deposit_current ran while Memory Footprint .* as in/).waitFor();
+          await drawer.getByText(/push_boris.* ran while GPU Clock .* as in/).waitFor();
           const first = drawer.getByRole('heading', { level: 3 }).first();
-          expect(await first.textContent()).toContain('Memory Footprint');
+          expect(await first.textContent()).toContain('GPU Clock');
           await v.isAccessible();
           await page.keyboard.press('Escape');
           await drawer.waitFor({ state: 'detached' });
@@ -71,7 +71,7 @@ describe('explain', () => {
   test('links a finding to its filter and survives a reload', async () => {
     await stage.visit(async ({ page }) => {
       await page
-        .getByRole('region', { name: 'Worst findings' })
+        .getByRole('region', { name: 'Costliest findings' })
         .getByRole('link', { name: /write\(\)/ })
         .click();
       await page.getByRole('link', { name: /^Explain/ }).click();
@@ -88,7 +88,7 @@ describe('explain', () => {
   test('explains a box drawn in the strip plot', async () => {
     await stage.visit(async ({ page }) => {
       await page
-        .getByRole('region', { name: 'Worst findings' })
+        .getByRole('region', { name: 'Costliest findings' })
         .getByRole('link', { name: /push_boris/ })
         .click();
       const finding = page.getByRole('region', { name: /^Finding \d/ });
@@ -171,7 +171,7 @@ describe('explain', () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await page
-        .getByRole('region', { name: 'Worst findings' })
+        .getByRole('region', { name: 'Costliest findings' })
         .getByRole('link', { name: /push_boris/ })
         .click();
       const finding = page.getByRole('region', { name: /^Finding \d/ });

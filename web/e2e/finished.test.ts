@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest';
 import { run } from './program.ts';
 import { Stage } from './stage.ts';
 
-let example: string; // an execution of the worst finding
+let example: string; // an execution of the costliest finding
 
 const stage = new Stage((s) => {
   s.analyze('demo');
   const findings = run('findings', `${s.dir}/run`, '--limit', '1', '--format', 'json');
-  const [worst] = JSON.parse(findings) as { program: number; example: string }[];
-  example = `e/${worst?.program}:${worst?.example}`;
+  const [worst] = JSON.parse(findings) as { program: number; examples: string[] }[];
+  example = `e/${worst?.program}:${worst?.examples[0]}`;
   return s.start('view', `${s.dir}/run`);
 });
 
@@ -17,7 +17,7 @@ const stage = new Stage((s) => {
 const views: [string, string, RegExp][] = [
   ['overview', 'heading', /core time/],
   ['findings', 'row', /deposit_current/],
-  ['evidence of the worst finding', 'heading', /deposit_current/],
+  ['evidence of the costliest finding', 'heading', /push_boris/],
   ['functions', 'row', /deposit_current/],
   ['functions?mode=flame', 'heading', /Functions/],
   ['functions?mode=lost', 'heading', /Functions/],
@@ -26,16 +26,16 @@ const views: [string, string, RegExp][] = [
 ];
 
 describe('a finished run', () => {
-  test('names the worst function, its host and start time in the verdict', async () => {
+  test('names the costliest function, its host and start time in the verdict', async () => {
     await stage.visit(async ({ page }) => {
       const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
-      await verdict.filter({ hasText: 'deposit_current on node02 since' }).waitFor();
+      await verdict.filter({ hasText: /push_boris.* node03 since/ }).waitFor();
     });
   });
 
   test('lists all planted troubles on the first page', async () => {
     await stage.visit(async ({ page }) => {
-      const worst = page.getByRole('region', { name: 'Worst findings' });
+      const worst = page.getByRole('region', { name: 'Costliest findings' });
       for (const planted of [
         /deposit_current.*node02/,
         /sort_particles.*node02/,
@@ -50,7 +50,7 @@ describe('a finished run', () => {
   test('opens the evidence with two clicks and survives a reload', async () => {
     await stage.visit(async ({ page }) => {
       await page
-        .getByRole('region', { name: 'Worst findings' })
+        .getByRole('region', { name: 'Costliest findings' })
         .getByRole('link', { name: /write\(\)/ })
         .click();
       await page

@@ -520,9 +520,9 @@ func TestFailingAnalysisDoesNotDisturbProgram(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	s := newScene(t)
-	// Two executables without ranks are both rank 0.
-	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") +
-		` ]; do sleep 0.1; done; exit 4`)
+	// Two executables that are forced into one program are both its rank 0.
+	p := s.runs(replaying(r, "max")+`; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e `+s.path("go")+
+		` ]; do sleep 0.1; done; exit 4`, "--program", "0=*")
 	p.awaitLog("is not restarted; the program continues")
 	s.write("go", "")
 	if code := p.wait(); code != 4 {
