@@ -6,7 +6,7 @@ import { Stage } from './stage.ts';
 
 let service: Service;
 const stage = new Stage((s) => {
-  s.analyze('clean', 'run', '--threshold', '12');
+  s.analyze('clean', 'run', '--min-loss', '1h');
   return (service = s.start('view', `${s.dir}/run`));
 });
 
