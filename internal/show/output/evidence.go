@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -126,7 +127,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	table := columns("event rank:int host start_s:float own_us:int lost_us:int function")
 	shown := all.Executions
 	if all.Twin != nil {
-		shown = append(shown[:len(shown):len(shown)], *all.Twin)
+		shown = append(slices.Clip(shown), *all.Twin)
 	}
 	err := writeTable(w, rowsOf(table, shown, func(x *exampleJSON) []any {
 		return []any{x.Event, x.Rank, x.Host, x.Start, x.Took, x.Lost, x.Func}
