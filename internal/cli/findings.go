@@ -86,9 +86,6 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 	})
 }
 
-// maxExamples is the number of examples in the evidence of a finding.
-const maxExamples = 5
-
 // evidence returns the evidence of a finding.
 func evidence(ctx context.Context, a *query.Queries, number string) (*output.Answer, error) {
 	n, err := strconv.Atoi(number)
@@ -100,7 +97,7 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 		return nil, err
 	}
 	e := &output.Evidence{Finding: s.Finding, Begin: a.Begin}
-	for i, id := range s.Finding.Examples[:min(maxExamples, len(s.Finding.Examples))] {
+	for i, id := range s.Finding.Examples {
 		event, twin, _, _, err := a.EventWithTwin(ctx, id, &s.Finding.PID)
 		if err != nil {
 			return nil, err

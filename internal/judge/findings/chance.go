@@ -94,20 +94,3 @@ func evenChance(counts []int64) float64 {
 	z := (math.Cbrt(x/k) - (1 - 2/(9*k))) / math.Sqrt(2/(9*k))
 	return math.Erfc(z/math.Sqrt2) / 2
 }
-
-// tailLimit returns the value that one in a million exceeds by the bulk of values: a generalized
-// Pareto tail through three quantiles, whose shape is close to usual with few values.
-func tailLimit(values []float64) float64 {
-	const usual, weight, perValue = 0.3, 30, 0.1
-	a, b, c := quantile(values, 0.5), quantile(values, 0.75), quantile(values, 0.875)
-	known := perValue * float64(len(values))
-	shape := math.Log2(max(c-b, 1) / max(b-a, 1))
-	shape = min(0.5, max(0, (shape*known+usual*weight)/(known+weight)))
-	grow := func(x float64) float64 {
-		if shape < 1e-3 {
-			return math.Log(x)
-		}
-		return (math.Pow(x, shape) - 1) / shape
-	}
-	return a + max(c-a, 1)/grow(4)*grow(0.5/falseAlarms)
-}

@@ -3,10 +3,13 @@ package findings
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -163,11 +166,11 @@ const allRanks = -2
 // place sets the keys of delays: by host, by rank for those that lose much more, and as outliers
 // of a rank for delays that are too long to be like the others.
 func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
-	var lengths []float64
+	var lengths stats.Histogram
 	for _, i := range hits {
-		lengths = append(lengths, float64(c.run.Anomalies[i].Lost))
+		lengths.Add(int64(c.run.Anomalies[i].Lost))
 	}
-	limit := tailLimit(lengths)
+	limit := trace.Micros(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
 	type rankKey struct {
 		host string
 		rank trace.Rank
@@ -175,7 +178,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	lost, longest := make(map[rankKey]float64), make(map[trace.Rank]int32)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		if float64(a.Lost) <= limit {
+		if a.Lost <= limit {
 			lost[rankKey{a.Host, a.Rank}] += float64(a.Lost)
 		} else if j, ok := longest[a.Rank]; !ok || a.Lost > c.run.Anomalies[j].Lost {
 			longest[a.Rank] = i
@@ -189,7 +192,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		a := &c.run.Anomalies[i]
 		k := &key{kind: provenance.Interference, program: program, host: a.Host, rank: allRanks}
 		switch {
-		case float64(a.Lost) > limit: // named after the longest of its rank
+		case a.Lost > limit: // named after the longest of its rank
 			x := &c.run.Anomalies[longest[a.Rank]]
 			k = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
 		case lost[rankKey{a.Host, a.Rank}] > rankRatio*lowerMedian(hosts[a.Host]):

@@ -187,6 +187,13 @@ func (m *mode) align() {
 	}
 }
 
+// TailLimit returns the time that one in ten to the power of decades exceeds, as predicted
+// by the bulk of the times.
+func TailLimit(h *stats.Histogram, decades float64) int64 {
+	modes := newTail(h, decades, 0).modes
+	return modes[len(modes)-1].high
+}
+
 // whole returns a time in whole microseconds, at most the greatest int64.
 func whole(v float64) int64 {
 	if v >= math.MaxInt64 {
