@@ -32,15 +32,17 @@ type evidenceJSON struct {
 	WrongIf    string           `json:"wrong_if"`
 }
 
+// differenceJSON is a field in which the calls differ from others, with the names of
+// api.ExplainField.
 type differenceJSON struct {
-	Field     string  `json:"field"`
-	Values    string  `json:"values"`
-	With      int     `json:"with"`
-	Of        int     `json:"of"`
-	Elsewhere string  `json:"elsewhere"`
-	Bits      float64 `json:"bits"`
-	Chance    float64 `json:"chance"`
-	Notable   bool    `json:"notable"`
+	Name    string  `json:"name"`
+	Values  string  `json:"values"`
+	With    int     `json:"with"`
+	Of      int     `json:"of"`
+	Rest    string  `json:"rest"`
+	Bits    float64 `json:"bits"`
+	Chance  float64 `json:"chance"`
+	Notable bool    `json:"notable"`
 }
 
 type exampleJSON struct {
