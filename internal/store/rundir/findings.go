@@ -3,13 +3,9 @@ package rundir
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -17,40 +13,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// anomalySink collects anomalies, and the ranks and the end of the run, for findings.
+// anomalySink collects anomalies for findings.
 type anomalySink struct {
-	mu    sync.Mutex
-	run   blame.Run
-	ranks map[trace.RankKey]bool
-}
-
-// see notes a rank. The caller has locked s.
-func (s *anomalySink) see(key trace.RankKey) {
-	if s.ranks == nil {
-		s.ranks = make(map[trace.RankKey]bool)
-	}
-	s.ranks[key] = true
+	mu  sync.Mutex
+	all findings.Collector
 }
 
 // Metadata notes the rank of the metadata.
-func (s *anomalySink) Metadata(_ context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.see(key.RankKey)
-	return nil
+func (s *anomalySink) Metadata(ctx context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
+	return s.Records(ctx, key, nil, nil)
 }
 
 // Records collects the anomalies of a step.
 func (s *anomalySink) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.see(key.RankKey)
-	for _, r := range anomalies {
-		s.run.Add(r)
-	}
-	for _, r := range typical {
-		s.run.Extend(r)
-	}
+	s.all.Add(key.RankKey, anomalies, typical)
 	return nil
 }
 
@@ -60,10 +38,7 @@ func (k *Keeper) Findings(o *summary.Outcome, paths []provenance.PathStats) ([]p
 	s := &k.anomalies
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run.Begin, s.run.End = o.Totals.Begin, max(s.run.End, o.Totals.End)
-	p := findings.NewProfile(paths, slices.Collect(maps.Keys(s.ranks)))
-	found := findings.Conclude(&s.run, blame.Find(&s.run), o.Changes, p)
-	s.run = blame.Run{}
+	found := s.all.Conclude(o, paths)
 	return found.Findings, found.Links
 }
 
