@@ -52,9 +52,10 @@ func TestClientMayStartBeforeServer(t *testing.T) {
 
 func TestWaitReportsWhyNotConnected(t *testing.T) {
 	s := startServer(t, ServerOptions{Token: "secret"})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
 	wrong := connect(t, Options{URL: s.URL(), Token: "guess"})
+	eventually(t, "the reason is known", func() bool { return strings.Contains(wrong.LastError().Error(), "Authorization Violation") })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
 	err := wrong.Wait(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNotConnected) {
 		t.Errorf("got %v, want one of ErrAway and the context's", err)

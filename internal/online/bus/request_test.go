@@ -100,12 +100,19 @@ func TestUnansweredRequests(t *testing.T) {
 		return nil, nil
 	})
 	defer close(leave)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := c.Request(ctx, "slow", nil); !errors.Is(err, context.DeadlineExceeded) {
+	canceled, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-entered
+		cancel()
+	}()
+	if _, err := c.Request(canceled, "slow", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
-	<-entered
+	expired, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Request(expired, "slow", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's error", err)
+	}
 	if _, err := c.Request(t.Context(), "two words", nil); err == nil {
 		t.Error("a subject with a space was sent")
 	}

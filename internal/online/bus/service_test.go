@@ -3,11 +3,14 @@ package bus
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 func TestSingleWorkerKeepsOrder(t *testing.T) {
@@ -23,7 +26,12 @@ func TestSingleWorkerKeepsOrder(t *testing.T) {
 		got = append(got, string(data[:3]))
 		return nil, nil
 	})
-	c := join(t, s)
+	c, observer := join(t, s), join(t, s)
+	var sent atomic.Int64 // requests without their other parts
+	_, err := observer.nc.Subscribe("count", func(*nats.Msg) { sent.Add(1) })
+	if err = errors.Join(err, observer.nc.FlushWithContext(soon(t))); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	var want []string
 	for i := range 50 {
@@ -33,13 +41,12 @@ func TestSingleWorkerKeepsOrder(t *testing.T) {
 			data = append(data, make([]byte, 3<<20)...) // larger than a message
 		}
 		// Send the next request after this one, but before its reply.
-		sent := c.nc.Stats().OutMsgs
 		all.Go(func() {
 			if _, err := c.Request(soon(t), "count", data); err != nil {
 				t.Error(err)
 			}
 		})
-		eventually(t, "the request is sent", func() bool { return c.nc.Stats().OutMsgs > sent })
+		eventually(t, "the request is sent", func() bool { return sent.Load() > int64(i) })
 	}
 	all.Wait()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
