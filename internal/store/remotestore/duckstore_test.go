@@ -19,6 +19,13 @@ import (
 // openDuck returns a store and a client of its owner. Each query sends to ended at its end.
 func openDuck(t *testing.T) (store *duckstore.Store, c *Client, ended <-chan struct{}) {
 	t.Helper()
+	store, c, _, ended = openObservedDuck(t)
+	return store, c, ended
+}
+
+// openObservedDuck is openDuck that also reports when a query begins.
+func openObservedDuck(t *testing.T) (store *duckstore.Store, c *Client, began, ended <-chan struct{}) {
+	t.Helper()
 	noLeaks(t)
 	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
@@ -29,8 +36,9 @@ func openDuck(t *testing.T) (store *duckstore.Store, c *Client, ended <-chan str
 			t.Error(err)
 		}
 	})
-	over := make(chan struct{}, 1000)
+	begin, over := make(chan struct{}, 1000), make(chan struct{}, 1000)
 	_, c = open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+		begin <- struct{}{}
 		rows, err := store.Query(ctx, sql, args...)
 		if err != nil {
 			over <- struct{}{}
@@ -40,7 +48,7 @@ func openDuck(t *testing.T) (store *duckstore.Store, c *Client, ended <-chan str
 		rows.All = func(yield func([]any, error) bool) { all(yield); over <- struct{}{} }
 		return rows, nil
 	}), usual)
-	return store, c, over
+	return store, c, begin, over
 }
 
 func TestStoreAnswersTheSameThroughOwner(t *testing.T) {
@@ -145,17 +153,30 @@ func TestMillionRows(t *testing.T) {
 }
 
 func TestCancelEndsLongQuery(t *testing.T) {
-	_, c, ended := openDuck(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	rows, err := c.Query(ctx, "SELECT count(*) FROM range(1000000) a(i), range(1000000) b(j) WHERE (i * j) % 7 = 3")
-	if err == nil {
-		_, err = rows.Collect()
+	const long = "SELECT count(*) FROM range(1000000) a(i), range(1000000) b(j) WHERE (i * j) % 7 = 3"
+	_, c, began, ended := openObservedDuck(t)
+	query := func(ctx context.Context) error {
+		rows, err := c.Query(ctx, long)
+		if err == nil {
+			_, err = rows.Collect()
+		}
+		return err
 	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want context.DeadlineExceeded", err)
+	canceled, cancel := context.WithCancel(t.Context())
+	answered := make(chan error, 1)
+	go func() { answered <- query(canceled) }()
+	wait(t, began, "the owner's query begins")
+	cancel()
+	if err := wait(t, answered, "the query ends"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 	wait(t, ended, "the owner's query ends")
+
+	expired, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // it may not reach the owner in time
+	defer cancel()
+	if err := query(expired); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
+	}
 }
 
 // TestOtherProcessQueriesWhileOwnerWrites shows the purpose of this package.

@@ -174,7 +174,7 @@ func TestBreakCancelsQueryAtOwner(t *testing.T) {
 }
 
 func TestCancelEndsUnansweredQuery(t *testing.T) {
-	begun, ended := make(chan struct{}), make(chan error)
+	begun, ended := make(chan struct{}, 2), make(chan error, 2) // the second query may reach the owner late
 	l := usual
 	l.queries = 1
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
