@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
@@ -373,7 +372,9 @@ func TestHandMadeScenarioIsValidated(t *testing.T) {
 	}
 }
 
-func TestParseIsFast(t *testing.T) {
+// hostileTexts returns texts that take a careless parser hours, or make it report errors
+// without end.
+func hostileTexts() map[string]string {
 	const size = 1 << 18
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
 	number := func(head, format string) string {
@@ -384,7 +385,7 @@ func TestParseIsFast(t *testing.T) {
 		return string(b)
 	}
 	const program = "steps = 1\n[[program]]\nname = \"p\"\nranks = 1\nbody = [\"f0\"]\n[program.functions]\n"
-	for name, text := range map[string]string{
+	return map[string]string{
 		"brackets":          fill("["),
 		"inline tables":     "x = " + fill("{a = "),
 		"over many lines":   fill("x = {a = [\n"),
@@ -398,14 +399,23 @@ func TestParseIsFast(t *testing.T) {
 			"calls = [\"c%[2]d\"] }\n"),
 		"neighbors": number(program+"f0 = { kind = \"exchange\", neighbors = [", "%[1]d, %[2]d, ") + "] }\n",
 		"troubles":  number(program+"f0 = {}\n", "[[trouble]]\nname = \"%[1]d\"\nkind = \"burst\"\nhosts = [\"%[2]d\"]\n"),
-	} {
-		began := time.Now()
-		_, err := scenario.Parse(name, []byte(text))
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("%s: took %v", name, took)
-		}
-		if err != nil && len(err.Error()) > 10_000 {
+	}
+}
+
+func TestHostileTextEndsWithShortError(t *testing.T) {
+	for name, text := range hostileTexts() {
+		if _, err := scenario.Parse(name, []byte(text)); err != nil && len(err.Error()) > 10_000 {
 			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
 		}
+	}
+}
+
+func BenchmarkParseHostileText(b *testing.B) {
+	for name, text := range hostileTexts() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = scenario.Parse(name, []byte(text)) // most have errors
+			}
+		})
 	}
 }
