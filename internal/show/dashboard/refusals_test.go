@@ -150,7 +150,14 @@ func TestQueriesWaitForSlots(t *testing.T) {
 			}
 		}
 	}
-	if got := want[page](t, do(t, at+monday+"/counters", ""), 200); len(got.Rows) != 3 {
+	after := do(t, at+monday+"/counters", "")
+	for range 10 {
+		if after.code != 503 && after.code != 504 { // in time, on a busy machine
+			break
+		}
+		after = do(t, at+monday+"/counters", "")
+	}
+	if got := want[page](t, after, 200); len(got.Rows) != 3 {
 		t.Errorf("afterwards: %v", got)
 	}
 	t.Logf("%d were refused", refused)
