@@ -43,7 +43,7 @@ func runChild(what string) int {
 // awaitLog waits until a log holds a text.
 func awaitLog(t *testing.T, path, text string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		b, err := os.ReadFile(path)
 		if err == nil && strings.Contains(string(b), text) {

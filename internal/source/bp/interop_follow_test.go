@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a test waits for another program on a busy machine.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // TestFollowDatasetFromBeforeCreation follows running programs. At intervals it also
 // reads the existing steps without waiting.
