@@ -21,7 +21,7 @@ func startCluster(t *testing.T, size int) (all map[string]*server.Server, urls s
 	routes := make([]*url.URL, size)
 	ports := make([]int, size)
 	for i := range size {
-		ports[i] = freePort(t)
+		ports[i] = tracetest.ReservePort(t)
 		routes[i] = &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", ports[i])}
 	}
 	all = make(map[string]*server.Server)

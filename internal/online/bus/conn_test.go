@@ -4,29 +4,25 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// freePort returns an unused port.
-func freePort(t *testing.T) int {
+// reserveAddress returns an address at which servers of the test can listen.
+func reserveAddress(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	return "127.0.0.1:" + strconv.Itoa(tracetest.ReservePort(t))
 }
 
 func TestClientMayStartBeforeServer(t *testing.T) {
 	noLeaks(t)
-	listen := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	listen := reserveAddress(t)
 	c := connect(t, Options{URL: "nats://" + listen})
 	if c.Connected() || c.LastError() == nil {
 		t.Errorf("connected: %v, because of %v; want a reason why not", c.Connected(), c.LastError())
@@ -128,8 +124,8 @@ func TestServerListensOnAllAddresses(t *testing.T) {
 
 func TestClientReconnectsAfterServerRestart(t *testing.T) {
 	noLeaks(t)
-	dir := t.TempDir()
-	s := startServer(t, ServerOptions{Dir: dir})
+	dir, listen := t.TempDir(), reserveAddress(t)
+	s := startServer(t, ServerOptions{Dir: dir, Listen: listen})
 	var log strings.Builder
 	c := connect(t, Options{URL: s.URL(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	wantConnected(t, c)
@@ -144,7 +140,7 @@ func TestClientReconnectsAfterServerRestart(t *testing.T) {
 	if c.LastError() == nil {
 		t.Error("no reason for the loss")
 	}
-	_ = startServer(t, ServerOptions{Dir: dir, Listen: "127.0.0.1:" + strconv.Itoa(s.Port())})
+	_ = startServer(t, ServerOptions{Dir: dir, Listen: listen})
 	wantConnected(t, c)
 	if got, err := c.Request(soon(t), "echo", []byte("hi")); err != nil || string(got) != "hi" {
 		t.Errorf("got %q and %v from a service that outlived the server", got, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -38,8 +37,8 @@ func TestStreamPreservesOrderAndData(t *testing.T) {
 
 func TestStreamSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	srv := startServer(t, ServerOptions{Dir: dir})
+	dir, listen := t.TempDir(), reserveAddress(t)
+	srv := startServer(t, ServerOptions{Dir: dir, Listen: listen})
 	client := join(t, srv)
 	s := openStream(t, client, StreamOptions{})
 	publishSome(t, s, 3)
@@ -56,7 +55,7 @@ func TestStreamSurvivesServerRestart(t *testing.T) {
 	if _, err := c.Fetch(t.Context(), 1, 10*time.Millisecond); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("fetched: %v, want ErrAway", err)
 	}
-	startServer(t, ServerOptions{Dir: dir, Listen: "127.0.0.1:" + strconv.Itoa(srv.Port())})
+	startServer(t, ServerOptions{Dir: dir, Listen: listen})
 	wantConnected(t, client)
 	publish(t, s, "1", nil) // the server remembers the id
 	publish(t, s, "last", nil)

@@ -10,9 +10,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // receiver takes packets of statistics. It answers 500 to every third request and
@@ -44,14 +47,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // closedAddress returns an address without listener.
 func closedAddress(t testing.TB) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tracetest.ReservePort(t)))
 }
 
 // open begins to receive at an address.
