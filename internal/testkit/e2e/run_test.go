@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -76,6 +77,43 @@ func (s *scene) runs(script string, args ...string) *process {
 	s.t.Helper()
 	return start(s.t, slices.Concat([]string{"run", "--out", s.run, "--save-model", s.path("model")}, args,
 		[]string{"--", "sh", "-c", script})...)
+}
+
+// pauseReplay waits until a replay that chimbuko run has started has written some steps of
+// each trace, and pauses it, so that the program continues on a machine of any speed.
+func (s *scene) pauseReplay(p *process, traces, steps int) (pid int) {
+	s.t.Helper()
+	s.written(rundir.Traces(s.run), traces, steps)
+	eventually(s.t, "the replay is paused", func() error {
+		for child, command := range descendants(s.t, p.cmd.Process.Pid) {
+			if fields := strings.Split(command, "\x00"); len(fields) > 2 && fields[1] == "trace" && fields[2] == "replay" {
+				pid = child
+				return syscall.Kill(pid, syscall.SIGSTOP)
+			}
+		}
+		return errors.New("there is none")
+	})
+	return pid
+}
+
+// resumeAfter continues a paused process when a signal has reached it.
+func resumeAfter(t testing.TB, pid int, s syscall.Signal) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the program has received %v", s), func() error {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return err
+		}
+		_, rest, _ := strings.Cut(string(status), "\nShdPnd:")
+		text, _, _ := strings.Cut(rest, "\n")
+		if pending, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64); err != nil || pending>>(s-1)&1 == 0 {
+			return fmt.Errorf("pending: %q", text)
+		}
+		return nil
+	})
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // member waits for the process of a run that has a role.
@@ -200,8 +238,10 @@ func TestCtrlCEndsProgramAndPrintsResults(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	p := s.runs("exec " + replaying(r, "0.5"))
+	replay := s.pauseReplay(p, 3, 8)
 	s.steps(24)
 	p.signal(syscall.SIGINT)
+	resumeAfter(t, replay, syscall.SIGINT)
 	if code := p.wait(); code != 1 { // that of an interrupted replay
 		t.Errorf("exit code %d, want that of the program", code)
 	}
@@ -260,6 +300,7 @@ func TestSIGTERMToAllProcessesEndsRunCleanly(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	p := s.runs("exec " + replaying(r, "0.5"))
+	replay := s.pauseReplay(p, 3, 8)
 	s.steps(24)
 	all := []int{p.cmd.Process.Pid}
 	for pid := range descendants(t, p.cmd.Process.Pid) {
@@ -271,6 +312,7 @@ func TestSIGTERMToAllProcessesEndsRunCleanly(t *testing.T) {
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGTERM) // one may end before its turn
 	}
+	resumeAfter(t, replay, syscall.SIGTERM)
 	p.wait()
 	s.ended("the writer ended without closing the trace")
 	s.stored()
@@ -281,15 +323,9 @@ func TestKilledProgramLeavesReadableIncompleteRun(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	p := s.runs("exec " + replaying(r, "0.5"))
+	replay := s.pauseReplay(p, 3, 8)
 	s.steps(24)
-	eventually(t, "the program is there", func() error {
-		for pid, command := range descendants(t, p.cmd.Process.Pid) {
-			if strings.Contains(command, "replay") {
-				return syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-		return errors.New("not yet")
-	})
+	kill(t, replay)
 	if code := p.wait(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d, want 137", code)
 	}

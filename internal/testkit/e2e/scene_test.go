@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -91,6 +93,47 @@ func (s *scene) ads(r recording, args ...string) (all []*process) {
 func (s *scene) replay(r recording, speed string) *process {
 	s.t.Helper()
 	return start(s.t, "trace", "replay", r.dir(), s.path("live"), "--speed", speed)
+}
+
+// paused starts to write the traces of a recording and pauses when each has some steps, so
+// that the run continues until resume is called, on a machine of any speed.
+func (s *scene) paused(r recording, steps int) *process {
+	s.t.Helper()
+	p := s.replay(r, "0.5")
+	s.written(s.path("live"), len(r.traces), steps)
+	p.signal(syscall.SIGSTOP)
+	return p
+}
+
+// resume continues a paused replay, which then writes all steps that are due.
+func (p *process) resume() {
+	p.t.Helper()
+	p.signal(syscall.SIGCONT)
+}
+
+// written waits until a replay has written some steps of each trace into a directory.
+func (s *scene) written(dir string, traces, steps int) {
+	s.t.Helper()
+	const record = 64 // bytes of a step in the index, and of its header
+	eventually(s.t, fmt.Sprintf("%d traces have %d steps each", traces, steps), func() error {
+		found, err := filepath.Glob(filepath.Join(dir, "*.bp", "md.idx"))
+		if err != nil {
+			return err
+		}
+		if len(found) < traces {
+			return fmt.Errorf("only %d traces", len(found))
+		}
+		for _, index := range found {
+			info, err := os.Stat(index)
+			if err != nil {
+				return err
+			}
+			if info.Size() < record*int64(1+steps) {
+				return fmt.Errorf("%s has only %d bytes", index, info.Size())
+			}
+		}
+		return nil
+	})
 }
 
 // services waits until the run directory has the addresses of the services.

@@ -52,7 +52,7 @@ func TestStatusShowsRanksRatesAndHealth(t *testing.T) {
 	s.services()
 	watch := start(t, "status", s.run, "--watch", "--every", "100ms")
 	ads := s.ads(r)
-	replay := s.replay(r, "0.7")
+	replay := s.paused(r, 5)
 	s.steps(15)
 
 	var st api.Status
@@ -103,6 +103,7 @@ func TestStatusShowsRanksRatesAndHealth(t *testing.T) {
 		}
 	}
 
+	replay.resume()
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	watch.succeed()

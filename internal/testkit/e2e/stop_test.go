@@ -10,9 +10,10 @@ import (
 // unfinished starts a replay and has its writer die.
 func (s *scene) unfinished(r recording, steps int64) {
 	s.t.Helper()
-	replay := s.replay(r, "0.5")
+	replay := s.paused(r, int(steps)/len(r.traces))
 	s.steps(steps)
 	replay.signal(syscall.SIGINT)
+	replay.resume()
 	if code := replay.wait(); code != 1 {
 		s.t.Errorf("a replay that was interrupted has exit code %d", code)
 	}

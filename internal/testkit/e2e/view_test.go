@@ -194,7 +194,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	services := s.services()
 	serve.awaitLog("the page of the run is at " + services.Web + "/ (chimbuko view " + s.run + " prints it with its token)")
 	ads := s.ads(r)
-	replay := s.replay(r, "0.5")
+	replay := s.paused(r, 5)
 	s.steps(6)
 
 	other := start(t, "view", s.run)
@@ -237,6 +237,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 			return nil
 		})
 	}
+	replay.resume()
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	contains(t, serve.stderr.String(), "chimbuko view "+s.run+" shows it again")
