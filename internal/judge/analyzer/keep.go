@@ -63,7 +63,7 @@ func (r *rank) judgeHeld() error {
 		if j == nil { // ignored
 			continue
 		}
-		score, verdict := j.Judge(r.timeOf(c))
+		score, verdict := j.JudgeCall(r.timeOf(c), c.Work())
 		switch {
 		case verdict >= outlier.Recurring:
 			c.Kind = provenance.Anomaly
@@ -169,10 +169,19 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 		usual = f.whole.models.function.Learned() // of all ranks
 	}
 	record.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
-	d := f.judge().Describe(time)
-	d.OnPath = onPath
-	record.Explain(&d, status)
+	explain(record, f.judge(), time, onPath, status)
 	return record
+}
+
+// explain sets status, kind and why of an anomaly, and how many calls are usual if it made
+// too many.
+func explain(r *provenance.Record, j *outlier.Judge, time int64, onPath bool, status provenance.Status) {
+	if lost, usual := j.Excess(r.Work()); lost > 0 {
+		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Micros(lost))
+	}
+	d := j.Describe(time)
+	d.OnPath = onPath
+	r.Explain(&d, status)
 }
 
 // publish passes the provisional records of a step to the sink.

@@ -256,6 +256,11 @@ func (r *rank) time(c *callstack.Call) int64 {
 	return int64(c.Exclusive())
 }
 
+// workOf returns the calls that a call made.
+func workOf(c *callstack.Call) outlier.Work {
+	return outlier.Work{Calls: c.Children, Time: int64(c.Inclusive() - c.Exclusive())}
+}
+
 // learn adds the calls that ended in this step to the deltas of their functions.
 func (r *rank) learn(profile bool) {
 	r.state.add(r.builder.NodeEvents())
@@ -281,6 +286,9 @@ func (r *rank) learn(profile bool) {
 				continue
 			}
 			l.model.Learn(r.time(c), int64(c.Exit))
+			if c.Children > 0 {
+				l.model.LearnMade(c.Children)
+			}
 		}
 	}
 }
@@ -416,7 +424,7 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 				c.Label = callstack.Normal
 				continue
 			}
-			if v := r.time(c); j.Suspect(v) {
+			if v := r.time(c); j.Suspect(v) || c.Children > j.MostCalls() {
 				r.suspect(t, i, f, j, v)
 			} else {
 				c.Label = callstack.Normal
@@ -428,8 +436,8 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 }
 
 func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Judge, v int64) {
-	score, verdict := j.Judge(v)
 	c := &t.Calls[i]
+	score, verdict := j.JudgeCall(v, workOf(c))
 	switch verdict {
 	case outlier.NotJudged:
 		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Unjudged})
@@ -440,14 +448,11 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 		if r.keepsCandidates() {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Candidate})
 		}
-	case outlier.Recurring:
+	case outlier.Recurring, outlier.Outlier, outlier.Excess:
 		c.Label = callstack.Anomalous
-		if j.Keep(r.number(c.Step, c.Row)) {
+		if j.Keep(verdict, r.number(c.Step, c.Row)) {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 		}
-	case outlier.Outlier:
-		c.Label = callstack.Anomalous
-		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 	}
 }
 

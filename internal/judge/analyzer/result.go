@@ -195,7 +195,7 @@ func (v *review) judge(c *provenance.Capture) {
 	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
 	if v.cfg.Review || c.Kind == provenance.Unjudged {
-		score, verdict = j.Judge(time)
+		score, verdict = j.JudgeCall(time, c.Work())
 	}
 	switch {
 	case verdict == outlier.NotJudged:
@@ -210,7 +210,7 @@ func (v *review) judge(c *provenance.Capture) {
 		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
 	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly,
-		verdict == outlier.Recurring && !j.Keep(v.rank.number(c.Call().Step, c.Call().Row)):
+		!j.Keep(verdict, v.rank.number(c.Call().Step, c.Call().Row)):
 		v.Review.Dropped++
 		return
 	}

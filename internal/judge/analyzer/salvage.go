@@ -50,16 +50,14 @@ func (s *Salvage) Add(r *provenance.Record) {
 	if onPath {
 		j, usual = by.judge, &by.model
 	}
-	score, verdict := j.Judge(time)
+	score, verdict := j.JudgeCall(time, r.Work())
 	r.OutlierScore = score
 	r.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	status := provenance.Withdrawn
 	if verdict >= outlier.Recurring {
 		status = provenance.Confirmed
 	}
-	d := j.Describe(time)
-	d.OnPath = onPath
-	r.Explain(&d, status)
+	explain(r, j, time, onPath, status)
 	if status == provenance.Withdrawn {
 		o.Review.Withdrawn++
 		return

@@ -49,6 +49,9 @@ type Anomaly struct {
 	Exclusive trace.Micros
 	Lost      trace.Micros // time beyond the typical one
 	Status    provenance.Status
+	// Children and UsualChildren are the calls that it made and the usual number, if it made too
+	// many.
+	Children, UsualChildren int64
 	// InStep is when its rank last left a collective call before it, or inside it, and Left
 	// the function of that call; 0 and empty if unknown.
 	InStep trace.Micros

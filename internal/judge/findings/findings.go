@@ -161,6 +161,8 @@ func (c *conclusion) keyOf(a *blame.Anomaly) *key {
 		fast: a.Kind == provenance.Fast, rank: anyRank,
 	}
 	switch {
+	case a.Kind == provenance.TooManyCalls:
+		k.kind = provenance.ExcessWork
 	case a.Kind == provenance.Recurring:
 		k.kind = provenance.RecurringMode
 	case a.Wait != blame.Nothing:
@@ -224,6 +226,9 @@ func (c *conclusion) classify(g *group) {
 	switch {
 	case g.Status == provenance.Withdrawn:
 	case g.Kind == provenance.RecurringMode || unexplained && c.recurs(g):
+		g.Kind = provenance.RecurringMode
+		c.describeMode(g)
+	case g.Kind == provenance.ExcessWork && len(g.members) >= leastHits:
 		c.describeMode(g)
 	case g.Kind == provenance.Outlier && c.isBurst(g):
 		g.Form = provenance.Burst
@@ -232,7 +237,7 @@ func (c *conclusion) classify(g *group) {
 
 // judged returns the time of an anomaly that was judged: the exclusive time, unless more was lost.
 func judged(a *blame.Anomaly) trace.Micros {
-	if a.Lost > a.Exclusive {
+	if a.Lost > a.Exclusive || a.Kind == provenance.TooManyCalls {
 		return a.Exit - a.Entry
 	}
 	return a.Exclusive

@@ -57,7 +57,8 @@ func (c *conclusion) interference(order []int32) map[int32]*key {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
 		u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]
-		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && !a.OnDevice && a.Lost > 0 {
+		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && a.Kind != provenance.TooManyCalls && !a.OnDevice &&
+			a.Lost > 0 {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
 	}
@@ -218,9 +219,9 @@ func (c *conclusion) recurs(g *group) bool {
 	return float64(len(hit)) >= expectedOccupancy(n, occupancy)/2 && quantile(lost, 0.75) <= likeTimes*quantile(lost, 0.25)
 }
 
-// describeMode makes a group a slow mode, and finds its period and who has it.
+// describeMode finds the period of recurring calls, and which ranks have them.
 func (c *conclusion) describeMode(g *group) {
-	g.Kind, g.Period = provenance.RecurringMode, g.period()
+	g.Period = g.period()
 	ranks, times := make([]int64, max(c.profile.ranks[g.PID], len(g.Ranks))), make([]int64, quarters)
 	for _, i := range g.members {
 		at, _ := slices.BinarySearch(g.Ranks, g.all[i].Rank)

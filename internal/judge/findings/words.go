@@ -25,8 +25,13 @@ func (c *conclusion) summary(g *group) string {
 		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
 			text.Percent(100*c.shareOfRanks(g)))
 		say("; most often %s", g.mostHit())
-	case provenance.RecurringMode:
-		say("%s: %s took %s instead of %s", name, g.callsText(), actual, expected)
+	case provenance.RecurringMode, provenance.ExcessWork:
+		say("%s: %s ", name, g.callsText())
+		if g.Kind == provenance.ExcessWork {
+			made, usual := g.made()
+			say("made %s instead of %s and ", text.Count(made, "call"), text.Int(usual))
+		}
+		say("took %s instead of %s", actual, expected)
 		if g.Period != nil {
 			say(", every %s", text.Duration(*g.Period*1e6))
 		}
@@ -81,6 +86,15 @@ func (g *group) callsText() string {
 		return text.Percent(100*share) + " of the calls"
 	}
 	return fmt.Sprintf("%s of %s", text.Int(g.Calls), text.Count(g.OfCalls, "call"))
+}
+
+// made returns how many calls the executions made, and the usual number.
+func (g *group) made() (made, usual int64) {
+	var all, usually []float64
+	for _, i := range g.members {
+		all, usually = append(all, float64(g.all[i].Children)), append(usually, float64(g.all[i].UsualChildren))
+	}
+	return int64(quantile(all, 0.5)), int64(quantile(usually, 0.5))
 }
 
 // mostHit returns the function that was hit most.

@@ -23,6 +23,8 @@ const (
 	Recurring
 	// Outlier means that the time is unusual.
 	Outlier
+	// Excess means that the call made far more calls than usual.
+	Excess
 )
 
 // Judge judges the times of one function. It is immutable and may be used by many
@@ -32,6 +34,7 @@ type Judge struct {
 	detector detector
 	hist     *stats.Histogram
 	enough   bool
+	work     work
 
 	// One entry for each bin from first: whether a time in it can be anything but normal.
 	// Times in other bins can.
@@ -83,8 +86,12 @@ func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	enough := m.Count() >= uint64(r.cfg.MinSamples)
 	j := &Judge{detector: r.newDetector(name, m, enough), hist: &m.Hist, enough: enough}
+	j.work.most = math.MaxUint32
 	if !enough {
 		return j
+	}
+	if r.cfg.Algorithm == Tail {
+		j.work = newWork(&m.Made, r.Threshold(name), r.cfg.LeastLoss)
 	}
 	first, last := binsOf(&m.Hist)
 	j.first, j.suspect = first, make([]bool, last-first+1)
@@ -141,11 +148,17 @@ func (j *Judge) Oddness(v int64) float64 {
 	return j.detector.oddness(v)
 }
 
-// Keep reports whether to keep a recurring call. It is true for all, or for a sample if
-// there are many. With more calls the sample only becomes smaller, so that it does not
+// Keep reports whether to keep a call with a verdict. It is true for outliers. Of recurring
+// calls and of those with excess work, it is true for all, or for a sample if there are many. With more calls the sample only becomes smaller, so that it does not
 // depend on when calls are judged. number identifies the call.
-func (j *Judge) Keep(number uint64) bool {
-	share := j.detector.sample()
+func (j *Judge) Keep(verdict Verdict, number uint64) bool {
+	share := 1.0
+	switch verdict {
+	case Recurring:
+		share = j.detector.sample()
+	case Excess:
+		share = j.work.sample
+	}
 	number += 0x9e3779b97f4a7c15 // splitmix64
 	number = (number ^ number>>30) * 0xbf58476d1ce4e5b9
 	number = (number ^ number>>27) * 0x94d049bb133111eb

@@ -2,12 +2,13 @@ package outlier
 
 import "github.com/chimbuko/chimbuko/internal/judge/stats"
 
-// Model describes the times of a function in microseconds. The zero value is empty and
-// the identity of Merge.
+// Model describes the times of a function in microseconds, and how many calls its calls
+// make. The zero value is empty and the identity of Merge.
 type Model struct {
 	Stats stats.Sums      // used by sstd
 	Hist  stats.Histogram // used by all other detectors
 	Times stats.Timeline  // changes in this run
+	Made  stats.Histogram // number of calls made, of those that make calls; in units of 1/madeUnits
 }
 
 // Count returns the number of times in the model.
@@ -22,11 +23,19 @@ func (m *Model) Learn(v, at int64) {
 	m.Times.Add(v, at)
 }
 
+// madeUnits is the precision of Model.Made. The detector allows for the resolution of clocks,
+// which is 1, but numbers of calls are exact.
+const madeUnits = 64
+
+// LearnMade adds that a call made n calls, at least one.
+func (m *Model) LearnMade(n uint32) { m.Made.Add(int64(n) * madeUnits) }
+
 // Merge adds all times of o. It is exact, so the order of merges does not matter.
 func (m *Model) Merge(o *Model) {
 	m.Stats.Merge(&o.Stats)
 	m.Hist.Merge(&o.Hist)
 	m.Times.Merge(&o.Times)
+	m.Made.Merge(&o.Made)
 }
 
 // Reset empties the model and keeps its memory.
@@ -34,25 +43,26 @@ func (m *Model) Reset() {
 	m.Stats = stats.Sums{}
 	m.Hist.Reset()
 	m.Times.Reset()
+	m.Made.Reset()
 }
 
 // Clone returns an independent copy.
 func (m *Model) Clone() Model {
-	return Model{Stats: m.Stats, Hist: m.Hist.Clone(), Times: m.Times.Clone()}
+	return Model{Stats: m.Stats, Hist: m.Hist.Clone(), Times: m.Times.Clone(), Made: m.Made.Clone()}
 }
 
 // AppendBinary appends the encoding of the model to b. It has at most 4 kB unless the
-// histogram alone has more.
+// histograms alone have more.
 func (m *Model) AppendBinary(b []byte) []byte {
-	return m.timeline().AppendBinary(m.Hist.AppendBinary(m.Stats.AppendBinary(b)))
+	return m.Made.AppendBinary(m.timeline().AppendBinary(m.Hist.AppendBinary(m.Stats.AppendBinary(b))))
 }
 
-// mostBytes is the approximate limit for histogram and timeline together.
+// mostBytes is the approximate limit for histograms and timeline together.
 const mostBytes = 4000
 
 // timeline returns the timeline with spans long enough for the size limit. All results
 // use it, so that they do not depend on whether the model was encoded and decoded.
-func (m *Model) timeline() *stats.Timeline { return m.Times.Fitting(mostBytes - m.Hist.Size()) }
+func (m *Model) timeline() *stats.Timeline { return m.Times.Fitting(mostBytes - m.Hist.Size() - m.Made.Size()) }
 
 // ReadModel decodes a model from the start of b and returns the rest of b.
 func ReadModel(b []byte) (m Model, rest []byte, err error) {
@@ -69,7 +79,10 @@ func (m *Model) Decode(b []byte) (rest []byte, err error) {
 	if err == nil {
 		rest, err = m.Times.Decode(rest)
 	}
-	if err != nil || m.Stats.Count() != m.Count() || m.Times.Total() > m.Count() {
+	if err == nil {
+		rest, err = m.Made.Decode(rest)
+	}
+	if err != nil || m.Stats.Count() != m.Count() || max(m.Times.Total(), m.Made.Total()) > m.Count() {
 		m.Reset()
 		return nil, stats.ErrEncoding
 	}

@@ -405,7 +405,7 @@ func TestSampleOfSlowModeShrinks(t *testing.T) {
 	for i := range uint64(1_000_000) {
 		before := true
 		for k, j := range judges {
-			keep := j.Keep(i)
+			keep := j.Keep(outlier.Recurring, i)
 			if keep && !before {
 				t.Fatalf("call %d is kept of a larger mode only", i)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
 // Kind is the reason why an execution is captured.
@@ -65,6 +66,7 @@ type Capture struct {
 	StepStart trace.Micros
 	StepEnd   trace.Micros
 	Exclusive trace.Micros
+	Children  uint32 // calls that it made directly
 	Score     float64
 
 	Stack     []Frame // the execution first
@@ -78,6 +80,11 @@ type Capture struct {
 
 // Call returns the execution itself.
 func (c *Capture) Call() *Frame { return &c.Stack[0] }
+
+// Work returns the calls that the execution made.
+func (c *Capture) Work() outlier.Work {
+	return outlier.Work{Calls: c.Children, Time: int64(c.Call().Exit - c.Call().Entry - c.Exclusive)}
+}
 
 // ID returns the id of the execution.
 func (c *Capture) ID(rank trace.Rank) trace.EventID {
@@ -100,7 +107,7 @@ func (c *Capture) Mark(anomalous bool) {
 // Take reuses most of c's memory.
 func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
 	c.Thread = t.ID
-	c.Exclusive = t.Calls[call].Exclusive()
+	c.Exclusive, c.Children = t.Calls[call].Exclusive(), t.Calls[call].Children
 	c.Stack = stackOf(c.Stack[:0], t, call)
 	c.Counters = c.Counters[:0]
 	c.Window, c.Comms, c.Partners = c.Window[:0], c.Comms[:0], c.Partners[:0]

@@ -125,6 +125,7 @@ func (c *codec) capture(v *Capture) {
 	c.time(&v.StepStart)
 	c.time(&v.StepEnd)
 	c.time(&v.Exclusive)
+	number(c, &v.Children)
 	c.float(&v.Score)
 	list(c, &v.Stack, c.frame)
 	list(c, &v.Counters, c.event)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
 // SchemaVersion is the version of the schema of records.
@@ -41,6 +42,7 @@ type Source interface {
 type Record struct {
 	AlgoParams       json.RawMessage `json:"algo_params"`
 	CallStack        []StackEntry    `json:"call_stack"`
+	Children         uint32          `json:"children,omitzero"` // calls that it made directly
 	CounterEvents    []CounterEntry  `json:"counter_events"`
 	Entry            trace.Micros    `json:"entry"`
 	EventID          string          `json:"event_id"`
@@ -66,6 +68,7 @@ type Record struct {
 	RuntimeTotal     trace.Micros    `json:"runtime_total"`
 	Status           Status          `json:"status,omitempty"`
 	TID              trace.Thread    `json:"tid"`
+	UsualChildren    uint32          `json:"usual_children,omitzero"` // median, if it made too many calls
 	Version          int             `json:"version"`
 	Why              string          `json:"why,omitempty"` // explains an anomaly: a sentence without subject and period
 }
@@ -176,6 +179,11 @@ func (r *Record) WriteJSON(w *bytes.Buffer) error {
 	return nil
 }
 
+// Work returns the calls that the execution made.
+func (r *Record) Work() outlier.Work {
+	return outlier.Work{Calls: r.Children, Time: int64(r.RuntimeTotal - r.RuntimeExclusive)}
+}
+
 // noParent is the parent in records of kernels without a known launch.
 const noParent = "Chimbuko error: no launch with the kernel's correlation id was recorded"
 
@@ -187,7 +195,7 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 		Version: SchemaVersion, AlgoParams: params,
 		PID: src.Program(), RID: src.Rank(), TID: c.Thread, Hostname: Text(src.Host()),
 		EventID: c.ID(src.Rank()).String(), Entry: call.Entry, Exit: call.Exit,
-		RuntimeTotal: call.Exit - call.Entry, RuntimeExclusive: c.Exclusive,
+		RuntimeTotal: call.Exit - call.Entry, RuntimeExclusive: c.Exclusive, Children: c.Children,
 		IOStep: c.IOStep, IOStepStart: c.StepStart, IOStepEnd: c.StepEnd,
 		OutlierScore: c.Score, OutlierSeverity: float64(c.Exclusive),
 		CallStack: stackEntries(c.Stack, src), CounterEvents: make([]CounterEntry, 0, len(c.Counters)),

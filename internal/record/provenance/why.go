@@ -21,10 +21,12 @@ const (
 	OnGPU    AnomalyKind = "gpu"       // on a GPU
 	// Recurring is of a slow mode: many calls of the function take as long.
 	Recurring AnomalyKind = "recurring"
+	// TooManyCalls is of executions that made far more calls than usual.
+	TooManyCalls AnomalyKind = "excess-work"
 )
 
 // AnomalyKinds returns all kinds of anomalies.
-func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring} }
+func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring, TooManyCalls} }
 
 // statusWords end the sentence of an anomaly.
 var statusWords = map[Status]string{
@@ -41,6 +43,8 @@ func (s Status) Words() string { return statusWords[s] }
 func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Status = s
 	switch {
+	case r.UsualChildren > 0:
+		r.Kind = TooManyCalls
 	case r.IsGPUEvent:
 		r.Kind = OnGPU
 	case WaitOf(r.Func) != NoWait:
@@ -50,11 +54,33 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	default:
 		r.Kind = Slow
 	}
-	parts := []string{r.tookWords(d) + ", usually " + usualWords(d), rareWords(d), s.Words()}
-	if parts[2] == "" {
-		parts = parts[:2]
+	parts := []string{r.tookWords(d) + ", usually " + usualWords(d), rareWords(d)}
+	if r.Kind == TooManyCalls {
+		parts = append([]string{r.madeWords()}, parts[0])
+	}
+	if words := s.Words(); words != "" {
+		parts = append(parts, words)
 	}
 	r.Why = strings.Join(parts, "; ")
+}
+
+// madeWords returns how many calls the execution made, and which.
+func (r *Record) madeWords() string {
+	words := fmt.Sprintf("made %s", text.Count(uint64(r.Children), "call"))
+	count, most := make(map[string]int), ""
+	for i := range r.EventWindow.Execs {
+		e := &r.EventWindow.Execs[i]
+		if e.ParentID != r.EventID {
+			continue
+		}
+		if count[e.Func]++; count[e.Func] > count[most] {
+			most = e.Func
+		}
+	}
+	if most != "" {
+		words += ", such as " + most
+	}
+	return fmt.Sprintf("%s, usually %d; these took %s", words, r.UsualChildren, text.Duration(float64(r.RuntimeTotal-r.RuntimeExclusive)))
 }
 
 // tookWords returns the judged time and which of the two times it is.

@@ -79,7 +79,8 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 		int64(r.RuntimeExclusive), int64(r.RuntimeTotal), int64(r.LostTime), r.IOStep, int64(r.IOStepStart), int64(r.IOStepEnd),
 		r.OutlierScore, r.OutlierSeverity, catalog.OrNull(string(r.Status)), r.IsGPUEvent, int32(r.Version),
 		e.stack.value(), e.window.value(), e.comms.value(), e.counters.value(), catalog.OrNull(refs.Sample), location,
-		parentTID, parentStack, parentError, doc, catalog.OrNull(string(r.Kind)), catalog.OrNull(r.Why))
+		parentTID, parentStack, parentError, doc, catalog.OrNull(string(r.Kind)), catalog.OrNull(r.Why),
+		int64(r.Children), int64(r.UsualChildren))
 	return e.args, nil
 }
 

@@ -17,6 +17,7 @@ var executionColumns = []string{
 	"run", "pid", "rid", "fn", "path", "io_step", "ev_step", "anomalous", "is_gpu_event",
 	"lost_time", "outlier_severity", "outlier_score", "entry", "exit", "runtime_exclusive", "status", "hostname", "runtime_total",
 	"io_step_tstart", "io_step_tend", "ev_row", "tid", "version", "model", "sample", "ev_text", "detail", "doc", "kind",
+	"children", "usual_children",
 }
 
 // encoder converts records to rows of the table executions. Rows share its memory.
@@ -52,7 +53,8 @@ func (e *encoder) row(r *provenance.Record, anomalous bool, n catalog.Refs) ([]a
 		int64(r.LostTime), r.OutlierSeverity, r.OutlierScore, int64(r.Entry), int64(r.Exit), int64(r.RuntimeExclusive),
 		catalog.OrNull(string(r.Status)), r.Hostname, int64(r.RuntimeTotal),
 		int64(r.IOStepStart), int64(r.IOStepEnd), row, int64(r.TID), int32(r.Version), catalog.OrNull(n.Model), catalog.OrNull(n.Sample),
-		evText, []byte(provdb.CleanJSON(e.detail.Bytes())), doc, catalog.OrNull(string(r.Kind)))
+		evText, []byte(provdb.CleanJSON(e.detail.Bytes())), doc, catalog.OrNull(string(r.Kind)),
+		int64(r.Children), int64(r.UsualChildren))
 	return e.values, nil
 }
 

@@ -137,6 +137,8 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		Exclusive      trace.Micros           `sql:"runtime_exclusive"`
 		Lost           trace.Micros           `sql:"lost_time"`
 		Status         provenance.Status      `sql:"status"`
+		Children       int64                  `sql:"children"`
+		UsualChildren  int64                  `sql:"usual_children"`
 	}
 	run := &blame.Run{Begin: a.Begin}
 	if run.End, err = executions.ReadValue[trace.Micros](ctx, a, text("blame_end")); err != nil {
@@ -149,7 +151,7 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func,
 			Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
 			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Exclusive: r.Exclusive,
-			Lost: r.Lost, Status: r.Status,
+			Lost: r.Lost, Status: r.Status, Children: r.Children, UsualChildren: r.UsualChildren,
 		}
 		if x.Status == provenance.Withdrawn {
 			run.Withdrawn = append(run.Withdrawn, x)

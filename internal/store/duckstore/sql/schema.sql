@@ -89,7 +89,9 @@ CREATE TABLE executions (
     gpu_parent_error  VARCHAR,
     doc               JSON, -- the document, if the columns cannot represent it
     kind              VARCHAR, -- null for typical executions
-    why               VARCHAR -- null for typical executions
+    why               VARCHAR, -- null for typical executions
+    children          BIGINT NOT NULL, -- calls that it made; 0 also if unknown
+    usual_children    BIGINT NOT NULL -- if it made too many calls
 );
 
 CREATE TABLE metadata (

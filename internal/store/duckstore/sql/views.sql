@@ -13,7 +13,7 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row,
        coalesce(e.ev_text, e.rid || ':' || e.ev_step || ':' || e.ev_row) AS event_id,
        e.anomalous, e.fn, f.fid, f.name AS func, e.path, e.model, e.hostname, e.entry, e."exit",
        e.runtime_exclusive, e.runtime_total, e.lost_time, e.outlier_score, e.outlier_severity, e.status,
-       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, e.why
+       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, e.why, e.children, e.usual_children
 FROM executions e JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn;
 
 CREATE VIEW anomalies AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE anomalous;
@@ -130,9 +130,11 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row, e.ev_text, e.anomalous,
            'runtime_total', e.runtime_total,
            'tid', e.tid,
            'version', e.version)::VARCHAR, -1)
+           || CASE WHEN e.children <> 0 THEN ',"children":' || e.children ELSE '' END
            || CASE WHEN e.kind IS NOT NULL THEN ',"kind":' || to_json(e.kind) ELSE '' END
            || CASE WHEN e.lost_time <> 0 THEN ',"lost_time":' || e.lost_time ELSE '' END
            || CASE WHEN e.status IS NOT NULL THEN ',"status":' || to_json(e.status) ELSE '' END
+           || CASE WHEN e.usual_children <> 0 THEN ',"usual_children":' || e.usual_children ELSE '' END
            || CASE WHEN e.why IS NOT NULL THEN ',"why":' || to_json(e.why) ELSE '' END || '}')::JSON) AS doc
 FROM executions e
 JOIN function_names n ON n.run = e.run AND n.pid = e.pid

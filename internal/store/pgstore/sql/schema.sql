@@ -97,6 +97,8 @@ CREATE TABLE executions (
     detail            JSONB NOT NULL, -- call_stack, counter_events, event_window, gpu_location, gpu_parent and why of the document
     doc               JSONB, -- the document, if the columns cannot represent it
     kind              TEXT COLLATE "C", -- null for typical executions
+    children          BIGINT NOT NULL, -- calls that it made; 0 also if unknown
+    usual_children    BIGINT NOT NULL, -- if it made too many calls
     PRIMARY KEY (run, rid, ev_step, ev_row, pid, ev_text)
 );
 

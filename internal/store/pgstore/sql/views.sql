@@ -14,19 +14,20 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row,
        CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
        e.anomalous, e.fn, f.fid, f.name AS func, e.path, e.model, e.hostname, e.entry, e."exit",
        e.runtime_exclusive, e.runtime_total, e.lost_time, e.outlier_score, e.outlier_severity, e.status,
-       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, (e.detail ->> 'why') COLLATE "C" AS why
+       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, (e.detail ->> 'why') COLLATE "C" AS why,
+       e.children, e.usual_children
 FROM executions e LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn;
 
 CREATE VIEW anomalies AS
 SELECT run, pid, rid, tid, ev_step, ev_row, event_id, fn, fid, func, path, model, hostname, entry, "exit",
        runtime_exclusive, runtime_total, lost_time, outlier_score, outlier_severity, status,
-       io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why
+       io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why, children, usual_children
 FROM all_executions WHERE anomalous;
 
 CREATE VIEW normalexecs AS
 SELECT run, pid, rid, tid, ev_step, ev_row, event_id, fn, fid, func, path, model, hostname, entry, "exit",
        runtime_exclusive, runtime_total, lost_time, outlier_score, outlier_severity, status,
-       io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why
+       io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why, children, usual_children
 FROM all_executions WHERE NOT anomalous;
 
 CREATE VIEW live_rollups AS -- anomalies except withdrawn ones, by function, call path, rank and kind
@@ -124,6 +125,8 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row, nullif(e.ev_text, '') AS
            'runtime_total', e.runtime_total,
            'tid', e.tid,
            'version', e.version)
+           || CASE WHEN e.children <> 0 THEN jsonb_build_object('children', e.children) ELSE '{}' END
+           || CASE WHEN e.usual_children <> 0 THEN jsonb_build_object('usual_children', e.usual_children) ELSE '{}' END
            || CASE WHEN e.kind IS NOT NULL THEN jsonb_build_object('kind', e.kind) ELSE '{}' END
            || CASE WHEN e.lost_time <> 0 THEN jsonb_build_object('lost_time', e.lost_time) ELSE '{}' END
            || CASE WHEN e.status IS NOT NULL THEN jsonb_build_object('status', e.status) ELSE '{}' END) AS doc

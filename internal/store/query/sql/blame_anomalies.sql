@@ -1,4 +1,4 @@
 SELECT pid, rid, tid, event_id, hostname, func, path, kind, is_gpu_event, runtime_exclusive <> runtime_total AS calls,
-       entry, "exit", runtime_exclusive, lost_time, status
+       entry, "exit", runtime_exclusive, lost_time, status, children, usual_children
 FROM anomalies
 WHERE run = $1 AND (status IS DISTINCT FROM 'provisional' OR $2)

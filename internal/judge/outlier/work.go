@@ -1,0 +1,73 @@
+package outlier
+
+import (
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// Work is the number of calls that a call made directly, and their time in microseconds.
+type Work struct {
+	Calls uint32
+	Time  int64
+}
+
+// work judges how many calls the calls of a function make.
+type work struct {
+	most   uint32  // the greatest normal number
+	usual  uint32  // the median
+	least  int64   // time that must be lost
+	sample float64 // share of the calls that make more than most to keep
+	tail   *tail   // nil if most is without limit
+}
+
+// usualShare is the share of calls from which on what they do is usual. The program decides
+// how many calls a function makes: if one call in twenty makes ten times as many, it is meant to.
+const usualShare = 0.05
+
+// newWork finds the greatest normal number of calls, beyond which is at most one in ten to the
+// power of decades by the tail that the bulk of the numbers predicts.
+func newWork(made *stats.Histogram, decades float64, least int64) work {
+	w := work{most: math.MaxUint32, least: least}
+	if first, last := binsOf(made); first == last || made.Total() == 0 {
+		return w
+	}
+	t := newTail(made, decades, 0)
+	limit := t.modes[len(t.modes)-1].high
+	above := 0.0
+	for bin, n := range made.Bins() {
+		if stats.BinLow(bin) > limit {
+			above += float64(n)
+		}
+	}
+	if above == 0 || above >= usualShare*float64(made.Total()) {
+		return w
+	}
+	w.tail, w.most, w.usual = t, uint32(limit/madeUnits), uint32(made.Quantile(0.5)/madeUnits)
+	w.sample = min(1, maxExamples/above)
+	return w
+}
+
+// MostCalls returns how many calls a call may make to be normal.
+func (j *Judge) MostCalls() uint32 { return j.work.most }
+
+// Excess returns how much time a call lost because it made more calls than usual, and the usual
+// number. The time is 0 if the number is normal or too little was lost.
+func (j *Judge) Excess(w Work) (lost int64, usual uint32) {
+	if w.Calls <= j.work.most {
+		return 0, 0
+	}
+	usual = j.work.usual
+	if lost = int64(float64(w.Time) * float64(w.Calls-usual) / float64(w.Calls)); lost < max(j.work.least, 1) {
+		return 0, 0
+	}
+	return lost, usual
+}
+
+// JudgeCall judges a call by the number of calls it made and else by its time v.
+func (j *Judge) JudgeCall(v int64, w Work) (float64, Verdict) {
+	if lost, _ := j.Excess(w); lost > 0 {
+		return j.work.tail.decades(int64(w.Calls) * madeUnits), Excess
+	}
+	return j.Judge(v)
+}
