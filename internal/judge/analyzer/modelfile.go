@@ -14,7 +14,7 @@ import (
 )
 
 // modelMagic is the beginning of a model file; its number is the version.
-const modelMagic = "chimbuko models 5\n"
+const modelMagic = "chimbuko models 6\n"
 
 // ErrModels marks bytes that do not encode models.
 var ErrModels = errors.New("not a model file of chimbuko")

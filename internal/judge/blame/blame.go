@@ -100,6 +100,7 @@ func (r *Run) Add(rec *provenance.Record) {
 		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
+		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren),
 	}
 	if rec.Status == provenance.Withdrawn {
 		r.Withdrawn = append(r.Withdrawn, a)

@@ -195,6 +195,25 @@ func TestRecurringMode(t *testing.T) {
 	})
 }
 
+func TestExcessWork(t *testing.T) {
+	f := func(what string, severity provenance.Severity, words string, rank func(i int) int) {
+		t.Helper()
+		s := newScene(4, "work 4000 40000", "rest 1000 30000000")
+		for i := range 40 {
+			s.slow("work", rank(i), trace.Micros(i/4)*second, 5000)
+			a := &s.Anomalies[i]
+			a.Kind, a.Calls, a.Exclusive, a.Children, a.UsualChildren = provenance.TooManyCalls, true, 10, 60, 6
+		}
+		got := s.conclude().Findings
+		if len(got) != 1 || got[0].Kind != provenance.ExcessWork || got[0].Severity != severity || got[0].Calls != 40 ||
+			!strings.Contains(got[0].Summary, words) {
+			t.Errorf("%s: got %+v", what, got)
+		}
+	}
+	f("on all ranks", provenance.Note, "1.0 % of the calls made 60 calls instead of 6 and took 5.01 ms instead of 10 us", func(i int) int { return i % 4 })
+	f("on one rank", provenance.Alarm, "on rank 2", func(int) int { return 2 })
+}
+
 func TestWhatDoesNotRecurIsAnOutlier(t *testing.T) {
 	f := func(what string, n int, at func(i int) (at, lost trace.Micros)) {
 		t.Helper()

@@ -90,7 +90,7 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	if !enough {
 		return j
 	}
-	if r.cfg.Algorithm == Tail {
+	if r.cfg.Algorithm == Tail && m.Made.Total() >= uint64(r.cfg.MinSamples) {
 		j.work = newWork(&m.Made, r.Threshold(name), r.cfg.LeastLoss)
 	}
 	first, last := binsOf(&m.Hist)
@@ -169,13 +169,24 @@ func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 func (j *Judge) Enough() bool { return j.enough }
 
 // MarshalJSON returns the model as algo_params of the provenance schema.
-func (j *Judge) MarshalJSON() ([]byte, error) { return json.Marshal(j.detector.params()) }
+func (j *Judge) MarshalJSON() ([]byte, error) {
+	params := j.detector.params()
+	if p, ok := params.(histogramParams); ok && j.work.tail != nil {
+		p.Made, p.MostMade = madeCounts(j.work.tail.hist), j.work.most
+		params = p
+	}
+	return json.Marshal(params)
+}
 
 // histogramParams are the algo_params of detectors that judge by a histogram.
 type histogramParams struct {
 	Histogram *stats.Histogram `json:"histogram"`
 	Threshold float64          `json:"internal_global_threshold"`
 	Normal    [][2]int64       `json:"normal,omitempty"` // tail: from, to
+	// Of tail, if calls of the function made far more calls than usual: how many calls made from and
+	// to so many calls, and the greatest normal number.
+	Made     [][3]uint64 `json:"calls_made,omitempty"`
+	MostMade uint32      `json:"most_calls,omitempty"`
 }
 
 // plain is embedded in detectors without ranges, decades and slow modes.

@@ -62,7 +62,9 @@ const mostBytes = 4000
 
 // timeline returns the timeline with spans long enough for the size limit. All results
 // use it, so that they do not depend on whether the model was encoded and decoded.
-func (m *Model) timeline() *stats.Timeline { return m.Times.Fitting(mostBytes - m.Hist.Size() - m.Made.Size()) }
+func (m *Model) timeline() *stats.Timeline {
+	return m.Times.Fitting(mostBytes - m.Hist.Size() - m.Made.Size())
+}
 
 // ReadModel decodes a model from the start of b and returns the rest of b.
 func ReadModel(b []byte) (m Model, rest []byte, err error) {

@@ -2,6 +2,7 @@ package outlier
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
@@ -29,9 +30,6 @@ const usualShare = 0.05
 // power of decades by the tail that the bulk of the numbers predicts.
 func newWork(made *stats.Histogram, decades float64, least int64) work {
 	w := work{most: math.MaxUint32, least: least}
-	if first, last := binsOf(made); first == last || made.Total() == 0 {
-		return w
-	}
 	t := newTail(made, decades, 0)
 	limit := t.modes[len(t.modes)-1].high
 	above := 0.0
@@ -40,12 +38,25 @@ func newWork(made *stats.Histogram, decades float64, least int64) work {
 			above += float64(n)
 		}
 	}
-	if above == 0 || above >= usualShare*float64(made.Total()) {
+	if above >= usualShare*float64(made.Total()) {
 		return w
 	}
 	w.tail, w.most, w.usual = t, uint32(limit/madeUnits), uint32(made.Quantile(0.5)/madeUnits)
-	w.sample = min(1, maxExamples/above)
+	w.sample = min(1, maxExamples/max(1, above))
 	return w
+}
+
+// madeCounts returns how many calls made from and to so many calls: a range for each power of two.
+func madeCounts(made *stats.Histogram) (all [][3]uint64) {
+	for bin, calls := range made.Bins() {
+		n, k := uint64(stats.BinLow(bin)/madeUnits), len(all)-1
+		if k >= 0 && bits.Len64(all[k][0]) == bits.Len64(n) {
+			all[k][1], all[k][2] = n, all[k][2]+calls
+			continue
+		}
+		all = append(all, [3]uint64{n, n, calls})
+	}
+	return all
 }
 
 // MostCalls returns how many calls a call may make to be normal.

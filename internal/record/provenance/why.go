@@ -26,7 +26,9 @@ const (
 )
 
 // AnomalyKinds returns all kinds of anomalies.
-func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring, TooManyCalls} }
+func AnomalyKinds() []AnomalyKind {
+	return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring, TooManyCalls}
+}
 
 // statusWords end the sentence of an anomaly.
 var statusWords = map[Status]string{

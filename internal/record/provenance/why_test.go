@@ -89,6 +89,26 @@ func TestKindPrecedence(t *testing.T) {
 	f("MPI_Isend()", false, 5000, provenance.Slow)
 }
 
+func TestExcessWorkIsExplained(t *testing.T) {
+	r := &provenance.Record{
+		EventID: "0:1:7", RuntimeExclusive: 250, RuntimeTotal: 11_050, Children: 60, UsualChildren: 6,
+		EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{
+			{StackEntry: provenance.StackEntry{Func: "before", EventID: "0:1:5"}, ParentID: "0:1:1"},
+			{StackEntry: provenance.StackEntry{Func: "rebuild", EventID: "0:1:7"}, ParentID: "0:1:1"},
+			{StackEntry: provenance.StackEntry{Func: "sort", EventID: "0:1:8"}, ParentID: "0:1:7"},
+			{StackEntry: provenance.StackEntry{Func: "visit", EventID: "0:1:9"}, ParentID: "0:1:7"},
+			{StackEntry: provenance.StackEntry{Func: "visit", EventID: "0:1:11"}, ParentID: "0:1:7"},
+		}},
+	}
+	d := outlier.Description{Time: 250, Count: 1000, Median: 250, Usual: []outlier.Range{{Low: 200, High: 300}}}
+	r.Explain(&d, provenance.Confirmed)
+	want := "made 60 calls, such as visit, usually 6; these took 10.8 ms; took 250 us of own time, usually 200 us to 300 us (median 250 us " +
+		"over 1,000 calls); flagged during the run and confirmed at the end"
+	if r.Kind != provenance.TooManyCalls || r.Why != want {
+		t.Errorf("got  %s: %s\nwant %s: %s", r.Kind, r.Why, provenance.TooManyCalls, want)
+	}
+}
+
 // spread returns n evenly spaced times from low to high.
 func spread(n int, low, high int64) []int64 {
 	all := make([]int64, n)

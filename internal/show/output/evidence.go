@@ -1,6 +1,7 @@
 package output
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -100,6 +101,8 @@ func wrongIf(kind provenance.FindingKind) string {
 		return "the functions that were hit share a cause inside the program, such as a lock or paging"
 	case provenance.Waiting:
 		return "the calls waited for something outside the trace, such as a file system or another program"
+	case provenance.ExcessWork:
+		return "the program means these calls to do more, such as for a larger part of the data"
 	}
 	return "these calls did more work than others of the function, in a way that the trace does not show"
 }
@@ -140,7 +143,13 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	if all.Twin != nil {
 		fmt.Fprintf(w, "\n%s, the last one, is typical.\n", all.Twin.Event)
 	}
-	if x.Kind != provenance.Interference {
+	switch x.Kind {
+	case provenance.Interference:
+	case provenance.ExcessWork:
+		if err := writeMade(w, e.Examples[0].AlgoParams); err != nil {
+			return err
+		}
+	default:
 		if err := explain.WriteModel(w, e.Examples[0].AlgoParams, 100); err != nil {
 			return err
 		}
@@ -153,4 +162,19 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	}
 	fmt.Fprint(w, "\nWhat differs: ")
 	return writeExplanation(w, e.Differs)
+}
+
+// writeMade writes how many calls the calls of a function made.
+func writeMade(w io.Writer, params json.RawMessage) error {
+	var model struct {
+		Made [][3]int64 `json:"calls_made"`
+		Most int64      `json:"most_calls"`
+	}
+	if json.Unmarshal(params, &model) != nil || len(model.Made) == 0 {
+		return nil // another model
+	}
+	fmt.Fprint(w, "\nCalls made by the calls of the function\n\n")
+	err := writeTable(w, rowsOf(columns("from:int to:int calls:int"), model.Made, func(x *[3]int64) []any { return []any{x[0], x[1], x[2]} }))
+	fmt.Fprintf(w, "\nCalls that make more than %s calls are flagged.\n", text.Int(model.Most))
+	return err
 }

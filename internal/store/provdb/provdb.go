@@ -184,7 +184,7 @@ func (r *Rows) Collect() ([][]any, error) {
 }
 
 // Schema is the version of the tables that this program reads and writes; earlier ones were never released.
-const Schema = 6
+const Schema = 7
 
 // CheckSchema returns an error if this program cannot read tables of a version.
 func CheckSchema(store string, version int) error {

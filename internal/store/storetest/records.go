@@ -128,6 +128,7 @@ func (g *generator) record(rank trace.Rank, step int32) *provenance.Record {
 	}
 	r.CounterEvents[0].TID = r.TID
 	r.Kind = provenance.AnomalyKinds()[f.fid%4]
+	r.Children, r.UsualChildren = uint32(10*f.fid), uint32(f.fid)
 	r.Why = fmt.Sprintf("took %s, usually %s; %s", text.Duration(float64(exclusive)), text.Duration(f.typical), r.Status.Words())
 	g.stack(r, f, step, row)
 	g.window(r, step, row)
