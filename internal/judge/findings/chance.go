@@ -49,6 +49,20 @@ func binomialTail(k, n int64, p float64) float64 {
 	return decreasing(term, func(i int64) float64 { return float64(n-k-i) / float64(k+i+1) * p / (1 - p) })
 }
 
+// evidence returns the logarithm of the likelihood of k hits among n relative to that if each has the
+// probability p; 0 if k is not more than expected. The probability of so many is at most its negative
+// exponential (Chernoff).
+func evidence(k, n int, p float64) float64 {
+	if float64(k) <= float64(n)*p {
+		return 0
+	}
+	e := float64(k) * math.Log(float64(k)/(float64(n)*p))
+	if k < n {
+		e += float64(n-k) * math.Log(float64(n-k)/(float64(n)*(1-p)))
+	}
+	return e
+}
+
 // poissonTail returns the probability of at least k events with the given mean. It returns 1 if
 // k is not more than expected.
 func poissonTail(k int64, mean float64) float64 {

@@ -30,7 +30,8 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	if p == nil {
 		p = NewProfile(nil, nil)
 	}
-	c := &conclusion{run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies))}
+	c := &conclusion{run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies)),
+		causes: make(map[int32]*key)}
 	c.begin, c.end = span(run)
 	c.collect()
 	for _, g := range c.all {
@@ -65,7 +66,8 @@ type conclusion struct {
 	names      names
 	begin, end trace.Micros
 	all        []*group
-	member     []*group // of each anomaly
+	member     []*group       // of each anomaly
+	causes     map[int32]*key // slow places that waits without a culprit waited for
 }
 
 // key has the common properties of the anomalies of a finding.
@@ -76,6 +78,7 @@ type key struct {
 	fast       bool
 	host       string     // of interference
 	rank       trace.Rank // of interference of one rank, and of its longest delays
+	since      int        // slot, of a host or rank that was slow for a while
 	victim     bool
 	cause      *group // of victims; nil if unknown
 }
@@ -91,6 +94,7 @@ type group struct {
 	waiting map[trace.RankKey]bool
 	// Of recurring calls: on all ranks, and throughout the run.
 	everywhere, always bool
+	functions          int // of a slow place
 }
 
 func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
@@ -111,11 +115,13 @@ func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
 func (c *conclusion) collect() {
 	order := c.run.Order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
-	keys := c.interference(order)
+	keys := make(map[int32]*key)
+	c.slowPlaces(order, keys)
+	c.interference(order, keys)
 	groups := make(map[key]*group)
 	for _, victims := range []bool{false, true} {
 		for _, i := range order {
-			if l := &c.links[i]; (l.Role == provenance.Victim) == victims {
+			if l := &c.links[i]; (l.Role == provenance.Victim || c.causes[i] != nil) == victims {
 				c.add(groups, keys[i], i, l)
 			}
 		}
@@ -127,8 +133,13 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	a := &c.run.Anomalies[i]
 	if k == nil {
 		k = c.keyOf(a)
-		if k.victim = l.Role == provenance.Victim; k.victim && l.Culprit >= 0 {
-			k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]
+		switch cause := c.causes[i]; {
+		case cause != nil:
+			k.victim, k.kind, k.cause = true, provenance.Waiting, groups[*cause]
+		case l.Role == provenance.Victim:
+			if k.victim = true; l.Culprit >= 0 {
+				k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]
+			}
 		}
 	}
 	g := groups[*k]
@@ -202,14 +213,18 @@ func (c *conclusion) sumUp(g *group) {
 	g.WaitRanks = int64(len(g.waiting))
 	g.Trend = trendOf(g.OverTime)
 	g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
-	if g.Kind == provenance.Interference {
+	switch g.Kind {
+	case provenance.Interference:
 		lost := make([]float64, len(g.members))
 		for k, i := range g.members {
 			lost[k] = float64(g.all[i].Lost)
 		}
 		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
+	case provenance.LastingChange:
+		c.describePlace(g)
+	default:
+		c.classify(g)
 	}
-	c.classify(g)
 	c.complete(g)
 }
 
@@ -274,6 +289,8 @@ func (c *conclusion) complete(g *group) {
 	switch {
 	case g.IsChange():
 		g.Confidence = 1 - byChance
+	case g.Kind == provenance.LastingChange:
+		g.Confidence = 1 - blameChance
 	case g.OfCalls > 0:
 		g.Confidence = 1 - poissonTail(g.Calls, falseAlarms*float64(g.OfCalls))
 	}

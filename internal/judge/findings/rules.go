@@ -50,9 +50,10 @@ const (
 	falseAlarms = 1e-6
 )
 
-// interference returns the keys of the delays that hit whatever runs. order has the anomalies in
-// order of entry.
-func (c *conclusion) interference(order []int32) map[int32]*key {
+// interference sets the keys of the delays that hit whatever runs, except those that have one. order
+// has the anomalies in order of entry.
+func (c *conclusion) interference(order []int32, keys map[int32]*key) {
+	order = slices.DeleteFunc(slices.Clone(order), func(i int32) bool { return keys[i] != nil })
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
@@ -62,13 +63,11 @@ func (c *conclusion) interference(order []int32) map[int32]*key {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
 	}
-	keys := make(map[int32]*key)
 	for program, hits := range programs {
 		if hits = c.notToBlame(program, hits); c.isInterference(hits) {
 			c.place(program, append(hits, c.inWaits(program, order)...), keys)
 		}
 	}
-	return keys
 }
 
 // inWaits returns the delays that hit a rank in a function that waits for others, and so made

@@ -24,7 +24,7 @@ type FindingKind string
 const (
 	Outlier       FindingKind = "outlier"      // executions took far longer than others like them
 	RecurringMode FindingKind = "recurring"    // a share of the calls is slow by a similar time throughout the run
-	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on
+	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on; or a place for a while
 	ExcessWork    FindingKind = "excess-work"  // executions did more than usual
 	Interference  FindingKind = "interference" // delays hit whatever runs, in proportion to its time
 	Waiting       FindingKind = "wait"         // calls waited for others
@@ -77,12 +77,12 @@ type Finding struct {
 	Status   Status        `json:"status"` // provisional, confirmed or withdrawn
 	Severity Severity      `json:"severity"`
 	PID      trace.Program `json:"program"`
-	Func     string        `json:"function"`       // empty for interference
-	Path     string        `json:"call_path"`      // functions from the outermost; empty for interference and changes
+	Func     string        `json:"function"`       // the costliest of several; empty for interference
+	Path     string        `json:"call_path"`      // functions from the outermost; empty if there are several
 	Role     Role          `json:"role,omitempty"` // victim: all executions are; culprit: at least one is
 	// Cause is the finding that made these wait; 0 if unknown.
 	Cause int          `json:"cause,omitempty"`
-	Ranks []trace.Rank `json:"ranks"` // none for changes, which concern all
+	Ranks []trace.Rank `json:"ranks"` // none for changes of a function, which concern all
 	Hosts []string     `json:"hosts"`
 	// Seconds since the start of the run. To is nil while it lasts.
 	From float64  `json:"from_s"`
@@ -121,8 +121,9 @@ type Finding struct {
 	WaitRanks int64        `json:"wait_ranks"`
 }
 
-// IsChange reports whether the finding is a lasting change of a function, without anomalies.
-func (f *Finding) IsChange() bool { return f.Kind == LastingChange }
+// IsChange reports whether the finding is a lasting change of a function, without anomalies. A rank
+// or host that was slow for a while has ranks.
+func (f *Finding) IsChange() bool { return f.Kind == LastingChange && len(f.Ranks) == 0 }
 
 // Minor reports whether the finding costs too little to be listed without being asked for.
 func (f *Finding) Minor() bool { return f.Share < MinorShare }

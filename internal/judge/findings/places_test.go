@@ -1,0 +1,131 @@
+package findings_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// slowed adds slow calls of two functions on ranks, every 20 ms from one second to another.
+func (s *scene) slowed(from, to int, ranks ...int) {
+	for at := trace.Micros(from * second); at < trace.Micros(to*second); at += 20_000 {
+		for _, r := range ranks {
+			s.slow("long", r, at, 3000)
+			s.slow("short", r, at+5000, 500+at%100)
+		}
+	}
+}
+
+// quiet returns a program of eight ranks on four hosts.
+func quiet() *scene {
+	return newScene(8, "long 40000 40000000", "short 40000 8000000", "MPI_Wait() 40000 400000")
+}
+
+func TestRankSlowForAWhileIsAChange(t *testing.T) {
+	s := quiet()
+	s.slowed(3, 5, 5)
+	s.slow("long", 5, 9*second, 4000)
+	r := s.conclude()
+	if got := of(r); !slices.Equal(got, []string{"change long [5]", "outlier long [5]"}) {
+		t.Fatal(got)
+	}
+	x := &r.Findings[0]
+	if x.From < 2.99 || x.From > 3 || *x.To < 4.9 || *x.To > 5 || x.Form != provenance.Shift || x.Calls != 200 || x.LostOwn != s.lost()-4000 {
+		t.Error(x.From, *x.To, x.Form, x.Calls, x.LostOwn)
+	}
+	const want = "Rank 5 (node2) was slow from 3.00 s to 4.99 s: 200 calls of 2 functions took 176 times as long as usual, " +
+		"long 3.01 ms instead of 10 us"
+	if x.Summary != want {
+		t.Error(x.Summary)
+	}
+}
+
+// lost returns the time that all anomalies lost.
+func (s *scene) lost() (sum trace.Micros) {
+	for i := range s.Anomalies {
+		sum += s.Anomalies[i].Lost
+	}
+	return sum
+}
+
+func TestHostSlowForAWhileIsAChange(t *testing.T) {
+	s := quiet()
+	s.slowed(3, 5, 4, 5)
+	if got := of(s.conclude()); !slices.Equal(got, []string{"change long [4 5]"}) {
+		t.Error(got)
+	}
+}
+
+func TestTwoEpisodesAreTwoChanges(t *testing.T) {
+	s := quiet()
+	s.slowed(1, 2, 3)
+	s.slowed(6, 9, 3)
+	if got := of(s.conclude()); !slices.Equal(got, []string{"change long [3]", "change long [3]"}) {
+		t.Error(got)
+	}
+}
+
+func TestWhatIsNotAChangeOfAPlace(t *testing.T) {
+	for name, fill := range map[string]func(s *scene){
+		"all ranks for a while":   func(s *scene) { s.slowed(3, 5, 0, 1, 2, 3, 4, 5, 6, 7) },
+		"a rank throughout":       func(s *scene) { s.slowed(0, 10, 5) },
+		"many calls in a moment":  func(s *scene) { s.moment(5) },
+		"a moment of a host":      func(s *scene) { s.moment(4); s.moment(5) },
+		"a few calls of one rank": func(s *scene) { s.slow("long", 5, second, 2000); s.slow("long", 5, second+100_000, 2000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := quiet()
+			fill(s)
+			for _, x := range s.conclude().Findings {
+				if x.Kind == provenance.LastingChange {
+					t.Error(x.Summary)
+				}
+			}
+		})
+	}
+}
+
+// moment adds 40 slow calls of a rank within 40 ms.
+func (s *scene) moment(rank int) {
+	for i := range trace.Micros(40) {
+		s.slow("long", rank, 3*second+i*1000, 900)
+	}
+}
+
+func TestRandomDelaysAreNoChange(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s := quiet()
+		for range 20 + rng.IntN(1000) {
+			s.slow("long", rng.IntN(8), trace.Micros(rng.IntN(10*second)), 1000)
+		}
+		for _, x := range s.conclude().Findings {
+			if x.Kind == provenance.LastingChange {
+				t.Error(seed, x.Summary)
+			}
+		}
+	}
+}
+
+func TestWaitsWhileARankIsSlowAreItsFault(t *testing.T) {
+	s := quiet()
+	s.slowed(3, 5, 5)
+	const waits = 60
+	for i := range trace.Micros(waits) {
+		s.slow("MPI_Wait()", 1, 3*second+20_000+i*30_000, 800)
+	}
+	s.slow("MPI_Wait()", 1, 8*second, 800)
+	r := s.conclude()
+	if got := of(r); !slices.Equal(got, []string{"change long [5]", "wait MPI_Wait() [1]", "wait MPI_Wait() [1]"}) {
+		t.Fatal(got)
+	}
+	if x := &r.Findings[0]; x.Waits != waits || x.LostCaused != waits*800 || x.WaitRanks != 1 {
+		t.Error(x.Waits, x.LostCaused, x.WaitRanks)
+	}
+	if known, unknown := &r.Findings[2], &r.Findings[1]; known.Cause != 1 || unknown.Cause != 0 || unknown.Calls != 1 {
+		t.Error(known.Summary, unknown.Summary)
+	}
+}
