@@ -623,3 +623,21 @@ func FuzzConclude(f *testing.F) {
 		}
 	})
 }
+
+func TestSlowModeDoesNotHideInterferenceOfItsPath(t *testing.T) {
+	s, rng := interrupted()
+	before := of(s.conclude())
+	for range 400 {
+		s.slow("short", rng.IntN(s.ranks), trace.Micros(rng.IntN(10*second)), 300)
+		s.Anomalies[len(s.Anomalies)-1].Kind = provenance.Recurring
+	}
+	got := of(s.conclude())
+	for _, x := range before {
+		if !slices.Contains(got, x) {
+			t.Errorf("%q is missing in %q", x, got)
+		}
+	}
+	if len(got) != len(before)+1 || !slices.ContainsFunc(got, func(x string) bool { return strings.HasPrefix(x, "recurring short") }) {
+		t.Errorf("%q", got)
+	}
+}

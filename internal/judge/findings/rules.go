@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
@@ -84,17 +85,40 @@ func (c *conclusion) inWaits(program trace.Program, order []int32) (hits []int32
 
 // suspect is a call path of a program without its delays.
 type suspect struct {
-	path   string
-	time   float64 // without delays
-	mean   float64 // time of a call
-	hits   int64
-	delay  float64   // median
-	delays []float64 // of its hits
+	path string
+	time float64 // without delays
+	mean float64 // time of a call
+	// Delays are those of the path's slow mode, or others.
+	mode, others delays
+}
+
+// delays are alike: the path is to blame for all of them or for none.
+type delays struct {
+	lengths []float64
+	median  float64
+	blamed  bool
+}
+
+func (d *delays) hits() int64 {
+	if d.blamed {
+		return 0
+	}
+	return int64(len(d.lengths))
+}
+
+func (x *suspect) hits() int64 { return x.mode.hits() + x.others.hits() }
+
+// of returns the delays of the path that an anomaly belongs to.
+func (x *suspect) of(a *blame.Anomaly) *delays {
+	if a.Kind == provenance.Recurring {
+		return &x.mode
+	}
+	return &x.others
 }
 
 // suspects returns the computing paths of a program by the mean time of their calls.
-func (c *conclusion) suspects(program trace.Program, hits []int32) []*suspect {
-	byPath := make(map[string]*suspect)
+func (c *conclusion) suspects(program trace.Program, hits []int32) (all []*suspect, byPath map[string]*suspect) {
+	byPath = make(map[string]*suspect)
 	for k, u := range c.profile.paths {
 		if k.program == program && !u.waits && u.calls > 0 {
 			byPath[k.path] = &suspect{path: k.path, time: float64(u.exclusive), mean: float64(u.calls)}
@@ -103,53 +127,57 @@ func (c *conclusion) suspects(program trace.Program, hits []int32) []*suspect {
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
 		x := byPath[c.names.stable(a.Path)]
-		x.hits++
-		x.delays = append(x.delays, float64(a.Lost))
+		d := x.of(a)
+		d.lengths = append(d.lengths, float64(a.Lost))
 		x.time = max(1, x.time-float64(a.Lost))
 	}
-	all := slices.Collect(maps.Values(byPath))
+	all = slices.Collect(maps.Values(byPath))
 	for _, x := range all {
-		x.mean, x.delay = x.time/x.mean, quantile(x.delays, 0.5)
+		x.mean, x.mode.median, x.others.median = x.time/x.mean, quantile(x.mode.lengths, 0.5), quantile(x.others.lengths, 0.5)
 	}
 	slices.SortFunc(all, func(a, b *suspect) int { return cmp.Or(cmp.Compare(a.mean, b.mean), cmp.Compare(a.path, b.path)) })
-	return all
+	return all, byPath
 }
 
 // notToBlame removes the delays of paths that are to blame for them, one path after another. A path
 // is compared with those in which delays like its own would be noticed.
 func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
-	all := c.suspects(program, hits)
-	blamed := make(map[string]bool)
+	all, byPath := c.suspects(program, hits)
+	n, time := make([]int64, len(all)+1), make([]float64, len(all)+1) // of the shortest calls
 	for {
-		n, time := make([]int64, len(all)+1), make([]float64, len(all)+1) // of the shortest calls
 		for i, x := range all {
-			n[i+1], time[i+1] = n[i]+x.hits, time[i]+x.time
-		}
-		worst, least := -1, blameChance
-		for i, x := range all {
-			if x.hits == 0 {
-				continue
+			n[i+1], time[i+1] = n[i]+x.hits(), time[i]
+			if x.hits() > 0 || !x.mode.blamed && !x.others.blamed {
+				time[i+1] += x.time
 			}
-			end, _ := slices.BinarySearchFunc(all, x.delay, func(y *suspect, delay float64) int {
-				if noticed*y.mean <= delay {
-					return -1
+		}
+		var worst *delays
+		least := blameChance
+		for i, x := range all {
+			for _, d := range []*delays{&x.mode, &x.others} {
+				if d.hits() == 0 {
+					continue
 				}
-				return 1
-			})
-			end = max(end, i+1)
-			if float64(x.hits)*(time[end]-x.time) <= blameRatio*float64(n[end]-x.hits)*x.time {
-				continue
-			}
-			if p := binomialTail(x.hits, n[end], x.time/time[end]); p < least {
-				worst, least = i, p
+				end := sort.Search(len(all), func(k int) bool { return noticed*all[k].mean > d.median })
+				end = max(end, i+1)
+				hits, others := n[i]+n[end]-n[i+1], time[i]+time[end]-time[i+1]
+				if float64(d.hits())*others <= blameRatio*float64(hits)*x.time {
+					continue
+				}
+				if p := binomialTail(d.hits(), d.hits()+hits, x.time/(x.time+others)); p < least {
+					worst, least = d, p
+				}
 			}
 		}
-		if worst < 0 {
-			return slices.DeleteFunc(hits, func(i int32) bool { return blamed[c.names.stable(c.run.Anomalies[i].Path)] })
+		if worst == nil {
+			break
 		}
-		blamed[all[worst].path] = true
-		all = slices.Delete(all, worst, worst+1)
+		worst.blamed = true
 	}
+	return slices.DeleteFunc(hits, func(i int32) bool {
+		a := &c.run.Anomalies[i]
+		return byPath[c.names.stable(a.Path)].of(a).blamed
+	})
 }
 
 func (c *conclusion) isInterference(hits []int32) bool {
