@@ -17,7 +17,7 @@ describe('explain', () => {
           await page.getByRole('region', { name: 'Costliest findings' }).waitFor();
           await page.keyboard.press('e');
           const drawer = page.getByRole('dialog', { name: 'Explanation' });
-          await drawer.getByText(/push_boris.* ran while GPU Clock .* as in/).waitFor();
+          await drawer.getByText(/executions ran while GPU Clock .* as in/).waitFor();
           const first = drawer.getByRole('heading', { level: 3 }).first();
           expect(await first.textContent()).toContain('GPU Clock');
           await v.isAccessible();
@@ -103,7 +103,7 @@ describe('explain', () => {
       await page.mouse.move(box.x + 0.5 * box.width, box.y + 0.9 * box.height, { steps: 4 });
       await page.mouse.up();
       const drawer = page.getByRole('dialog', { name: 'Explanation' });
-      await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
+      await drawer.getByText(/executions ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
     });
   });
 
@@ -193,7 +193,7 @@ describe('explain', () => {
         await page.screenshot({ path: `${process.env.SHOTS}/lasso.png` });
       await page.mouse.up();
       const drawer = page.getByRole('dialog', { name: 'Explanation' });
-      await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
+      await drawer.getByText(/executions ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
       const corners = decodeURIComponent(decodeURIComponent(page.url()));
       expect(/lasso=([\d.:,]+)/.exec(corners)?.[1]?.split(',').length).toBeLessThanOrEqual(40);
       await drawer.getByRole('button', { name: 'inside the lasso: remove' }).click();

@@ -306,3 +306,23 @@ func TestSalvageJudgesByCaller(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowModesAreCountedByTheModel has one call in twenty by main that takes 50 ms.
+func TestSlowModesAreCountedByTheModel(t *testing.T) {
+	var slow []int
+	for i := 10; i < 2000; i += 20 {
+		slow = append(slow, i)
+	}
+	path := callpath.Hash(0).Then("main").Then("work")
+	for _, other := range []uint64{1000, 50_000} { // time of calls by other
+		a := analyze(t, twoCallers(1, 2000, byCaller(1000, other), slow...).write(t), nil)
+		if len(a.Modes) != 1 {
+			t.Fatalf("got %+v", a.Modes)
+		}
+		m := a.Modes[0]
+		if m.Function != "work" || m.Path != path || m.Calls != uint64(len(slow)) || m.Kept != 1 || m.Slow < 49_900 || m.Slow > 50_800 ||
+			m.Lost < 4_850_000 || m.Lost > 4_950_000 || m.Usual < 1000 || m.Usual > 1040 {
+			t.Errorf("got %+v", m)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -218,6 +220,46 @@ func (f *Function) change() (summary.Change, bool) {
 	return summary.Change{
 		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Micros(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
 	}, ok
+}
+
+// Modes returns the slow modes of all functions, ordered by program, name and path.
+func (m *Models) Modes() (modes []summary.Mode) {
+	for _, f := range m.functions {
+		var own []*stats.Histogram // of paths that are judged on their own
+		for path, s := range f.models.paths.Sorted() {
+			if s.by == s {
+				own = append(own, &s.model.Hist)
+				modes = s.appendMode(modes, f, path, nil)
+			}
+		}
+		modes = f.models.whole.appendMode(modes, f, 0, own)
+	}
+	slices.SortFunc(modes, func(a, b summary.Mode) int {
+		return cmp.Or(trace.FuncKey{Program: a.Program, Name: a.Function}.Compare(trace.FuncKey{Program: b.Program, Name: b.Function}),
+			cmp.Compare(a.Path, b.Path))
+	})
+	return modes
+}
+
+// appendMode appends the slow mode of the calls that s judges: all of its model except others.
+func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Hash, others []*stats.Histogram) []summary.Mode {
+	if s.judge == nil {
+		return modes
+	}
+	n := s.judge.SlowMode(others)
+	if n.Total() == 0 {
+		return modes
+	}
+	mode := summary.Mode{
+		Program: f.Program, Function: f.Name, Path: path, Kept: s.judge.Kept(), Usual: s.model.Hist.Quantile(0.5), Slow: n.Quantile(0.5),
+	}
+	if f.Learned().Count() <= f.Exclusive.Count() {
+		mode.Calls = n.Total()
+		for bin, count := range n.Bins() {
+			mode.Lost += float64(count) * (stats.BinMiddle(bin) - mode.Usual)
+		}
+	}
+	return append(modes, mode)
 }
 
 // ADModels returns the models of all functions by number.

@@ -450,10 +450,16 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 		}
 	case outlier.Recurring, outlier.Outlier, outlier.Excess:
 		c.Label = callstack.Anomalous
-		if j.Keep(verdict, r.number(c.Step, c.Row)) {
+		if r.keeps(j, verdict, c.Step, c.Row) {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 		}
 	}
+}
+
+// keeps reports whether to keep a call with a verdict. Only models of all ranks count the calls of
+// which a sample is kept.
+func (r *rank) keeps(j *outlier.Judge, verdict outlier.Verdict, step int32, row uint32) bool {
+	return r.cfg.RankScope && verdict == outlier.Recurring || j.Keep(verdict, r.number(step, row))
 }
 
 // number identifies a call of all ranks of a program.

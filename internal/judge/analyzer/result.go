@@ -210,7 +210,7 @@ func (v *review) judge(c *provenance.Capture) {
 		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
 	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly,
-		!j.Keep(verdict, v.rank.number(c.Call().Step, c.Call().Row)):
+		!v.rank.keeps(j, verdict, c.Call().Step, c.Call().Row):
 		v.Review.Dropped++
 		return
 	}
@@ -267,7 +267,7 @@ func (a *Analyzer) newResult() *Result {
 	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
 		return a.models.functions[i].Learned().Hist.Quantile(0.5)
 	})}
-	res.Totals, res.Changes = a.totals, a.models.Changes()
+	res.Totals, res.Changes, res.Modes = a.totals, a.models.Changes(), a.models.Modes()
 	return res
 }
 

@@ -38,7 +38,7 @@ func (c *Collector) Ranks() []trace.RankKey { return slices.Collect(maps.Keys(c.
 // called once.
 func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats) *Result {
 	c.run.Begin, c.run.End = o.Totals.Begin, max(c.run.End, o.Totals.End)
-	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks()))
+	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes))
 	c.run = blame.Run{}
 	return found
 }

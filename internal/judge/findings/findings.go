@@ -8,6 +8,7 @@ package findings
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -28,11 +29,12 @@ type Result struct {
 // recurrence.
 func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile) *Result {
 	if p == nil {
-		p = NewProfile(nil, nil)
+		p = NewProfile(nil, nil, nil)
 	}
 	c := &conclusion{run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies)),
 		causes: make(map[int32]*key)}
 	c.begin, c.end = span(run)
+	c.countExamples()
 	c.collect()
 	for _, g := range c.all {
 		c.sumUp(g)
@@ -68,6 +70,7 @@ type conclusion struct {
 	all        []*group
 	member     []*group       // of each anomaly
 	causes     map[int32]*key // slow places that waits without a culprit waited for
+	examples   map[*summary.Mode]*sample
 }
 
 // key has the common properties of the anomalies of a finding.
@@ -185,11 +188,12 @@ func (c *conclusion) keyOf(a *blame.Anomaly) *key {
 // sumUp computes the totals of a group, and decides whether outliers recur.
 func (c *conclusion) sumUp(g *group) {
 	var actual, expected []float64
+	var n, own float64
 	for _, i := range g.members {
 		a := &g.all[i]
-		g.Calls++
-		g.LostOwn += a.Lost
-		g.lost[a.Rank] += a.Lost
+		calls, of := c.represents(a)
+		n, own = n+calls, own+of
+		g.lost[a.Rank] += trace.Micros(of)
 		g.hosts[a.Host] = true
 		g.Longest = max(g.Longest, a.Exit-a.Entry)
 		g.Last = max(g.Last, a.Exit)
@@ -199,6 +203,7 @@ func (c *conclusion) sumUp(g *group) {
 		}
 		actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
 	}
+	g.Calls, g.LostOwn = int64(math.Round(n)), trace.Micros(math.Round(own))
 	g.First = g.all[g.members[0]].Entry
 	g.Expected, g.Actual = quantile(expected, 0.5), quantile(actual, 0.5)
 	g.Examples = g.worst()

@@ -23,6 +23,7 @@ type scene struct {
 	blame.Run
 	paths []provenance.PathStats
 	ranks int
+	modes []summary.Mode
 }
 
 // newScene returns a scene of functions, each described as "name calls exclusive_us" over all ranks.
@@ -57,7 +58,7 @@ func (s *scene) profile() *findings.Profile {
 	for r := range s.ranks {
 		ranks = append(ranks, trace.RankKey{Rank: trace.Rank(r)})
 	}
-	return findings.NewProfile(s.paths, ranks)
+	return findings.NewProfile(s.paths, ranks, s.modes)
 }
 
 func (s *scene) conclude() *findings.Result {
@@ -600,7 +601,7 @@ func FuzzConclude(f *testing.F) {
 				Node: i + 1, Func: fmt.Sprint("f", i), Calls: int64(rng.IntN(10000)), Exclusive: trace.Micros(rng.IntN(100_000)),
 			})
 		}
-		profile := findings.NewProfile(paths, []trace.RankKey{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}})
+		profile := findings.NewProfile(paths, []trace.RankKey{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}, nil)
 		links := blame.Find(r)
 		found := findings.Conclude(r, links, nil, profile)
 		var anomalies, waits int64

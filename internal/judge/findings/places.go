@@ -91,6 +91,9 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode, k *key) {
 // delays reports whether an anomaly is a delay of its own rank: it computes, or others waited for it.
 func (c *conclusion) delays(i int32) bool {
 	a, role := &c.run.Anomalies[i], c.links[i].Role
+	if a.Kind == provenance.TooManyCalls {
+		return false // it did more
+	}
 	return role != provenance.Victim && (a.Wait == blame.Nothing || role == provenance.Culprit && (a.Wait == blame.Ranks || a.Wait == blame.Group))
 }
 

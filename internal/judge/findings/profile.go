@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -15,6 +17,8 @@ type Profile struct {
 	functions map[trace.FuncKey]usage
 	programs  map[trace.Program]usage // of functions that do not wait
 	ranks     map[trace.Program]int
+	hashes    map[pathKey]callpath.Hash // of paths with addresses
+	modes     map[callpath.Context]*summary.Mode
 }
 
 type pathKey struct {
@@ -33,11 +37,11 @@ func (u usage) plus(calls int64, exclusive trace.Micros) usage {
 	return usage{u.calls + calls, u.exclusive + exclusive, u.waits}
 }
 
-// NewProfile returns the profile of call paths, each after its parent, and of ranks.
-func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey) *Profile {
+// NewProfile returns the profile of call paths, each after its parent, of ranks, and of slow modes.
+func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []summary.Mode) *Profile {
 	p := &Profile{
 		paths: make(map[pathKey]usage), functions: make(map[trace.FuncKey]usage), programs: make(map[trace.Program]usage),
-		ranks: make(map[trace.Program]int),
+		ranks: make(map[trace.Program]int), hashes: make(map[pathKey]callpath.Hash), modes: make(map[callpath.Context]*summary.Mode),
 	}
 	type node struct {
 		program trace.Program
@@ -47,11 +51,13 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey) *Profile {
 	paths, cache := make(map[node]string), make(names)
 	for i := range stats {
 		s := &stats[i]
-		name := s.Func
+		name, hash := s.Func, callpath.Hash(0)
 		if s.Parent != 0 {
-			name = paths[node{s.PID, s.Parent}] + " > " + name
+			parent := paths[node{s.PID, s.Parent}]
+			name, hash = parent+" > "+name, p.hashes[pathKey{s.PID, parent}]
 		}
 		paths[node{s.PID, s.Node}] = name
+		p.hashes[pathKey{s.PID, name}] = hash.Then(s.Func)
 		k, f := pathKey{s.PID, cache.stable(name)}, trace.FuncKey{Program: s.PID, Name: s.Func}
 		u := p.paths[k].plus(s.Calls, s.Exclusive)
 		u.waits = waits.WaitOf(s.Func) != blame.Nothing
@@ -60,6 +66,10 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey) *Profile {
 		if !u.waits {
 			p.programs[s.PID] = p.programs[s.PID].plus(s.Calls, s.Exclusive)
 		}
+	}
+	for i := range modes {
+		m := &modes[i]
+		p.modes[callpath.Context{FuncKey: trace.FuncKey{Program: m.Program, Name: m.Function}, Path: m.Path}] = m
 	}
 	seen := make(map[trace.RankKey]bool)
 	for _, r := range ranks {
@@ -88,6 +98,20 @@ func (n names) stable(name string) string {
 		n[name] = s
 	}
 	return s
+}
+
+// mode returns the slow mode that an anomaly is an example of, or nil.
+func (p *Profile) mode(a *blame.Anomaly) *summary.Mode {
+	if a.Kind != provenance.Recurring {
+		return nil
+	}
+	c := callpath.Context{FuncKey: trace.FuncKey{Program: a.Program, Name: a.Func}, Path: p.hashes[pathKey{a.Program, a.Path}]}
+	m := p.modes[c]
+	if m == nil {
+		c.Path = 0
+		m = p.modes[c]
+	}
+	return m
 }
 
 // calls returns the calls of a call path, or of its function if the path is unknown.

@@ -149,13 +149,14 @@ func (j *Judge) Oddness(v int64) float64 {
 }
 
 // Keep reports whether to keep a call with a verdict. It is true for outliers. Of recurring
-// calls and of those with excess work, it is true for all, or for a sample if there are many. With more calls the sample only becomes smaller, so that it does not
-// depend on when calls are judged. number identifies the call.
+// calls and of those with excess work, it is true for all, or for a sample if there are many.
+// With more calls the sample only becomes smaller, so that it does not depend on when calls are
+// judged. number identifies the call.
 func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 	share := 1.0
 	switch verdict {
 	case Recurring:
-		share = j.detector.sample()
+		share = j.Kept()
 	case Excess:
 		share = j.work.sample
 	}
@@ -163,6 +164,28 @@ func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 	number = (number ^ number>>30) * 0xbf58476d1ce4e5b9
 	number = (number ^ number>>27) * 0x94d049bb133111eb
 	return share == 1 || float64((number^number>>31)>>11) < float64(share*(1<<53))
+}
+
+// Kept returns the share of recurring calls to keep.
+func (j *Judge) Kept() float64 { return j.detector.sample() }
+
+// SlowMode returns the times of the slow mode, without those that others have; others are parts of
+// the model.
+func (j *Judge) SlowMode(others []*stats.Histogram) (times stats.Histogram) {
+	t, ok := j.detector.(*tail)
+	if !ok || t.slow == nil {
+		return times
+	}
+	for bin, n := range j.hist.Bins() {
+		if low := stats.BinLow(bin); low < t.slow.low || low > t.slow.high {
+			continue
+		}
+		for _, o := range others {
+			n -= min(n, o.Count(bin))
+		}
+		times.AddBin(bin, n)
+	}
+	return times
 }
 
 // Enough reports whether the model has enough samples to judge.

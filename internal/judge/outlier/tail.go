@@ -60,8 +60,11 @@ const (
 	// alike is the greatest ratio of the ends of the middle half of the times of a slow
 	// mode. Calls that are slow in different ways are outliers.
 	alike = 2
-	// maxExamples is about how many calls of a slow mode are kept, of all ranks.
-	maxExamples = 100_000
+	// maxExamples is about how many calls of a slow mode are kept, of all ranks: enough to find
+	// most waits for them. The model counts all.
+	maxExamples = 10_000
+	// maxExcess is about how many calls with excess work are kept, which no model counts.
+	maxExcess = 100_000
 	// nearDecades is how much less rare than an outlier a candidate may be.
 	nearDecades = 2
 	// A valley is one of cells with equal numbers of times that is valley times as wide, in
@@ -174,7 +177,9 @@ func (t *tail) findSlow(q *quantiles, gap, rare float64) {
 	}
 	t.slow, t.slowCalls = &mode{low: int64(gap) + 1}, share*q.total
 	limit, _ := part.limits(&t.slow.up, 1, rare)
-	t.slow.high = whole(limit)
+	if t.slow.high = whole(limit); t.slow.high < math.MaxInt64 {
+		t.slow.high = stats.BinLow(stats.BinOf(t.slow.high)+1) - 1
+	}
 }
 
 // align makes all times of a bin certainly normal, or none.

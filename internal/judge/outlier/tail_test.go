@@ -395,7 +395,7 @@ func TestOutlierAboveSlowMode(t *testing.T) {
 // also be kept if it were smaller, and that their number is bounded.
 func TestSampleOfSlowModeShrinks(t *testing.T) {
 	judges := make([]*outlier.Judge, 0, 3)
-	for _, n := range []int{90_000, 10_000_000, 100_000_000} {
+	for _, n := range []int{9_000, 1_000_000, 10_000_000} {
 		m := counted(normal(rand.New(rand.NewPCG(22, 2)), 100))
 		m.Hist.AddBin(stats.BinOf(1000), uint64(19*n))
 		m.Hist.AddBin(stats.BinOf(50_000), uint64(n))
@@ -725,4 +725,27 @@ func TestModelSize(t *testing.T) {
 	f(pareto(1), 100_000, 1)
 	f(shape{"lognormal of width 2", func(r *rand.Rand) float64 { return 1000 * math.Exp(2*r.NormFloat64()) }}, 300_000, 32)
 	t.Logf("the largest has %d bytes: %s", largest, of)
+}
+
+func TestSlowModeCountsItsCalls(t *testing.T) {
+	m := counted(normal(rand.New(rand.NewPCG(22, 2)), 1900))
+	for i := range int64(100) {
+		m.Hist.Add(50_000 + i)
+	}
+	j := judge(outlier.Default(), m)
+	if all := j.SlowMode(nil); all.Total() != 100 {
+		t.Errorf("%d calls are in the slow mode, want 100", all.Total())
+	}
+	part := counted(times(40, 50_000))
+	if rest := j.SlowMode([]*stats.Histogram{&part.Hist}); rest.Total() != 60 {
+		t.Errorf("%d other calls are in the slow mode, want 60", rest.Total())
+	}
+	for i := range int64(100) {
+		if _, verdict := j.Judge(50_000 + i); verdict != outlier.Recurring {
+			t.Fatalf("%d us has verdict %d", 50_000+i, verdict)
+		}
+	}
+	if none := judge(outlier.Default(), counted(normal(rand.New(rand.NewPCG(22, 2)), 1900))).SlowMode(nil); none.Total() != 0 {
+		t.Error(none.Total())
+	}
 }

@@ -42,7 +42,7 @@ func newWork(made *stats.Histogram, decades float64, least int64) work {
 		return w
 	}
 	w.tail, w.most, w.usual = t, uint32(limit/madeUnits), uint32(made.Quantile(0.5)/madeUnits)
-	w.sample = min(1, maxExamples/max(1, above))
+	w.sample = min(1, maxExcess/max(1, above))
 	return w
 }
 

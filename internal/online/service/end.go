@@ -86,7 +86,7 @@ func (s *server) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome.Changes = models.Changes()
+	outcome.Changes, outcome.Modes = models.Changes(), models.Modes()
 	if err := s.retry(ctx, "the stream of records", s.openStream); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
 // Totals count everything that was read.
@@ -89,6 +90,7 @@ type Outcome struct {
 	Counters  []*Counter        // by program and name
 	Paths     []Path            // by program and names, each after the one that it continues
 	Changes   []Change          // by program and name
+	Modes     []Mode            // by program, name and path
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 
@@ -113,6 +115,19 @@ type Change struct {
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"` // since then
+}
+
+// Mode is a slow mode of a function: a share of its calls takes much longer than the others. Only
+// examples of these calls are anomalies.
+type Mode struct {
+	Program  trace.Program `json:"program"`
+	Function string        `json:"function"`
+	Path     callpath.Hash `json:"path,string,omitempty"` // 0 for all that are not judged on their own
+	Calls    uint64        `json:"calls,omitempty"`       // in the mode; 0 if the model has calls of other runs
+	Lost     float64       `json:"lost_us,omitempty"`     // by these calls
+	Kept     float64       `json:"kept"`                  // share of them that are anomalies
+	Usual    float64       `json:"usual_us"`              // median of all calls
+	Slow     float64       `json:"slow_us"`               // median of calls in the mode
 }
 
 // NewOutcome returns the outcome of a run without ranks. typical returns the median

@@ -41,6 +41,7 @@ type Info struct {
 	Top         []TopFunction    `json:"top_functions"`
 	Findings    FindingSummary   `json:"findings"`
 	Changes     []summary.Change `json:"changes"`
+	Modes       []summary.Mode   `json:"modes,omitempty"`
 	Notes       []tally.Note     `json:"notes"`
 	Broken      []string         `json:"broken,omitempty"`
 
@@ -148,7 +149,7 @@ func (i *Info) Finish(res *summary.Outcome) {
 	i.Seconds = time.Since(i.Started).Seconds()
 	i.Totals = Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
 	review := res.Review
-	i.Review, i.Changes = &review, res.Changes
+	i.Review, i.Changes, i.Modes = &review, res.Changes, res.Modes
 	i.EventRate = float64(res.Totals.Events) / i.Seconds
 	i.Top, i.Notes = []TopFunction{}, res.Tally.Notes()
 	worst := slices.Clone(res.Functions)

@@ -113,7 +113,7 @@ func (a *Queries) profile(ctx context.Context) (*findings.Profile, error) {
 	for i := range placed {
 		ranks[i] = placed[i].RankKey
 	}
-	return findings.NewProfile(paths, ranks), err
+	return findings.NewProfile(paths, ranks, a.Run.Decoded().Modes), err
 }
 
 // anomalies reads the anomalies for Conclude.

@@ -22,7 +22,7 @@ func Import(ctx context.Context, cfg *Config, info *provdb.Info, dir string, onS
 	info.ImportedFrom, info.Imported, info.Review, info.Notes = dir, new(provdb.ImportCounts), nil, []tally.Note{}
 	switch own, err := ReadInfo(dir); {
 	case err == nil:
-		info.Totals, info.Settings, info.Changes = own.Totals, own.Settings, own.Changes
+		info.Totals, info.Settings, info.Changes, info.Modes = own.Totals, own.Settings, own.Changes, own.Modes
 	case !errors.Is(err, fs.ErrNotExist):
 		return 0, err
 	}

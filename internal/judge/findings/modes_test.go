@@ -1,0 +1,51 @@
+package findings_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// sampled returns a program whose function work has examples of a slow mode.
+func sampled(mode *summary.Mode) *scene {
+	s := newScene(4, "work 100000 40000000", "rest 10000 1000000")
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 100 {
+		s.slow("work", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 1000)
+		s.Anomalies[len(s.Anomalies)-1].Kind = provenance.Recurring
+	}
+	mode.Function = "work"
+	s.modes = append(s.modes, *mode)
+	return s
+}
+
+func TestRecurringFindingCountsByTheModel(t *testing.T) {
+	work := callpath.Hash(0).Then("work")
+	for name, test := range map[string]struct {
+		mode  summary.Mode
+		calls int64
+		lost  trace.Micros
+	}{
+		"of the path":        {summary.Mode{Path: work, Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
+		"of the function":    {summary.Mode{Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
+		"of all calls":       {summary.Mode{Calls: 100, Lost: 101_000, Kept: 1}, 100, 100_000},
+		"with older calls":   {summary.Mode{Kept: 0.25}, 400, 400_000},
+		"of another path":    {summary.Mode{Path: 1, Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 100, 100_000},
+		"missed at the time": {summary.Mode{Calls: 130, Lost: 130_000, Kept: 1}, 130, 130_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := sampled(&test.mode).conclude().Findings[0]
+			if x.Kind != provenance.RecurringMode || x.Calls != test.calls || x.LostOwn != test.lost {
+				t.Errorf("%s of %d calls that lost %d us", x.Kind, x.Calls, x.LostOwn)
+			}
+			if share := float64(x.Lost) / (4 * 10 * second); math.Abs(x.Share-share) > 1e-9 {
+				t.Error(x.Share)
+			}
+		})
+	}
+}
