@@ -20,6 +20,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(trouble + strings.ReplaceAll(trouble, `"a"`, `"b"`) + call + strings.ReplaceAll(call, `"a"`, `"b"`)))
 	f.Add([]byte("\n" + call + trouble + "{\"trouble\":\"\\ud800\xff\"}"))
 	f.Add([]byte("1 1 f 5 9 3\nTRUTH kind=host_sleep func=g(int, int) start_us=5 end_us=9 rank=3\nTRUTH kind=gpu_slow kernel=k launch_us=5\n"))
+	const record = `{"kind":"begin","pids":{"0":7,"1":8}}` + "\n" + `{"kind":"delay","rank":1,"start":4,"end":9,"wait_us":3}` + "\n" +
+		`{"kind":"stall","rank":1,"start":5,"end":9,"ms":0.004}` + "\n" + `{"kind":"slow","rank":0,"start":5,"end":9,"stopped_share":0.4}` + "\n"
+	f.Add([]byte(record + `{"kind":"iohog","rank":-1,"start":5,"end":9}` + "\n" + trouble + call))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
 			again(t, lines.Bytes())
@@ -42,13 +45,24 @@ func FuzzRead(f *testing.F) {
 				Program: id.program, Rank: id.rank, Event: trace.EventID{Rank: id.rank, Step: int(id.step), Row: id.row}.String(),
 			})
 		}
+		var found []Report
 		for i := range flags {
+			flags[i].Finding, flags[i].Lost = i+1, 3
 			m.Add(&flags[i])
+			found = append(found, Report{Number: i + 1, Kind: Outlier, Function: "f", Ranks: []trace.Rank{1}, To: 9, LostOwn: 4, Listed: true})
 		}
 		s := m.Score(10)
 		if s.Found+s.Missed != s.Planted || s.Found+s.Excused+s.Other != s.Flagged || s.Flagged != len(flags) ||
 			len(s.MissedList) != s.Missed || min(s.Found, s.Missed, s.Excused, s.Other) < 0 || len(s.Troubles) != len(truth.Troubles) {
 			t.Fatalf("it does not add up: %+v", s)
+		}
+		if e := s.External; e != nil && (e.Named > e.Found || e.Found > e.Stops || e.Unexplained > e.Outside || e.Outside > s.Flagged) {
+			t.Fatalf("it does not add up: %+v", e)
+		}
+		for _, x := range m.Findings(found, map[trace.Program]int{0: 2}).Troubles {
+			if x.Covered < 0 || x.Covered > max(0, x.Lost) || x.Named && x.Finding == 0 {
+				t.Fatalf("it does not add up: %+v", x)
+			}
 		}
 		for i := range s.Troubles {
 			if c := &s.Troubles[i]; c.VictimsFlagged != c.Victims || c.Found < c.Planted || c.Seen != (c.Found > 0) {
@@ -60,10 +74,11 @@ func FuzzRead(f *testing.F) {
 
 // again writes and reads a line, if it can be read.
 func again(t *testing.T, line []byte) {
-	trouble, call, err := decode(line)
-	if err != nil {
+	d, err := decode(line)
+	if err != nil || d.external != nil {
 		return
 	}
+	trouble, call := d.trouble, d.call
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	if call != nil {
@@ -74,8 +89,8 @@ func again(t *testing.T, line []byte) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	trouble2, call2, err := decode(b.Bytes())
-	if err != nil || !reflect.DeepEqual(trouble, trouble2) || !reflect.DeepEqual(call, call2) || bytes.Count(b.Bytes(), []byte("\n")) != 1 {
+	d, err = decode(b.Bytes())
+	if err != nil || !reflect.DeepEqual(trouble, d.trouble) || !reflect.DeepEqual(call, d.call) || bytes.Count(b.Bytes(), []byte("\n")) != 1 {
 		t.Fatalf("%s became %s (%v)", line, b.Bytes(), err)
 	}
 }

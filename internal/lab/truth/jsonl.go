@@ -32,11 +32,18 @@ func required[T any]() (names []string) {
 	return names
 }
 
-// decode returns the trouble or the call of a line.
-func decode(text []byte) (*Trouble, *Call, error) {
+// decoded is the content of a line: one of its fields.
+type decoded struct {
+	trouble  *Trouble
+	call     *Call
+	external *externalLine
+}
+
+// decode returns the content of a line.
+func decode(text []byte) (decoded, error) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
-		return nil, nil, fmt.Errorf("line is not a JSON object: %w", err)
+		return decoded{}, fmt.Errorf("line is not a JSON object: %w", err)
 	}
 	if l["call"] {
 		c := new(Call)
@@ -44,23 +51,33 @@ func decode(text []byte) (*Trouble, *Call, error) {
 		if err == nil {
 			err = c.check()
 		}
-		return nil, c, err
+		return decoded{call: c}, err
+	}
+	if !l["trouble"] {
+		if e, err := decodeExternal(text); e != nil || err != nil {
+			return decoded{external: e}, err
+		}
 	}
 	t := new(Trouble)
 	err := l.fill(text, t, troubleFields)
 	if err == nil {
 		err = t.check()
 	}
-	return t, nil, err
+	return decoded{trouble: t}, err
+}
+
+// fieldError names the field of an error of encoding/json.
+func fieldError(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%q cannot be a %s", wrong.Field, wrong.Value)
+	}
+	return err
 }
 
 // fill decodes the text of the line. It fails if a required field has no value.
 func (l line) fill(text []byte, v any, required []string) error {
 	if err := json.Unmarshal(text, v); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("%q cannot be a %s", wrong.Field, wrong.Value)
-		}
-		return err
+		return fieldError(err)
 	}
 	for _, name := range required {
 		if !l[name] {

@@ -21,6 +21,11 @@ type Flag struct {
 	// launch is 0 if it did not end.
 	Launched                bool
 	LaunchEntry, LaunchExit trace.Micros
+	// Lost is the time that it lost, Finding the number of its finding, or 0, and Culprit says that
+	// others waited for it.
+	Lost    trace.Micros
+	Finding int
+	Culprit bool
 	// Recurring says that the call is an example of a slow mode, which is reported as a whole.
 	// It is not a wrong flag.
 	Recurring bool
@@ -48,6 +53,10 @@ type Score struct {
 	OtherPerMillion float64        `json:"other_per_million_calls"`
 	MissedList      []Missed       `json:"missed_list"` // by rank and entry
 	Troubles        []TroubleScore `json:"troubles"`    // as in Truth
+	// External is nil if the truth has neither trouble from outside nor the scheduler's record, and Findings
+	// if the run has none.
+	External *ExternalScore `json:"external,omitempty"`
+	Findings *FindingScore  `json:"findings,omitempty"`
 }
 
 // Missed is a planted anomaly that was not found.
@@ -85,6 +94,11 @@ type Matcher struct {
 	excused int
 	end     trace.Micros // of the last flagged call
 	near    map[place][]candidate
+
+	touches              []touch             // of the current flag
+	members              map[int]*membership // by finding
+	stops                []stopMatch         // of each trouble from outside
+	outside, unexplained int
 }
 
 // sighting summarizes the flags of a trouble.
@@ -98,6 +112,7 @@ func (t *Truth) Matcher() *Matcher {
 	m := &Matcher{
 		truth: t, flagged: make([]bool, len(t.listed)), seen: make([]sighting, len(t.Troubles)),
 		end: math.MinInt64, near: make(map[place][]candidate),
+		members: make(map[int]*membership), stops: make([]stopMatch, len(t.external)),
 	}
 	for i := range t.timed {
 		m.near[t.timed[i].place()] = nil
@@ -112,19 +127,35 @@ func (m *Matcher) Flags() int { return m.flags }
 func (m *Matcher) Add(f *Flag) {
 	m.flags++
 	m.end = max(m.end, f.Exit)
+	m.touches = m.touches[:0]
 	listed, required := m.addListed(f)
 	if required {
 		m.found++
-		return
+	} else {
+		m.addRegions(f, listed)
 	}
+	if f.Finding > 0 {
+		m.addMember(f.Finding, f.Rank, f.Lost)
+	}
+}
+
+// addRegions compares a flag with lasting troubles, those from outside and anomalies of the text
+// formats.
+func (m *Matcher) addRegions(f *Flag, listed bool) {
 	excused := listed || f.Recurring
+	if len(m.stops) > 0 || len(m.truth.delays) > 0 {
+		excused = m.addExternal(f) || excused
+	}
 	for _, i := range m.truth.regions[trace.RankKey{Program: f.Program, Rank: f.Rank}] {
 		if !m.truth.Troubles[i].Covers(f) {
 			continue
 		}
 		excused = true
-		if !listed && m.truth.extent[i].begin <= f.Exit {
-			m.seen[i].add(f)
+		if !listed {
+			m.touch(i, min(f.Lost, m.truth.Troubles[i].overlap(f)), false)
+			if m.truth.extent[i].begin <= f.Exit {
+				m.seen[i].add(f)
+			}
 		}
 	}
 	if excused {
@@ -162,6 +193,7 @@ func (m *Matcher) addListed(f *Flag) (listed, required bool) {
 	m.flagged[i] = true
 	for {
 		c := &m.truth.listed[i]
+		m.touch(c.trouble, max(0, c.injected), c.victim)
 		switch {
 		case c.victim:
 			m.seen[c.trouble].victims++
@@ -210,6 +242,7 @@ func (m *Matcher) Score(calls float64) *Score {
 	if calls > 0 {
 		s.OtherPerMillion = 1e6 * float64(s.Other) / calls
 	}
+	s.External = m.scoreExternal(calls)
 	slices.SortStableFunc(s.MissedList, func(a, b Missed) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Entry, b.Entry))
 	})

@@ -2,6 +2,7 @@ package truth
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,6 +40,8 @@ type candidate struct {
 	kernel                  bool // its name may be that of a kernel
 	launched                bool
 	excused                 bool // if it matches no planted anomaly
+	finding                 int
+	lost                    trace.Micros
 }
 
 func (m *Matcher) addNear(f *Flag, excused bool) {
@@ -51,6 +54,7 @@ func (m *Matcher) addNear(f *Flag, excused bool) {
 	m.near[at] = append(flags, candidate{
 		entry: f.Entry, exit: f.Exit, kernel: arguments == "" || arguments[0] == '(',
 		launched: f.Launched, launchEntry: f.LaunchEntry, launchExit: f.LaunchExit, excused: excused,
+		finding: f.Finding, lost: f.Lost,
 	})
 }
 
@@ -72,9 +76,9 @@ func (p *timedCall) distance(f *candidate) (trace.Micros, bool) {
 	return away(f.entry), p.entry-nearby <= f.entry && f.entry <= p.entry+pending
 }
 
-// scoreNear matches planted anomalies of the text formats and flags one to one, the
-// closest first.
-func (m *Matcher) scoreNear(s *Score) {
+// nearMatches returns the flag of each planted anomaly of the text formats that has one. It matches them
+// one to one, the closest first.
+func (m *Matcher) nearMatches() map[int]*candidate {
 	type pair struct {
 		distance      trace.Micros
 		planted, flag int
@@ -96,22 +100,66 @@ func (m *Matcher) scoreNear(s *Score) {
 		place
 		index int
 	}
-	found, used := make(map[int]bool), make(map[flagID]bool)
+	matches, used := make(map[int]*candidate), make(map[flagID]bool)
 	for _, p := range pairs {
 		id := flagID{planted[p.planted].place(), p.flag}
-		if found[p.planted] || used[id] {
-			continue
+		if matches[p.planted] == nil && !used[id] {
+			matches[p.planted], used[id] = &m.near[id.place][p.flag], true
 		}
-		found[p.planted], used[id] = true, true
+	}
+	return matches
+}
+
+// scoreNear counts the planted anomalies of the text formats.
+func (m *Matcher) scoreNear(s *Score) {
+	matches := m.nearMatches()
+	for _, c := range matches {
 		s.Found++
-		if m.near[id.place][p.flag].excused {
+		if c.excused {
 			s.Excused--
 		}
 	}
-	s.Planted += len(planted)
-	for i, p := range planted {
-		if !found[i] {
+	s.Planted += len(m.truth.timed)
+	for i, p := range m.truth.timed {
+		if matches[i] == nil {
 			s.MissedList = append(s.MissedList, Missed{Rank: p.rank, Function: p.function, Entry: p.entry, Injected: p.injected})
+		}
+	}
+}
+
+// matchNear adds the flags of planted anomalies of the text formats to their troubles.
+func (m *Matcher) matchNear() {
+	for i, c := range m.nearMatches() {
+		of := m.members[c.finding]
+		if of == nil {
+			continue
+		}
+		p := &m.truth.timed[i]
+		of.in += c.lost
+		of.add(&touch{trouble: int32(len(m.truth.Troubles)) + p.trouble, lost: max(0, p.injected)}, c.lost)
+	}
+}
+
+// groupTimed makes a trouble of the planted anomalies of each rank and function.
+func (t *Truth) groupTimed() {
+	groups := make(map[place]int32)
+	for i := range t.timed {
+		p := &t.timed[i]
+		at := p.place()
+		g, ok := groups[at]
+		if !ok {
+			g = int32(len(t.timedTroubles))
+			groups[at] = g
+			t.timedTroubles = append(t.timedTroubles, Trouble{
+				Name: fmt.Sprintf("%s on rank %d", at.function, at.rank), Kind: "planted", Ranks: []trace.Rank{at.rank},
+				Functions: []string{at.function}, From: p.entry, To: p.exit, Findings: []Finding{Outlier, Recurring},
+			})
+		}
+		p.trouble = g
+		group := &t.timedTroubles[g]
+		group.From, group.To, group.Lost = min(group.From, p.entry), max(group.To, p.exit), group.Lost+max(0, p.injected)
+		if p.kernel {
+			group.To = max(group.To, p.exit+pending)
 		}
 	}
 }

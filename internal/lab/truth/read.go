@@ -104,12 +104,17 @@ type reader struct {
 	troubles  map[string]int32 // in truth.Troubles, by name
 	mentioned []string         // where a trouble was first named, while it is not declared
 	functions map[string]int32 // in truth.functions
+
+	ranks      map[trace.Rank]bool // of the run with trouble from outside
+	delayCount int
 }
 
 func newReader() *reader {
 	return &reader{
-		truth:    &Truth{byEvent: make(map[event]int32), regions: make(map[trace.RankKey][]int32)},
-		troubles: make(map[string]int32), functions: make(map[string]int32),
+		truth: &Truth{
+			byEvent: make(map[event]int32), regions: make(map[trace.RankKey][]int32), delays: make(map[trace.Rank][]delay),
+		},
+		troubles: make(map[string]int32), functions: make(map[string]int32), ranks: make(map[trace.Rank]bool),
 	}
 }
 
@@ -166,14 +171,16 @@ func (r *reader) addJSON(path string, n int, line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
-	t, c, err := decode(line)
+	d, err := decode(line)
 	switch {
 	case err != nil:
 		return err
-	case c != nil:
-		return r.addCall(path, n, c)
+	case d.call != nil:
+		return r.addCall(path, n, d.call)
+	case d.external != nil:
+		return r.addExternal(d.external)
 	}
-	return r.addTrouble(t)
+	return r.addTrouble(d.trouble)
 }
 
 func (r *reader) addTrouble(t *Trouble) error {
@@ -247,6 +254,8 @@ func (r *reader) finish() (*Truth, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	r.finishExternal()
+	t.groupTimed()
 	t.extent = make([]extent, len(t.Troubles))
 	for i := range t.listed {
 		c := &t.listed[i]
@@ -255,6 +264,9 @@ func (r *reader) finish() (*Truth, error) {
 		case c.victim:
 			e.victims++
 			continue
+		}
+		e.injected += max(0, c.injected)
+		switch {
 		case c.minor:
 			continue
 		case e.causes == 0:

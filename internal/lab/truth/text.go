@@ -17,6 +17,7 @@ type timedCall struct {
 	exit     trace.Micros
 	injected trace.Micros
 	kernel   bool
+	trouble  int32 // in Truth.timedTroubles
 }
 
 func (r *reader) addText(_ string, _ int, line []byte) error {

@@ -94,6 +94,10 @@ type Truth struct {
 	functions []string        // of listed calls
 	extent    []extent        // of each trouble
 	regions   map[trace.RankKey][]int32
+
+	timedTroubles []Trouble              // one for each rank and function of timed
+	external      []int32                // troubles from outside
+	delays        map[trace.Rank][]delay // waits for a processor, in order
 }
 
 // event identifies a call in all programs.
@@ -117,6 +121,7 @@ type listedCall struct {
 // extent summarizes the calls of a trouble.
 type extent struct {
 	causes, victims int
+	injected        trace.Micros // into all causes
 	begin           trace.Micros // From, or the entry of the first cause if that is later
 }
 
@@ -125,6 +130,15 @@ type extent struct {
 func (t *Trouble) Covers(f *Flag) bool {
 	return t.Program == f.Program && t.From <= f.Exit && (t.To == 0 || f.Entry <= t.To) &&
 		(len(t.Functions) == 0 || slices.Contains(t.Functions, f.Function)) && slices.Contains(t.Ranks, f.Rank)
+}
+
+// overlap returns the time of a flag within the time of the trouble.
+func (t *Trouble) overlap(f *Flag) trace.Micros {
+	end := f.Exit
+	if t.To != 0 {
+		end = min(end, t.To)
+	}
+	return max(0, end-max(f.Entry, t.From))
 }
 
 // parseEvent parses rank:step:row.
