@@ -14,7 +14,7 @@ func newEvalCmd(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval RUN TRUTH...",
-		Short: "Compare the anomalies of a run with planted ones",
+		Short: "Compare anomalies and findings of a run with planted ones",
 		Long: `Compare the anomalies of an analyzed run with those that were planted in the program:
 how many were found, and how many other calls were flagged. RUN is a run directory or a
 store. A TRUTH is a file, a directory (all files named truth.* in it) or a pattern. A
@@ -27,10 +27,18 @@ programs that plant anomalies:
 
 or exactly, if it begins with {. Then each line is a JSON object: first the troubles,
 with kind, place and time, then the calls that they lengthened, with their events.
-docs/formats/truth.md describes both formats and the scores.
+The record of a run with trouble from outside begins with {, too: it has the times at
+which ranks were stopped, and at which they waited for a processor. docs/formats/truth.md
+describes the formats and the scores.
 
 If the truth is exact, a second table shows for each trouble the flags on its causes and
-on its victims, and the time from its start to its first flag.`,
+on its victims, and the time from its start to its first flag. If ranks were stopped, the
+output says how many stops were found and named as culprits, and how many flags the
+scheduler's record does not explain.
+
+If the run has findings, another table shows for each trouble its lost time, the part of
+it that findings of the right kind and place cover, and the costliest finding about it;
+and a list shows the findings that belong to no trouble (docs/quality.md).`,
 		Example: `  chimbuko eval run-directory truth.0 truth.1
   chimbuko eval run-directory trace-directory
   chimbuko eval run-directory truth.jsonl

@@ -305,6 +305,89 @@ missed: rank 8  7.000000  f() [{/src/heat2d.cpp} {47,0}]  -400 us injected  a
 	}
 }
 
+// schedulerRecord is the truth of a run in which rank 1 was stopped, and rank 0 waited for a processor.
+const schedulerRecord = `{"kind":"begin","t":5,"pids":{"0":301,"1":302}}
+{"kind":"delay","rank":0,"start":500000,"end":520000,"wait_us":9000}
+{"kind":"stall","rank":1,"start":100000,"end":200000,"ms":100.0}
+{"kind":"stall","rank":1,"start":700000,"end":720000,"ms":20.0}
+`
+
+func TestEvalComparesFindingsWithTroubles(t *testing.T) {
+	planted := writeFile(t, schedulerRecord, t.TempDir(), "truth.jsonl")
+	run := newRun(t, 1_000_000,
+		record(1, "f", 110_000, 210_000, `,"lost_time":95000`), record(0, "MPI_Recv", 100_000, 210_000, `,"lost_time":90000`),
+		record(0, "g", 505_000, 516_000, `,"lost_time":10000`), record(0, "g", 600_000, 610_000, `,"lost_time":10000`))
+	if got := evalJSON(t, run, planted); got.Findings != nil || got.External == nil || got.External.Found != 1 {
+		t.Errorf("without findings: got %+v", got)
+	}
+	const common = `"status":"confirmed","program":0,"first_us":100000,"last_us":650000,"hosts":["n"],"severity":"alarm"`
+	writeFile(t, `[{"finding":1,"kind":"outlier","function":"f() [{/src/heat2d.cpp} {47,0}]","ranks":[1],"lost_own_us":95000,"lost_us":185000,"share":0.1,"summary":"f is slow",`+common+`},
+		{"finding":2,"kind":"outlier","function":"g() [{/src/heat2d.cpp} {47,0}]","ranks":[0],"lost_own_us":20000,"lost_us":20000,"share":0.02,"summary":"g is slow",`+common+`},
+		{"finding":3,"kind":"wait","cause":1,"function":"MPI_Recv()","ranks":[0],"lost_own_us":90000,"lost_us":90000,"share":0.05,"summary":"waits",`+common+`}]`,
+		run, "global", "findings.json")
+	writeFile(t, `[{"pid":0,"rid":1,"event_id":"1:0:110000","finding":1},{"pid":0,"rid":0,"event_id":"0:0:505000","finding":2},
+		{"pid":0,"rid":0,"event_id":"0:0:600000","finding":2},
+		{"pid":0,"rid":0,"event_id":"0:0:100000","finding":3,"role":"victim","culprit_event_id":"1:0:110000"}]`, run, "global", "links.json")
+	got := evalJSON(t, run, planted)
+	if want := (truth.ExternalScore{Stops: 2, Found: 1, Named: 1, Outside: 2, Unexplained: 1, UnexplainedPerMillion: 1}); *got.External != want {
+		t.Errorf("got %+v, want %+v", got.External, want)
+	}
+	want := &truth.FindingScore{
+		Lost: 120_000, Covered: 90_000, Named: 1,
+		Troubles: []truth.TroubleFinding{
+			{Name: "stall 1", Kind: "stall", Lost: 100_000, Covered: 90_000, Finding: 1, FindingKind: truth.Outlier, Summary: "f is slow", Named: true},
+			{Name: "stall 2", Kind: "stall", Lost: 20_000},
+		},
+		Others: []truth.OtherFinding{{Number: 2, Kind: truth.Outlier, Share: 0.02, Summary: "g is slow"}}, OthersShare: 0.02,
+	}
+	if !reflect.DeepEqual(got.Findings, want) {
+		t.Errorf("got  %+v\nwant %+v", got.Findings, want)
+	}
+
+	table, err := eval(t, run, planted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = `
+1 of 2 stops found, 1 named as culprit
+2 flags outside troubles, 1 not explained by the scheduler's record: 1.0 per million calls
+
+TROUBLE  LOST     COVERED  PLACE  COSTLIEST FINDING ABOUT IT
+stall 1  100 ms   90.0 %   right  1 outlier: f is slow
+stall 2  20.0 ms  0 %      -      none
+findings cover 75.0 % of 120 ms lost, and name the right place for 1 of 2 troubles
+
+1 finding outside troubles, without interference: 2.0 % of the time
+  2 outlier, 2.0 %: g is slow
+`
+	if !strings.HasSuffix(table, text) {
+		t.Errorf("got\n%s\nwant\n%s", table, text)
+	}
+	writeFile(t, "{", run, "global", "links.json")
+	if _, err := eval(t, run, planted); err == nil || !strings.Contains(err.Error(), "links.json") {
+		t.Errorf("got %v, want the name of the damaged file", err)
+	}
+}
+
+// The findings of a stored run are those of its record files.
+func TestEvalReadsFindingsFromStoreAndFiles(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes twice")
+	dir := t.TempDir()
+	var scores [2]evalScore
+	for i, records := range []string{"db", "json"} {
+		out := filepath.Join(dir, records)
+		var stdout, stderr bytes.Buffer
+		if code := Run(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr},
+			[]string{"analyze", tracetest.Root("testdata", "traces", "gpu-BP5"), "--out", out, "--records", records}); code != 0 {
+			t.Fatal(stderr.String())
+		}
+		scores[i] = evalJSON(t, out, tracetest.Root("testdata", "traces", "gpu-BP5", "truth.txt"))
+	}
+	if scores[0].Findings == nil || len(scores[0].Findings.Troubles) == 0 || !reflect.DeepEqual(scores[0], scores[1]) {
+		t.Errorf("from the store %+v, from files %+v", scores[0], scores[1])
+	}
+}
+
 func TestEvalLimitsPrintedMissedCalls(t *testing.T) {
 	lines := strings.SplitAfter(exactTruth, "\n")
 	var many strings.Builder

@@ -30,7 +30,7 @@ func Run(ctx context.Context, run string, truths []string) (*truth.Score, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{Matcher: planted.Matcher(), planted: planted}
+	m := &matcher{Matcher: planted.Matcher(), planted: planted, ranks: make(map[trace.Program]int)}
 	calls, err := m.addRun(ctx, run)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,11 @@ func Run(ctx context.Context, run string, truths []string) (*truth.Score, error)
 	if calls == 0 && m.Flags() > 0 {
 		return nil, fmt.Errorf("%s: %d calls are flagged, but totals.calls in run.json is 0", run, m.Flags())
 	}
-	return m.Score(calls), nil
+	score := m.Score(calls)
+	if m.links != nil {
+		score.Findings = m.Findings(m.reports, m.ranks)
+	}
+	return score, nil
 }
 
 // matcher compares a run with the truth, which may have other numbers of programs.
@@ -46,6 +50,17 @@ type matcher struct {
 	*truth.Matcher
 	planted *truth.Truth
 	numbers map[trace.Program]trace.Program // in the truth, by those in the run
+	reports []truth.Report
+	links   *quality.Links        // nil if the run has no findings
+	ranks   map[trace.Program]int // number of ranks, by programs of the truth
+}
+
+// setFindings sets the findings of the run, and the links of its anomalies to them.
+func (m *matcher) setFindings(found []provenance.Finding, links []provenance.Link) {
+	m.reports, m.links = quality.Reports(found), quality.NewLinks(links)
+	for i := range m.reports {
+		m.reports[i].Program = m.program(m.reports[i].Program)
+	}
 }
 
 // setPrograms sets the numbers of programs by the names of their executables.
@@ -90,6 +105,9 @@ func (m *matcher) addRun(ctx context.Context, run string) (calls float64, err er
 	if calls, err = m.addChanges(a.Run.Decoded()); err != nil {
 		return 0, fmt.Errorf("%s: run %s: %w", run, a.Run.Name, err)
 	}
+	if err := m.readFindings(ctx, a); err != nil {
+		return 0, fmt.Errorf("%s: findings: %w", run, err)
+	}
 	for doc, err := range a.Documents(ctx, "anomalies") {
 		var r provenance.Record
 		if err == nil {
@@ -103,6 +121,48 @@ func (m *matcher) addRun(ctx context.Context, run string) (calls float64, err er
 		}
 	}
 	return calls, nil
+}
+
+// maxRanks bounds the ranks that are read.
+const maxRanks = 1_000_000
+
+// readFindings reads the findings of a stored run.
+func (m *matcher) readFindings(ctx context.Context, a *query.Queries) error {
+	ranks, err := a.Ranks(ctx, maxRanks)
+	if err != nil {
+		return err
+	}
+	for i := range ranks {
+		m.ranks[m.program(ranks[i].Program)]++
+	}
+	found, err := a.FindingsAndLinks(ctx)
+	if err == nil {
+		m.setFindings(found.Findings, found.Links)
+	}
+	return err
+}
+
+// readFindingFiles reads the findings of a run without database, if it has any.
+func (m *matcher) readFindingFiles(run string) error {
+	var (
+		found []provenance.Finding
+		links []provenance.Link
+	)
+	for name, into := range map[string]any{"findings.json": &found, "links.json": &links} {
+		path := filepath.Join(run, "global", name)
+		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			err = json.Unmarshal(content, into)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	m.setFindings(found, links)
+	return nil
 }
 
 // isFilesOnly reports whether a run has record files and no database.
@@ -137,9 +197,17 @@ func (m *matcher) addFiles(ctx context.Context, run string) (calls float64, err 
 	if calls, err = m.addChanges(info); err != nil {
 		return 0, fmt.Errorf("%s: %w", filepath.Join(run, "run.json"), err)
 	}
+	if err := m.readFindingFiles(run); err != nil {
+		return 0, err
+	}
+	ranks := make(map[trace.RankKey]bool)
 	for step, err := range recordfile.Steps(ctx, run, nil) {
 		if err != nil {
 			return 0, err
+		}
+		if key := (trace.RankKey{Program: step.Program, Rank: step.Rank}); !ranks[key] {
+			ranks[key] = true
+			m.ranks[m.program(step.Program)]++
 		}
 		for _, r := range step.Anomalies {
 			if err := m.addFlag(r); err != nil {
@@ -164,6 +232,9 @@ func (m *matcher) addChanges(info *provdb.Info) (calls float64, err error) {
 // addFlag adds a record, unless it is withdrawn.
 func (m *matcher) addFlag(r *provenance.Record) error {
 	f := quality.Flag(r)
+	if m.links != nil {
+		m.links.Set(&f)
+	}
 	f.Program = m.program(f.Program)
 	switch r.Status {
 	case "", provenance.Confirmed, provenance.Provisional:

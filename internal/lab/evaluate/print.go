@@ -34,7 +34,61 @@ func Print(w io.Writer, s *truth.Score) {
 		fmt.Fprintln(w)
 		PrintTroubles(w, s.Troubles)
 	}
+	printExternal(w, s.External)
+	printFindings(w, s.Findings)
 	printMissed(w, s.MissedList)
+}
+
+func printExternal(w io.Writer, s *truth.ExternalScore) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintln(w)
+	if s.Stops > 0 {
+		fmt.Fprintf(w, "%d of %s found, %d named as culprit\n", s.Found, text.Count(s.Stops, "stop"), s.Named)
+	}
+	fmt.Fprintf(w, "%s outside troubles, %s not explained by the scheduler's record: %.1f per million calls\n",
+		text.Count(s.Outside, "flag"), text.Int(s.Unexplained), s.UnexplainedPerMillion)
+}
+
+// sentence returns a summary that fits into a line.
+func sentence(s string) string { return text.Shorten(text.SingleSpaced(s), 160) }
+
+func printFindings(w io.Writer, s *truth.FindingScore) {
+	if s == nil {
+		return
+	}
+	if len(s.Troubles) > 0 {
+		fmt.Fprintln(w)
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "TROUBLE\tLOST\tCOVERED\tPLACE\tCOSTLIEST FINDING ABOUT IT")
+		for i := range s.Troubles {
+			x := &s.Troubles[i]
+			lost, covered, place, finding := "unknown", "-", "wrong", "none"
+			if x.Lost > 0 {
+				lost, covered = text.Duration(float64(x.Lost)), text.Percent(100*float64(x.Covered)/float64(x.Lost))
+			}
+			if x.Named {
+				place = "right"
+			}
+			if x.Finding > 0 {
+				finding = fmt.Sprintf("%d %s: %s", x.Finding, x.FindingKind, x.Summary)
+			} else {
+				place = "-"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", text.OneLine(x.Name), lost, covered, place, sentence(finding))
+		}
+		_ = t.Flush() // errors stick to w
+		if s.Lost > 0 {
+			fmt.Fprintf(w, "findings cover %s of %s lost, and name the right place for %d of %s\n",
+				text.Percent(100*float64(s.Covered)/float64(s.Lost)), text.Duration(float64(s.Lost)), s.Named, text.Count(len(s.Troubles), "trouble"))
+		}
+	}
+	fmt.Fprintf(w, "\n%s outside troubles, without interference: %s of the time\n", text.Count(len(s.Others), "finding"), text.Percent(100*s.OthersShare))
+	for i := range s.Others {
+		x := &s.Others[i]
+		fmt.Fprintf(w, "  %d %s, %s: %s\n", x.Number, x.Kind, text.Percent(100*x.Share), sentence(x.Summary))
+	}
 }
 
 // PrintTroubles writes a table of how well each trouble was found. Errors stick to w.

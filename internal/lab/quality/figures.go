@@ -29,6 +29,13 @@ var figures = []figure{
 	{name: "first_step", most: true, of: (*Result).firstStep, claim: 0.01, share: 0.1, digits: 4},
 	{name: "late_recall", of: (*Result).lateRecall, claim: 0.8, slack: 0.01, digits: 2},
 	{name: "late_other", most: true, of: (*Result).lateOther, claim: 5, slack: 1},
+	{name: "covered", of: ofFindings((*FindingCounts).covered), claim: 0.5, slack: 0.02, digits: 2},
+	{name: "named", of: ofFindings((*FindingCounts).named), claim: 0.5, slack: 0.02, digits: 2},
+	{name: "outside", most: true, of: ofFindings((*FindingCounts).others), claim: 5, slack: 1},
+	{name: "outside_share", most: true, of: ofFindings((*FindingCounts).othersShare), claim: 0.02, share: 0.2, slack: 0.001, digits: 4},
+	{name: "stops_found", of: ofFindings((*FindingCounts).stopsFound), claim: 0.3, slack: 0.07, digits: 2},
+	{name: "stops_named", of: ofFindings((*FindingCounts).stopsNamed), claim: 0.3, slack: 0.07, digits: 2},
+	{name: "unexplained", most: true, of: ofFindings((*FindingCounts).unexplained), claim: 1000, share: 0.1, slack: 5},
 }
 
 func (r *Result) precision() (float64, bool) {
@@ -145,23 +152,29 @@ func ratio(part, all int) string {
 // percent rounds down, so that only all is 100.
 func percent(of func(*Result) (float64, bool)) func(*Result) string {
 	return func(r *Result) string {
-		v, ok := of(r)
-		if !ok {
-			return ""
-		}
-		return fmt.Sprintf("%.1f", math.Floor(1000*v+1e-9)/10)
+		return percentage(of(r))
 	}
+}
+
+func percentage(v float64, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", math.Floor(1000*v+1e-9)/10)
 }
 
 func rate(of func(*Result) (float64, bool)) func(*Result) string {
 	return func(r *Result) string {
-		v, ok := of(r)
-		switch {
-		case !ok:
-			return ""
-		case v == 0 || v >= 10:
-			return fmt.Sprintf("%.0f", v)
-		}
-		return fmt.Sprintf("%.1f", max(v, 0.1))
+		return perMillion(of(r))
 	}
+}
+
+func perMillion(v float64, ok bool) string {
+	switch {
+	case !ok:
+		return ""
+	case v == 0 || v >= 10:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1f", max(v, 0.1))
 }

@@ -7,17 +7,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 func TestFiguresFollowFromCounts(t *testing.T) {
 	r := &Result{
 		Data: "x", Detector: outlier.HBOS, Runs: 2, Calls: 2100, Normal: 2000, Planted: 40, Found: 30, Other: 10, Withdrawn: 1,
 		Delays: []float64{3, 1, math.Inf(1), 2}, FirstFlags: 1, FirstCalls: 50, Late: &LateCounts{Found: 3, Missed: 1, Other: 4},
+		Findings: &FindingCounts{
+			Runs: 2, Lost: 1000, Covered: 750, Troubles: 4, Named: 3, Others: 3, OthersShare: 0.5, Recorded: 2000, Unexplained: 1,
+			Stops: 8, StopsFound: 6, StopsNamed: 4,
+		},
 	}
 	want := map[string]float64{
 		"precision": 0.75, "recall": 0.75, "f1": 0.75, "per_million": 5000, "withdrawn": 500, "troubles": 0.75,
 		"after": 2.5, "first_step": 0.02, "late_recall": 0.75, "late_other": 2,
+		"covered": 0.75, "named": 0.75, "outside": 1.5, "outside_share": 0.25, "stops_found": 0.75, "stops_named": 0.5, "unexplained": 500,
 	}
 	for i := range figures {
 		f := &figures[i]
@@ -165,8 +173,12 @@ func TestFloorsRoundTrip(t *testing.T) {
 func TestTableIsAligned(t *testing.T) {
 	r := &Result{Data: "normal", Detector: outlier.HBOS, Runs: 1, Calls: 1010, Normal: 1000, Planted: 10, Found: 10, FirstCalls: 100}
 	var page bytes.Buffer
+	found := &FindingResult{Data: "normal", Report: FindingCounts{
+		Runs: 2, Lost: 1000, Covered: 999, Troubles: 4, Named: 3, Others: 3, OthersShare: 0.005, Recorded: 2000, Unexplained: 1,
+		Stops: 8, StopsFound: 6, StopsNamed: 4,
+	}}
 	if err := WriteMarkdown(&page, []*Result{r, {Data: "heat2d-large-BP5", Detector: outlier.SSTD, Runs: 1}},
-		[]string{"gpu-BP5"}); err != nil {
+		[]*FindingResult{found}, []string{"gpu-BP5"}); err != nil {
 		t.Fatal(err)
 	}
 	var width []int
@@ -175,7 +187,7 @@ func TestTableIsAligned(t *testing.T) {
 			width = append(width, len([]rune(line)))
 		}
 	}
-	if len(width) != 4 || slices.Min(width) != slices.Max(width) {
+	if len(width) != 8 || slices.Min(width[:4]) != slices.Max(width[:4]) || slices.Min(width[4:]) != slices.Max(width[4:]) {
 		t.Errorf("lines of the table are %v characters wide:\n%s", width, page.String())
 	}
 	for _, want := range []string{"10/10 (84/107)", "(236/323*)", "\\* The original with", "archives were missing: gpu-BP5."} {
@@ -183,4 +195,56 @@ func TestTableIsAligned(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, page.String())
 		}
 	}
+}
+
+func TestFindingsOfHalvesAreShownApart(t *testing.T) {
+	r := &FindingResult{Data: "x"}
+	one := FindingCounts{
+		Runs: 1, Lost: 1000, Covered: 999, Troubles: 2, Named: 1, Others: 1, OthersShare: 0.0025, Lists: []string{"a"},
+	}
+	for i := range 10 {
+		c := one
+		if i == 3 {
+			c.Lists = []string{"b"}
+		}
+		r.add(&c, i%2 == 0)
+	}
+	got := strings.Join(findingRow(r), " | ")
+	if want := "x | 99.9 | 5/10 | 1 (0.25 %) | 99.9 | 5/10 | 1 (0.25 %) | – | – | 9/10"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	stops := FindingCounts{Runs: 1, Stops: 15, StopsFound: 14, StopsNamed: 12, Recorded: 1_000_000, Unexplained: 29}
+	got = strings.Join(findingRow(&FindingResult{Data: "y", Fit: stops}), " | ")
+	if want := "y | – | – | 0 | – | – | – | 14/12/15 | 29 | –"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestListHasKindPlaceAndFunctionOfListedFindings(t *testing.T) {
+	f := provenance.Finding{Kind: provenance.Outlier, Func: "f", Ranks: []trace.Rank{3}, Hosts: []string{"n1"}, Share: 0.1, Status: provenance.Confirmed}
+	minor, wide := f, f
+	minor.Share = 0
+	wide.Ranks = []trace.Rank{3, 4}
+	if got, want := listOf([]provenance.Finding{f, minor, wide, f}), "0 outlier n1 f\n0 outlier rank 3 f"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAnyCallNamedByAnotherIsCulprit(t *testing.T) {
+	links := NewLinks([]provenance.Link{
+		{PID: 1, EventID: "0:0:1", Finding: 3, Role: provenance.Victim, Culprit: "1:0:1", CulpritPID: 1},
+		{PID: 1, EventID: "1:0:1", Finding: 2},
+		{PID: 1, EventID: "2:0:1", Finding: 2, Role: provenance.Culprit},
+	})
+	f := func(program trace.Program, event string, finding int, culprit bool) {
+		t.Helper()
+		flag := truth.Flag{Program: program, Event: event}
+		if links.Set(&flag); flag.Finding != finding || flag.Culprit != culprit {
+			t.Errorf("%s: got %+v", event, flag)
+		}
+	}
+	f(1, "0:0:1", 3, false)
+	f(1, "1:0:1", 2, true)
+	f(1, "2:0:1", 2, true)
+	f(0, "2:0:1", 0, false)
 }

@@ -21,6 +21,7 @@ const floorsComment = `# Bounds for each detector on each data set, which TestRe
 # cell has no bound. go run ./internal/lab/quality/table -floors writes this file from its
 # measurements, with a tolerance: review the difference before you commit it. Shares are of 1,
 # after is in seconds, first_step is a share of the calls of the step, late_other is per run.
+# The last seven are measures of findings: outside is per run, unexplained per million calls.
 `
 
 // Claims are bounds of figures, by their names, for detectors on data sets.

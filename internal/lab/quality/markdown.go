@@ -22,9 +22,9 @@ var page = template.Must(template.New("page").Parse(pageText))
 // unknown is the text of a cell without a figure.
 const unknown = "–"
 
-// WriteMarkdown writes the page with the table of results, in their order. missing are
+// WriteMarkdown writes the page with the tables of results, in their order. missing are
 // the names of recorded traces that were not found.
-func WriteMarkdown(w io.Writer, results []*Result, missing []string) error {
+func WriteMarkdown(w io.Writer, results []*Result, found []*FindingResult, missing []string) error {
 	cfg := analyzer.Default()
 	var detectors []string
 	for _, d := range Detectors {
@@ -40,7 +40,8 @@ func WriteMarkdown(w io.Writer, results []*Result, missing []string) error {
 	}
 	var out strings.Builder
 	err := page.Execute(&out, map[string]any{
-		"Columns": columnTexts(), "Table": table(results), "Missing": strings.Join(missing, ", "),
+		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(), "Findings": findingTable(found),
+		"FitTraces": strings.Join(fitTraces, ", "), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector, "Missing": strings.Join(missing, ", "),
 		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,
 		"Seeds": seeds, "Further": strings.Join(further, ", "), "ManyRanks": manyRanks, "Others": otherSettings(results),
 	})
@@ -55,9 +56,13 @@ func WriteMarkdown(w io.Writer, results []*Result, missing []string) error {
 func columnTexts() []string {
 	lines := []string{}
 	for _, c := range columns {
-		lines = append(lines, wrap(fmt.Sprintf("- **%s**: %s.", c.head, c.text), "  "))
+		lines = append(lines, columnText(c.head, c.text))
 	}
 	return lines
+}
+
+func columnText(head, text string) string {
+	return wrap(fmt.Sprintf("- **%s**: %s.", head, text), "  ")
 }
 
 // wrap breaks a text into lines of up to 88 characters and indents all but the first.
@@ -94,6 +99,11 @@ func table(results []*Result) string {
 	for _, r := range results {
 		rows = append(rows, row(r))
 	}
+	return align(rows, textColumns)
+}
+
+// align returns rows, the first of which are the heads of columns, in Markdown. The first columns are text.
+func align(rows [][]string, textColumns int) string {
 	width := make([]int, len(rows[0]))
 	for _, cells := range rows {
 		for i, c := range cells {

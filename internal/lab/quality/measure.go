@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
@@ -77,9 +78,9 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 	return res, nil
 }
 
-// Trace measures a detector on all datasets of a directory, which also has their truth.
-// It uses the existing directory temp for temporary files.
-func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp string) (*Result, error) {
+// Trace measures a detector on all datasets of a directory and the truth in files and directories. It uses the
+// existing directory temp for temporary files.
+func Trace(ctx context.Context, dir string, truths []string, detector outlier.Algorithm, temp string) (*Result, error) {
 	res, err := inDir(temp, func(spool string) (*Result, error) {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
 		if err != nil {
@@ -88,7 +89,7 @@ func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp str
 		if len(paths) == 0 {
 			return nil, fmt.Errorf("no datasets: %w", fs.ErrNotExist)
 		}
-		planted, err := truth.Read([]string{dir})
+		planted, err := truth.Read(truths)
 		if err != nil {
 			return nil, err
 		}
@@ -141,6 +142,8 @@ type flags struct {
 	firstCalls int64
 	tally      tally.Tally
 	changes    []summary.Change
+	collector  findings.Collector
+	found      *findings.Result // nil for other detectors than the default
 }
 
 // analyze runs the analysis. It fails if a trace cannot be read to its end.
@@ -159,16 +162,26 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 		return nil, err
 	}
 	f.calls, f.tally, f.changes = res.Totals.Calls, res.Tally, res.Changes
+	if cfg.Outlier.Algorithm == DefaultDetector {
+		c, err := res.Collections()
+		if err != nil {
+			return nil, err
+		}
+		f.found = f.collector.Conclude(res.Outcome, c.PathStats)
+	}
 	return f, errors.Join(res.Broken...)
 }
 
-// Metadata ignores metadata.
-func (f *flags) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
+// Metadata notes the rank of the metadata.
+func (f *flags) Metadata(ctx context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
+	return f.Records(ctx, key, nil, nil)
+}
 
 // Records adds anomalies.
-func (f *flags) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+func (f *flags) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.collector.Add(key.RankKey, anomalies, typical)
 	for _, r := range anomalies {
 		f.all = append(f.all, flag{step: r.IOStep, status: r.Status, Flag: Flag(r)})
 	}
@@ -179,7 +192,7 @@ func (f *flags) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*p
 func Flag(r *provenance.Record) truth.Flag {
 	f := truth.Flag{
 		Program: r.PID, Rank: r.RID, Event: r.EventID, Function: r.Func, Entry: r.Entry, Exit: r.Exit, Found: r.Exit,
-		Recurring: r.Kind == provenance.Recurring,
+		Recurring: r.Kind == provenance.Recurring, Lost: r.LostTime,
 	}
 	if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
 		f.Launched, f.LaunchEntry, f.LaunchExit = true, p.CallStack[0].Entry, p.CallStack[0].Exit
@@ -201,6 +214,7 @@ func (f *flags) checkTally() error {
 
 // score compares the flags with the truth. end is the end of the run.
 func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
+	f.link()
 	final, raised, first, late, withdrawn := planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher()
 	for i := range f.all {
 		n := &f.all[i]
@@ -228,6 +242,9 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 		Runs: 1, Calls: f.calls, Planted: s.Planted, Found: s.Found, Excused: s.Excused, Other: s.Other,
 		Withdrawn: withdrawn.Score(0).Other, FirstFlags: first.Score(0).Other, FirstCalls: f.firstCalls,
 		Late: &LateCounts{Found: l.Found, Other: l.Other},
+	}
+	if f.found != nil {
+		res.Findings = f.scoreFindings(final)
 	}
 	for _, t := range raised.Score(0).Troubles {
 		if t.Each && t.Planted == 0 {

@@ -48,6 +48,8 @@ type Result struct {
 	FirstCalls int64
 	// LateCounts has counts of the steps from LateStep on; nil if unknown.
 	Late *LateCounts
+	// Findings is nil for other detectors than the default one.
+	Findings *FindingCounts
 }
 
 // LateCounts has counts of later steps, in which models have many samples.
@@ -66,6 +68,12 @@ func (r *Result) Add(o *Result) {
 	r.Delays = append(r.Delays, o.Delays...)
 	r.FirstFlags += o.FirstFlags
 	r.FirstCalls += o.FirstCalls
+	if o.Findings != nil {
+		if r.Findings == nil {
+			r.Findings = new(FindingCounts)
+		}
+		r.Findings.Add(o.Findings)
+	}
 	switch {
 	case o.Late == nil:
 	case r.Late == nil:

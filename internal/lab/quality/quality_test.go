@@ -131,7 +131,7 @@ func TestSimulationsInMemoryAndFilesAgree(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				files, err := Trace(t.Context(), dir, detector, t.TempDir())
+				files, err := Trace(t.Context(), dir, []string{dir}, detector, t.TempDir())
 				if err != nil {
 					t.Fatal(err)
 				}

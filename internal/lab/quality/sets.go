@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
@@ -18,14 +19,58 @@ type Set struct {
 	Name string
 	// Runs are the runs whose counts are added.
 	Runs []Run
+	// More are further runs of the default detector, for findings only.
+	More []Run
 	// Quick is a run for tests, with fewer ranks if the data set is large.
 	Quick Run
+	// Fit reports whether the i-th of Runs and More is in the fit half.
+	Fit func(i int) bool
 }
 
-// A scenario runs with several seeds, its own first. One with many ranks runs once, and
-// for tests with fewer ranks as a data set of another name.
+// Data sets are split into two halves: constants may be chosen on the fit half, and what is reached is read from the
+// report half. Seeds alternate, because the seeds of a scenario differ only by chance. Of traces, the fit half has the
+// programs on which the rules were chosen (HPCG, heat2d, mpi_comm_outlier and the first GPU trace), and the other
+// recordings of these programs and programs of others are in the report half.
+var fitTraces = []string{
+	"gpu-BP5", "heat2d-BP4", "heat2d-large-BP4", "hpcg-clean-BP5", "hpcg-slow-BP5", "hpcg-stall-BP5", "mpi_comm_outlier-BP5",
+}
+
+// Measure returns the sum of the runs of a detector and, of the default one, the measures of findings. If quick is
+// true, it is only Quick.
+func (s *Set) Measure(ctx context.Context, detector outlier.Algorithm, temp string, quick bool) (*Result, *FindingResult, error) {
+	runs := slices.Clone(s.Runs)
+	switch {
+	case quick:
+		runs = []Run{s.Quick}
+	case detector == DefaultDetector:
+		runs = append(runs, s.More...)
+	}
+	var results []*Result
+	for _, run := range runs {
+		r, err := run(ctx, detector, temp)
+		if err != nil {
+			return nil, nil, err
+		}
+		results = append(results, r)
+	}
+	sum := Sum(results[:min(len(results), len(s.Runs))])
+	if detector != DefaultDetector {
+		return sum, nil, nil
+	}
+	found := &FindingResult{Data: s.Name}
+	for i, r := range results {
+		found.add(r.Findings, s.Fit(i))
+	}
+	all := found.All()
+	sum.Findings = &all
+	return sum, found, nil
+}
+
+// A scenario runs with several seeds, its own first, and the default detector with more. One with many ranks runs
+// once, and for tests with fewer ranks as a data set of another name.
 const (
 	seeds      = 5
+	moreSeeds  = 5
 	seedStride = 100
 	manyRanks  = 1000
 	quickRanks = 200
@@ -39,14 +84,18 @@ func Scenarios() ([]Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		set := Set{Name: name, Quick: simulated(name, 0, 0)}
-		n := seeds
+		set := Set{Name: name, Quick: simulated(name, 0, 0), Fit: func(i int) bool { return i%2 == 0 }}
+		n, more := seeds, moreSeeds
 		if s.Ranks() > manyRanks {
-			n = 1
+			n, more = 1, 0
 			set.Quick = simulated(name, 0, quickRanks)
+			set.Fit = func(int) bool { return false }
 		}
 		for i := range n {
 			set.Runs = append(set.Runs, simulated(name, i, 0))
+		}
+		for i := range more {
+			set.More = append(set.More, simulated(name, n+i, 0))
 		}
 		sets = append(sets, set)
 	}
@@ -79,7 +128,11 @@ func simulated(name string, seed, ranks int) Run {
 
 // Recorded returns the names of the recorded traces with truth.
 func Recorded() []string {
-	return []string{"gpu-BP5", "gpu-late-BP4", "heat2d-BP4", "heat2d-BP5", "heat2d-large-BP4", "heat2d-large-BP5"}
+	return []string{
+		"func_multimodal-BP4", "gpu-BP5", "gpu-late-BP4", "heat2d-BP4", "heat2d-BP5", "heat2d-large-BP4", "heat2d-large-BP5",
+		"hpcg-clean-BP5", "hpcg-slow-BP5", "hpcg-stall-BP5", "lulesh-clean-BP5", "lulesh-iohog-BP4", "lulesh-slow-BP5", "lulesh-stall-BP5",
+		"mpi_comm_outlier-BP5", "mpi_threaded_comm_outlier-BP4", "openmp_cpu-BP5",
+	}
 }
 
 // Find returns the recorded traces, and the names of those that are missing. root is the
@@ -97,15 +150,22 @@ func Find(root string, unpack func(archive, name string) (dir string, err error)
 				return nil, nil, fmt.Errorf("%s: %w", archive, err)
 			}
 		}
-		sets = append(sets, TraceSet(dir))
+		sets = append(sets, TraceSet(root, dir))
 	}
 	return sets, missing, nil
 }
 
-// TraceSet returns the recorded traces in a directory.
-func TraceSet(dir string) Set {
-	run := func(ctx context.Context, detector outlier.Algorithm, temp string) (*Result, error) {
-		return Trace(ctx, dir, detector, temp)
+// TraceSet returns the recorded traces in a directory. Their truth is in the directory testdata/truth of the
+// repository, root, or with them.
+func TraceSet(root, dir string) Set {
+	name := filepath.Base(dir)
+	truths := filepath.Join(root, "testdata", "truth", name)
+	if _, err := os.Stat(truths); err != nil {
+		truths = dir
 	}
-	return Set{Name: filepath.Base(dir), Runs: []Run{run}, Quick: run}
+	run := func(ctx context.Context, detector outlier.Algorithm, temp string) (*Result, error) {
+		return Trace(ctx, dir, []string{truths}, detector, temp)
+	}
+	fit := slices.Contains(fitTraces, name)
+	return Set{Name: name, Runs: []Run{run}, Quick: run, Fit: func(int) bool { return fit }}
 }

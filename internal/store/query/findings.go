@@ -33,6 +33,19 @@ func (a *Queries) StoredFindings(ctx context.Context) ([]provenance.Finding, err
 	return executions.ReadAll[provenance.Finding](ctx, a, text("findings"))
 }
 
+// FindingsAndLinks returns the findings of the run as Findings does, and the links of its anomalies.
+func (a *Queries) FindingsAndLinks(ctx context.Context) (*findings.Result, error) {
+	stored, err := a.StoredFindings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) == 0 {
+		return a.Conclude(ctx, true)
+	}
+	links, err := executions.ReadAll[provenance.Link](ctx, a, text("links"))
+	return &findings.Result{Findings: stored, Links: links}, err
+}
+
 // Link returns the link of an anomaly to its finding and culprit: as stored when the run ended, or
 // else as found now. It returns nil if there is none.
 func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {

@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -66,7 +67,7 @@ func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err
 	defer func() { err = errors.Join(err, os.RemoveAll(t.temp)) }()
 	if len(t.recorded) > 0 {
 		for _, dir := range t.recorded {
-			t.sets = append(t.sets, quality.TraceSet(dir))
+			t.sets = append(t.sets, quality.TraceSet(".", dir))
 		}
 	} else if t.sets, t.missing, err = quality.Find(".", func(archive, name string) (string, error) {
 		fmt.Fprintln(t.progress, "unpacking", name)
@@ -87,23 +88,23 @@ func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err
 
 // page prints the page.
 func (t *tool) page(ctx context.Context) error {
-	all, err := t.measure(ctx, allRuns)
+	all, found, err := t.measure(ctx, false)
 	if err != nil {
 		return err
 	}
 	if err := below(all); err != nil {
 		fmt.Fprintf(t.progress, "figures that miss their floors:\n%v\n", err)
 	}
-	return quality.WriteMarkdown(t.out, all, t.missing)
+	return quality.WriteMarkdown(t.out, all, found, t.missing)
 }
 
 // floors prints the page and writes the floors.
 func (t *tool) floors(ctx context.Context) error {
-	all, err := t.measure(ctx, allRuns)
+	all, found, err := t.measure(ctx, false)
 	if err != nil {
 		return err
 	}
-	short, err := t.measure(ctx, quickRun)
+	short, _, err := t.measure(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -114,12 +115,12 @@ func (t *tool) floors(ctx context.Context) error {
 	if err := os.WriteFile(floorsFile, text.Bytes(), 0o644); err != nil { //nolint:gosec // it is read by all
 		return err
 	}
-	return quality.WriteMarkdown(t.out, all, t.missing)
+	return quality.WriteMarkdown(t.out, all, found, t.missing)
 }
 
 // check fails if a floor is missed.
 func (t *tool) check(ctx context.Context) error {
-	all, err := t.measure(ctx, quickRun)
+	all, _, err := t.measure(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -136,9 +137,6 @@ func below(all []*quality.Result) error {
 	return errors.Join(errs...)
 }
 
-func allRuns(s quality.Set) []quality.Run  { return s.Runs }
-func quickRun(s quality.Set) []quality.Run { return []quality.Run{s.Quick} }
-
 // untar unpacks an archive with the programs tar and zstd.
 func untar(ctx context.Context, archive, dir string) error {
 	out, err := exec.CommandContext(ctx, "tar", "--zstd", "-xf", archive, "-C", dir).CombinedOutput()
@@ -148,9 +146,9 @@ func untar(ctx context.Context, archive, dir string) error {
 	return nil
 }
 
-// measure returns the sum of the runs of each data set with each detector, in order. It
-// uses all processors.
-func (t *tool) measure(ctx context.Context, runs func(quality.Set) []quality.Run) ([]*quality.Result, error) {
+// measure returns the sum of the runs of each data set with each detector, and the measures of findings of each data
+// set, in order. If quick is true, each data set runs once. It uses all processors.
+func (t *tool) measure(ctx context.Context, quick bool) ([]*quality.Result, []*quality.FindingResult, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	var (
@@ -158,24 +156,25 @@ func (t *tool) measure(ctx context.Context, runs func(quality.Set) []quality.Run
 		done int
 	)
 	all := make([]*quality.Result, len(t.sets)*len(quality.Detectors))
+	found := make([]*quality.FindingResult, len(t.sets))
 	for i := range all {
 		set, detector := t.sets[i/len(quality.Detectors)], quality.Detectors[i%len(quality.Detectors)]
 		g.Go(func() error {
-			var results []*quality.Result
-			for _, run := range runs(set) {
-				r, err := run(ctx, detector, t.temp)
-				if err != nil {
-					return err
-				}
-				results = append(results, r)
+			began := time.Now()
+			sum, findings, err := set.Measure(ctx, detector, t.temp, quick)
+			if err != nil {
+				return err
 			}
-			all[i] = quality.Sum(results)
+			all[i] = sum
+			if findings != nil {
+				found[i/len(quality.Detectors)] = findings
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			fmt.Fprintf(t.progress, "%d of %d: %s, %s\n", done, len(all), all[i].Data, detector)
+			fmt.Fprintf(t.progress, "%d of %d: %s, %s, %.1f s\n", done, len(all), all[i].Data, detector, time.Since(began).Seconds())
 			return nil
 		})
 	}
-	return all, g.Wait()
+	return all, found, g.Wait()
 }
