@@ -187,7 +187,8 @@ func TestTableIsAligned(t *testing.T) {
 			width = append(width, len([]rune(line)))
 		}
 	}
-	if len(width) != 8 || slices.Min(width[:4]) != slices.Max(width[:4]) || slices.Min(width[4:]) != slices.Max(width[4:]) {
+	if len(width) != 17 || slices.Min(width[:4]) != slices.Max(width[:4]) || slices.Min(width[4:13]) != slices.Max(width[4:13]) ||
+		slices.Min(width[13:]) != slices.Max(width[13:]) {
 		t.Errorf("lines of the table are %v characters wide:\n%s", width, page.String())
 	}
 	for _, want := range []string{"10/10 (84/107)", "(236/323*)", "\\* The original with", "archives were missing: gpu-BP5."} {
@@ -200,7 +201,8 @@ func TestTableIsAligned(t *testing.T) {
 func TestFindingsOfHalvesAreShownApart(t *testing.T) {
 	r := &FindingResult{Data: "x"}
 	one := FindingCounts{
-		Runs: 1, Lost: 1000, Covered: 999, Troubles: 2, Named: 1, Others: 1, OthersShare: 0.0025, Lists: []string{"a"},
+		Runs: 1, Lost: 1000, Covered: 999, Troubles: 2, Named: 1, Others: 2, OthersShare: 0.0125, Alarms: 1, AlarmsShare: 0.0025,
+		Lists: []string{"a"},
 	}
 	for i := range 10 {
 		c := one
@@ -210,7 +212,7 @@ func TestFindingsOfHalvesAreShownApart(t *testing.T) {
 		r.add(&c, i%2 == 0)
 	}
 	got := strings.Join(findingRow(r), " | ")
-	if want := "x | 99.9 | 5/10 | 1 (0.25 %) | 99.9 | 5/10 | 1 (0.25 %) | – | – | 9/10"; got != want {
+	if want := "x | 99.9 | 5/10 | 2 (1.2 %), alarms 1 (0.25 %) | 99.9 | 5/10 | 2 (1.2 %), alarms 1 (0.25 %) | – | – | 9/10"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	stops := FindingCounts{Runs: 1, Stops: 15, StopsFound: 14, StopsNamed: 12, Recorded: 1_000_000, Unexplained: 29}

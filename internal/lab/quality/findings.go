@@ -19,7 +19,8 @@ var DefaultDetector outlier.Algorithm = analyzer.Default().Outlier.Algorithm
 
 // FindingCounts compares the findings of runs with their troubles.
 type FindingCounts struct {
-	Runs int
+	Runs     int
+	Troubled int // runs with trouble
 	// Lost is the time that troubles added, in microseconds, and Covered the part that findings about them have.
 	Lost, Covered float64
 	// Named counts the troubles whose costliest finding names the right ranks and function.
@@ -28,6 +29,9 @@ type FindingCounts struct {
 	// sum of their shares of the time of their runs.
 	Others      int
 	OthersShare float64
+	// Alarms and AlarmsShare are the part of them that is not only informational.
+	Alarms      int
+	AlarmsShare float64
 	// Recorded is the number of calls of runs with a scheduler's record, and Unexplained the number of flags
 	// in them, outside troubles, that it does not explain.
 	Recorded                      int64
@@ -40,12 +44,15 @@ type FindingCounts struct {
 // Add adds the counts of other runs.
 func (c *FindingCounts) Add(o *FindingCounts) {
 	c.Runs += o.Runs
+	c.Troubled += o.Troubled
 	c.Lost += o.Lost
 	c.Covered += o.Covered
 	c.Troubles += o.Troubles
 	c.Named += o.Named
 	c.Others += o.Others
 	c.OthersShare += o.OthersShare
+	c.Alarms += o.Alarms
+	c.AlarmsShare += o.AlarmsShare
 	c.Recorded += o.Recorded
 	c.Unexplained += o.Unexplained
 	c.Stops += o.Stops
@@ -61,6 +68,7 @@ func Reports(found []provenance.Finding) (all []truth.Report) {
 			all = append(all, truth.Report{
 				Number: f.Number, Kind: truth.Finding(f.Kind), Program: f.PID, Function: f.Func, Ranks: f.Ranks, From: f.First, To: f.Last,
 				LostOwn: f.LostOwn, Share: f.Share, Summary: f.Summary, Cause: f.Cause, Listed: f.Listed(),
+				Informational: f.Severity == provenance.Note,
 			})
 		}
 	}
@@ -119,7 +127,17 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 		Runs: 1, Lost: float64(s.Lost), Covered: float64(s.Covered), Troubles: len(s.Troubles), Named: s.Named,
 		Others: len(s.Others), OthersShare: s.OthersShare, Lists: []string{listOf(f.found.Findings)},
 	}
-	if e := m.Score(0).External; e != nil {
+	for i := range s.Others {
+		if !s.Others[i].Informational {
+			c.Alarms++
+			c.AlarmsShare += s.Others[i].Share
+		}
+	}
+	score := m.Score(0)
+	if len(score.Troubles)+score.Planted > 0 {
+		c.Troubled = 1
+	}
+	if e := score.External; e != nil {
 		c.Stops, c.StopsFound, c.StopsNamed, c.Unexplained, c.Recorded = e.Stops, e.Found, e.Named, e.Unexplained, f.calls
 	}
 	return c
@@ -226,20 +244,32 @@ type findingColumn struct {
 // halfColumns are in the table for each half, and wholeColumns once.
 var (
 	halfColumns = []findingColumn{
-		{"covered", "time lost by troubles that findings about them cover, in percent", func(c *FindingCounts) string { return percentage(c.covered()) }},
-		{"named", "troubles whose costliest finding names the right place, of all troubles", func(c *FindingCounts) string { return ratio(c.Named, c.Troubles) }},
 		{
-			"outside", "findings of a run outside troubles, and the share of its time that they cost; interference does not count",
+			"covered", "time lost by troubles that findings about them cover, in percent",
+			func(c *FindingCounts) string { return percentage(c.covered()) },
+		},
+		{
+			"named", "troubles whose costliest finding names the right place, of all troubles",
+			func(c *FindingCounts) string { return ratio(c.Named, c.Troubles) },
+		},
+		{
+			"outside", "findings of a run outside troubles, and the share of its time that they cost; interference does not count. If " +
+				"some are only informational, such as a slow mode that all ranks have throughout the run, the alarms follow",
 			func(c *FindingCounts) string {
-				n, ok := c.others()
-				share, _ := c.othersShare()
-				switch {
-				case !ok:
+				if c.Runs == 0 {
 					return ""
-				case n == 0:
-					return "0"
 				}
-				return fmt.Sprintf("%.2g (%.2g %%)", n, 100*share)
+				per := func(n int, share float64) string {
+					if n == 0 {
+						return "0"
+					}
+					return fmt.Sprintf("%.2g (%.2g %%)", float64(n)/float64(c.Runs), 100*share/float64(c.Runs))
+				}
+				text := per(c.Others, c.OthersShare)
+				if c.Alarms < c.Others {
+					text += ", alarms " + per(c.Alarms, c.AlarmsShare)
+				}
+				return text
 			},
 		},
 	}

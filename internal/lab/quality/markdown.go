@@ -40,8 +40,10 @@ func WriteMarkdown(w io.Writer, results []*Result, found []*FindingResult, missi
 	}
 	var out strings.Builder
 	err := page.Execute(&out, map[string]any{
-		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(), "Findings": findingTable(found),
-		"FitTraces": strings.Join(fitTraces, ", "), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector, "Missing": strings.Join(missing, ", "),
+		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(),
+		"Findings": findingTable(found), "Targets": targetTable(found),
+		"FitTraces": strings.Join(fitTraces, ", "), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector,
+		"Missing":   strings.Join(missing, ", "),
 		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,
 		"Seeds": seeds, "Further": strings.Join(further, ", "), "ManyRanks": manyRanks, "Others": otherSettings(results),
 	})

@@ -24,6 +24,8 @@ type Report struct {
 	Cause int
 	// Listed says that people see it without asking for more. Others do not count.
 	Listed bool
+	// Informational says that it is no reason for an alarm.
+	Informational bool
 }
 
 // FindingScore compares findings with troubles. A finding is about a trouble if its kind, function
@@ -58,10 +60,11 @@ type TroubleFinding struct {
 
 // OtherFinding is a finding that belongs to no trouble.
 type OtherFinding struct {
-	Number  int     `json:"finding"`
-	Kind    Finding `json:"kind"`
-	Share   float64 `json:"share"`
-	Summary string  `json:"summary"`
+	Number        int     `json:"finding"`
+	Kind          Finding `json:"kind"`
+	Share         float64 `json:"share"`
+	Summary       string  `json:"summary"`
+	Informational bool    `json:"informational,omitempty"` // no reason for an alarm
 }
 
 // touch is a trouble that affects a flag, and the time that the flag lost because of it.
@@ -194,7 +197,7 @@ func (m *Matcher) Findings(found []Report, ranks map[trace.Program]int) *Finding
 	}
 	for _, n := range s.order {
 		if f := s.found[n]; f.Listed && f.Kind != Interference && !s.belongs(f) {
-			score.Others = append(score.Others, OtherFinding{n, f.Kind, f.Share, f.Summary})
+			score.Others = append(score.Others, OtherFinding{n, f.Kind, f.Share, f.Summary, f.Informational})
 			score.OthersShare += f.Share
 		}
 	}
@@ -253,8 +256,12 @@ func (s *findingScorer) isPlaced(f *Report) bool {
 	return inStops+s.onRanks(f, ranks) >= 0.5
 }
 
-// names reports whether a finding names function and ranks of a trouble.
+// names reports whether a finding names function and ranks of a trouble. Interference does not name the function of a
+// trouble that is of another kind.
 func (s *findingScorer) names(f *Report, t *target) bool {
+	if f.Function == "" && len(t.Functions) > 0 && !t.hasKind(f.Kind) {
+		return false
+	}
 	return t.fits(f) && s.placed[f.Number] &&
 		(len(f.Ranks) == 0 || slices.ContainsFunc(t.Ranks, func(r trace.Rank) bool { return slices.Contains(f.Ranks, r) }))
 }

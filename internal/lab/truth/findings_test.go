@@ -149,6 +149,8 @@ func TestFindingsCoverTroublesOfTheirKindAndPlace(t *testing.T) {
 	// The finding describes ten times as many calls as there are flags.
 	f("a: 80 of 80, finding 1 true; b: 0 of 80, finding 0 false", []truth.Report{outlier(1, "f()", 300, 8)}, one)
 	f("a: 0 of 80, finding 1 false; b: 0 of 80, finding 0 false", []truth.Report{outlier(1, "g()", 120, 8)}, one, two)
+	// Kinds are unknown, so that interference may be right.
+	f("a: 70 of 80, finding 1 true; b: 0 of 80, finding 0 false", []truth.Report{outlier(1, "", 120, 8)}, one, two)
 
 	minor := outlier(1, "f()", 120, 8)
 	minor.Listed = false
@@ -185,6 +187,10 @@ func TestFindingMustBeOfRightKind(t *testing.T) {
 	f("a: 0 of 1000, finding 0 false; outside 1", found)
 	found.Ranks = nil // both
 	f("a: 450 of 1000, finding 1 true", found)
+	found.Ranks, found.Function = []trace.Rank{8}, "" // it is a change, although of no function
+	f("a: 900 of 1000, finding 1 true", found)
+	found.Kind = truth.Outlier
+	f("a: 0 of 1000, finding 0 false; outside 1", found)
 }
 
 func TestFindingAboutStopsConsistsOfThem(t *testing.T) {
