@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -82,8 +83,27 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		list := &output.FindingList{
 			All: findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
 		}
+		list.Differs = func(x *provenance.Finding) (string, error) { return difference(ctx, a, x) }
 		return list.Answer(), nil
 	})
+}
+
+// difference returns how the calls of a finding differ from others, or nothing if they do not.
+func difference(ctx context.Context, a *query.Queries, x *provenance.Finding) (string, error) {
+	var s query.Selection
+	if err := a.SelectFinding(ctx, &s, x.Number); err != nil {
+		return "", err
+	}
+	if a.Details == nil {
+		if err := a.ForExplain(ctx); err != nil {
+			return "", err
+		}
+	}
+	e, err := a.Explain(ctx, s)
+	if err != nil || !slices.ContainsFunc(e.Fields, func(d contrast.Difference) bool { return d.Notable }) {
+		return "", err
+	}
+	return e.Sentence, nil
 }
 
 // evidence returns the evidence of a finding.

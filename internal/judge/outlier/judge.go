@@ -169,15 +169,15 @@ func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 // Kept returns the share of recurring calls to keep.
 func (j *Judge) Kept() float64 { return j.detector.sample() }
 
-// SlowMode returns the times of the slow mode, without those that others have; others are parts of
-// the model.
+// SlowMode returns the times that are recurring, to the precision of a bin, without those that others
+// have; others are parts of the model.
 func (j *Judge) SlowMode(others []*stats.Histogram) (times stats.Histogram) {
 	t, ok := j.detector.(*tail)
 	if !ok || t.slow == nil {
 		return times
 	}
 	for bin, n := range j.hist.Bins() {
-		if low := stats.BinLow(bin); low < t.slow.low || low > t.slow.high {
+		if _, verdict := t.judge(int64(stats.BinMiddle(bin))); verdict != Recurring {
 			continue
 		}
 		for _, o := range others {

@@ -177,9 +177,7 @@ func (t *tail) findSlow(q *quantiles, gap, rare float64) {
 	}
 	t.slow, t.slowCalls = &mode{low: int64(gap) + 1}, share*q.total
 	limit, _ := part.limits(&t.slow.up, 1, rare)
-	if t.slow.high = whole(limit); t.slow.high < math.MaxInt64 {
-		t.slow.high = stats.BinLow(stats.BinOf(t.slow.high)+1) - 1
-	}
+	t.slow.high = whole(limit)
 }
 
 // align makes all times of a bin certainly normal, or none.

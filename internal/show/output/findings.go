@@ -21,6 +21,8 @@ type FindingList struct {
 	Omitted   int  // findings that are left out at the end
 	Withdrawn bool // withdrawn ones are listed
 	Complete  bool // minor ones are listed
+	// Differs describes how the calls of a finding differ from others, or returns nothing.
+	Differs func(*provenance.Finding) (string, error)
 }
 
 var findingColumns = columns(`finding:int kind form status severity program:int function call_path role cause:int ranks hosts
@@ -65,7 +67,9 @@ func (l *FindingList) write(w io.Writer) error {
 	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		if 0 < i && i <= len(l.Listed) {
-			l.remarks(w, &l.Listed[i-1])
+			if err := l.remarks(w, &l.Listed[i-1]); err != nil {
+				return err
+			}
 		}
 	}
 	if l.Omitted > 0 {
@@ -108,15 +112,22 @@ func wereText(n int) string {
 }
 
 // remarks writes what the line of a finding does not show.
-func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
+func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) error {
 	line := func(format string, args ...any) { fmt.Fprintf(w, "         "+format+"\n", args...) }
 	switch {
 	case x.Status == provenance.Withdrawn:
 		line("withdrawn: %s", x.Reason)
-		return
+		return nil
 	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.Kind == provenance.LastingChange:
 		line("%s", x.Summary)
-		return
+		if x.Kind != provenance.RecurringMode || x.Status != provenance.Confirmed || l.Differs == nil {
+			return nil
+		}
+		words, err := l.Differs(x)
+		if words != "" {
+			line("%s", text.SingleSpaced(words))
+		}
+		return err
 	case x.Cause > 0:
 		line("waited because of finding %d, %s", x.Cause, cmp.Or(text.SingleSpaced(l.All[x.Cause-1].Func), string(l.All[x.Cause-1].Kind)))
 	}
@@ -134,6 +145,7 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 	case len(x.Ranks) > 1 && x.WorstTime > x.LostOwn/2:
 		line("rank %d lost %s of it", x.WorstRank, micros(x.WorstTime))
 	}
+	return nil
 }
 
 // victims lists the functions that waited because of a finding.
