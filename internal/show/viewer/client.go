@@ -16,12 +16,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// StatusTimeout is how long a service may take to report its status.
+// StatusTimeout is how long a part of the services may take to report its status.
 const StatusTimeout = 900 * time.Millisecond
+
+// pageTimeout is how long the page may take to report the status. The page waits
+// StatusTimeout for parts that do not respond.
+const pageTimeout = 5 * time.Second
 
 // FetchStatus requests the status of a run from its services.
 func FetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, StatusTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	return fetchStatus(ctx, s)
 }

@@ -79,7 +79,7 @@ func connectPage(ctx context.Context, client *http.Client, address, token, run s
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, StatusTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	st, err := c.Status(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func connectPage(ctx context.Context, client *http.Client, address, token, run s
 // StatusAt requests the status of the services of a run: of a run directory, or at the
 // address of a page.
 func StatusAt(ctx context.Context, where string) (*api.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	s := &rundir.Services{Web: where}
 	if _, err := os.Stat(where); err == nil {
