@@ -3,6 +3,7 @@ package findings_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -56,6 +57,18 @@ func TestHostSlowForAWhileIsAChange(t *testing.T) {
 	s.slowed(3, 5, 4, 5)
 	if got := of(s.conclude()); !slices.Equal(got, []string{"change long [4 5]"}) {
 		t.Error(got)
+	}
+}
+
+func TestRankThatIsSlowNowHasNoEnd(t *testing.T) {
+	s := quiet()
+	s.slowed(7, 10, 5)
+	for i := range s.Anomalies {
+		s.Anomalies[i].Status = provenance.Provisional
+	}
+	x := &s.conclude().Findings[0]
+	if x.Kind != provenance.LastingChange || x.To != nil || !strings.HasPrefix(x.Summary, "Rank 5 (node2) has been slow since 7.00 s: ") {
+		t.Error(x.Kind, x.Summary)
 	}
 }
 

@@ -21,7 +21,11 @@ func (c *conclusion) summary(g *group) string {
 	switch g.Kind {
 	case provenance.LastingChange:
 		if len(g.members) > 0 {
-			say("%s was slow from %s to %s: ", g.slowPlace(), c.clock(g.First), c.clock(g.Last))
+			if say("%s ", g.slowPlace()); g.To == nil {
+				say("has been slow since %s: ", c.clock(g.First))
+			} else {
+				say("was slow from %s to %s: ", c.clock(g.First), c.clock(g.Last))
+			}
 			say("%s of %s took %s times as long as usual", text.Count(g.Calls, "call"), text.Count(g.functions, "function"), text.ThreeDigits(g.slowdown()))
 			say(", %s %s instead of %s", name, actual, expected)
 			break

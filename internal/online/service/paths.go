@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	pathsEvery  = 10  // packets of statistics between stored call paths
+	pathsEvery  = 10  // packets of statistics between stored call paths, at most
 	pathsBehind = 100 // messages in the stream above which they are not stored
 )
 
-// storePaths stores the calls by call path periodically until ctx ends. It skips those
-// that cannot be stored: the end of the run stores them, too.
+// storePaths stores the calls by call path periodically until ctx ends, at first more often, because
+// findings need them. It skips those that cannot be stored: the end of the run stores them, too.
 func (s *server) storePaths(ctx context.Context) {
-	stored := uint64(0)
-	for wait.Sleep(ctx, pathsEvery*s.cfg.StatsPeriod) == nil {
+	stored, pause := uint64(0), s.cfg.StatsPeriod
+	for ; wait.Sleep(ctx, pause) == nil; pause = min(2*pause, pathsEvery*s.cfg.StatsPeriod) {
 		paths, calls := s.state.Paths(), uint64(0)
 		for i := range paths {
 			calls += paths[i].Calls

@@ -100,7 +100,7 @@ func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *f
 // maxProfileRanks bounds the ranks of a profile.
 const maxProfileRanks = 1_000_000
 
-// profile reads the profile for Conclude. It has no call paths before the run ends.
+// profile reads the profile for Conclude. In the first seconds of a run it has no call paths.
 func (a *Queries) profile(ctx context.Context) (*findings.Profile, error) {
 	type row struct {
 		Program   trace.Program `sql:"pid"`
