@@ -3,6 +3,7 @@ package callpath
 import (
 	"iter"
 	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -23,6 +24,22 @@ func (h Hash) Then(name string) Hash {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return Hash(max(x^x>>31, 1))
 }
+
+// Work is a class of the work that a call does: the number of bits of the number of calls that
+// it makes.
+type Work uint8
+
+// WorkOf returns the class of a call that makes so many calls.
+func WorkOf(calls uint32) Work { return Work(bits.Len32(calls)) }
+
+// pathBits is the number of bits of a Hash for the path, if it has a Work.
+const pathBits = 58
+
+// With returns the hash of the calls of a path that do this work.
+func (h Hash) With(w Work) Hash { return h&(1<<pathBits-1) | Hash(w)<<pathBits }
+
+// Path returns the same number for all hashes of a path with its work.
+func (h Hash) Path() Hash { return h & (1<<pathBits - 1) }
 
 // Context is a function with a call path. If Path is 0 it is the function with all its
 // paths.

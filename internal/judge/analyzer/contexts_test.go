@@ -133,6 +133,68 @@ func TestCallersThatDoNotMatterAreComparedTogether(t *testing.T) {
 	}
 }
 
+// works makes fn call work, which makes a number of calls and takes some time itself.
+func (p *program) works(calls int, micros uint64) {
+	p.enter(2)
+	p.now += micros
+	for range calls {
+		p.call(3, 5)
+	}
+	p.exit(2)
+}
+
+func TestCallsAreComparedWithThoseOfSameWork(t *testing.T) {
+	f := func(what string, want, wantCalls int, call func(p *program, i int, noise uint64)) {
+		t.Helper()
+		p, rng := newProgram(), rand.New(rand.NewPCG(7, 1))
+		p.enter(1)
+		for i := range 2000 {
+			if i%200 == 199 {
+				p.step()
+			}
+			call(p, i, rng.Uint64N(40))
+		}
+		p.exit(1)
+		flags := analyze(t, p.write(t), nil).flags(t, "work")
+		if len(flags) != want {
+			t.Errorf("%s: %d anomalies, want %d", what, len(flags), want)
+		}
+		for i := range flags {
+			if n := callsOf(t, &flags[i]); n != uint64(wantCalls) {
+				t.Errorf("%s: judged by %d calls, want %d", what, n, wantCalls)
+			}
+		}
+	}
+	// One call in ten makes 20 calls instead of 2, and takes 50 ms instead of 1.
+	f("usual work", len(plantedCalls), 1799, func(p *program, i int, noise uint64) {
+		switch {
+		case i%10 == 5:
+			p.works(20, 50_000+noise)
+		case slices.Contains(plantedCalls, i):
+			p.works(2, 50_000)
+		default:
+			p.works(2, 1000+noise)
+		}
+	})
+	// What one call in a hundred does is not usual.
+	f("rare work", 20, 1999, func(p *program, i int, noise uint64) {
+		if i%100 == 50 {
+			p.works(20, 50_000+noise)
+			return
+		}
+		p.works(2, 1000+noise)
+	})
+	// Rare work on a slow path is compared with that path.
+	f("slow path", 0, 0, func(p *program, i int, noise uint64) {
+		p.works(7, 1000+noise)
+		if i%10 == 0 {
+			p.enter(3)
+			p.works(7+i%500/490, 50_000+noise)
+			p.exit(3)
+		}
+	})
+}
+
 // Rare callers have too few calls to be compared with each other.
 func TestRareCallersAreComparedWithAll(t *testing.T) {
 	p := twoCallers(3, 1000, byCaller(1000, 1000))
@@ -288,7 +350,7 @@ func TestFunctionsWithTooManyCallersKeepSample(t *testing.T) {
 
 func TestSalvageJudgesByCaller(t *testing.T) {
 	var learned summary.Learned
-	path := callpath.Hash(0).Then("main").Then("work")
+	path := callpath.Hash(0).Then("main").Then("work").With(callpath.WorkOf(0))
 	fast := outlier.Model{}
 	for i := range int64(1000) {
 		fast.Learn(1000+i%40, 0)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 
@@ -26,13 +27,15 @@ type Function struct {
 // group has the models of a function over all ranks, or of one rank.
 type group struct {
 	function *Function
-	whole    scoped                   // all calls
-	paths    callpath.Sample[*scoped] // calls by call path
-	changed  bool                     // it is in Models.changed
+	whole    scoped                    // all calls
+	paths    callpath.Sample[*scoped]  // calls by call path and work
+	joined   map[callpath.Hash]*scoped // calls by call path, of paths whose calls do different work
+	changed  bool                      // it is in Models.changed
 }
 
 // scoped is a model and the judge made from it.
 type scoped struct {
+	path     callpath.Hash // with its work; 0 for all calls
 	model    outlier.Model
 	by       *scoped // the one that judges these calls: itself, or the one of all calls
 	judge    *outlier.Judge
@@ -52,7 +55,7 @@ func newGroup(f *Function) *group {
 func (g *group) at(path callpath.Hash, add bool) *scoped {
 	s, ok := g.paths.Get(path)
 	if !ok && add && path != 0 {
-		s = &scoped{by: &g.whole}
+		s = &scoped{path: path, by: &g.whole}
 		ok = g.paths.Put(path, s, g.drop)
 	}
 	if !ok {
@@ -62,8 +65,27 @@ func (g *group) at(path callpath.Hash, add bool) *scoped {
 }
 
 // drop makes the model of all calls judge those of a path.
-func (g *group) drop(_ callpath.Hash, s *scoped) {
+func (g *group) drop(path callpath.Hash, s *scoped) {
+	delete(g.joined, path.Path())
 	s.model, s.by, s.judge, s.dropped = outlier.Model{}, &g.whole, nil, true
+}
+
+// join returns the model of all calls of a path.
+func (g *group) join(path callpath.Hash, works []*scoped) *scoped {
+	p := g.joined[path]
+	if p == nil {
+		if g.joined == nil {
+			g.joined = make(map[callpath.Hash]*scoped)
+		}
+		p = new(scoped)
+		g.joined[path] = p
+	}
+	p.model.Reset()
+	for _, s := range works {
+		p.model.Merge(&s.model)
+	}
+	p.changed = true
+	return p
 }
 
 // learn adds what was learned from calls of one of the group's models.
@@ -73,6 +95,22 @@ func (g *group) learn(s *scoped, delta *outlier.Model) {
 	if s != &g.whole {
 		s.model.Merge(delta)
 		s.changed = true
+	}
+}
+
+// judges yields the models of some calls.
+func (g *group) judges() iter.Seq[*scoped] {
+	return func(yield func(*scoped) bool) {
+		for s := range g.paths.Values() {
+			if !yield(s) {
+				return
+			}
+		}
+		for _, s := range g.joined {
+			if !yield(s) {
+				return
+			}
+		}
 	}
 }
 
@@ -108,7 +146,7 @@ type Models struct {
 
 // NewModels returns empty models.
 func NewModels(rules *outlier.Rules) *Models {
-	return &Models{rules: rules, byName: make(map[trace.FuncKey]*Function)}
+	return &Models{rules: rules, byName: make(map[trace.FuncKey]*Function), split: splitter{least: uint64(rules.Config().MinSamples)}}
 }
 
 // Functions returns all functions in order of their numbers.
@@ -177,9 +215,9 @@ func (m *Models) settle() {
 		}
 		g.whole.renew(m.rules, g.function.Name)
 		if m.rules.Config().ByPath() {
-			m.split.choose(g, uint64(m.rules.Config().MinSamples))
+			m.split.choose(g)
 		}
-		for s := range g.paths.Values() {
+		for s := range g.judges() {
 			if s.by == s && s.changed {
 				s.renew(m.rules, g.function.Name)
 			}

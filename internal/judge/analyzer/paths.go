@@ -11,26 +11,33 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// of returns the function of a call, with the call's path if that is judged on its own.
+// of returns the function of a call, with the call's path and work if calls are compared by
+// these.
 func (r *rank) of(c *callstack.Call) *localFunc {
-	if n := int(c.Path()); n < len(r.nodes) && r.nodes[n] != nil {
-		return r.nodes[n]
+	work := callpath.WorkOf(c.Children)
+	if n := int(c.Path()); n < len(r.nodes) {
+		for f := r.nodes[n]; f != nil; f = f.next {
+			if f.work == work {
+				return f
+			}
+		}
 	}
 	f := r.slot(c.Func)
 	if _, last := r.builder.Paths().Last(c.Path()); !r.byPath || last == callpath.Other {
 		return f
 	}
 	f = r.newFunc(c.Func, f, c.Path())
+	f.work = work
 	r.place(f)
 	return f
 }
 
-// place makes the calls of a path belong to a function with that path.
+// place makes the calls of a path with its work belong to a function.
 func (r *rank) place(f *localFunc) {
 	if n := int(f.node) + 1 - len(r.nodes); n > 0 {
 		r.nodes = append(r.nodes, make([]*localFunc, n)...)
 	}
-	r.nodes[f.node] = f
+	f.next, r.nodes[f.node] = r.nodes[f.node], f
 }
 
 // folded renumbers the paths. Calls on paths that are folded belong to their function
@@ -39,15 +46,16 @@ func (r *rank) folded(moved []callpath.Node) {
 	old := r.nodes
 	r.nodes = nil
 	for _, f := range old {
-		if f == nil {
-			continue
+		for f != nil {
+			next := f.next
+			f.node, f.next = moved[f.node], nil
+			if _, last := r.builder.Paths().Last(f.node); last == callpath.Other {
+				f.node, f.path, f.model = callpath.Root, 0, f.whole.model
+			} else {
+				r.place(f)
+			}
+			f = next
 		}
-		f.node = moved[f.node]
-		if _, last := r.builder.Paths().Last(f.node); last == callpath.Other {
-			f.node, f.path, f.model = callpath.Root, 0, f.whole.model
-			continue
-		}
-		r.place(f)
 	}
 }
 

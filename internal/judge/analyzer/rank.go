@@ -70,9 +70,11 @@ type localFunc struct {
 	id              trace.FuncID
 	whole           *localFunc    // the function with all paths; may be itself
 	node            callpath.Node // of its path; Root if it has all or was folded
-	path            callpath.Hash // 0 if a name is unknown
-	models          *group        // only of whole; nil while the name is unknown
-	model           *scoped       // nil while the name is unknown
+	path            callpath.Hash // with its work; 0 if a name is unknown
+	work            callpath.Work
+	next            *localFunc // with the same path and other work
+	models          *group     // only of whole; nil while the name is unknown
+	model           *scoped    // nil while the name is unknown
 	wait            provenance.Wait
 	hasWait         bool           // wait is valid
 	touched         bool           // its delta is not merged
@@ -389,7 +391,9 @@ func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
 	}
 	if f.model == nil || f.model == whole.model || f.model.dropped {
 		if f.node != callpath.Root && f.path == 0 {
-			f.path = r.hash(f.node)
+			if f.path = r.hash(f.node); f.path != 0 {
+				f.path = f.path.With(f.work)
+			}
 		}
 		f.model = whole.models.at(f.path, add)
 	}

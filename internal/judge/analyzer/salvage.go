@@ -66,12 +66,12 @@ func (s *Salvage) Add(r *provenance.Record) {
 	o.add(f, r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive, r.LostTime)
 }
 
-// pathOf returns the call path of a record.
+// pathOf returns the call path of a record, with its work.
 func pathOf(r *provenance.Record) (h callpath.Hash) {
 	for _, call := range slices.Backward(r.CallStack) {
 		h = h.Then(call.Func)
 	}
-	return h
+	return h.With(callpath.WorkOf(r.Children))
 }
 
 // Outcomes returns the results of the ranks in order.

@@ -3,45 +3,74 @@ package analyzer
 import (
 	"math"
 
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// splitter decides which call paths of a function are judged on their own.
+// splitter decides which calls of a function, by call path and work, are judged on their own.
 type splitter struct {
-	whole, path, rest []uint64 // scratch: counts in coarse bins
+	least  uint64                      // calls that judge themselves
+	byPath map[callpath.Hash][]*scoped // scratch: the calls of a path by work
+	// Scratch: counts in coarse bins.
+	whole, all, some, rest []uint64
 }
 
-// choose lets a path judge its own calls if it has at least least of them and the path
-// explains the spread of the function's times: two histograms, of these calls and of all
-// others, describe the times in fewer bits than one histogram of all.
-func (sp *splitter) choose(g *group, least uint64) {
-	all := &g.whole.model.Hist
-	first, last := coarseRange(all)
-	sp.whole = coarseCounts(sp.whole, all, first, last)
-	used := 0
-	for _, n := range sp.whole {
-		if n > 0 {
-			used++
-		}
+// usualWork is the share of the calls of a path from which on their work is usual. Rare work is
+// judged by usual work.
+const usualWork = 0.05
+
+// choose lets the calls of a path judge themselves if the path explains the spread of the
+// function's times, and among them those that do the same work if that is usual and explains
+// the spread of the path's times.
+func (sp *splitter) choose(g *group) {
+	if sp.byPath == nil {
+		sp.byPath = make(map[callpath.Hash][]*scoped)
 	}
-	together := description(sp.whole, used)
+	clear(sp.byPath)
 	for s := range g.paths.Values() {
-		h := &s.model.Hist
-		s.by = &g.whole
-		if n := h.Total(); n >= least && n < all.Total() {
-			sp.path = coarseCounts(sp.path, h, first, last)
-			sp.rest = sp.rest[:0]
-			for i, n := range sp.whole {
-				sp.rest = append(sp.rest, n-min(n, sp.path[i]))
-			}
-			if description(sp.path, used)+description(sp.rest, used) < together {
-				s.by = s
-			}
+		sp.byPath[s.path.Path()] = append(sp.byPath[s.path.Path()], s)
+	}
+	first, last := coarseRange(&g.whole.model.Hist)
+	sp.whole = coarseCounts(sp.whole, &g.whole.model.Hist, first, last)
+	for path, works := range sp.byPath {
+		p := works[0]
+		if len(works) > 1 {
+			p = g.join(path, works)
 		}
-		if s.by != s {
-			s.judge, s.changed = nil, true
+		p.by = &g.whole
+		sp.all = coarseCounts(sp.all, &p.model.Hist, first, last)
+		if sp.explains(sp.all, sp.whole) {
+			p.by = p
+		}
+		for _, s := range works {
+			if s != p {
+				s.by = p.by
+				sp.some = coarseCounts(sp.some, &s.model.Hist, first, last)
+				if float64(s.model.Count()) >= usualWork*float64(p.model.Count()) && sp.explains(sp.some, sp.all) {
+					s.by = s
+				}
+			}
+			if s.by != s {
+				s.judge, s.changed = nil, true
+			}
 		}
 	}
+}
+
+// explains reports whether some of all times should be judged on their own: there are enough
+// and two histograms, of these and of the rest, describe the times in fewer bits than one.
+func (sp *splitter) explains(some, all []uint64) bool {
+	sp.rest = sp.rest[:0]
+	n, rest, bins := uint64(0), uint64(0), 0
+	for i, k := range all {
+		if k > 0 {
+			bins++
+		}
+		n += some[i]
+		rest += k - min(k, some[i])
+		sp.rest = append(sp.rest, k-min(k, some[i]))
+	}
+	return n >= sp.least && rest > 0 && description(some, bins)+description(sp.rest, bins) < description(all, bins)
 }
 
 // coarseRange returns the first and the last coarse bin of a histogram.
