@@ -150,8 +150,8 @@ func (j *Judge) Oddness(v int64) float64 {
 
 // Keep reports whether to keep a call with a verdict. It is true for outliers. Of recurring
 // calls and of those with excess work, it is true for all, or for a sample if there are many.
-// With more calls the sample only becomes smaller, so that it does not depend on when calls are
-// judged. number identifies the call.
+// With more calls the sample only becomes smaller, so that it does not depend on when calls
+// are judged. number identifies the call.
 func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 	share := 1.0
 	switch verdict {
