@@ -139,6 +139,7 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 		switch cause := c.causes[i]; {
 		case cause != nil:
 			k.victim, k.kind, k.cause = true, provenance.Waiting, groups[*cause]
+			k.cause.Role = provenance.Culprit
 		case l.Role == provenance.Victim:
 			if k.victim = true; l.Culprit >= 0 {
 				k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]

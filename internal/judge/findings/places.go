@@ -20,19 +20,21 @@ type place struct {
 	host  string
 	rank  trace.Rank // or allRanks
 	ranks []trace.Rank
-	hit   sums // slots in which most of its ranks were hit
-	cells sums // slots of each of its ranks
+	hit   *sums // slots in which most of its ranks were hit
+	cells *sums // slots of each of its ranks
 }
 
 // sums has the sums of counts of the slots before each slot.
-type sums [slots + 1]int
+type sums [slots + 1]int32
 
-func (s *sums) of(from, to int) int { return s[to] - s[from] }
+func (s *sums) of(from, to int) int { return int(s[to] - s[from]) }
 
 // episode is an interval of slots in which a place was slow.
 type episode struct {
 	*place
 	from, to int
+	evidence float64
+	key      *key
 }
 
 func (e *episode) includes(slot int) bool { return e.from <= slot && slot < e.to }
@@ -48,15 +50,25 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 		}
 	}
 	for program, hits := range programs {
-		for e := c.slowest(program, hits); e != nil; e = c.slowest(program, hits) {
-			k := &key{kind: provenance.LastingChange, program: program, host: e.host, rank: e.rank, since: e.from}
-			c.waitsMeanwhile(order, e, k)
+		for found := c.episodes(program, hits); len(found) > 0; found = c.episodes(program, hits) {
+			slow := make(map[trace.Rank]*episode)
+			for _, e := range found {
+				if slices.ContainsFunc(e.ranks, func(r trace.Rank) bool { return slow[r] != nil }) {
+					continue // its host, or one of its ranks, stands out more
+				}
+				e.key = &key{kind: provenance.LastingChange, program: program, host: e.host, rank: e.rank, since: e.from}
+				for _, r := range e.ranks {
+					slow[r] = e
+				}
+				c.waitsMeanwhile(order, e)
+			}
 			hits = slices.DeleteFunc(hits, func(i int32) bool {
 				a := &c.run.Anomalies[i]
-				if !e.includes(c.partOf(a.Entry, slots)) || !slices.Contains(e.ranks, a.Rank) {
+				e := slow[a.Rank]
+				if e == nil || !e.includes(c.partOf(a.Entry, slots)) {
 					return false
 				}
-				keys[i] = k
+				keys[i] = e.key
 				return true
 			})
 		}
@@ -65,13 +77,13 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 
 // waitsMeanwhile finds the waits of unknown cause of other ranks while a place was slow. It is their
 // cause if they are more frequent than in the rest of the run.
-func (c *conclusion) waitsMeanwhile(order []int32, e *episode, k *key) {
+func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 	var meanwhile []int32
 	hit, in := make(map[int]bool), make(map[int]bool)
 	for _, i := range order {
 		a, l := &c.run.Anomalies[i], &c.links[i]
 		unknown := a.Wait != blame.Nothing && l.Role != provenance.Culprit && l.Culprit < 0 && c.causes[i] == nil
-		if a.Program != k.program || !unknown || slices.Contains(e.ranks, a.Rank) {
+		if a.Program != e.key.program || !unknown || slices.Contains(e.ranks, a.Rank) {
 			continue
 		}
 		slot := c.partOf(a.Entry, slots)
@@ -84,112 +96,112 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode, k *key) {
 		return
 	}
 	for _, i := range meanwhile {
-		c.causes[i] = k
+		c.causes[i] = e.key
 	}
 }
 
-// delays reports whether an anomaly is a delay of its own rank: it computes, or others waited for it.
+// delays reports whether an anomaly is a delay of its own rank: it computes, and not more than usual, or
+// others waited for it.
 func (c *conclusion) delays(i int32) bool {
-	a, role := &c.run.Anomalies[i], c.links[i].Role
-	if a.Kind == provenance.TooManyCalls {
-		return false // it did more
+	a := &c.run.Anomalies[i]
+	switch c.links[i].Role {
+	case provenance.Victim:
+		return false
+	case provenance.Culprit:
+		return a.Wait == blame.Nothing || a.Wait == blame.Ranks || a.Wait == blame.Group
 	}
-	return role != provenance.Victim && (a.Wait == blame.Nothing || role == provenance.Culprit && (a.Wait == blame.Ranks || a.Wait == blame.Group))
+	return a.Wait == blame.Nothing && a.Kind != provenance.TooManyCalls
 }
 
-// slowest returns the place that stands out most from others and from the rest of the run, in the
-// interval that stands out most from the rest of the run. It returns nil if chance may be the reason.
-func (c *conclusion) slowest(program trace.Program, hits []int32) (slow *episode) {
-	places, all := c.places(hits)
-	ranks := 0
+// episodes returns the places that stand out from others and from the rest of the run by more than chance,
+// those that stand out most first. The interval of each is the one that stands out most from the rest of
+// the run.
+func (c *conclusion) episodes(program trace.Program, hits []int32) (all []*episode) {
+	places, anywhere, hit := c.places(hits)
+	ranks := max(hit, c.profile.ranks[program])
+	needed := math.Log(float64(ranks+len(places)-hit) * slots * (slots + 1) / 2 / blameChance)
 	for _, p := range places {
-		if p.rank != allRanks {
-			ranks++
+		n, share := int(p.hit[slots]), float64(len(p.ranks))/float64(ranks)
+		if evidence(n, n, float64(n)/slots) < needed { // even if they are in one interval
+			continue
 		}
-	}
-	hosts := len(places) - ranks
-	ranks = max(ranks, c.profile.ranks[program])
-	needed := math.Log(float64(ranks+hosts) * slots * (slots + 1) / 2 / blameChance)
-	most := 0.0
-	for _, p := range places {
-		share := float64(len(p.ranks)) / float64(ranks)
-		best, inTime, inAll := episode{place: p}, needed, 0.0
+		best, most := episode{place: p}, needed
 		for i := range slots {
 			for j := i + 1; j <= slots && p.hit.of(i, i+1) > 0; j++ {
-				before := 0.0
+				inTime := 0.0
 				if p.hit.of(j-1, j) > 0 {
-					before = evidence(p.hit.of(i, j), p.hit[slots], float64(j-i)/slots)
+					inTime = evidence(p.hit.of(i, j), n, float64(j-i)/slots)
 				}
-				if before <= inTime {
+				if inTime <= most {
 					continue
 				}
-				if others := evidence(p.cells.of(i, j), all.of(i, j), share); others >= needed {
-					best.from, best.to, inTime, inAll = i, j, before, before+others
+				if others := evidence(p.cells.of(i, j), anywhere.of(i, j), share); others >= needed {
+					best.from, best.to, best.evidence, most = i, j, inTime+others, inTime
 				}
 			}
 		}
-		if inAll > most {
-			slow, most = &best, inAll
+		if best.to > 0 {
+			all = append(all, &best)
 		}
 	}
-	return slow
+	slices.SortStableFunc(all, func(a, b *episode) int { return cmp.Compare(b.evidence, a.evidence) })
+	return all
 }
 
-// places returns the ranks that were hit, and hosts with several of them, and how many ranks were hit
-// in each slot.
-func (c *conclusion) places(hits []int32) (places []*place, all sums) {
+// places returns the ranks that were hit and their number, hosts with several of them, and how many ranks
+// were hit in the slots.
+func (c *conclusion) places(hits []int32) (places []*place, all *sums, ranks int) {
 	type rankKey struct {
 		host string
 		rank trace.Rank
 	}
-	hit := make(map[rankKey]*[slots]bool)
+	byRank, byHost := make(map[rankKey]*place), make(map[string]*place)
+	all = new(sums)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		k := rankKey{a.Host, a.Rank}
-		if hit[k] == nil {
-			hit[k] = new([slots]bool)
+		k, slot := rankKey{a.Host, a.Rank}, c.partOf(a.Entry, slots)
+		p, host := byRank[k], byHost[k.host]
+		if host == nil {
+			host = &place{host: k.host, rank: allRanks, hit: new(sums), cells: new(sums)}
+			byHost[k.host] = host
 		}
-		hit[k][c.partOf(a.Entry, slots)] = true
+		if p == nil {
+			p = &place{host: k.host, rank: k.rank, ranks: []trace.Rank{k.rank}, hit: new(sums)}
+			p.cells = p.hit
+			byRank[k] = p
+			places = append(places, p)
+			host.ranks = append(host.ranks, k.rank)
+		}
+		if p.hit[slot+1] == 0 {
+			p.hit[slot+1], host.cells[slot+1], all[slot+1] = 1, host.cells[slot+1]+1, all[slot+1]+1
+		}
 	}
-	hosts := make(map[string]*place)
-	keys := slices.SortedFunc(maps.Keys(hit), func(x, y rankKey) int {
-		return cmp.Or(cmp.Compare(x.host, y.host), cmp.Compare(x.rank, y.rank))
-	})
-	for _, k := range keys {
-		if hosts[k.host] == nil {
-			hosts[k.host] = &place{host: k.host, rank: allRanks}
+	ranks = len(places)
+	for _, h := range byHost {
+		if len(h.ranks) > 1 {
+			places = append(places, h)
 		}
-		host, own := hosts[k.host], &place{host: k.host, rank: k.rank, ranks: []trace.Rank{k.rank}}
-		host.ranks = append(host.ranks, k.rank)
-		for s, is := range hit[k] {
-			own.cells[s+1] = own.cells[s]
-			if is {
-				own.cells[s+1]++
-				host.cells[s+1]++ // summed below
-				all[s+1]++
+		for slot, n := range h.cells {
+			if 2*int(n) > len(h.ranks) {
+				h.hit[slot] = 1
 			}
 		}
-		own.hit = own.cells
-		places = append(places, own)
+		h.hit.sum()
+		h.cells.sum()
 	}
-	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		h := hosts[name]
-		if len(h.ranks) < 2 {
-			continue
-		}
-		for s := range slots {
-			h.hit[s+1] = h.hit[s]
-			if 2*h.cells[s+1] > len(h.ranks) {
-				h.hit[s+1]++
-			}
-			h.cells[s+1] += h.cells[s]
-		}
-		places = append(places, h)
+	for _, p := range places[:ranks] {
+		p.hit.sum()
 	}
-	for s := range slots {
-		all[s+1] += all[s]
+	all.sum()
+	slices.SortFunc(places, func(a, b *place) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.rank, b.rank)) })
+	return places, all, ranks
+}
+
+// sum makes sums of counts.
+func (s *sums) sum() {
+	for i := range slots {
+		s[i+1] += s[i]
 	}
-	return places, all
 }
 
 // describePlace describes the calls of a slow place by its costliest function.

@@ -26,8 +26,8 @@ func (c *conclusion) summary(g *group) string {
 			} else {
 				say("was slow from %s to %s: ", c.clock(g.First), c.clock(g.Last))
 			}
-			say("%s of %s took %s times as long as usual", text.Count(g.Calls, "call"), text.Count(g.functions, "function"), text.ThreeDigits(g.slowdown()))
-			say(", %s %s instead of %s", name, actual, expected)
+			say("%s of %s took %s times as long as usual, %s %s instead of %s", text.Count(g.Calls, "call"),
+				text.Count(g.functions, "function"), text.ThreeDigits(g.slowdown()), name, actual, expected)
 			break
 		}
 		say("%s takes %s instead of %s since %s (%s)", name, actual, expected, c.clock(g.First), g.Form)
