@@ -56,8 +56,8 @@ type matcher struct {
 }
 
 // setFindings sets the findings of the run, and the links of its anomalies to them.
-func (m *matcher) setFindings(found []provenance.Finding, links []provenance.Link) {
-	m.reports, m.links = quality.Reports(found), quality.NewLinks(links)
+func (m *matcher) setFindings(findings []provenance.Finding, links []provenance.Link) {
+	m.reports, m.links = quality.Reports(findings), quality.NewLinks(links)
 	for i := range m.reports {
 		m.reports[i].Program = m.program(m.reports[i].Program)
 	}
@@ -135,9 +135,9 @@ func (m *matcher) readFindings(ctx context.Context, a *query.Queries) error {
 	for i := range ranks {
 		m.ranks[m.program(ranks[i].Program)]++
 	}
-	found, err := a.FindingsAndLinks(ctx)
+	result, err := a.FindingsAndLinks(ctx)
 	if err == nil {
-		m.setFindings(found.Findings, found.Links)
+		m.setFindings(result.Findings, result.Links)
 	}
 	return err
 }
@@ -145,10 +145,10 @@ func (m *matcher) readFindings(ctx context.Context, a *query.Queries) error {
 // readFindingFiles reads the findings of a run without database, if it has any.
 func (m *matcher) readFindingFiles(run string) error {
 	var (
-		found []provenance.Finding
-		links []provenance.Link
+		findings []provenance.Finding
+		links    []provenance.Link
 	)
-	for name, into := range map[string]any{"findings.json": &found, "links.json": &links} {
+	for name, into := range map[string]any{"findings.json": &findings, "links.json": &links} {
 		path := filepath.Join(run, "global", name)
 		content, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func (m *matcher) readFindingFiles(run string) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	m.setFindings(found, links)
+	m.setFindings(findings, links)
 	return nil
 }
 

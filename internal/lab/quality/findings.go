@@ -62,9 +62,9 @@ func (c *FindingCounts) Add(o *FindingCounts) {
 }
 
 // Reports returns the findings of a run that were not withdrawn.
-func Reports(found []provenance.Finding) (all []truth.Report) {
-	for i := range found {
-		if f := &found[i]; f.Status != provenance.Withdrawn {
+func Reports(findings []provenance.Finding) (all []truth.Report) {
+	for i := range findings {
+		if f := &findings[i]; f.Status != provenance.Withdrawn {
 			all = append(all, truth.Report{
 				Number: f.Number, Kind: truth.Finding(f.Kind), Program: f.PID, Function: f.Func, Ranks: f.Ranks, From: f.First, To: f.Last,
 				LostOwn: f.LostOwn, Share: f.Share, Summary: f.Summary, Cause: f.Cause, Listed: f.Listed(),
@@ -107,10 +107,10 @@ func (l *Links) Set(f *truth.Flag) {
 
 // link sets the findings of all flags.
 func (f *flags) link() {
-	if f.found == nil {
+	if f.concluded == nil {
 		return
 	}
-	links := NewLinks(f.found.Links)
+	links := NewLinks(f.concluded.Links)
 	for i := range f.all {
 		links.Set(&f.all[i].Flag)
 	}
@@ -122,10 +122,10 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 	for _, r := range f.collector.Ranks() {
 		ranks[r.Program]++
 	}
-	s := m.Findings(Reports(f.found.Findings), ranks)
+	s := m.Findings(Reports(f.concluded.Findings), ranks)
 	c := &FindingCounts{
 		Runs: 1, Lost: float64(s.Lost), Covered: float64(s.Covered), Troubles: len(s.Troubles), Named: s.Named,
-		Others: len(s.Others), OthersShare: s.OthersShare, Lists: []string{listOf(f.found.Findings)},
+		Others: len(s.Others), OthersShare: s.OthersShare, Lists: []string{listOf(f.concluded.Findings)},
 	}
 	for i := range s.Others {
 		if !s.Others[i].Informational {
@@ -145,10 +145,10 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 
 // listOf returns kind, place and function of the listed findings. The place of a finding is its rank if it has one,
 // and otherwise its hosts.
-func listOf(found []provenance.Finding) string {
+func listOf(findings []provenance.Finding) string {
 	var lines []string
-	for i := range found {
-		f := &found[i]
+	for i := range findings {
+		f := &findings[i]
 		if !f.Listed() {
 			continue
 		}

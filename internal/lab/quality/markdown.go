@@ -24,7 +24,7 @@ const unknown = "–"
 
 // WriteMarkdown writes the page with the tables of results, in their order. missing are
 // the names of recorded traces that were not found.
-func WriteMarkdown(w io.Writer, results []*Result, found []*FindingResult, missing []string) error {
+func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, missing []string) error {
 	cfg := analyzer.Default()
 	var detectors []string
 	for _, d := range Detectors {
@@ -41,7 +41,7 @@ func WriteMarkdown(w io.Writer, results []*Result, found []*FindingResult, missi
 	var out strings.Builder
 	err := page.Execute(&out, map[string]any{
 		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(),
-		"Findings": findingTable(found), "Targets": targetTable(found),
+		"Findings": findingTable(findings), "Targets": targetTable(findings),
 		"FitTraces": strings.Join(fitTraces, ", "), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector,
 		"Missing":   strings.Join(missing, ", "),
 		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,

@@ -143,7 +143,7 @@ type flags struct {
 	tally      tally.Tally
 	changes    []summary.Change
 	collector  findings.Collector
-	found      *findings.Result // nil for other detectors than the default
+	concluded  *findings.Result // nil for other detectors than the default
 }
 
 // analyze runs the analysis. It fails if a trace cannot be read to its end.
@@ -167,7 +167,7 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 		if err != nil {
 			return nil, err
 		}
-		f.found = f.collector.Conclude(res.Outcome, c.PathStats)
+		f.concluded = f.collector.Conclude(res.Outcome, c.PathStats)
 	}
 	return f, errors.Join(res.Broken...)
 }
@@ -243,7 +243,7 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 		Withdrawn: withdrawn.Score(0).Other, FirstFlags: first.Score(0).Other, FirstCalls: f.firstCalls,
 		Late: &LateCounts{Found: l.Found, Other: l.Other},
 	}
-	if f.found != nil {
+	if f.concluded != nil {
 		res.Findings = f.scoreFindings(final)
 	}
 	for _, t := range raised.Score(0).Troubles {

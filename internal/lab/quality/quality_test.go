@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// recorded returns the directories of the recorded traces that are there.
+// recorded returns the directories of the recorded traces that exist.
 func recorded(t *testing.T) (dirs []string) {
 	t.Helper()
 	_, missing, err := Find(tracetest.Root(), func(archive, name string) (string, error) {
@@ -31,7 +31,7 @@ func recorded(t *testing.T) (dirs []string) {
 		}
 	}
 	for _, name := range missing {
-		t.Logf("%s is not there: nothing is held of it", name)
+		t.Logf("%s is missing: its floors are not checked", name)
 	}
 	return dirs
 }

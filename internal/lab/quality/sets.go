@@ -57,13 +57,13 @@ func (s *Set) Measure(ctx context.Context, detector outlier.Algorithm, temp stri
 	if detector != DefaultDetector {
 		return sum, nil, nil
 	}
-	found := &FindingResult{Data: s.Name}
+	findings := &FindingResult{Data: s.Name}
 	for i, r := range results {
-		found.add(r.Findings, s.Fit(i))
+		findings.add(r.Findings, s.Fit(i))
 	}
-	all := found.All()
+	all := findings.All()
 	sum.Findings = &all
-	return sum, found, nil
+	return sum, findings, nil
 }
 
 // A scenario runs with several seeds, its own first, and the default detector with more. One with many ranks runs

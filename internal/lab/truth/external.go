@@ -176,8 +176,8 @@ func (t *Truth) explains(f *Flag) bool {
 	return false
 }
 
-// A flag on another rank belongs to a stop if it is over before the stop is, or starts this long after
-// it at most, and lost at least a share of it.
+// A flag on another rank belongs to a stop if it overlaps the stop or this time after it, and lost at
+// least this share of it.
 const (
 	stopAfterEffect = 20_000
 	stopVictimShare = 0.3
@@ -194,8 +194,7 @@ func (t *Trouble) affects(f *Flag) bool {
 // ExternalScore compares flags with the record of a run with trouble from outside.
 type ExternalScore struct {
 	// Stops counts the times that a rank was stopped, and Found those with a flag on that rank that overlaps
-	// it and lost at least half of it. Named is how many of those flags are culprits of waits or would be
-	// the cause of them.
+	// it and lost at least half of it. Named counts those in which such a flag is the culprit of waits.
 	Stops int `json:"stops"`
 	Found int `json:"stops_found"`
 	Named int `json:"stops_named"`

@@ -51,7 +51,7 @@ type TroubleFinding struct {
 	Lost    trace.Micros `json:"lost_us"` // 0 if unknown
 	Covered trace.Micros `json:"covered_us"`
 	// Finding is the number of the finding with the most lost time in the trouble, of its calls and of those
-	// who waited for them; 0 if there is none.
+	// who waited for them; 0 for none.
 	Finding     int     `json:"finding"`
 	FindingKind Finding `json:"finding_kind,omitempty"`
 	Summary     string  `json:"summary,omitempty"`
@@ -167,22 +167,22 @@ type findingScorer struct {
 	*Matcher
 	ranks   map[trace.Program]int
 	targets []target
-	found   map[int]*Report
+	reports map[int]*Report
 	order   []int
 	placed  map[int]bool // findings with at least half of their time on ranks of troubles that fit
 }
 
 // Findings compares the findings of the run, whose flags were all added, with the truth. ranks is the
 // number of ranks of each program.
-func (m *Matcher) Findings(found []Report, ranks map[trace.Program]int) *FindingScore {
+func (m *Matcher) Findings(all []Report, ranks map[trace.Program]int) *FindingScore {
 	m.matchNear()
-	s := &findingScorer{Matcher: m, ranks: ranks, targets: m.truth.targets(), found: make(map[int]*Report), placed: make(map[int]bool)}
-	for i := range found {
-		s.found[found[i].Number] = &found[i]
+	s := &findingScorer{Matcher: m, ranks: ranks, targets: m.truth.targets(), reports: make(map[int]*Report), placed: make(map[int]bool)}
+	for i := range all {
+		s.reports[all[i].Number] = &all[i]
 	}
-	s.order = slices.Sorted(maps.Keys(s.found))
+	s.order = slices.Sorted(maps.Keys(s.reports))
 	for _, n := range s.order {
-		s.placed[n] = s.isPlaced(s.found[n])
+		s.placed[n] = s.isPlaced(s.reports[n])
 	}
 	score := &FindingScore{Troubles: []TroubleFinding{}, Others: []OtherFinding{}}
 	for i := range s.targets {
@@ -196,7 +196,7 @@ func (m *Matcher) Findings(found []Report, ranks map[trace.Program]int) *Finding
 		}
 	}
 	for _, n := range s.order {
-		if f := s.found[n]; f.Listed && f.Kind != Interference && !s.belongs(f) {
+		if f := s.reports[n]; f.Listed && f.Kind != Interference && !s.belongs(f) {
 			score.Others = append(score.Others, OtherFinding{n, f.Kind, f.Share, f.Summary, f.Informational})
 			score.OthersShare += f.Share
 		}
@@ -307,7 +307,7 @@ func (s *findingScorer) score(i int32) TroubleFinding {
 	out := TroubleFinding{Name: t.Name, Kind: t.Kind, Lost: t.lost}
 	weight, covered := make(map[int]float64), 0.
 	for _, n := range s.order {
-		f := s.found[n]
+		f := s.reports[n]
 		own, all := s.within(f, i)
 		if f.Listed && t.hasKind(f.Kind) && s.names(f, t) {
 			covered += own
@@ -315,14 +315,14 @@ func (s *findingScorer) score(i int32) TroubleFinding {
 		if f.Cause != 0 {
 			n = f.Cause
 		}
-		if of := s.found[n]; all > 0 && of != nil && of.Listed {
+		if of := s.reports[n]; all > 0 && of != nil && of.Listed {
 			if weight[n] += all; out.Finding == 0 || weight[n] > weight[out.Finding] {
 				out.Finding = n
 			}
 		}
 	}
 	out.Covered = min(trace.Micros(max(0, covered)), t.lost)
-	if f := s.found[out.Finding]; f != nil {
+	if f := s.reports[out.Finding]; f != nil {
 		out.FindingKind, out.Summary, out.Named = f.Kind, f.Summary, s.names(f, t)
 	}
 	return out

@@ -88,19 +88,19 @@ func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err
 
 // page prints the page.
 func (t *tool) page(ctx context.Context) error {
-	all, found, err := t.measure(ctx, false)
+	all, results, err := t.measure(ctx, false)
 	if err != nil {
 		return err
 	}
 	if err := below(all); err != nil {
 		fmt.Fprintf(t.progress, "figures that miss their floors:\n%v\n", err)
 	}
-	return quality.WriteMarkdown(t.out, all, found, t.missing)
+	return quality.WriteMarkdown(t.out, all, results, t.missing)
 }
 
 // floors prints the page and writes the floors.
 func (t *tool) floors(ctx context.Context) error {
-	all, found, err := t.measure(ctx, false)
+	all, results, err := t.measure(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (t *tool) floors(ctx context.Context) error {
 	if err := os.WriteFile(floorsFile, text.Bytes(), 0o644); err != nil { //nolint:gosec // it is read by all
 		return err
 	}
-	return quality.WriteMarkdown(t.out, all, found, t.missing)
+	return quality.WriteMarkdown(t.out, all, results, t.missing)
 }
 
 // check fails if a floor is missed.
@@ -156,7 +156,7 @@ func (t *tool) measure(ctx context.Context, quick bool) ([]*quality.Result, []*q
 		done int
 	)
 	all := make([]*quality.Result, len(t.sets)*len(quality.Detectors))
-	found := make([]*quality.FindingResult, len(t.sets))
+	results := make([]*quality.FindingResult, len(t.sets))
 	for i := range all {
 		set, detector := t.sets[i/len(quality.Detectors)], quality.Detectors[i%len(quality.Detectors)]
 		g.Go(func() error {
@@ -167,7 +167,7 @@ func (t *tool) measure(ctx context.Context, quick bool) ([]*quality.Result, []*q
 			}
 			all[i] = sum
 			if findings != nil {
-				found[i/len(quality.Detectors)] = findings
+				results[i/len(quality.Detectors)] = findings
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -176,5 +176,5 @@ func (t *tool) measure(ctx context.Context, quick bool) ([]*quality.Result, []*q
 			return nil
 		})
 	}
-	return all, found, g.Wait()
+	return all, results, g.Wait()
 }
