@@ -152,18 +152,29 @@ func TestFloorsReportMissedBounds(t *testing.T) {
 
 func TestFloorsRoundTrip(t *testing.T) {
 	defer func(text []byte) { floorsText = text }(floorsText)
-	var text bytes.Buffer
+	floorsText = []byte(strings.Join(floorHead(), ",") + "\n")
 	r := &Result{Data: "x", Detector: outlier.HBOS, Runs: 1, Calls: 1010, Normal: 1000, Planted: 10, Found: 10, FirstCalls: 100}
-	if err := WriteFloors(&text, []*Result{r, r}); err != nil {
-		t.Fatal(err)
+	write := func(results ...*Result) string {
+		t.Helper()
+		var text bytes.Buffer
+		if err := WriteFloors(&text, results); err != nil {
+			t.Fatal(err)
+		}
+		floorsText = text.Bytes()
+		return text.String()
 	}
-	floorsText = text.Bytes()
+	text := write(r, r)
 	floors, err := Floors()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bounds := floors[claimKey{"x", outlier.HBOS}]; len(floors) != 1 || bounds["recall"] != 0.99 || bounds["per_million"] != 1 {
-		t.Errorf("%s\ngot %v", text.String(), floors)
+		t.Errorf("%s\ngot %v", text, floors)
+	}
+	other := *r
+	other.Detector = outlier.SSTD
+	if both := write(&other); !strings.HasPrefix(both, text) || both == text || write(r) != both {
+		t.Errorf("lines without results are not kept: %s", both)
 	}
 	if err := floors.Below(r); err != nil {
 		t.Error(err)

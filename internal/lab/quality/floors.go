@@ -32,22 +32,36 @@ type claimKey struct {
 	detector outlier.Algorithm
 }
 
-// Floors returns the bounds of floors.csv.
-func Floors() (Claims, error) {
+// readFloors returns the lines of floors.csv, and their order.
+func readFloors() (lines map[claimKey][]string, order []claimKey, err error) {
 	r := csv.NewReader(bytes.NewReader(floorsText))
 	r.Comment = '#'
-	lines, err := r.ReadAll()
+	all, err := r.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("floors.csv: %w", err)
+		return nil, nil, fmt.Errorf("floors.csv: %w", err)
 	}
-	if len(lines) == 0 || !slices.Equal(lines[0], floorHead()) {
-		return nil, fmt.Errorf("floors.csv: the first line is not %v", floorHead())
+	if len(all) == 0 || !slices.Equal(all[0], floorHead()) {
+		return nil, nil, fmt.Errorf("floors.csv: the first line is not %v", floorHead())
+	}
+	lines = make(map[claimKey][]string)
+	for _, cells := range all[1:] {
+		key := claimKey{cells[0], outlier.Algorithm(cells[1])}
+		lines[key], order = cells, append(order, key)
+	}
+	return lines, order, nil
+}
+
+// Floors returns the bounds of floors.csv.
+func Floors() (Claims, error) {
+	lines, order, err := readFloors()
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
 	all := make(Claims)
-	for _, cells := range lines[1:] {
-		key, bounds := claimKey{cells[0], outlier.Algorithm(cells[1])}, make(map[string]float64)
-		for i, cell := range cells[2:] {
+	for _, key := range order {
+		bounds := make(map[string]float64)
+		for i, cell := range lines[key][2:] {
 			if cell == "" {
 				continue
 			}
@@ -127,22 +141,30 @@ func (f *figure) bound(worst float64) string {
 }
 
 // WriteFloors writes a floors.csv with bounds that all results of a detector on a data set
-// keep. Lines are in the order of the first results.
+// keep. It keeps the present lines of detectors and data sets without results. New lines follow
+// in the order of their first results.
 func WriteFloors(w io.Writer, results []*Result) error {
+	present, order, err := readFloors()
+	if err != nil {
+		return err
+	}
 	if _, err := io.WriteString(w, floorsComment); err != nil {
 		return err
 	}
-	var order []claimKey
 	groups := make(map[claimKey][]*Result)
 	for _, r := range results {
 		key := claimKey{r.Data, r.Detector}
-		if groups[key] == nil {
+		if groups[key] == nil && present[key] == nil {
 			order = append(order, key)
 		}
 		groups[key] = append(groups[key], r)
 	}
 	lines := [][]string{floorHead()}
 	for _, key := range order {
+		if groups[key] == nil {
+			lines = append(lines, present[key])
+			continue
+		}
 		cells := []string{key.data, string(key.detector)}
 		for i := range figures {
 			cells = append(cells, figures[i].boundOf(groups[key]))

@@ -53,7 +53,10 @@ func TestResultsStayAboveFloors(t *testing.T) {
 	}
 }
 
-// docRows returns the rows of docs/quality.md by data set and detector.
+// findingsKey is the detector of the rows of findings in docRows.
+const findingsKey = "findings"
+
+// docRows returns the rows of docs/quality.md by data set and detector, or findingsKey.
 func docRows(t *testing.T) map[claimKey]string {
 	t.Helper()
 	text, err := os.ReadFile(tracetest.Root("docs", "quality.md"))
@@ -62,9 +65,12 @@ func docRows(t *testing.T) map[claimKey]string {
 	}
 	rows := make(map[claimKey]string)
 	for line := range strings.Lines(string(text)) {
-		if cells := strings.Split(line, "|"); len(cells) == len(columns)+4 {
-			key := claimKey{strings.TrimSpace(cells[1]), outlier.Algorithm(strings.TrimSpace(cells[2]))}
-			rows[key] = strings.Join(strings.Fields(line), " ")
+		cells := strings.Split(line, "|")
+		switch text := strings.Join(strings.Fields(line), " "); len(cells) {
+		case len(columns) + 4:
+			rows[claimKey{strings.TrimSpace(cells[1]), outlier.Algorithm(strings.TrimSpace(cells[2]))}] = text
+		case 2*len(halfColumns) + len(wholeColumns) + 3:
+			rows[claimKey{strings.TrimSpace(cells[1]), findingsKey}] = text
 		}
 	}
 	return rows
@@ -73,7 +79,7 @@ func docRows(t *testing.T) map[claimKey]string {
 func TestQualityPageIsComplete(t *testing.T) {
 	rows := docRows(t)
 	for _, name := range slices.Concat(Recorded(), scenario.Names()) {
-		for _, detector := range Detectors {
+		for _, detector := range slices.Concat(Detectors, []outlier.Algorithm{findingsKey}) {
 			if rows[claimKey{name, detector}] == "" {
 				t.Errorf("docs/quality.md has no row for %s, %s: run make quality", name, detector)
 			}
@@ -91,18 +97,20 @@ func TestQualityPageIsCurrent(t *testing.T) {
 		if !strings.HasSuffix(set.Name, "-few") { // others take longer
 			continue
 		}
-		for _, detector := range Detectors {
-			var runs []*Result
-			for _, run := range set.Runs {
-				r, err := run(t.Context(), detector, t.TempDir())
-				if err != nil {
-					t.Fatal(err)
-				}
-				runs = append(runs, r)
-			}
-			want := "| " + strings.Join(row(Sum(runs)), " | ") + " |"
+		check := func(detector outlier.Algorithm, cells []string) {
+			want := "| " + strings.Join(cells, " | ") + " |"
 			if got := rows[claimKey{set.Name, detector}]; got != want {
 				t.Errorf("docs/quality.md, %s, %s: run make quality\n got %s\nwant %s", set.Name, detector, got, want)
+			}
+		}
+		for _, detector := range Detectors {
+			result, findings, err := set.Measure(t.Context(), detector, t.TempDir(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(detector, row(result))
+			if findings != nil {
+				check(findingsKey, findingRow(findings))
 			}
 		}
 	}

@@ -5,6 +5,7 @@
 //	go run ./internal/lab/quality/table          print the page
 //	go run ./internal/lab/quality/table -floors  and write the floors
 //	go run ./internal/lab/quality/table -check   print nothing, but fail if a floor is missed
+//	go run ./internal/lab/quality/table -default print only the results of the default detector
 //
 // Arguments are directories with recorded traces to use instead of the default ones.
 package main
@@ -26,6 +27,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/lab/quality"
 )
 
@@ -34,7 +36,11 @@ const floorsFile = "internal/lab/quality/floors.csv"
 func main() {
 	floors := flag.Bool("floors", false, "also write "+floorsFile+" from the measurements")
 	check := flag.Bool("check", false, "run the quick measurements, and fail if a figure misses its floor")
+	onlyDefault := flag.Bool("default", false, "measure only the default detector")
 	flag.Parse()
+	if *onlyDefault {
+		quality.Detectors = []outlier.Algorithm{quality.DefaultDetector}
+	}
 	t := tool{out: os.Stdout, progress: os.Stderr, recorded: flag.Args()}
 	run := t.page
 	switch {
