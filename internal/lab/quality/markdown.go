@@ -41,7 +41,7 @@ func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, mi
 	var out strings.Builder
 	err := page.Execute(&out, map[string]any{
 		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(),
-		"Findings": findingTable(findings), "Targets": targetTable(findings),
+		"Findings": findingTable(findings), "Targets": targetTexts(findings),
 		"FitTraces": strings.Join(fitTraces, ", "), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector,
 		"Missing":   strings.Join(missing, ", "),
 		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,

@@ -19,8 +19,8 @@ const (
 	leastSame       = 0.9
 )
 
-// targetTable returns the targets and what is reached in Markdown.
-func targetTable(results []*FindingResult) string {
+// targetTexts returns a list item for each target.
+func targetTexts(results []*FindingResult) (lines []string) {
 	var all FindingCounts
 	for _, r := range results {
 		all.Add(&r.Report)
@@ -32,10 +32,9 @@ func targetTable(results []*FindingResult) string {
 			return v, ok && c.Troubled == 0
 		}
 	}
-	rows := [][]string{{"target", "measured"}}
 	for _, t := range []target{
 		{
-			fmt.Sprintf("at least %g %% of the lost time covered in every data set", 100*leastCovered),
+			fmt.Sprintf("at least %g %% of the lost time covered in each data set", 100*leastCovered),
 			reached(results, func(r *FindingResult) (float64, bool) { return r.Report.covered() },
 				func(v float64) bool { return v >= leastCovered }, percentage),
 		},
@@ -66,9 +65,9 @@ func targetTable(results []*FindingResult) string {
 			}, func(v float64) bool { return v >= leastSame }, percentage),
 		},
 	} {
-		rows = append(rows, []string{t.text, t.measured})
+		lines = append(lines, wrap(fmt.Sprintf("- %s: **%s**", t.text, t.measured), "  "))
 	}
-	return align(rows, len(rows[0]))
+	return lines
 }
 
 // reached says for how many data sets a figure is good, and lists the others.
@@ -86,7 +85,7 @@ func reached(results []*FindingResult, of func(*FindingResult) (float64, bool), 
 		}
 		n++
 	}
-	text := fmt.Sprintf("%d of %d", n-len(others), n)
+	text := fmt.Sprintf("%d of %d data sets", n-len(others), n)
 	if len(others) > 0 {
 		text += "; not " + strings.Join(others, ", ")
 	}
