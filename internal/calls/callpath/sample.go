@@ -29,6 +29,9 @@ func (h Hash) Then(name string) Hash {
 // it makes.
 type Work uint8
 
+// AnyWork stands for all calls of a path.
+const AnyWork Work = 63
+
 // WorkOf returns the class of a call that makes so many calls.
 func WorkOf(calls uint32) Work { return Work(bits.Len32(calls)) }
 

@@ -375,7 +375,7 @@ func TestSlowModesAreCountedByTheModel(t *testing.T) {
 	for i := 10; i < 2000; i += 20 {
 		slow = append(slow, i)
 	}
-	path := callpath.Hash(0).Then("main").Then("work")
+	path := callpath.Hash(0).Then("main").Then("work").With(callpath.WorkOf(0))
 	for _, other := range []uint64{1000, 50_000} { // time of calls by other
 		a := analyze(t, twoCallers(1, 2000, byCaller(1000, other), slow...).write(t), nil)
 		if len(a.Modes) != 1 {

@@ -263,11 +263,23 @@ func (f *Function) change() (summary.Change, bool) {
 // Modes returns the slow modes of all functions, ordered by program, name and path.
 func (m *Models) Modes() (modes []summary.Mode) {
 	for _, f := range m.functions {
-		var own []*stats.Histogram // of paths that are judged on their own
+		var own []*stats.Histogram                          // of calls that the function does not judge
+		works := make(map[callpath.Hash][]*stats.Histogram) // of calls that their path does not judge
 		for path, s := range f.models.paths.Sorted() {
-			if s.by == s {
+			if s.by != s {
+				continue
+			}
+			modes = s.appendMode(modes, f, path, nil)
+			if p := f.models.joined[path.Path()]; p != nil && p.by == p {
+				works[path.Path()] = append(works[path.Path()], &s.model.Hist)
+			} else {
 				own = append(own, &s.model.Hist)
-				modes = s.appendMode(modes, f, path, nil)
+			}
+		}
+		for path, p := range f.models.joined {
+			if p.by == p {
+				own = append(own, &p.model.Hist)
+				modes = p.appendMode(modes, f, path.With(callpath.AnyWork), works[path])
 			}
 		}
 		modes = f.models.whole.appendMode(modes, f, 0, own)

@@ -105,13 +105,13 @@ func (p *Profile) mode(a *blame.Anomaly) *summary.Mode {
 	if a.Kind != provenance.Recurring {
 		return nil
 	}
-	c := callpath.Context{FuncKey: trace.FuncKey{Program: a.Program, Name: a.Func}, Path: p.hashes[pathKey{a.Program, a.Path}]}
-	m := p.modes[c]
-	if m == nil {
-		c.Path = 0
-		m = p.modes[c]
+	path := p.hashes[pathKey{a.Program, a.Path}]
+	for _, path := range []callpath.Hash{path.With(callpath.WorkOf(uint32(a.Children))), path.With(callpath.AnyWork), 0} {
+		if m := p.modes[callpath.Context{FuncKey: trace.FuncKey{Program: a.Program, Name: a.Func}, Path: path}]; m != nil {
+			return m
+		}
 	}
-	return m
+	return nil
 }
 
 // calls returns the calls of a call path, or of its function if the path is unknown.
