@@ -75,29 +75,55 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	}
 }
 
-// waitsMeanwhile finds the waits of unknown cause of other ranks while a place was slow. It is their
-// cause if they are more frequent than in the rest of the run.
+// waitsMeanwhile finds the waits of unknown cause that a slow place caused: those of other ranks in the
+// interval in which waits for it, and waits of unknown cause, are most frequent, if that includes a part
+// of the episode. A place that slows down gradually makes others wait before its calls are unusual.
 func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
-	var meanwhile []int32
-	hit, in := make(map[int]bool), make(map[int]bool)
+	var unknown []int32
+	var hit sums
 	for _, i := range order {
 		a, l := &c.run.Anomalies[i], &c.links[i]
-		unknown := a.Wait != blame.Nothing && l.Role != provenance.Culprit && l.Culprit < 0 && c.causes[i] == nil
-		if a.Program != e.key.program || !unknown || slices.Contains(e.ranks, a.Rank) {
+		if a.Program != e.key.program || a.Wait == blame.Nothing || l.Role == provenance.Culprit || c.causes[i] != nil ||
+			slices.Contains(e.ranks, a.Rank) {
 			continue
 		}
-		slot := c.partOf(a.Entry, slots)
-		if hit[slot] = true; e.includes(slot) {
-			in[slot] = true
-			meanwhile = append(meanwhile, i)
+		if l.Culprit < 0 {
+			unknown = append(unknown, i)
+		} else if by := &c.run.Anomalies[l.Culprit]; !slices.Contains(e.ranks, by.Rank) || !e.includes(c.partOf(by.Entry, slots)) {
+			continue
+		}
+		hit[c.partOf(a.Entry, slots)+1] = 1
+	}
+	hit.sum()
+	waits := episode{place: e.place}
+	waits.from, waits.to, _ = hit.densest(math.Log(slots*(slots+1)/2/blameChance), func(from, to int) bool {
+		return from < e.to && e.from < to
+	})
+	for _, i := range unknown {
+		if waits.includes(c.partOf(c.run.Anomalies[i].Entry, slots)) {
+			c.causes[i] = e.key
 		}
 	}
-	if evidence(len(in), len(hit), float64(e.to-e.from)/slots) < -math.Log(blameChance) {
-		return
+}
+
+// densest returns the interval of slots in which hits stand out most from the rest of the run, among those
+// with at least the given evidence that ok accepts; 0 and 0 if there is none.
+func (s *sums) densest(least float64, ok func(from, to int) bool) (from, to int, most float64) {
+	n := int(s[slots])
+	if evidence(n, n, float64(n)/slots) < least { // even if they are in one interval
+		return 0, 0, 0
 	}
-	for _, i := range meanwhile {
-		c.causes[i] = e.key
+	for i := range slots {
+		for j := i + 1; j <= slots && s.of(i, i+1) > 0; j++ {
+			if s.of(j-1, j) == 0 {
+				continue
+			}
+			if e := evidence(s.of(i, j), n, float64(j-i)/slots); e > max(most, least) && ok(i, j) {
+				from, to, most = i, j, e
+			}
+		}
 	}
+	return from, to, most
 }
 
 // delays reports whether an anomaly is a delay of its own rank: it computes, and not more than usual, or
@@ -121,27 +147,14 @@ func (c *conclusion) episodes(program trace.Program, hits []int32) (all []*episo
 	ranks := max(hit, c.profile.ranks[program])
 	needed := math.Log(float64(ranks+len(places)-hit) * slots * (slots + 1) / 2 / blameChance)
 	for _, p := range places {
-		n, share := int(p.hit[slots]), float64(len(p.ranks))/float64(ranks)
-		if evidence(n, n, float64(n)/slots) < needed { // even if they are in one interval
-			continue
+		others := func(from, to int) float64 {
+			return evidence(p.cells.of(from, to), anywhere.of(from, to), float64(len(p.ranks))/float64(ranks))
 		}
-		best, most := episode{place: p}, needed
-		for i := range slots {
-			for j := i + 1; j <= slots && p.hit.of(i, i+1) > 0; j++ {
-				inTime := 0.0
-				if p.hit.of(j-1, j) > 0 {
-					inTime = evidence(p.hit.of(i, j), n, float64(j-i)/slots)
-				}
-				if inTime <= most {
-					continue
-				}
-				if others := evidence(p.cells.of(i, j), anywhere.of(i, j), share); others >= needed {
-					best.from, best.to, best.evidence, most = i, j, inTime+others, inTime
-				}
-			}
-		}
-		if best.to > 0 {
-			all = append(all, &best)
+		e := &episode{place: p}
+		e.from, e.to, e.evidence = p.hit.densest(needed, func(from, to int) bool { return others(from, to) >= needed })
+		if e.to > 0 {
+			e.evidence += others(e.from, e.to)
+			all = append(all, e)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *episode) int { return cmp.Compare(b.evidence, a.evidence) })
