@@ -17,7 +17,8 @@ var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
 // volatile matches what differs between two executions of the same command: times,
 // rates and the size of the database file.
-var volatile = regexp.MustCompile(`in [0-9.]+ ?m?s\b( \([0-9.]+ million events/s\))?|[0-9.]+ [kM]B of records \(1 of [0-9.]+ bytes\)`)
+var volatile = regexp.MustCompile(`in ([0-9]+m)?[0-9.]+ ?m?s\b( \([0-9.]+ million events/s\))?|` +
+	`[0-9.]+ [kM]B of records \(1 of [0-9.]+ bytes\)`)
 
 // TestREADMEShowsRealOutput runs the commands of the README, in order and in one
 // directory, and compares what they print with what the README shows. With -update
@@ -69,7 +70,7 @@ func consoleOutput(t *testing.T, command string) string {
 	if code := cli.Run(t.Context(), env, args[1:]); code != 0 {
 		t.Fatalf("%s: exit code %d\n%s", command, code, out.String())
 	}
-	lines := strings.SplitAfter(out.String(), "\n")
+	lines := strings.SplitAfter(progress.ReplaceAllString(out.String(), ""), "\n")
 	if piped {
 		n, err := strconv.Atoi(head)
 		if err != nil {
