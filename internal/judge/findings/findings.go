@@ -128,6 +128,37 @@ func (c *conclusion) collect() {
 				c.add(groups, keys[i], i, l)
 			}
 		}
+		if !victims {
+			c.splitLongest()
+		}
+	}
+}
+
+// splitLongest makes the calls of recurring slow calls that are too long to be like the others
+// findings of their own.
+func (c *conclusion) splitLongest() {
+	for _, g := range slices.Clone(c.all) {
+		g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
+		if g.Kind != provenance.Outlier && g.Kind != provenance.Waiting || !c.recurs(g) {
+			continue
+		}
+		limit := c.limitOf(g.members)
+		var longest []int32
+		g.members = slices.DeleteFunc(g.members, func(i int32) bool {
+			far := g.all[i].Lost > limit
+			if far {
+				longest = append(longest, i)
+			}
+			return far
+		})
+		if len(longest) == 0 {
+			continue
+		}
+		own := c.newGroup(&key{kind: g.Kind, program: g.PID, name: g.Func, path: g.Path}, g.all)
+		own.Role, own.members = g.Role, longest
+		for _, i := range longest {
+			c.member[i] = own
+		}
 	}
 }
 

@@ -196,6 +196,19 @@ func TestRecurringMode(t *testing.T) {
 	})
 }
 
+func TestLongestOfRecurringCallsIsAnOutlier(t *testing.T) {
+	s := newScene(4, "work 4000 40000", "rest 1000 30000000")
+	for i := range 40 {
+		s.slow("work", i%4, trace.Micros(i/4)*second, 5000+trace.Micros(i%7))
+	}
+	s.slow("work", 3, 4*second+second/2, 2*second)
+	got := s.conclude().Findings
+	if len(got) != 2 || got[0].Kind != provenance.Outlier || got[0].Calls != 1 || got[0].Actual < 2*second || !slices.Equal(got[0].Ranks, []trace.Rank{3}) ||
+		got[1].Kind != provenance.RecurringMode || got[1].Calls != 40 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestExcessWork(t *testing.T) {
 	f := func(what string, severity provenance.Severity, words string, rank func(i int) int) {
 		t.Helper()

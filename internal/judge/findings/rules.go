@@ -194,11 +194,7 @@ const allRanks = -2
 // place sets the keys of delays: by host, by rank for those that lose much more, and as outliers
 // of a rank for delays that are too long to be like the others.
 func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
-	var lengths stats.Histogram
-	for _, i := range hits {
-		lengths.Add(int64(c.run.Anomalies[i].Lost))
-	}
-	limit := trace.Micros(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
+	limit := c.limitOf(hits)
 	type rankKey struct {
 		host string
 		rank trace.Rank
@@ -228,6 +224,15 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		}
 		keys[i] = k
 	}
+}
+
+// limitOf returns the longest delay that is like others.
+func (c *conclusion) limitOf(hits []int32) trace.Micros {
+	var lengths stats.Histogram
+	for _, i := range hits {
+		lengths.Add(int64(c.run.Anomalies[i].Lost))
+	}
+	return trace.Micros(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
 }
 
 // recurs reports whether outliers recur throughout the run.
