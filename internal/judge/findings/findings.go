@@ -31,8 +31,10 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	if p == nil {
 		p = NewProfile(nil, nil, nil)
 	}
-	c := &conclusion{run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies)),
-		causes: make(map[int32]*key)}
+	c := &conclusion{
+		run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies)),
+		causes: make(map[int32]*key),
+	}
 	c.begin, c.end = span(run)
 	c.countExamples()
 	c.collect()
