@@ -388,3 +388,19 @@ func TestSlowModesAreCountedByTheModel(t *testing.T) {
 		}
 	}
 }
+
+func TestSalvageRecognizesSlowModes(t *testing.T) {
+	var learned summary.Learned
+	for i := range int64(1000) {
+		learned.Model.Learn(1000+i%40, 0)
+	}
+	for i := range int64(50) {
+		learned.Model.Learn(50_000+i, 0)
+	}
+	models := analyzer.NewModels(outlier.NewRules(outlier.Default()))
+	models.Add(&summary.FunctionStats{FuncKey: trace.FuncKey{Name: "work"}}, &learned)
+	r := &provenance.Record{Func: "work", RuntimeExclusive: 50_000, CallStack: []provenance.StackEntry{{Func: "work"}}}
+	if models.Salvage(false).Add(r); r.Status != provenance.Confirmed || r.Kind != provenance.Recurring {
+		t.Errorf("got status %s and kind %s", r.Status, r.Kind)
+	}
+}

@@ -58,6 +58,9 @@ func (s *Salvage) Add(r *provenance.Record) {
 		status = provenance.Confirmed
 	}
 	explain(r, j, time, onPath, status)
+	if verdict == outlier.Recurring {
+		r.Kind = provenance.Recurring
+	}
 	if status == provenance.Withdrawn {
 		o.Review.Withdrawn++
 		return
