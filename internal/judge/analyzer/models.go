@@ -39,6 +39,7 @@ type scoped struct {
 	model    outlier.Model
 	by       *scoped // the one that judges these calls: itself, or the one of all calls
 	judge    *outlier.Judge
+	usual    int64                           // median when judge was created
 	changed  bool                            // since judge was created
 	dropped  bool                            // its function has too many paths
 	document atomic.Pointer[json.RawMessage] // of judge; nil until it is needed
@@ -130,7 +131,7 @@ func (s *scoped) params() json.RawMessage {
 
 // renew creates the judge.
 func (s *scoped) renew(rules *outlier.Rules, name string) {
-	s.judge, s.changed = rules.NewJudge(name, &s.model), false
+	s.judge, s.usual, s.changed = rules.NewJudge(name, &s.model), int64(s.model.Hist.Quantile(0.5)), false
 	s.document.Store(nil)
 }
 

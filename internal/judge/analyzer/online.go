@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -51,7 +52,7 @@ type MergedModel struct {
 	Model outlier.Model
 }
 
-// ModelSync shares models with other analyzers. Only Finish waits.
+// ModelSync shares models with other analyzers. Only Finish and Promote wait.
 type ModelSync interface {
 	// Add adds the deltas of a rank. It does not retain c.
 	Add(c *Contribution)
@@ -68,6 +69,9 @@ type ModelSync interface {
 	// Finish waits until all analyzers have added their last deltas. After it, Merged
 	// yields the final models.
 	Finish(ctx context.Context) error
+	// Promote waits until all analyzers have added their delays, and returns the indices of
+	// the candidates of this analyzer's run that blame.Promote returns for those of all.
+	Promote(ctx context.Context, run *blame.Run) ([]int, error)
 }
 
 // Online configures the analysis of traces that are being written.

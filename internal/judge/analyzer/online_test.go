@@ -16,6 +16,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -74,6 +75,10 @@ func (l *ledger) Ready() bool                  { l.waits--; return l.waits < 0 }
 func (l *ledger) Frozen() bool                 { return l.frozen }
 func (l *ledger) Stopped() bool                { return l.stopAfter > 0 && l.added >= l.stopAfter }
 func (l *ledger) Finish(context.Context) error { return nil }
+
+func (l *ledger) Promote(_ context.Context, run *blame.Run) ([]int, error) {
+	return blame.Promote(run), nil
+}
 
 // recordList is a RecordSink that keeps all records.
 type recordList struct {

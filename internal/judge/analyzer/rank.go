@@ -39,8 +39,11 @@ type rank struct {
 
 	step            int // current; -1 between steps
 	start, end      trace.Micros
+	firstEvent      trace.Micros
+	delayLimit      int64             // time beyond the median from which calls of the step may be delays
 	spool           *spool            // captures in the order of steps
 	late            *spool            // captures that were held, in the order of judging
+	promoted        map[callKey]bool  // delays for which others waited
 	pending         []*pendingCapture // with windows that reach into the next step
 	unjudged        []*pendingCapture // of functions with too few samples
 	flagged         []suspect
@@ -230,6 +233,9 @@ func (r *rank) add(b *trace.Batch) {
 		r.start = first
 	}
 	r.end = max(r.end, last)
+	if r.firstEvent == 0 || first < r.firstEvent {
+		r.firstEvent = first
+	}
 }
 
 func (r *rank) addReadings(b *trace.Batch) {
@@ -403,6 +409,7 @@ func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
 // judge labels the calls that ended in this step and captures outliers.
 func (r *rank) judge() error {
 	r.flagged = r.flagged[:0]
+	r.delayLimit = r.leastDelay(r.start, delaySlack)
 	for _, t := range r.builder.Threads() {
 		r.judgeThread(t)
 	}
@@ -428,7 +435,7 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 				c.Label = callstack.Normal
 				continue
 			}
-			if v := r.time(c); j.Suspect(v) || c.Children > j.MostCalls() {
+			if v := r.time(c); j.Suspect(v) || c.Children > j.MostCalls() || v >= f.model.by.usual+r.delayLimit {
 				r.suspect(t, i, f, j, v)
 			} else {
 				c.Label = callstack.Normal
@@ -445,11 +452,9 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 	switch verdict {
 	case outlier.NotJudged:
 		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Unjudged})
-	case outlier.Normal:
+	case outlier.Normal, outlier.Candidate:
 		c.Label = callstack.Normal
-	case outlier.Candidate:
-		c.Label = callstack.Normal
-		if r.keepsCandidates() {
+		if verdict == outlier.Candidate && r.keepsCandidates() || r.mayBeDelay(j, v, v-f.model.by.usual, c.Exit) {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Candidate})
 		}
 	case outlier.Recurring, outlier.Outlier, outlier.Excess:

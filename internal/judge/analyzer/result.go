@@ -45,6 +45,9 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 			a.done.Captures += r.spool.count + r.late.count + int64(len(r.pending)+len(r.unjudged))
 		}
 	}
+	if err := a.promote(ctx); err != nil {
+		return nil, err
+	}
 	profiles := a.sumPaths()
 	res := a.newResult()
 	counters := make(map[trace.FuncKey]*summary.Counter)
@@ -73,7 +76,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 // finish frees the memory of a rank after its review.
 func (r *rank) finish() {
 	r.builder, r.all, r.funcs, r.others, r.nodes, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil, nil, nil
-	r.touched, r.merged, r.pending, r.flagged, r.typicals, r.paths = nil, nil, nil, nil, nil, nil
+	r.touched, r.merged, r.pending, r.flagged, r.typicals, r.paths, r.promoted = nil, nil, nil, nil, nil, nil, nil
 }
 
 // review judges the captures of a rank again with the final models.
@@ -147,6 +150,14 @@ func (v *review) run(ctx context.Context) error {
 	if err := v.rank.settle(); err != nil {
 		return err
 	}
+	for _, s := range []*spool{v.rank.spool, v.rank.late} {
+		for _, unneeded := range s.unneeded {
+			if unneeded {
+				v.Review.Dropped++
+				v.visited++
+			}
+		}
+	}
 	late, err := v.rank.late.all()
 	if err != nil {
 		return err
@@ -197,6 +208,10 @@ func (v *review) judge(c *provenance.Capture) {
 	if v.cfg.Review || c.Kind == provenance.Unjudged {
 		score, verdict = j.JudgeCall(time, c.Work())
 	}
+	explains := verdict < outlier.Recurring && c.Kind != provenance.Typical && v.rank.promoted[keyOf(c)]
+	if explains {
+		verdict = outlier.Outlier
+	}
 	switch {
 	case verdict == outlier.NotJudged:
 		v.Review.NotJudged++
@@ -230,6 +245,9 @@ func (v *review) judge(c *provenance.Capture) {
 	r := v.rank.anomaly(f, c, status)
 	if verdict == outlier.Recurring {
 		r.Kind = provenance.Recurring
+	}
+	if explains {
+		r.ExplainsWaits()
 	}
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {

@@ -54,6 +54,9 @@ type spool struct {
 	count int64       // of captures
 	parts []spoolPart // in the file
 	buf   []byte      // those after them
+	// unneeded captures, by number in the order of add, are skipped by each. It may be shorter
+	// than count.
+	unneeded []bool
 }
 
 // spoolPart is the place of captures in the file.
@@ -91,12 +94,13 @@ func (s *spool) all() (all []*provenance.Capture, err error) {
 	return all, err
 }
 
-// each calls visit for all captures in the order of add. A capture is valid until visit
-// returns.
+// each calls visit for all needed captures in the order of add. A capture is valid until
+// visit returns.
 func (s *spool) each(visit func(*provenance.Capture) error) error {
 	c := captures.Get().(*pendingCapture)
 	defer captures.Put(c)
 	var part []byte
+	unneeded := s.unneeded
 	for _, p := range s.parts {
 		if cap(part) < p.length {
 			part = make([]byte, p.length)
@@ -104,27 +108,34 @@ func (s *spool) each(visit func(*provenance.Capture) error) error {
 		if _, err := s.file.f.ReadAt(part[:p.length], p.at); err != nil {
 			return fmt.Errorf("spool: %w", err)
 		}
-		if err := eachOf(part[:p.length], &c.capture, visit); err != nil {
+		if err := eachOf(part[:p.length], &unneeded, &c.capture, visit); err != nil {
 			return err
 		}
 	}
-	return eachOf(s.buf, &c.capture, visit)
+	return eachOf(s.buf, &unneeded, &c.capture, visit)
 }
 
-// eachOf calls visit for the captures in b, each read into c.
-func eachOf(b []byte, c *provenance.Capture, visit func(*provenance.Capture) error) error {
+// eachOf calls visit for the needed captures in b, each read into c. It removes all of them
+// from unneeded.
+func eachOf(b []byte, unneeded *[]bool, c *provenance.Capture, visit func(*provenance.Capture) error) error {
 	for len(b) > 0 {
 		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
 			return fmt.Errorf("spool: %w", io.ErrUnexpectedEOF)
 		}
 		n := 4 + int(binary.LittleEndian.Uint32(b))
-		if err := c.ReadCapture(b[4:n]); err != nil {
+		data := b[4:n]
+		b = b[n:]
+		if skip := *unneeded; len(skip) > 0 {
+			if *unneeded = skip[1:]; skip[0] {
+				continue
+			}
+		}
+		if err := c.ReadCapture(data); err != nil {
 			return fmt.Errorf("spool: %w", err)
 		}
 		if err := visit(c); err != nil {
 			return err
 		}
-		b = b[n:]
 	}
 	return nil
 }

@@ -3,9 +3,9 @@
 // rank late. It follows messages and collective calls from rank to rank, and waits for
 // GPUs, threads and other programs.
 //
-// It uses anomalies only: it cannot detect a rank that is late because of many slightly
-// slow calls without an anomaly. It is pure, and its result does not depend on the order
-// of its input.
+// Its culprits are anomalies, or calls that become anomalies because others waited for them:
+// it cannot detect a rank that is late because of many slightly slow calls. It is pure, and
+// its result does not depend on the order of its input.
 package blame
 
 import (
@@ -52,6 +52,10 @@ type Anomaly struct {
 	// Children and UsualChildren are the calls that it made and the usual number, if it made too
 	// many.
 	Children, UsualChildren int64
+	// Candidate is true if its own time is not unusual, and Share is then the share of the
+	// calls like it that take as long. Only Promote accepts candidates.
+	Candidate bool
+	Share     float64
 	// InStep is when its rank last left a collective call before it, or inside it, and Left
 	// the function of that call; 0 and empty if unknown.
 	InStep trace.Micros

@@ -14,9 +14,9 @@ import (
 
 // anomaly reads one of the form
 //
-//	NAME rank[.thread][@program] WAIT entry..exit lost [<partner/tag@time] [>partner/tag@time] [gpu] [calls] [after time] [left NAME time]
+//	NAME rank[.thread][@program] WAIT entry..exit lost [<partner/tag@time] [>partner/tag@time] [gpu] [calls] [after time] [left NAME time] [usual share]
 //
-// in which WAIT is -, ranks, group, device, threads or program.
+// in which a usual one is a candidate, and WAIT is -, ranks, group, device, threads or program.
 func anomaly(t testing.TB, text string) blame.Anomaly {
 	t.Helper()
 	words := strings.Fields(text)
@@ -47,6 +47,10 @@ func anomaly(t testing.TB, text string) blame.Anomaly {
 		case "after":
 			i++
 			scan(words[i], "%d", &a.InStep)
+		case "usual":
+			i++
+			a.Candidate = true
+			scan(words[i], "%g", &a.Share)
 		case "left":
 			a.Left = words[i+1]
 			scan(words[i+2], "%d", &a.InStep)

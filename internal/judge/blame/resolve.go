@@ -269,7 +269,7 @@ func (f *finder) follow(all []reason) (culprit int32, hops int) {
 		if l.Role == provenance.Victim && l.Culprit >= 0 {
 			return int32(l.Culprit), 1 + l.Hops
 		}
-		if a.Wait == Ranks || l.Role == provenance.Culprit { // the message was late, but no anomaly made its sender late
+		if a.Wait == Ranks || a.Wait == Group || l.Role == provenance.Culprit { // nothing explains why it took so long
 			return r.of, 1
 		}
 	}
@@ -280,7 +280,8 @@ func (f *finder) follow(all []reason) (culprit int32, hops int) {
 func (f *finder) accuse(why *reasons, culprit int32) {
 	for _, r := range why.all {
 		a, l := &f.all[r.of], &f.links[r.of]
-		if a.Wait == Nothing && r.of != culprit && l.Role == "" && a.Exit <= why.of.exit && a.Exit >= why.of.entry-why.of.length() {
+		flagged := a.Wait == Nothing && !a.Candidate
+		if flagged && r.of != culprit && l.Role == "" && a.Exit <= why.of.exit && a.Exit >= why.of.entry-why.of.length() {
 			l.Role, l.Culprit = provenance.Culprit, int(culprit)
 		}
 	}

@@ -188,6 +188,17 @@ func (j *Judge) SlowMode(others []*stats.Histogram) (times stats.Histogram) {
 	return times
 }
 
+// ShareFrom returns the share of the learned calls that took about as long as v or longer.
+func (j *Judge) ShareFrom(v int64) float64 {
+	n, first := uint64(0), stats.BinOf(v)
+	for bin, count := range j.hist.Bins() {
+		if bin >= first {
+			n += count
+		}
+	}
+	return float64(n) / float64(max(1, j.hist.Total()))
+}
+
 // Enough reports whether the model has enough samples to judge.
 func (j *Judge) Enough() bool { return j.enough }
 

@@ -83,8 +83,11 @@ func (s *State) Reopen(lost []string) {
 	s.announced = min(s.announced, s.phase)
 	for name, n := range s.nodes {
 		n.Lost = slices.Contains(lost, name)
-		if s.outcomes[name] == nil && !n.Lost {
-			n.Status = nil
+		if s.outcomes[name] == nil {
+			s.forgetDelays(name)
+			if !n.Lost {
+				n.Status = nil
+			}
 		}
 	}
 	for _, r := range s.ranks {

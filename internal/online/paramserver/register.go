@@ -139,6 +139,7 @@ func (s *State) session(from *protocol.Sender, now time.Time) *node {
 		n = &node{NodeState: &protocol.NodeState{Name: from.GetNode(), Session: from.GetSession()}, since: now}
 		s.nodes[n.Name] = n
 		delete(s.outcomes, n.Name)
+		s.forgetDelays(n.Name)
 	}
 	n.lastContact = now
 	return n

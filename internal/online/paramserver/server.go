@@ -64,6 +64,7 @@ func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) 
 	err := errors.Join(
 		serve("register", cfg.Workers, s.register),
 		serve("exchange", cfg.Workers, s.exchange),
+		serve("delays", 1, s.delays),
 		serve("outcome", 1, s.outcome),
 		serve("stop", 1, s.stop),
 	)
@@ -186,6 +187,16 @@ func (s *Server) answerExchange(data []byte, now time.Time) ([]byte, error) {
 		a.Durable = a.Last
 	}
 	return a.Encode()
+}
+
+func (s *Server) delays(_ context.Context, data []byte) ([]byte, error) {
+	return answer(data, new(protocol.DelaysRequest), func(req *protocol.DelaysRequest) (*protocol.DelaysReply, error) {
+		reply, err := s.state.AddDelays(req, time.Now())
+		if err == nil && !req.GetPoll() {
+			err = s.Save()
+		}
+		return reply, err
+	})
 }
 
 func (s *Server) outcome(_ context.Context, data []byte) ([]byte, error) {

@@ -53,6 +53,9 @@ func (s *State) snapshot() *snapshot {
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
 		m.Outcomes = append(m.Outcomes, s.outcomes[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.delays)) {
+		m.Delays = append(m.Delays, s.delays[name])
+	}
 	return &snapshot{m, s.changes}
 }
 
@@ -121,6 +124,9 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	}
 	for _, o := range m.GetOutcomes() {
 		s.outcomes[o.GetSender().GetNode()] = o
+	}
+	for _, d := range m.GetDelays() {
+		s.delays[d.GetSender().GetNode()] = d
 	}
 	s.stale = true
 	return nil

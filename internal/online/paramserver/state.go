@@ -69,6 +69,8 @@ type State struct {
 	live      *summary.Live
 	liveSize  int                                 // capacity for its next encoding
 	outcomes  map[string]*protocol.OutcomeRequest // by node
+	delays    map[string]*protocol.DelaysRequest  // by node
+	promoted  map[string][]uint32                 // delays that explain waits, by node; nil if not all are known
 	phase     protocol.Phase
 	announced protocol.Phase // the newest durable one
 	stopping  time.Time      // of the request to stop; zero without
@@ -108,6 +110,7 @@ func NewState(cfg Config, epoch uint64) (*State, error) {
 		cfg: cfg, epoch: epoch, ids: make(map[trace.FuncKey]uint32), models: make(map[uint32]*entry), byVersion: list.New(),
 		replies: make(map[uint64][]byte), ranks: make(map[trace.RankKey]*rankState), nodes: make(map[string]*node),
 		live: summary.NewLive(), outcomes: make(map[string]*protocol.OutcomeRequest),
+		delays: make(map[string]*protocol.DelaysRequest),
 	}
 	for i := range cfg.InitialModels { // with the same ids in all shards
 		l := &cfg.InitialModels[i]

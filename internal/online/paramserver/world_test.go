@@ -124,7 +124,8 @@ func (p *shardProcess) handle(ctx context.Context, what string, data []byte) ([]
 	}
 	p.requests[what]++
 	handlers := map[string]bus.Handler{
-		"register": p.server.register, "exchange": p.server.exchange, "outcome": p.server.outcome, "stop": p.server.stop,
+		"register": p.server.register, "exchange": p.server.exchange, "delays": p.server.delays, "outcome": p.server.outcome,
+		"stop": p.server.stop,
 	}
 	reply, err := handlers[what](ctx, append([]byte(nil), data...))
 	if err != nil {

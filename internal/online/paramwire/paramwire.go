@@ -23,7 +23,7 @@ func AnyShard(run, what string) string {
 }
 
 // AnalyzerRequests are the requests that analyzers may send.
-var AnalyzerRequests = []string{"register", "exchange", "outcome"}
+var AnalyzerRequests = []string{"register", "exchange", "delays", "outcome"}
 
 // Token encodes a name as a token of a subject: letters, digits, '-' and '_'
 // remain, other bytes become hexadecimal.

@@ -1020,6 +1020,458 @@ func (x *Status) GetRanks() []byte {
 	return nil
 }
 
+type DelaysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sender        *Sender                `protobuf:"bytes,1,opt,name=sender,proto3" json:"sender,omitempty"`
+	Poll          bool                   `protobuf:"varint,2,opt,name=poll,proto3" json:"poll,omitempty"`
+	Delays        []*Delay               `protobuf:"bytes,3,rep,name=delays,proto3" json:"delays,omitempty"`
+	Sends         []*Send                `protobuf:"bytes,4,rep,name=sends,proto3" json:"sends,omitempty"`
+	Names         [][]byte               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DelaysRequest) Reset() {
+	*x = DelaysRequest{}
+	mi := &file_chimbuko_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DelaysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DelaysRequest) ProtoMessage() {}
+
+func (x *DelaysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DelaysRequest.ProtoReflect.Descriptor instead.
+func (*DelaysRequest) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DelaysRequest) GetSender() *Sender {
+	if x != nil {
+		return x.Sender
+	}
+	return nil
+}
+
+func (x *DelaysRequest) GetPoll() bool {
+	if x != nil {
+		return x.Poll
+	}
+	return false
+}
+
+func (x *DelaysRequest) GetDelays() []*Delay {
+	if x != nil {
+		return x.Delays
+	}
+	return nil
+}
+
+func (x *DelaysRequest) GetSends() []*Send {
+	if x != nil {
+		return x.Sends
+	}
+	return nil
+}
+
+func (x *DelaysRequest) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+type Delay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
+	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Thread        uint32                 `protobuf:"varint,3,opt,name=thread,proto3" json:"thread,omitempty"`
+	Event         string                 `protobuf:"bytes,4,opt,name=event,proto3" json:"event,omitempty"`
+	Function      uint32                 `protobuf:"varint,5,opt,name=function,proto3" json:"function,omitempty"`
+	OnDevice      bool                   `protobuf:"varint,6,opt,name=on_device,json=onDevice,proto3" json:"on_device,omitempty"`
+	Calls         bool                   `protobuf:"varint,7,opt,name=calls,proto3" json:"calls,omitempty"`
+	Entry         int64                  `protobuf:"varint,8,opt,name=entry,proto3" json:"entry,omitempty"`
+	Time          int64                  `protobuf:"varint,9,opt,name=time,proto3" json:"time,omitempty"`
+	Lost          int64                  `protobuf:"varint,10,opt,name=lost,proto3" json:"lost,omitempty"`
+	Candidate     bool                   `protobuf:"varint,11,opt,name=candidate,proto3" json:"candidate,omitempty"`
+	Share         float64                `protobuf:"fixed64,12,opt,name=share,proto3" json:"share,omitempty"`
+	LeftAt        int64                  `protobuf:"varint,13,opt,name=left_at,json=leftAt,proto3" json:"left_at,omitempty"`
+	Left          uint32                 `protobuf:"varint,14,opt,name=left,proto3" json:"left,omitempty"`
+	Last          *Message               `protobuf:"bytes,15,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Delay) Reset() {
+	*x = Delay{}
+	mi := &file_chimbuko_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delay) ProtoMessage() {}
+
+func (x *Delay) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delay.ProtoReflect.Descriptor instead.
+func (*Delay) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Delay) GetProgram() uint32 {
+	if x != nil {
+		return x.Program
+	}
+	return 0
+}
+
+func (x *Delay) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *Delay) GetThread() uint32 {
+	if x != nil {
+		return x.Thread
+	}
+	return 0
+}
+
+func (x *Delay) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *Delay) GetFunction() uint32 {
+	if x != nil {
+		return x.Function
+	}
+	return 0
+}
+
+func (x *Delay) GetOnDevice() bool {
+	if x != nil {
+		return x.OnDevice
+	}
+	return false
+}
+
+func (x *Delay) GetCalls() bool {
+	if x != nil {
+		return x.Calls
+	}
+	return false
+}
+
+func (x *Delay) GetEntry() int64 {
+	if x != nil {
+		return x.Entry
+	}
+	return 0
+}
+
+func (x *Delay) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *Delay) GetLost() int64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *Delay) GetCandidate() bool {
+	if x != nil {
+		return x.Candidate
+	}
+	return false
+}
+
+func (x *Delay) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *Delay) GetLeftAt() int64 {
+	if x != nil {
+		return x.LeftAt
+	}
+	return 0
+}
+
+func (x *Delay) GetLeft() uint32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Delay) GetLast() *Message {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+type Message struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partner       uint32                 `protobuf:"varint,1,opt,name=partner,proto3" json:"partner,omitempty"`
+	Sent          bool                   `protobuf:"varint,2,opt,name=sent,proto3" json:"sent,omitempty"`
+	Tag           int32                  `protobuf:"varint,3,opt,name=tag,proto3" json:"tag,omitempty"`
+	Time          int64                  `protobuf:"varint,4,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Message) Reset() {
+	*x = Message{}
+	mi := &file_chimbuko_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Message) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Message) ProtoMessage() {}
+
+func (x *Message) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Message.ProtoReflect.Descriptor instead.
+func (*Message) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Message) GetPartner() uint32 {
+	if x != nil {
+		return x.Partner
+	}
+	return 0
+}
+
+func (x *Message) GetSent() bool {
+	if x != nil {
+		return x.Sent
+	}
+	return false
+}
+
+func (x *Message) GetTag() int32 {
+	if x != nil {
+		return x.Tag
+	}
+	return 0
+}
+
+func (x *Message) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+type Send struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
+	From          uint32                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	Tag           int32                  `protobuf:"varint,4,opt,name=tag,proto3" json:"tag,omitempty"`
+	Time          int64                  `protobuf:"varint,5,opt,name=time,proto3" json:"time,omitempty"`
+	Until         int64                  `protobuf:"varint,6,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Send) Reset() {
+	*x = Send{}
+	mi := &file_chimbuko_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Send) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Send) ProtoMessage() {}
+
+func (x *Send) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Send.ProtoReflect.Descriptor instead.
+func (*Send) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Send) GetProgram() uint32 {
+	if x != nil {
+		return x.Program
+	}
+	return 0
+}
+
+func (x *Send) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Send) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Send) GetTag() int32 {
+	if x != nil {
+		return x.Tag
+	}
+	return 0
+}
+
+func (x *Send) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *Send) GetUntil() int64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+type DelaysReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Complete      bool                   `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
+	Promoted      []uint32               `protobuf:"varint,2,rep,packed,name=promoted,proto3" json:"promoted,omitempty"`
+	Unknown       bool                   `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	Refused       string                 `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DelaysReply) Reset() {
+	*x = DelaysReply{}
+	mi := &file_chimbuko_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DelaysReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DelaysReply) ProtoMessage() {}
+
+func (x *DelaysReply) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DelaysReply.ProtoReflect.Descriptor instead.
+func (*DelaysReply) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DelaysReply) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *DelaysReply) GetPromoted() []uint32 {
+	if x != nil {
+		return x.Promoted
+	}
+	return nil
+}
+
+func (x *DelaysReply) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *DelaysReply) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
 type OutcomeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sender        *Sender                `protobuf:"bytes,1,opt,name=sender,proto3" json:"sender,omitempty"`
@@ -1032,7 +1484,7 @@ type OutcomeRequest struct {
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1496,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1509,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{11}
+	return file_chimbuko_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -1097,7 +1549,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1561,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1574,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{12}
+	return file_chimbuko_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -1153,7 +1605,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1617,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1630,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{13}
+	return file_chimbuko_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -1285,13 +1737,14 @@ type Snapshot struct {
 	Frozen        bool                   `protobuf:"varint,9,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	Stopping      int64                  `protobuf:"varint,10,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	Names         []*FunctionName        `protobuf:"bytes,11,rep,name=names,proto3" json:"names,omitempty"`
+	Delays        []*DelaysRequest       `protobuf:"bytes,12,rep,name=delays,proto3" json:"delays,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1756,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1769,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{14}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -1396,6 +1849,13 @@ func (x *Snapshot) GetNames() []*FunctionName {
 	return nil
 }
 
+func (x *Snapshot) GetDelays() []*DelaysRequest {
+	if x != nil {
+		return x.Delays
+	}
+	return nil
+}
+
 type RankState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
@@ -1410,7 +1870,7 @@ type RankState struct {
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1882,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1895,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{15}
+	return file_chimbuko_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -1496,7 +1956,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1968,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1981,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{16}
+	return file_chimbuko_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NodeState) GetName() string {
@@ -1666,7 +2126,47 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\vSTATE_ENDED\x10\x02\x12\x13\n" +
 	"\x0fSTATE_REVIEWING\x10\x03\x12\x0e\n" +
 	"\n" +
-	"STATE_DONE\x10\x04\"\x92\x01\n" +
+	"STATE_DONE\x10\x04\"\xbb\x01\n" +
+	"\rDelaysRequest\x12+\n" +
+	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x12\n" +
+	"\x04poll\x18\x02 \x01(\bR\x04poll\x12*\n" +
+	"\x06delays\x18\x03 \x03(\v2\x12.chimbuko.v1.DelayR\x06delays\x12'\n" +
+	"\x05sends\x18\x04 \x03(\v2\x11.chimbuko.v1.SendR\x05sends\x12\x14\n" +
+	"\x05names\x18\x05 \x03(\fR\x05names\"\xfb\x02\n" +
+	"\x05Delay\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x16\n" +
+	"\x06thread\x18\x03 \x01(\rR\x06thread\x12\x14\n" +
+	"\x05event\x18\x04 \x01(\tR\x05event\x12\x1a\n" +
+	"\bfunction\x18\x05 \x01(\rR\bfunction\x12\x1b\n" +
+	"\ton_device\x18\x06 \x01(\bR\bonDevice\x12\x14\n" +
+	"\x05calls\x18\a \x01(\bR\x05calls\x12\x14\n" +
+	"\x05entry\x18\b \x01(\x03R\x05entry\x12\x12\n" +
+	"\x04time\x18\t \x01(\x03R\x04time\x12\x12\n" +
+	"\x04lost\x18\n" +
+	" \x01(\x03R\x04lost\x12\x1c\n" +
+	"\tcandidate\x18\v \x01(\bR\tcandidate\x12\x14\n" +
+	"\x05share\x18\f \x01(\x01R\x05share\x12\x17\n" +
+	"\aleft_at\x18\r \x01(\x03R\x06leftAt\x12\x12\n" +
+	"\x04left\x18\x0e \x01(\rR\x04left\x12(\n" +
+	"\x04last\x18\x0f \x01(\v2\x14.chimbuko.v1.MessageR\x04last\"]\n" +
+	"\aMessage\x12\x18\n" +
+	"\apartner\x18\x01 \x01(\rR\apartner\x12\x12\n" +
+	"\x04sent\x18\x02 \x01(\bR\x04sent\x12\x10\n" +
+	"\x03tag\x18\x03 \x01(\x05R\x03tag\x12\x12\n" +
+	"\x04time\x18\x04 \x01(\x03R\x04time\"\x80\x01\n" +
+	"\x04Send\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\rR\x02to\x12\x10\n" +
+	"\x03tag\x18\x04 \x01(\x05R\x03tag\x12\x12\n" +
+	"\x04time\x18\x05 \x01(\x03R\x04time\x12\x14\n" +
+	"\x05until\x18\x06 \x01(\x03R\x05until\"y\n" +
+	"\vDelaysReply\x12\x1a\n" +
+	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x1a\n" +
+	"\bpromoted\x18\x02 \x03(\rR\bpromoted\x12\x18\n" +
+	"\aunknown\x18\x03 \x01(\bR\aunknown\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\tR\arefused\"\x92\x01\n" +
 	"\x0eOutcomeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x1a\n" +
 	"\bhandover\x18\x02 \x01(\fR\bhandover\x12\x1f\n" +
@@ -1691,7 +2191,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\tad_models\x18\v \x03(\fR\badModels\x12\x16\n" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
-	"path_stats\x18\r \x03(\fR\tpathStats\"\x9a\x03\n" +
+	"path_stats\x18\r \x03(\fR\tpathStats\"\xce\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +
@@ -1704,7 +2204,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x06frozen\x18\t \x01(\bR\x06frozen\x12\x1a\n" +
 	"\bstopping\x18\n" +
 	" \x01(\x03R\bstopping\x12/\n" +
-	"\x05names\x18\v \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\"\x8b\x01\n" +
+	"\x05names\x18\v \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x122\n" +
+	"\x06delays\x18\f \x03(\v2\x1a.chimbuko.v1.DelaysRequestR\x06delays\"\x8b\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -1740,7 +2241,7 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
@@ -1755,12 +2256,17 @@ var file_chimbuko_proto_goTypes = []any{
 	(*Model)(nil),           // 10: chimbuko.v1.Model
 	(*ExchangeReply)(nil),   // 11: chimbuko.v1.ExchangeReply
 	(*Status)(nil),          // 12: chimbuko.v1.Status
-	(*OutcomeRequest)(nil),  // 13: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 14: chimbuko.v1.OutcomeReply
-	(*RecordBatch)(nil),     // 15: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 16: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 17: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 18: chimbuko.v1.NodeState
+	(*DelaysRequest)(nil),   // 13: chimbuko.v1.DelaysRequest
+	(*Delay)(nil),           // 14: chimbuko.v1.Delay
+	(*Message)(nil),         // 15: chimbuko.v1.Message
+	(*Send)(nil),            // 16: chimbuko.v1.Send
+	(*DelaysReply)(nil),     // 17: chimbuko.v1.DelaysReply
+	(*OutcomeRequest)(nil),  // 18: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 19: chimbuko.v1.OutcomeReply
+	(*RecordBatch)(nil),     // 20: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 21: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 22: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 23: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
@@ -1775,20 +2281,25 @@ var file_chimbuko_proto_depIdxs = []int32{
 	10, // 9: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
 	0,  // 10: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
 	1,  // 11: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	3,  // 12: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	10, // 13: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	17, // 14: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	18, // 15: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 16: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	13, // 17: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	6,  // 18: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
-	12, // 19: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	5,  // 20: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	3,  // 12: chimbuko.v1.DelaysRequest.sender:type_name -> chimbuko.v1.Sender
+	14, // 13: chimbuko.v1.DelaysRequest.delays:type_name -> chimbuko.v1.Delay
+	16, // 14: chimbuko.v1.DelaysRequest.sends:type_name -> chimbuko.v1.Send
+	15, // 15: chimbuko.v1.Delay.last:type_name -> chimbuko.v1.Message
+	3,  // 16: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	10, // 17: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	22, // 18: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	23, // 19: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 20: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	18, // 21: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	6,  // 22: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
+	13, // 23: chimbuko.v1.Snapshot.delays:type_name -> chimbuko.v1.DelaysRequest
+	12, // 24: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	5,  // 25: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -1802,7 +2313,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

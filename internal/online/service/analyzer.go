@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
@@ -192,7 +194,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	}
 }
 
-// nodeSync is the client with the analyzer's own Finish.
+// nodeSync is the client with the analyzer's own limits of waiting.
 type nodeSync struct {
 	*paramclient.Client
 	node *node
@@ -204,24 +206,43 @@ func (s nodeSync) Finish(ctx context.Context) error {
 	r.readingTime = time.Since(r.start)
 	r.cfg.Progress.Clear()
 	r.cfg.Log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.readingTime.Seconds())
+	if err := s.wait(ctx, s.Client.Finish); err != nil {
+		return err
+	}
+	r.reviewing.Store(true)
+	return nil
+}
+
+// Promote waits until all analyzers have sent their delays, at most GiveUp.
+func (s nodeSync) Promote(ctx context.Context, run *blame.Run) (promoted []int, err error) {
+	err = s.wait(ctx, func(ctx context.Context) (err error) {
+		promoted, err = s.Client.Promote(ctx, run)
+		return err
+	})
+	return promoted, err
+}
+
+// wait calls f, which waits for other analyzers, with a context that ends after GiveUp and
+// when the run has ended.
+func (s nodeSync) wait(ctx context.Context, f func(context.Context) error) error {
+	r := s.node
 	bounded, cancel := orForever(ctx, r.cfg.GiveUp)
 	defer cancel()
 	bounded, over := context.WithCancelCause(bounded)
 	defer over(nil)
 	go r.watchEnd(bounded, over)
-	err := s.Client.Finish(bounded)
-	if err != nil {
-		if end, ok := errors.AsType[*runEnded](context.Cause(bounded)); ok {
-			return end.error
-		}
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the services did not respond within %v after the traces had ended, so nothing is reviewed or stored: %w "+
-				"(repeat the command when they are available)", r.cfg.GiveUp, s.Err())
-		}
-		return err
+	err := f(bounded)
+	if err == nil {
+		return nil
 	}
-	r.reviewing.Store(true)
-	return nil
+	if end, ok := errors.AsType[*runEnded](context.Cause(bounded)); ok {
+		return end.error
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the services did not respond within %v after the traces had ended, so nothing is reviewed or stored: %w "+
+			"(repeat the command when they are available)", r.cfg.GiveUp, cmp.Or(s.Err(), err))
+	}
+	return err
 }
 
 // runEnded is the cause of the end of Finish when the run has ended.

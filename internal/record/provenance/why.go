@@ -85,6 +85,11 @@ func (r *Record) madeWords() string {
 	return fmt.Sprintf("%s, usually %d; these took %s", words, r.UsualChildren, text.Duration(float64(r.RuntimeTotal-r.RuntimeExclusive)))
 }
 
+// ExplainsWaits makes Why of an anomaly say that its own time is not the reason.
+func (r *Record) ExplainsWaits() {
+	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + "not rare, but it explains waits of other ranks"
+}
+
 // tookWords returns the judged time and which of the two times it is.
 func (r *Record) tookWords(d *outlier.Description) string {
 	took := "took " + text.Duration(float64(d.Time))

@@ -1,0 +1,209 @@
+package analyzer
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// A delay is a call that lost much time, but whose time is not unusual. It becomes an anomaly
+// if it explains waits of other ranks.
+const (
+	// delayShare is the least time that a delay lost, as a share of the time of its rank so
+	// far: if all ranks waited for it, it would not be a minor finding. A thread has at most
+	// 1/delayShare delays in each period in which that time grows by a factor of e.
+	delayShare = 1e-4
+	// longCalls is the share of calls like it, the longest, to which a delay belongs.
+	longCalls = 0.1
+	// During the run delays may lose less by the factor delaySlack, and belong to longCallsSoFar,
+	// because models change.
+	delaySlack     = 0.9
+	longCallsSoFar = 0.2
+	// maxDelays is the number of delays of a rank to consider at the end, those that lost most.
+	maxDelays = 1 << 12
+)
+
+// leastDelay returns the least time that a delay at some time lost, or the part of it.
+func (r *rank) leastDelay(at trace.Micros, part float64) int64 {
+	if !r.byPath || !r.cfg.Review {
+		return math.MaxInt64 / 2
+	}
+	return int64(part * max(float64(r.cfg.Outlier.LeastLoss), delayShare*float64(at-r.firstEvent)))
+}
+
+// mayBeDelay reports whether a call is likely to be a delay at the end of the run.
+func (r *rank) mayBeDelay(j *outlier.Judge, time, lost int64, exit trace.Micros) bool {
+	return lost >= r.leastDelay(exit, delaySlack) && j.ShareFrom(time) <= longCallsSoFar
+}
+
+// callKey identifies a call of a rank.
+type callKey struct {
+	step int32
+	row  uint32
+}
+
+func keyOf(c *provenance.Capture) callKey { return callKey{c.Call().Step, c.Call().Row} }
+
+// delays are the anomalies and delays of ranks, and the calls of each.
+type delays struct {
+	blame.Run
+	calls []delayedCall
+}
+
+// delayedCall is the call of an element of Run.Anomalies.
+type delayedCall struct {
+	rank   *rank
+	spool  *spool
+	number int // in the spool
+	callKey
+}
+
+func (d *delays) add(o *delays) {
+	d.Anomalies, d.Sends, d.calls = append(d.Anomalies, o.Anomalies...), append(d.Sends, o.Sends...), append(d.calls, o.calls...)
+}
+
+// promote finds the delays that explain waits of other ranks, for the review.
+func (a *Analyzer) promote(ctx context.Context) error {
+	if !a.cfg.Outlier.ByPath() || !a.cfg.Review {
+		return nil
+	}
+	var all delays
+	parts := make(map[*source]*delays)
+	for _, s := range a.sources {
+		parts[s] = new(delays)
+	}
+	err := a.inOrder(ctx, a.sources, func(_ context.Context, s *source) error {
+		for _, r := range s.ranks {
+			found, err := r.findDelays()
+			if err != nil {
+				return err
+			}
+			parts[s].add(found)
+		}
+		return nil
+	}, func(s *source) { all.add(parts[s]) })
+	if err != nil {
+		return err
+	}
+	var promoted []int
+	if a.online == nil {
+		promoted = blame.Promote(&all.Run)
+	} else if promoted, err = a.online.Sync.Promote(ctx, &all.Run); err != nil {
+		return err
+	}
+	for _, i := range promoted {
+		c := &all.calls[i]
+		if c.rank.promoted == nil {
+			c.rank.promoted = make(map[callKey]bool)
+		}
+		c.rank.promoted[c.callKey] = true
+		c.spool.unneeded[c.number] = false
+	}
+	return nil
+}
+
+// findDelays returns the anomalies and delays of a rank by the final models.
+func (r *rank) findDelays() (*delays, error) {
+	r.online = false // no more provisional records
+	if err := r.settle(); err != nil {
+		return nil, err
+	}
+	var d delays
+	for _, s := range []*spool{r.spool, r.late} {
+		unneeded := make([]bool, 0, s.count)
+		err := s.each(func(c *provenance.Capture) error {
+			unneeded = append(unneeded, r.addDelay(&d, c, delayedCall{r, s, len(unneeded), keyOf(c)}))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.unneeded = unneeded
+	}
+	d.limit()
+	return &d, nil
+}
+
+// limit removes all but maxDelays delays, and those that lost as little as one of the removed.
+func (d *delays) limit() {
+	var lost []trace.Micros
+	for i := range d.Anomalies {
+		if d.Anomalies[i].Candidate {
+			lost = append(lost, d.Anomalies[i].Lost)
+		}
+	}
+	if len(lost) <= maxDelays {
+		return
+	}
+	slices.Sort(lost)
+	most := lost[len(lost)-maxDelays-1] // of the removed
+	n := 0
+	for i := range d.Anomalies {
+		if a := &d.Anomalies[i]; !a.Candidate || a.Lost > most {
+			d.Anomalies[n], d.calls[n] = *a, d.calls[i]
+			n++
+		}
+	}
+	d.Anomalies, d.calls = d.Anomalies[:n], d.calls[:n]
+}
+
+// addDelay adds a capture if it is an anomaly or a delay. It reports whether the review does
+// not need the capture unless it is promoted.
+func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unneeded bool) {
+	f := r.all[c.Context]
+	j := f.judge()
+	if c.Kind == provenance.Typical || j == nil {
+		return false
+	}
+	call, time := c.Call(), r.timeOf(c)
+	_, verdict := j.JudgeCall(time, c.Work())
+	if verdict == outlier.NotJudged {
+		return false
+	}
+	excess, _ := j.Excess(c.Work())
+	lost := max(time-f.model.by.usual, excess)
+	candidate := verdict < outlier.Recurring
+	unneeded = candidate && c.Kind != provenance.Anomaly
+	share := 0.
+	if candidate {
+		if share = j.ShareFrom(time); share > longCalls || lost < r.leastDelay(call.Exit, 1) {
+			return unneeded
+		}
+	}
+	_, name := r.Func(call.Func)
+	_, onDevice := r.GPU(c.Thread)
+	x := blame.Anomaly{
+		Event: c.ID(r.key.Rank).String(), Program: r.key.Program, Rank: r.key.Rank, Thread: c.Thread, Func: name, Wait: d.WaitOf(name),
+		OnDevice: onDevice, Calls: c.Exclusive != call.Exit-call.Entry, Entry: call.Entry, Exit: call.Exit, Exclusive: c.Exclusive,
+		Lost: trace.Micros(max(0, lost)), Candidate: candidate, Share: share,
+	}
+	until := call.Exit
+	for i := range c.Window {
+		w := &c.Window[i]
+		until = max(until, w.Entry)
+		if w.Exit > 0 && (w.Step != call.Step || w.Row != call.Row) {
+			if _, name := r.Func(w.Func); d.WaitOf(name) == blame.Group {
+				x.LeftStep(name, w.Exit)
+			}
+		}
+	}
+	for i := range c.Comms {
+		m := &c.Comms[i]
+		sent := m.Kind == trace.Send
+		if sent {
+			d.Sends = append(d.Sends, blame.Send{
+				Program: r.key.Program, From: r.key.Rank, To: m.Partner(), Tag: m.Tag, Time: m.Time, Until: until,
+			})
+		}
+		if m.Step == call.Step && m.Row == call.Row {
+			x.Message(blame.Message{Partner: m.Partner(), Sent: sent, Tag: m.Tag, Time: m.Time})
+		}
+	}
+	d.Anomalies, d.calls = append(d.Anomalies, x), append(d.calls, of)
+	return unneeded
+}

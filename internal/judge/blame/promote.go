@@ -1,0 +1,62 @@
+package blame
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// byChance is the probability below which it is no coincidence that one of the ranks of a
+// program takes as long in a call.
+const byChance = 0.05
+
+// Promote returns the indices in Run.Anomalies, in order, of the candidates that explain
+// waits among the anomalies: those that made others wait and are not late by chance, and the
+// waits between them and the anomalies. Find gives a role to each of them in a run with
+// these candidates only. Promote does not modify run.
+func Promote(run *Run) []int {
+	f := newFinder(run)
+	ranks := make(map[trace.Program]float64)
+	for k := range f.ranks {
+		ranks[k.Program]++
+	}
+	chosen := make([]bool, len(f.all)) // in the order of Run.Anomalies
+	for i := range f.all {
+		chosen[f.place[i]] = !f.all[i].Candidate
+	}
+	for _, i := range f.waits {
+		if !f.all[i].Candidate {
+			f.resolve(i)
+		}
+	}
+	for i, l := range f.links {
+		if l.Role != provenance.Victim || l.Culprit < 0 {
+			continue
+		}
+		if a := &f.all[l.Culprit]; !a.Candidate || a.Share*ranks[a.Program] < byChance {
+			chosen[f.place[i]], chosen[f.place[l.Culprit]] = true, true
+		}
+	}
+	return run.withRoles(chosen)
+}
+
+// withRoles returns the indices of the chosen candidates that have a role without the others.
+func (r *Run) withRoles(chosen []bool) (candidates []int) {
+	for before := -1; before != len(candidates); {
+		before, candidates = len(candidates), candidates[:0]
+		part := Run{Sends: r.Sends}
+		var index []int
+		for i, ok := range chosen {
+			if ok {
+				part.Anomalies, index = append(part.Anomalies, r.Anomalies[i]), append(index, i)
+			}
+		}
+		for k, l := range Find(&part) {
+			if i := index[k]; r.Anomalies[i].Candidate {
+				if chosen[i] = l.Role != ""; chosen[i] {
+					candidates = append(candidates, i)
+				}
+			}
+		}
+	}
+	return candidates
+}
