@@ -83,7 +83,7 @@ func Count[T integer](n T, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+	if stem, ok := strings.CutSuffix(thing, "y"); ok && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeou") {
 		return Int(n) + " " + stem + "ies"
 	}
 	return Int(n) + " " + thing + "s"

@@ -31,6 +31,8 @@ func TestFormats(t *testing.T) {
 		{text.Count(1, "call"), "1 call"},
 		{text.Count(0, "call"), "0 calls"},
 		{text.Count(1204, "call"), "1,204 calls"},
+		{text.Count(2, "delay"), "2 delays"},
+		{text.Count(2, "entry"), "2 entries"},
 		{text.Bytes(999), "999 B"},
 		{text.Bytes(1000), "1.0 kB"},
 		{text.Bytes(999_960), "1.0 MB"},

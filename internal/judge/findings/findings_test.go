@@ -2,6 +2,7 @@ package findings_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -110,6 +111,17 @@ func TestInterferenceIsNotBlamedOnFunctions(t *testing.T) {
 		if x.Kind == provenance.Interference && (x.Actual < 3000 || x.Actual > 5000 || x.Func != "" || x.Severity != provenance.Alarm) {
 			t.Errorf("got %+v", x)
 		}
+	}
+}
+
+func TestCostliestDelaysAreNamed(t *testing.T) {
+	s, rng := newScene(2, "a 40000 10000000", "b 40000 10000000", "c 40000 10000000"), rand.New(rand.NewPCG(1, 1))
+	for i := range 120 {
+		s.slow(string("abc"[i%3]), i%2, trace.Micros(rng.IntN(10*second)), trace.Micros(1000*math.Pow(1.04, float64(i))))
+	}
+	got := s.conclude().Findings
+	if len(got) != 1 || got[0].Kind != provenance.Interference || !strings.Contains(got[0].Summary, "half of it in 18 delays of at least 54.6 ms") {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -34,6 +34,9 @@ func (c *conclusion) summary(g *group) string {
 	case provenance.Interference:
 		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
 			text.Percent(100*c.shareOfRanks(g)))
+		if n, least := g.costliest(); float64(least) > likeTimes*g.Actual {
+			say(", half of it in %s of at least %s", text.Count(n, "delay"), text.Duration(float64(least)))
+		}
 		say("; most often %s", g.mostHit())
 	case provenance.RecurringMode, provenance.ExcessWork:
 		say("%s: %s ", name, g.callsText())
@@ -105,6 +108,20 @@ func (g *group) made() (made, usual int64) {
 		all, usually = append(all, float64(g.all[i].Children)), append(usually, float64(g.all[i].UsualChildren))
 	}
 	return int64(quantile(all, 0.5)), int64(quantile(usually, 0.5))
+}
+
+// costliest returns how many of the longest delays lost half of the time, and the shortest of these.
+func (g *group) costliest() (n int, least trace.Micros) {
+	var lost []trace.Micros
+	for _, i := range g.members {
+		lost = append(lost, g.all[i].Lost)
+	}
+	slices.Sort(lost)
+	for sum := trace.Micros(0); 2*sum < g.LostOwn && n < len(lost); n++ {
+		least = lost[len(lost)-1-n]
+		sum += least
+	}
+	return n, least
 }
 
 // mostHit returns the function that was hit most.
