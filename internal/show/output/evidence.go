@@ -65,7 +65,7 @@ func (e *Evidence) example(r *provenance.Record) exampleJSON {
 
 // Answer returns the evidence as an answer. Its rows are the examples.
 func (e *Evidence) Answer() *Answer {
-	all := evidenceJSON{Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding.Kind)}
+	all := evidenceJSON{Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding)}
 	for _, r := range e.Examples {
 		all.Executions = append(all.Executions, e.example(r))
 	}
@@ -90,12 +90,15 @@ func (e *Evidence) Answer() *Answer {
 		})}
 }
 
-// wrongIf says what would have to be true for a finding of a kind to be wrong.
-func wrongIf(kind provenance.FindingKind) string {
-	switch kind {
+// wrongIf says what would have to be true for a finding to be wrong.
+func wrongIf(x *provenance.Finding) string {
+	switch x.Kind {
 	case provenance.RecurringMode:
 		return "the slow calls do other work by design, such as every hundredth step that writes output"
 	case provenance.LastingChange:
+		if !x.IsChange() {
+			return "these ranks had other work than the rest at that time, in a way that the trace does not show"
+		}
 		return "the program's work changed at that time, as when it refines its mesh"
 	case provenance.Interference:
 		return "the functions that were hit share a cause inside the program, such as a lock or paging"

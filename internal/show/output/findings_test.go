@@ -30,3 +30,15 @@ func TestFindingsDescribeWhatDiffers(t *testing.T) {
 		}
 	}
 }
+
+func TestEvidenceSaysWhenItIsWrong(t *testing.T) {
+	for words, x := range map[string]provenance.Finding{
+		"these ranks had other work than the rest": {Kind: provenance.LastingChange, Ranks: []trace.Rank{3}},
+		"the program's work changed":               {Kind: provenance.LastingChange},
+	} {
+		var b strings.Builder
+		if err := (&output.Evidence{Finding: &x}).Answer().Text(&b); err != nil || !strings.Contains(b.String(), words) {
+			t.Errorf("%v, want %q in\n%s", err, words, b.String())
+		}
+	}
+}
