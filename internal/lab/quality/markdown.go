@@ -42,7 +42,7 @@ func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, mi
 	err := page.Execute(&out, map[string]any{
 		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(),
 		"Findings": findingTable(findings), "Targets": targetTexts(findings),
-		"FitTraces": strings.Join(fitTraces, ", "), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector,
+		"FitTraces": wrap(strings.Join(fitTraces, ", "), ""), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector,
 		"Missing":   strings.Join(missing, ", "),
 		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,
 		"Seeds": seeds, "Further": strings.Join(further, ", "), "ManyRanks": manyRanks, "Others": otherSettings(results),
