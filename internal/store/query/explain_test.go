@@ -211,8 +211,9 @@ func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	if err != nil || e.Selected < 100 {
 		t.Fatalf("%+v, %v", e, err)
 	}
+	const onRanks = 13 // typical executions of these ranks and their anomaly at another time; all ranks have more than 26
 	for i := range e.Fields {
-		if f := &e.Fields[i]; (f.Kind == contrast.FieldLink || f.Kind == contrast.FieldPartner) && (f.Notable || f.BaselineOf > 12) {
+		if f := &e.Fields[i]; (f.Kind == contrast.FieldLink || f.Kind == contrast.FieldPartner) && (f.Notable || f.BaselineOf > onRanks) {
 			t.Errorf("%s: %s", f.Name, f.Support())
 		}
 	}
