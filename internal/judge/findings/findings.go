@@ -276,7 +276,7 @@ func (c *conclusion) classify(g *group) {
 			g.Kind = provenance.Waiting
 		}
 	}
-	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role == ""
+	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role != provenance.Victim
 	switch {
 	case g.Status == provenance.Withdrawn:
 	case g.Kind == provenance.RecurringMode || unexplained && c.recurs(g):
