@@ -80,6 +80,7 @@ type localFunc struct {
 	model           *scoped    // nil while the name is unknown
 	wait            provenance.Wait
 	hasWait         bool           // wait is valid
+	settled         uint64         // threads below 64 on which setUp excludes no more calls
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget
@@ -309,6 +310,13 @@ const maxSetUp = 16
 // the thread's first collective call. Ranks start at different times, and until they
 // have synchronized each wait may be for a rank that is still starting.
 func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
+	thisThread := uint64(0)
+	if thread < 64 {
+		thisThread = 1 << thread
+	}
+	if f.settled&thisThread != 0 {
+		return false
+	}
 	key := firstCall{thread, f.id}
 	n := r.first[key]
 	if !f.hasWait {
@@ -324,6 +332,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 		r.synced[thread] = true
 	case n == 0 || f.wait == provenance.PointToPoint && n < maxSetUp && !r.synced[thread]:
 	default:
+		f.settled |= thisThread
 		return false
 	}
 	r.first[key] = n + 1
