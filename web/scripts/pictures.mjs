@@ -55,7 +55,7 @@ const hosts =
 /** The pictures: the address and what to do on the page. */
 const pictures = {
   overview: ['demo', '', async () => {}],
-  issues: ['demo', '', openWorst],
+  findings: ['demo', '', openWorst],
   explain: [
     'demo',
     '',
