@@ -25,7 +25,7 @@ const (
 	delaySlack     = 0.9
 	longCallsSoFar = 0.2
 	// maxDelays is the number of delays of a rank to consider at the end, those that lost most.
-	maxDelays = 1 << 12
+	maxDelays = 1 << 10
 )
 
 // leastDelay returns the least time that a delay at some time lost, or the part of it.
