@@ -26,7 +26,7 @@ demo: build ## analyze a simulated program while it runs, for a minute
 
 test: ## run all tests with the race detector and count them
 	scripts/test-setup
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 20m ./...
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m ./...
 
 # Linking DuckDB is a third of the work, and some tests wait for timeouts.
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))

@@ -149,7 +149,7 @@ func TestJobEndsBeforeItsTimeLimit(t *testing.T) {
 func TestPBSJobKnowsItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	job := s.job(schedulers[1], []string{"STANDIN_WALLTIME=00:00:02"}, threeRanks(t).dir(), "0.2")
+	job := s.job(schedulers[1], []string{"STANDIN_WALLTIME=00:00:20"}, threeRanks(t).dir(), "0.02")
 	if code := job.wait(); code == 0 {
 		t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 	}

@@ -27,7 +27,7 @@ func TestPageInBrowser(t *testing.T) {
 			t.Skipf("%v; scripts/test-setup installs it", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	defer cancel()
 	report := filepath.Join(t.TempDir(), "report.json")
 	cmd := exec.CommandContext(ctx, vitest, "run", "--config", "e2e/vitest.config.ts", "--reporter=json", "--outputFile="+report)
