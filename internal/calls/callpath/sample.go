@@ -25,21 +25,21 @@ func (h Hash) Then(name string) Hash {
 	return Hash(max(x^x>>31, 1))
 }
 
-// Work is a class of the work that a call does: the number of bits of the number of calls that
+// WorkClass is a class of the work that a call does: the number of bits of the number of calls that
 // it makes.
-type Work uint8
+type WorkClass uint8
 
-// AnyWork stands for all calls of a path.
-const AnyWork Work = 63
+// AnyClass stands for all calls of a path.
+const AnyClass WorkClass = 63
 
-// WorkOf returns the class of a call that makes so many calls.
-func WorkOf(calls uint32) Work { return Work(bits.Len32(calls)) }
+// ClassOf returns the class of a call that makes so many calls.
+func ClassOf(calls uint32) WorkClass { return WorkClass(bits.Len32(calls)) }
 
-// pathBits is the number of bits of a Hash for the path, if it has a Work.
+// pathBits is the number of bits of a Hash for the path, if it has a class.
 const pathBits = 58
 
 // With returns the hash of the calls of a path that do this work.
-func (h Hash) With(w Work) Hash { return h&(1<<pathBits-1) | Hash(w)<<pathBits }
+func (h Hash) With(c WorkClass) Hash { return h&(1<<pathBits-1) | Hash(c)<<pathBits }
 
 // Path returns the same number for all hashes of a path with its work.
 func (h Hash) Path() Hash { return h & (1<<pathBits - 1) }

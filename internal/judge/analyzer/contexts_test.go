@@ -350,7 +350,7 @@ func TestFunctionsWithTooManyCallersKeepSample(t *testing.T) {
 
 func TestSalvageJudgesByCaller(t *testing.T) {
 	var learned summary.Learned
-	path := callpath.Hash(0).Then("main").Then("work").With(callpath.WorkOf(0))
+	path := callpath.Hash(0).Then("main").Then("work").With(callpath.ClassOf(0))
 	fast := outlier.Model{}
 	for i := range int64(1000) {
 		fast.Learn(1000+i%40, 0)
@@ -375,7 +375,7 @@ func TestSlowModesAreCountedByTheModel(t *testing.T) {
 	for i := 10; i < 2000; i += 20 {
 		slow = append(slow, i)
 	}
-	path := callpath.Hash(0).Then("main").Then("work").With(callpath.WorkOf(0))
+	path := callpath.Hash(0).Then("main").Then("work").With(callpath.ClassOf(0))
 	for _, other := range []uint64{1000, 50_000} { // time of calls by other
 		a := analyze(t, twoCallers(1, 2000, byCaller(1000, other), slow...).write(t), nil)
 		if len(a.Modes) != 1 {

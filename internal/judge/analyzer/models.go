@@ -280,7 +280,7 @@ func (m *Models) Modes() (modes []summary.Mode) {
 		for path, p := range f.models.joined {
 			if p.by == p {
 				own = append(own, &p.model.Hist)
-				modes = p.appendMode(modes, f, path.With(callpath.AnyWork), works[path])
+				modes = p.appendMode(modes, f, path.With(callpath.AnyClass), works[path])
 			}
 		}
 		modes = f.models.whole.appendMode(modes, f, 0, own)

@@ -14,7 +14,7 @@ import (
 // of returns the function of a call, with the call's path and work if calls are compared by
 // these.
 func (r *rank) of(c *callstack.Call) *localFunc {
-	work := callpath.WorkOf(c.Children)
+	work := callpath.ClassOf(c.Children)
 	if n := int(c.Path()); n < len(r.nodes) {
 		for f := r.nodes[n]; f != nil; f = f.next {
 			if f.work == work {

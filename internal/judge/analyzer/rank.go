@@ -74,7 +74,7 @@ type localFunc struct {
 	whole           *localFunc    // the function with all paths; may be itself
 	node            callpath.Node // of its path; Root if it has all or was folded
 	path            callpath.Hash // with its work; 0 if a name is unknown
-	work            callpath.Work
+	work            callpath.WorkClass
 	next            *localFunc // with the same path and other work
 	models          *group     // only of whole; nil while the name is unknown
 	model           *scoped    // nil while the name is unknown

@@ -74,7 +74,7 @@ func pathOf(r *provenance.Record) (h callpath.Hash) {
 	for _, call := range slices.Backward(r.CallStack) {
 		h = h.Then(call.Func)
 	}
-	return h.With(callpath.WorkOf(r.Children))
+	return h.With(callpath.ClassOf(r.Children))
 }
 
 // Outcomes returns the results of the ranks in order.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
@@ -15,13 +16,9 @@ type splitter struct {
 	whole, all, some, rest []uint64
 }
 
-// usualWork is the share of the calls of a path from which on their work is usual. Rare work is
-// judged by usual work.
-const usualWork = 0.05
-
 // choose lets the calls of a path judge themselves if the path explains the spread of the
 // function's times, and among them those that do the same work if that is usual and explains
-// the spread of the path's times.
+// the spread of the path's times. Rare work is judged by usual work.
 func (sp *splitter) choose(g *group) {
 	if sp.byPath == nil {
 		sp.byPath = make(map[callpath.Hash][]*scoped)
@@ -46,7 +43,7 @@ func (sp *splitter) choose(g *group) {
 			if s != p {
 				s.by = p.by
 				sp.some = coarseCounts(sp.some, &s.model.Hist, first, last)
-				if float64(s.model.Count()) >= usualWork*float64(p.model.Count()) && sp.explains(sp.some, sp.all) {
+				if float64(s.model.Count()) >= outlier.UsualShare*float64(p.model.Count()) && sp.explains(sp.some, sp.all) {
 					s.by = s
 				}
 			}

@@ -31,9 +31,9 @@ func TestRecurringFindingCountsByTheModel(t *testing.T) {
 		calls int64
 		lost  trace.Micros
 	}{
-		"of the path":        {summary.Mode{Path: work.With(callpath.AnyWork), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
-		"of the same work":   {summary.Mode{Path: work.With(callpath.WorkOf(0)), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
-		"of other work":      {summary.Mode{Path: work.With(callpath.WorkOf(9)), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 100, 100_000},
+		"of the path":        {summary.Mode{Path: work.With(callpath.AnyClass), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
+		"of the same work":   {summary.Mode{Path: work.With(callpath.ClassOf(0)), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
+		"of other work":      {summary.Mode{Path: work.With(callpath.ClassOf(9)), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 100, 100_000},
 		"of the function":    {summary.Mode{Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
 		"of all calls":       {summary.Mode{Calls: 100, Lost: 101_000, Kept: 1}, 100, 100_000},
 		"with older calls":   {summary.Mode{Kept: 0.25}, 400, 400_000},

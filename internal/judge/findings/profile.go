@@ -106,7 +106,7 @@ func (p *Profile) mode(a *blame.Anomaly) *summary.Mode {
 		return nil
 	}
 	path := p.hashes[pathKey{a.Program, a.Path}]
-	for _, path := range []callpath.Hash{path.With(callpath.WorkOf(uint32(a.Children))), path.With(callpath.AnyWork), 0} {
+	for _, path := range []callpath.Hash{path.With(callpath.ClassOf(uint32(a.Children))), path.With(callpath.AnyClass), 0} {
 		if m := p.modes[callpath.Context{FuncKey: trace.FuncKey{Program: a.Program, Name: a.Func}, Path: path}]; m != nil {
 			return m
 		}

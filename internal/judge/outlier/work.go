@@ -22,9 +22,9 @@ type work struct {
 	tail   *tail   // nil if most is without limit
 }
 
-// usualShare is the share of calls from which on what they do is usual. The program decides
+// UsualShare is the share of calls from which on what they do is usual. The program decides
 // how many calls a function makes: if one call in twenty makes ten times as many, it is meant to.
-const usualShare = 0.05
+const UsualShare = 0.05
 
 // newWork finds the greatest normal number of calls, beyond which is at most one in ten to the
 // power of decades by the tail that the bulk of the numbers predicts.
@@ -38,7 +38,7 @@ func newWork(made *stats.Histogram, decades float64, least int64) work {
 			above += float64(n)
 		}
 	}
-	if above >= usualShare*float64(made.Total()) {
+	if above >= UsualShare*float64(made.Total()) {
 		return w
 	}
 	w.tail, w.most, w.usual = t, uint32(limit/madeUnits), uint32(made.Quantile(0.5)/madeUnits)

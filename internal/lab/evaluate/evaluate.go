@@ -123,12 +123,9 @@ func (m *matcher) addRun(ctx context.Context, run string) (calls float64, err er
 	return calls, nil
 }
 
-// maxRanks bounds the ranks that are read.
-const maxRanks = 1_000_000
-
 // readFindings reads the findings of a stored run.
 func (m *matcher) readFindings(ctx context.Context, a *query.Queries) error {
-	ranks, err := a.Ranks(ctx, maxRanks)
+	ranks, err := a.Ranks(ctx, query.MaxRanks)
 	if err != nil {
 		return err
 	}

@@ -97,8 +97,8 @@ func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *f
 	return run, findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p), nil
 }
 
-// maxProfileRanks bounds the ranks of a profile.
-const maxProfileRanks = 1_000_000
+// MaxRanks bounds the ranks that are read for findings.
+const MaxRanks = 1_000_000
 
 // profile reads the profile for Conclude. In the first seconds of a run it has no call paths.
 func (a *Queries) profile(ctx context.Context) (*findings.Profile, error) {
@@ -121,7 +121,7 @@ func (a *Queries) profile(ctx context.Context) (*findings.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	placed, err := a.Ranks(ctx, maxProfileRanks)
+	placed, err := a.Ranks(ctx, MaxRanks)
 	ranks := make([]trace.RankKey, len(placed))
 	for i := range placed {
 		ranks[i] = placed[i].RankKey
