@@ -60,6 +60,7 @@ type delayedCall struct {
 	rank   *rank
 	spool  *spool
 	number int // in the spool
+	sends  int // number of its elements of Run.Sends, which are in the same order
 	callKey
 }
 
@@ -117,7 +118,7 @@ func (r *rank) findDelays() (*delays, error) {
 	for _, s := range []*spool{r.spool, r.late} {
 		unneeded := make([]bool, 0, s.count)
 		err := s.each(func(c *provenance.Capture) error {
-			unneeded = append(unneeded, r.addDelay(&d, c, delayedCall{r, s, len(unneeded), keyOf(c)}))
+			unneeded = append(unneeded, r.addDelay(&d, c, delayedCall{rank: r, spool: s, number: len(unneeded), callKey: keyOf(c)}))
 			return nil
 		})
 		if err != nil {
@@ -129,7 +130,8 @@ func (r *rank) findDelays() (*delays, error) {
 	return &d, nil
 }
 
-// limit removes all but maxDelays delays, and those that lost as little as one of the removed.
+// limit removes all but maxDelays delays, and those that lost as little as one of the removed,
+// with their messages.
 func (d *delays) limit() {
 	var lost []trace.Micros
 	for i := range d.Anomalies {
@@ -142,14 +144,16 @@ func (d *delays) limit() {
 	}
 	slices.Sort(lost)
 	most := lost[len(lost)-maxDelays-1] // of the removed
-	n := 0
+	n, sends, next := 0, d.Sends[:0], d.Sends
 	for i := range d.Anomalies {
+		own := next[:d.calls[i].sends]
+		next = next[len(own):]
 		if a := &d.Anomalies[i]; !a.Candidate || a.Lost > most {
-			d.Anomalies[n], d.calls[n] = *a, d.calls[i]
+			d.Anomalies[n], d.calls[n], sends = *a, d.calls[i], append(sends, own...)
 			n++
 		}
 	}
-	d.Anomalies, d.calls = d.Anomalies[:n], d.calls[:n]
+	d.Anomalies, d.calls, d.Sends = d.Anomalies[:n], d.calls[:n], sends
 }
 
 // addDelay adds a capture if it is an anomaly or a delay. It reports whether the review does
@@ -182,7 +186,7 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 		OnDevice: onDevice, Calls: c.Exclusive != call.Exit-call.Entry, Entry: call.Entry, Exit: call.Exit, Exclusive: c.Exclusive,
 		Lost: trace.Micros(max(0, lost)), Candidate: candidate, Share: share,
 	}
-	until := call.Exit
+	until, before := call.Exit, len(d.Sends)
 	for i := range c.Window {
 		w := &c.Window[i]
 		until = max(until, w.Entry)
@@ -204,6 +208,7 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 			x.Message(blame.Message{Partner: m.Partner(), Sent: sent, Tag: m.Tag, Time: m.Time})
 		}
 	}
+	of.sends = len(d.Sends) - before
 	d.Anomalies, d.calls = append(d.Anomalies, x), append(d.calls, of)
 	return unneeded
 }
