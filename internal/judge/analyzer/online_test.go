@@ -109,7 +109,7 @@ func (r *recordList) Records(_ context.Context, _ analyzer.StepKey, anomalies, _
 }
 
 // follow analyzes traces as if they were being written.
-func follow(t *testing.T, l *ledger, o analyzer.Online) (*analyzer.Result, *recordList) {
+func follow(t *testing.T, l analyzer.ModelSync, o analyzer.Online) (*analyzer.Result, *recordList) {
 	t.Helper()
 	cfg := analyzer.Default()
 	cfg.SpoolDir = t.TempDir()

@@ -1,0 +1,55 @@
+package analyzer_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+)
+
+// delayLedger keeps the delays that an analyzer sends.
+type delayLedger struct {
+	*ledger
+	sent *blame.Run
+}
+
+func (l delayLedger) Promote(_ context.Context, run *blame.Run) ([]int, error) {
+	*l.sent = *run
+	return nil, nil
+}
+
+// TestDelaysAreBounded has a function whose calls take very different times, none of them too long.
+func TestDelaysAreBounded(t *testing.T) {
+	p, rng := newProgram(), rand.New(rand.NewPCG(5, 5))
+	p.enter(1)
+	for i := range 30_000 {
+		if i%1000 == 999 {
+			p.step()
+		}
+		p.call(2, uint64(1000*math.Exp(rng.NormFloat64())))
+	}
+	p.exit(1)
+	var sent blame.Run
+	_, list := follow(t, delayLedger{newLedger(), &sent}, analyzer.Online{Find: inputsOf(p.write(t))})
+	const most = 1 << 10
+	delays := 0
+	for i := range sent.Anomalies {
+		a := &sent.Anomalies[i]
+		if !a.Candidate {
+			continue
+		}
+		delays++
+		if a.Func != "work" || a.Share > 0.1 || a.Lost < 200 {
+			t.Errorf("got delay %+v", a)
+		}
+		if _, ok := list.final[a.Event]; ok {
+			t.Errorf("%s explains no wait, but is an anomaly", a.Event)
+		}
+	}
+	if delays > most || delays < most-10 {
+		t.Errorf("got %d delays, want about %d", delays, most)
+	}
+}
