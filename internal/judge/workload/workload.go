@@ -1,0 +1,389 @@
+// Package workload counts the work of ranks over time: calls and time by thread, by window of
+// time and by kind of work, and the time spent waiting. From these, peers that do equal work can
+// be compared, also while a run is in progress.
+//
+// A Load is bounded, and merging loads gives the same result in any order and grouping. Windows
+// are aligned to powers of two of microseconds; a longer run has wider windows. If there are too
+// many call paths, some count as their function with all paths. Both depend only on everything
+// that was ever added, not on its order. The package is pure; a Load must not be shared between
+// goroutines.
+package workload
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+)
+
+// MinShift is the binary logarithm of the width of the shortest windows in microseconds.
+const MinShift = 16
+
+// The number of windows of a run is limited by its number of lanes, so that memory is bounded.
+const (
+	mostWindows  = 64
+	leastWindows = 16
+	fewLanes     = 512 // that may have mostWindows
+)
+
+// maxPaths is the greatest number of call paths. Further ones count as their function.
+const maxPaths = 512
+
+// MaxThreads is the number of threads of a rank with a lane each. All others share the last one.
+const MaxThreads = 32
+
+// Work is a kind of work: calls of a function with one call path, or with all.
+type Work struct {
+	Program  trace.Program
+	Function uint32        // number, which the owner of the load defines
+	Path     callpath.Hash // 0 for all paths that are not kept
+}
+
+// LaneKey identifies a thread of a rank.
+type LaneKey struct {
+	trace.RankKey
+	Thread trace.Thread
+}
+
+// Compare orders keys by program, rank and thread.
+func (k LaneKey) Compare(o LaneKey) int {
+	return cmp.Or(k.RankKey.Compare(o.RankKey), cmp.Compare(k.Thread, o.Thread))
+}
+
+// Lane has the work of a thread.
+type Lane struct {
+	LaneKey
+	Host        string
+	Device      bool         // a stream of a GPU
+	First, Last trace.Micros // from the first entry to the last exit; 0 if it has no calls
+	Windows     []Window     // with calls, in order of time
+}
+
+// Window has the work of a lane in a window of time.
+type Window struct {
+	Number int64  // time divided by the width
+	Wait   uint64 // microseconds of waiting calls within the window, including Sync
+	Sync   uint64 // of collective calls among them
+	cells  []byte // by work; see appendCell
+}
+
+// Load has the work of some lanes. Use New.
+type Load struct {
+	shift      uint8
+	level      uint8 // zero bits at the end of the hashes of all paths
+	works      []Work
+	index      map[Work]uint32
+	paths      int
+	lanes      map[LaneKey]*Lane
+	begin, end trace.Micros // 0 if empty
+	scratch    []Cell
+}
+
+// Cell is the work of one kind in a window of a lane.
+type Cell struct {
+	Work uint32 // index in Works
+	callpath.Sums
+}
+
+// New returns an empty load.
+func New() *Load {
+	return &Load{shift: MinShift, index: make(map[Work]uint32), lanes: make(map[LaneKey]*Lane)}
+}
+
+// Shift returns the binary logarithm of the width of windows in microseconds.
+func (l *Load) Shift() uint8 { return l.shift }
+
+// Width returns the width of windows.
+func (l *Load) Width() trace.Micros { return 1 << l.shift }
+
+// Span returns the time from the first to the last call. It is 0, 0 if there are none.
+func (l *Load) Span() (begin, end trace.Micros) { return l.begin, l.end }
+
+// Works returns the kinds of work, by index.
+func (l *Load) Works() []Work { return l.works }
+
+// Lanes returns all lanes in order.
+func (l *Load) Lanes() []*Lane {
+	all := make([]*Lane, 0, len(l.lanes))
+	for _, lane := range l.lanes {
+		all = append(all, lane)
+	}
+	slices.SortFunc(all, func(a, b *Lane) int { return a.Compare(b.LaneKey) })
+	return all
+}
+
+// Empty reports whether there are no lanes.
+func (l *Load) Empty() bool { return len(l.lanes) == 0 }
+
+// Lane returns the lane of a thread. It adds the lane if it is new.
+func (l *Load) Lane(key LaneKey) *Lane {
+	key.Thread = min(key.Thread, MaxThreads-1)
+	lane := l.lanes[key]
+	if lane == nil {
+		lane = &Lane{LaneKey: key}
+		l.lanes[key] = lane
+		l.widen()
+	}
+	return lane
+}
+
+// Work returns the index of a kind of work. It may change the kinds of other indices: some
+// become those of their function.
+func (l *Load) Work(w Work) uint32 {
+	if w.Path&(1<<l.level-1) != 0 {
+		w.Path = 0
+	}
+	i, ok := l.index[w]
+	if ok {
+		return i
+	}
+	i = uint32(len(l.works))
+	l.works = append(l.works, w)
+	l.index[w] = i
+	if w.Path == 0 {
+		return i
+	}
+	if l.paths++; l.paths <= maxPaths {
+		return i
+	}
+	for l.paths > maxPaths {
+		l.raise(l.level + 1)
+	}
+	return l.Work(w)
+}
+
+// raise makes paths whose hashes do not end in so many zero bits count as their function.
+func (l *Load) raise(level uint8) {
+	if level <= l.level {
+		return
+	}
+	l.level = level
+	old := l.works
+	l.works, l.index, l.paths = nil, make(map[Work]uint32), 0
+	moved := make([]uint32, len(old))
+	for i, w := range old {
+		moved[i] = l.Work(w)
+	}
+	for _, lane := range l.lanes {
+		for i := range lane.Windows {
+			w := &lane.Windows[i]
+			cells := w.Cells(nil)
+			for k := range cells {
+				cells[k].Work = moved[cells[k].Work]
+			}
+			w.cells = nil
+			w.add(l, cells)
+		}
+	}
+}
+
+// windowLimit returns the greatest number of windows of so many lanes.
+func windowLimit(lanes int) int64 {
+	n := int64(mostWindows)
+	for ; lanes > fewLanes && n > leastWindows; lanes /= 4 {
+		n /= 2
+	}
+	return n
+}
+
+// extend makes the load include a time.
+func (l *Load) extend(at trace.Micros) {
+	if l.begin == 0 && l.end == 0 {
+		l.begin, l.end = at, at
+	}
+	if at < l.begin || at > l.end {
+		l.begin, l.end = min(l.begin, at), max(l.end, at)
+		l.widen()
+	}
+}
+
+// widen widens the windows until they are few enough.
+func (l *Load) widen() {
+	shift := l.shift
+	for int64(l.end)>>shift-int64(l.begin)>>shift >= windowLimit(len(l.lanes)) {
+		shift++
+	}
+	l.widenTo(shift)
+}
+
+func (l *Load) widenTo(shift uint8) {
+	if shift <= l.shift {
+		return
+	}
+	for _, lane := range l.lanes {
+		merged := lane.Windows[:0]
+		for _, w := range lane.Windows {
+			w.Number >>= shift - l.shift
+			if n := len(merged); n > 0 && merged[n-1].Number == w.Number {
+				merged[n-1].merge(l, &w)
+			} else {
+				merged = append(merged, w)
+			}
+		}
+		clear(lane.Windows[len(merged):])
+		lane.Windows = merged
+	}
+	l.shift = shift
+}
+
+// window returns the window of a lane at a time.
+func (l *Load) window(lane *Lane, at trace.Micros) *Window {
+	l.extend(at)
+	number := int64(at) >> l.shift
+	n := len(lane.Windows)
+	if n > 0 && lane.Windows[n-1].Number == number {
+		return &lane.Windows[n-1]
+	}
+	i, ok := slices.BinarySearchFunc(lane.Windows, number, func(w Window, n int64) int { return cmp.Compare(w.Number, n) })
+	if !ok {
+		lane.Windows = slices.Insert(lane.Windows, i, Window{Number: number})
+	}
+	return &lane.Windows[i]
+}
+
+// occupy makes the time of a lane include that of a call.
+func (lane *Lane) occupy(entry, exit trace.Micros) {
+	if lane.First == 0 && lane.Last == 0 {
+		lane.First, lane.Last = entry, exit
+	}
+	lane.First, lane.Last = min(lane.First, entry), max(lane.Last, exit)
+}
+
+// Add adds work that ended in the window of a time, from the earliest entry to the latest exit.
+// It reorders cells.
+func (l *Load) Add(lane *Lane, entry, exit, at trace.Micros, cells []Cell) {
+	lane.occupy(entry, exit)
+	l.window(lane, at).add(l, cells)
+}
+
+// AddWait adds a call that waits for others, or several that entered and exited in the same
+// window. Their time is divided among the windows from entry to exit.
+func (l *Load) AddWait(lane *Lane, entry, exit trace.Micros, time uint64, collective bool) {
+	entry = min(entry, exit)
+	lane.occupy(entry, exit)
+	l.extend(entry)
+	l.extend(exit)
+	part := func(until trace.Micros) uint64 { // of the time; exact, so that the width does not matter
+		if until >= exit || until <= entry { // or the end of the window overflows
+			return time
+		}
+		hi, lo := bits.Mul64(time, uint64(until-entry))
+		q, _ := bits.Div64(hi, lo, uint64(exit-entry))
+		return q
+	}
+	before := uint64(0)
+	for number := int64(entry) >> l.shift; number <= int64(exit)>>l.shift; number++ {
+		until := part(trace.Micros((number + 1) << l.shift))
+		w := l.window(lane, trace.Micros(max(number<<l.shift, int64(entry))))
+		w.Wait += until - before
+		if collective {
+			w.Sync += until - before
+		}
+		before = until
+	}
+}
+
+// Merge adds the work of o, whose function i is number(i) here. It does not retain o.
+func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32) uint32) {
+	if o.Empty() {
+		return
+	}
+	l.raise(o.level)
+	for _, w := range o.works { // first, because this may change indices
+		l.Work(Work{w.Program, number(w.Program, w.Function), w.Path})
+	}
+	works := make([]uint32, len(o.works))
+	for i, w := range o.works {
+		works[i] = l.Work(Work{w.Program, number(w.Program, w.Function), w.Path})
+	}
+	l.widenTo(o.shift)
+	if o.begin != 0 || o.end != 0 {
+		l.extend(o.begin)
+		l.extend(o.end)
+	}
+	for key := range o.lanes {
+		l.Lane(key)
+	}
+	for key, from := range o.lanes {
+		lane := l.lanes[key]
+		lane.Host, lane.Device = max(lane.Host, from.Host), lane.Device || from.Device
+		if from.First != 0 || from.Last != 0 {
+			lane.occupy(from.First, from.Last)
+		}
+		for i := range from.Windows {
+			w := &from.Windows[i]
+			at := trace.Micros(w.Number << o.shift)
+			into := l.window(lane, min(max(at, l.begin), l.end))
+			into.Wait += w.Wait
+			into.Sync += w.Sync
+			l.scratch = w.Cells(l.scratch[:0])
+			for k := range l.scratch {
+				l.scratch[k].Work = works[l.scratch[k].Work]
+			}
+			into.add(l, l.scratch)
+		}
+	}
+}
+
+// Reset removes all work, and keeps memory.
+func (l *Load) Reset() {
+	clear(l.index)
+	clear(l.lanes)
+	*l = Load{shift: MinShift, works: l.works[:0], index: l.index, lanes: l.lanes, scratch: l.scratch[:0]}
+}
+
+// Cells appends the work in the window, in order of its indices.
+func (w *Window) Cells(dst []Cell) []Cell {
+	work := uint64(0)
+	for b := w.cells; len(b) > 0; {
+		var c Cell
+		var n int
+		step, k := binary.Uvarint(b)
+		n += k
+		c.Calls, k = binary.Uvarint(b[n:])
+		n += k
+		c.Exclusive, k = binary.Uvarint(b[n:])
+		b = b[n+k:]
+		work += step
+		c.Work = uint32(work)
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// merge adds the work of another window with the same kinds of work.
+func (w *Window) merge(l *Load, o *Window) {
+	w.Wait += o.Wait
+	w.Sync += o.Sync
+	l.scratch = o.Cells(l.scratch[:0])
+	w.add(l, l.scratch)
+}
+
+// add adds cells, and reorders them.
+func (w *Window) add(l *Load, cells []Cell) {
+	if len(cells) == 0 {
+		return
+	}
+	cells = w.Cells(cells)
+	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Work, b.Work) })
+	packed := make([]byte, 0, len(w.cells)+16)
+	last := uint32(0)
+	for i := 0; i < len(cells); {
+		c := cells[i]
+		for i++; i < len(cells) && cells[i].Work == c.Work; i++ {
+			c.Calls += cells[i].Calls
+			c.Exclusive += cells[i].Exclusive
+		}
+		packed = binary.AppendUvarint(packed, uint64(c.Work-last))
+		packed = binary.AppendUvarint(packed, c.Calls)
+		packed = binary.AppendUvarint(packed, c.Exclusive)
+		last = c.Work
+	}
+	w.cells = slices.Clip(packed)
+	if cap(cells) > cap(l.scratch) {
+		l.scratch = cells[:0]
+	}
+}
