@@ -28,11 +28,12 @@ const (
 	ExcessWork    FindingKind = "excess-work"  // executions did more than usual
 	Interference  FindingKind = "interference" // delays hit whatever runs, in proportion to its time
 	Waiting       FindingKind = "wait"         // calls waited for others
+	SlowPlace     FindingKind = "slow-peer"    // a rank, host, thread, GPU or role is slower than its peers
 )
 
 // FindingKinds returns all kinds of findings.
 func FindingKinds() []FindingKind {
-	return []FindingKind{Outlier, RecurringMode, LastingChange, ExcessWork, Interference, Waiting}
+	return []FindingKind{Outlier, RecurringMode, LastingChange, ExcessWork, Interference, Waiting, SlowPlace}
 }
 
 // Form is how the executions of a finding lie in time, if that is remarkable.

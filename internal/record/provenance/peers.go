@@ -1,0 +1,122 @@
+package provenance
+
+import "github.com/chimbuko/chimbuko/internal/base/trace"
+
+// Peers compares ranks, threads and GPUs that do equal work.
+type Peers struct {
+	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
+	Efficiency []Efficiency // by program and time, that of the entire run first
+	Slow       []SlowPeer   // the costliest first
+}
+
+// AllThreads is the thread of loads of entire ranks.
+const AllThreads = -1
+
+// RankLoad is how a rank, or one of its threads, spent its time, compared with its peers: those
+// of the same program with the same role. Times are in microseconds.
+type RankLoad struct {
+	PID    trace.Program `json:"pid"`
+	RID    trace.Rank    `json:"rid"`
+	TID    int64         `json:"tid"` // AllThreads: the processor's threads of the rank together
+	Device bool          `json:"device"`
+	Host   string        `json:"host"`
+	Role   int           `json:"role"`  // from 1, in order of the lowest rank
+	Peers  int           `json:"peers"` // others with the same role
+	// Elapsed is the time from the first entry to the last exit. Of it, Wait is spent waiting, Sync
+	// of that in collective calls, and the rest is Useful. Of a rank with several threads, these are of
+	// its main thread.
+	Elapsed trace.Micros `json:"elapsed_us"`
+	Useful  trace.Micros `json:"useful_us"`
+	Wait    trace.Micros `json:"wait_us"`
+	Sync    trace.Micros `json:"sync_us"`
+	// Ratio is the time of the work divided by that of equal work of peers; nil without peers.
+	Ratio *float64 `json:"ratio"`
+	// Pattern is when it was slow; empty if it was not. From and To are seconds since the start of
+	// the run; To is nil if it lasted to the end.
+	Pattern Pattern  `json:"pattern,omitempty"`
+	From    *float64 `json:"from_s"`
+	To      *float64 `json:"to_s"`
+	// Saved is by how much the run would be shorter if the rank were like its peers.
+	Saved trace.Micros `json:"saved_us"`
+	Share float64      `json:"saved_share"` // of the time of the run
+	// Windows are in order of time; times without data are missing.
+	Windows []LoadWindow `json:"windows"`
+}
+
+// LoadWindow is a RankLoad in a window of time.
+type LoadWindow struct {
+	From   float64      `json:"from_s"` // seconds since the start of the run
+	To     float64      `json:"to_s"`
+	Useful trace.Micros `json:"useful_us"`
+	Wait   trace.Micros `json:"wait_us"`
+	Ratio  *float64     `json:"ratio"` // nil without comparable work
+}
+
+// Pattern is when a rank is slower than its peers.
+type Pattern string
+
+// The patterns.
+const (
+	Always  Pattern = "always"  // throughout the run
+	Since   Pattern = "since"   // from some time on
+	Phase   Pattern = "phase"   // for a while
+	ByRole  Pattern = "role"    // all with its role: the work is divided unevenly
+	Roaming Pattern = "roaming" // the slow rank changes
+)
+
+// SlowPeer is a rank, host, thread, GPU or role that is slower than its peers.
+type SlowPeer struct {
+	PID     trace.Program `json:"pid"`
+	Pattern Pattern       `json:"pattern"`
+	Host    string        `json:"host,omitempty"` // if most of its ranks are slow, and those of others are not
+	Ranks   []trace.Rank  `json:"ranks"`
+	Hosts   []string      `json:"hosts"`
+	TID     int64         `json:"tid"` // AllThreads unless it is one thread
+	Device  bool          `json:"device"`
+	Role    int           `json:"role"`
+	Peers   int           `json:"peers"` // ranks that it was compared with
+	Weak    bool          `json:"weak"`  // too few peers: compared with its own past as well
+	Ratio   float64       `json:"ratio"` // while it was slow
+	From    float64       `json:"from_s"`
+	To      *float64      `json:"to_s"`
+	// LostOwn is the time beyond that of equal work of peers, and LostCaused how long others waited
+	// for it.
+	LostOwn    trace.Micros `json:"lost_own_us"`
+	LostCaused trace.Micros `json:"lost_caused_us"`
+	Saved      trace.Micros `json:"saved_us"` // by how much the run would be shorter
+	Share      float64      `json:"saved_share"`
+	Confidence float64      `json:"confidence"`
+	// Evidence.
+	Windows   []LoadWindow   `json:"windows"`
+	Functions []SlowFunction `json:"functions"` // the ones that lost the most time
+	Twin      *trace.Rank    `json:"twin"`      // a peer with a ratio near 1, to compare with; nil if there is none
+	SyncShare float64        `json:"sync_share"`
+	PeerSync  float64        `json:"peer_sync_share"` // median share of time that peers spend in collective calls
+}
+
+// SlowFunction is a function of a slow peer.
+type SlowFunction struct {
+	Func   string       `json:"function"`
+	Calls  int64        `json:"calls"`
+	Mean   float64      `json:"mean_us"`
+	Peers  float64      `json:"peers_mean_us"`
+	Beyond trace.Micros `json:"lost_us"` // beyond the time of equal work of peers
+}
+
+// Efficiency has the metrics of the POP methodology for a program in a window of time, or in the
+// entire run.
+type Efficiency struct {
+	PID    trace.Program `json:"pid"`
+	Entire bool          `json:"entire"` // of the run
+	From   float64       `json:"from_s"`
+	To     float64       `json:"to_s"`
+	Ranks  int           `json:"ranks"`
+	// Parallel = LoadBalance × Communication: the share of the time of all ranks that is useful.
+	Parallel      float64 `json:"parallel"`
+	LoadBalance   float64 `json:"load_balance"`  // mean useful time divided by the greatest
+	Communication float64 `json:"communication"` // greatest useful time divided by the elapsed time
+	Slowest       int64   `json:"slowest_rank"`  // with the greatest useful time
+	// The same for the busy time of GPUs; nil without.
+	DeviceParallel    *float64 `json:"device_parallel"`
+	DeviceLoadBalance *float64 `json:"device_load_balance"`
+}
