@@ -6,6 +6,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -37,6 +38,7 @@ func testAllocations(t *testing.T, cfg Config) {
 		}
 	}
 	models := NewModels(outlier.NewRules(cfg.Outlier))
+	load := workload.New()
 	var counts tally.Tally
 	one := newRank(&cfg, trace.RankKey{}, &steps.Names, &counts, nil)
 	file := &spoolFile{dir: t.TempDir()}
@@ -56,7 +58,7 @@ func testAllocations(t *testing.T, cfg Config) {
 		before := one.counts.Calls
 		one.learn(true)
 		calls = one.counts.Calls - before
-		one.merge(models, false, true)
+		one.merge(models, load, false, true)
 		if err := one.judge(); err != nil {
 			t.Fatal(err)
 		}

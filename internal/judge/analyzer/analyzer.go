@@ -16,6 +16,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -63,6 +64,7 @@ type Analyzer struct {
 	sources           []*source
 	ignoreCorrelation []*regexp.Regexp
 	totals            summary.Totals
+	load              *workload.Load // of recorded traces
 	spool             spoolFile
 
 	progressMu sync.Mutex
@@ -71,7 +73,7 @@ type Analyzer struct {
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
-	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, spool: spoolFile{dir: cfg.SpoolDir}}
+	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, load: workload.New(), spool: spoolFile{dir: cfg.SpoolDir}}
 	for _, p := range cfg.IgnoreCorrelation {
 		a.ignoreCorrelation = append(a.ignoreCorrelation, outlier.Glob(p))
 	}
@@ -270,7 +272,7 @@ func (a *Analyzer) merge(s *source, frozen, profile bool) {
 	for _, r := range s.active {
 		a.totals.Started(r.start)
 		a.totals.End = max(a.totals.End, r.end)
-		r.merge(a.models, frozen, profile)
+		r.merge(a.models, a.load, frozen, profile)
 	}
 }
 

@@ -20,8 +20,10 @@ import (
 type Function struct {
 	summary.FunctionStats // numbered from 0 in order of appearance
 
-	models  *group // of all ranks
-	ignored bool
+	models     *group // of all ranks
+	ignored    bool
+	useful     bool // it works, rather than waits or communicates
+	collective bool // it waits for all ranks of a group
 }
 
 // group has the models of a function over all ranks, or of one rank.
@@ -170,6 +172,7 @@ func (m *Models) function(key trace.FuncKey) *Function {
 	f := m.byName[key]
 	if f == nil {
 		f = &Function{FunctionStats: summary.FunctionStats{ID: len(m.functions), FuncKey: key}, ignored: m.rules.Ignored(key.Name)}
+		f.useful, f.collective = provenance.Useful(key.Name), provenance.WaitOf(key.Name) == provenance.Collective
 		f.models = newGroup(f)
 		m.functions = append(m.functions, f)
 		m.byName[key] = f

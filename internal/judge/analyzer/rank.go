@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
@@ -51,6 +52,7 @@ type rank struct {
 	missingTypicals int          // functions on threads for which a typical execution is wanted
 	counts          rankCounts
 	paths           []callpath.Entry // scratch
+	work            workCounter
 
 	// For traces that are being written:
 	online    bool
@@ -94,6 +96,7 @@ type localFunc struct {
 type delta struct {
 	summary.FunctionStats
 	model outlier.Model
+	work  workSums // in the current window of time
 }
 
 func (d *delta) merge(o *delta) {
@@ -144,15 +147,19 @@ type suspect struct {
 	kind   provenance.Kind
 }
 
+// unknownHost is the host of ranks whose metadata has none.
+const unknownHost = "Unknown"
+
 // denseFuncs is the number of functions that are found by index. Only damaged traces
 // have more; these are in a map.
 const denseFuncs = 1 << 16
 
 func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
 	r := &rank{
-		cfg: cfg, key: key, names: names, host: "Unknown", tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
+		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
+		work: workCounter{shift: workload.MinShift},
 	}
 	bc := callstack.Default()
 	bc.Window = max(cfg.Window, 1)
@@ -287,8 +294,10 @@ func (r *rank) learn(profile bool) {
 			r.counts.Calls++
 			l := f.delta()
 			if profile {
-				l.Exclusive.Add(uint64(max(c.Exclusive(), 0)))
+				exclusive := uint64(max(c.Exclusive(), 0))
+				l.Exclusive.Add(exclusive)
 				l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
+				r.work.add(t.ID, f, c.Entry, c.Exit, exclusive)
 			}
 			if r.cfg.SkipFirst && r.setUp(t.ID, f.whole) {
 				c.Label = callstack.Normal
@@ -299,6 +308,7 @@ func (r *rank) learn(profile bool) {
 				l.model.LearnMade(c.Children)
 			}
 		}
+		r.work.flush(t.ID)
 	}
 }
 
@@ -339,9 +349,9 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	return true
 }
 
-// merge adds the deltas to the models. It runs while no rank is judging, in the order
-// of ranks.
-func (r *rank) merge(m *Models, frozen, profile bool) {
+// merge adds the deltas to the models and to the load. It runs while no rank is judging, in
+// the order of ranks.
+func (r *rank) merge(m *Models, load *workload.Load, frozen, profile bool) {
 	left := r.touched[:0]
 	for _, f := range r.touched {
 		if !r.resolve(m, f, !frozen && f.pending.model.Count() > 0) {
@@ -364,6 +374,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 		r.note(f)
 	}
 	r.touched = left
+	r.mergeWork(load)
 }
 
 // note makes forget drop the delta of a function.

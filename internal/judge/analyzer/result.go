@@ -286,6 +286,9 @@ func (a *Analyzer) newResult() *Result {
 		return a.models.functions[i].Learned().Hist.Quantile(0.5)
 	})}
 	res.Totals, res.Changes, res.Modes = a.totals, a.models.Changes(), a.models.Modes()
+	if a.online == nil { // else each step has contributed its own
+		res.Load = a.load
+	}
 	return res
 }
 

@@ -56,7 +56,7 @@ func (k LaneKey) Compare(o LaneKey) int {
 // Lane has the work of a thread.
 type Lane struct {
 	LaneKey
-	Host        string
+	Host        string       // "" if unknown
 	Device      bool         // a stream of a GPU
 	First, Last trace.Micros // from the first entry to the last exit; 0 if it has no calls
 	Windows     []Window     // with calls, in order of time
@@ -80,6 +80,7 @@ type Load struct {
 	lanes      map[LaneKey]*Lane
 	begin, end trace.Micros // 0 if empty
 	scratch    []Cell
+	packed     []byte // scratch
 }
 
 // Cell is the work of one kind in a window of a lane.
@@ -332,7 +333,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 func (l *Load) Reset() {
 	clear(l.index)
 	clear(l.lanes)
-	*l = Load{shift: MinShift, works: l.works[:0], index: l.index, lanes: l.lanes, scratch: l.scratch[:0]}
+	*l = Load{shift: MinShift, works: l.works[:0], index: l.index, lanes: l.lanes, scratch: l.scratch[:0], packed: l.packed[:0]}
 }
 
 // Cells appends the work in the window, in order of its indices.
@@ -369,7 +370,7 @@ func (w *Window) add(l *Load, cells []Cell) {
 	}
 	cells = w.Cells(cells)
 	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Work, b.Work) })
-	packed := make([]byte, 0, len(w.cells)+16)
+	packed := l.packed[:0]
 	last := uint32(0)
 	for i := 0; i < len(cells); {
 		c := cells[i]
@@ -382,7 +383,11 @@ func (w *Window) add(l *Load, cells []Cell) {
 		packed = binary.AppendUvarint(packed, c.Exclusive)
 		last = c.Work
 	}
-	w.cells = slices.Clip(packed)
+	l.packed = packed
+	if len(packed) > cap(w.cells) {
+		w.cells = nil // so that there is no more memory than necessary
+	}
+	w.cells = append(w.cells[:0], packed...)
 	if cap(cells) > cap(l.scratch) {
 		l.scratch = cells[:0]
 	}

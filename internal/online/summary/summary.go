@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
 // Totals count everything that was read.
@@ -91,6 +92,7 @@ type Outcome struct {
 	Paths     []Path            // by program and names, each after the one that it continues
 	Changes   []Change          // by program and name
 	Modes     []Mode            // by program, name and path
+	Load      *workload.Load    // by the numbers of functions; nil if the analyzers contributed it to another outcome
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 

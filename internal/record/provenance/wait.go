@@ -50,6 +50,19 @@ func WaitOf(name string) Wait {
 	return NoWait
 }
 
+// Useful reports whether the time of a function is that of work: it does not wait, and is not
+// of MPI, also not to start or end it. Names are those of WaitOf.
+func Useful(name string) bool {
+	if WaitOf(name) != NoWait {
+		return false
+	}
+	if at := strings.IndexAny(name, "([ \t"); at >= 0 {
+		name = name[:at]
+	}
+	_, mpi := mpiOperation(strings.ToLower(name))
+	return !mpi
+}
+
 // mpiOperation returns the operation of an MPI function, whose name is in lower case, without
 // the prefixes and suffixes of languages and profiling.
 func mpiOperation(name string) (string, bool) {
