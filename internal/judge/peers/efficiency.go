@@ -1,0 +1,62 @@
+package peers
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// efficiency returns the metrics of the POP methodology for a program: first of the run, then of its windows.
+func (c *comparison) efficiency(ranks, devices *population) []provenance.Efficiency {
+	if len(ranks.units) == 0 {
+		return nil
+	}
+	begin, end := ranks.units[0].First, ranks.units[0].Last
+	for _, u := range ranks.units {
+		begin, end = min(begin, u.First), max(end, u.Last)
+	}
+	all := []provenance.Efficiency{c.efficiencyOf(ranks, devices, 0, c.windows, begin, end)}
+	all[0].Entire = true
+	for w := range c.windows {
+		from, to := c.bounds(w)
+		if from, to = max(from, begin), min(to, end); from < to {
+			all = append(all, c.efficiencyOf(ranks, devices, w, w+1, from, to))
+		}
+	}
+	return all
+}
+
+// efficiencyOf returns the metrics of windows, of which a program was present in the given time.
+func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, from, to trace.Micros) provenance.Efficiency {
+	e := provenance.Efficiency{PID: ranks.program, From: c.seconds(from), To: c.seconds(to), Slowest: -1}
+	elapsed := max(1, float64(to-from))
+	n, total, most, slowest := usefulIn(ranks, first, end)
+	if e.Ranks = n; n > 0 {
+		e.Slowest = int64(slowest)
+		e.Parallel, e.LoadBalance, e.Communication = total/float64(n)/elapsed, total/float64(n)/max(1, most), most/elapsed
+	}
+	if n, total, most, _ := usefulIn(devices, first, end); n > 0 {
+		parallel, balance := total/float64(n)/elapsed, total/float64(n)/max(1, most)
+		e.DeviceParallel, e.DeviceLoadBalance = &parallel, &balance
+	}
+	return e
+}
+
+// usefulIn returns the number of units that were present in windows, their useful time, and the greatest.
+func usefulIn(p *population, first, end int) (n int, total, most float64, slowest trace.Rank) {
+	slowest = -1
+	for _, u := range p.units {
+		useful, present := 0.0, false
+		for _, v := range u.useful[first:end] {
+			useful, present = useful+max(0, v), present || v >= 0
+		}
+		if !present {
+			continue
+		}
+		n++
+		total += useful
+		if slowest < 0 || useful > most {
+			most, slowest = useful, u.Rank
+		}
+	}
+	return n, total, most, slowest
+}

@@ -1,0 +1,257 @@
+// Package peers compares ranks, threads and GPUs that do equal work, and computes the efficiency of
+// programs. It finds places that are slower than their peers, since when, and by how much a run
+// would be shorter without that. docs/findings.md has the rules. The package is pure.
+package peers
+
+import (
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// comparison is the state of Compare.
+type comparison struct {
+	load       *workload.Load
+	works      []workload.Work
+	name       func(trace.Program, uint32) string
+	begin, end trace.Micros // of the run
+	first      int64        // number of the first window
+	windows    int
+	cells      []workload.Cell // scratch
+}
+
+// unit is a rank, thread or GPU that is compared with others.
+type unit struct {
+	*workload.Lane                  // of a rank: its main thread
+	lanes          []*workload.Lane // whose work is compared
+	tid            int64
+	role, peers    int
+	share          int // group of units of the role with the same number of calls
+	// By window. Useful time is negative where the unit was not present.
+	useful, wait, sync []float64
+	// By window: time of comparable work, that of equal work of peers, and the logarithm of their ratio,
+	// which is not a number without such work.
+	time, expected, excess []float64
+	slow                   *interval // nil if it is not
+}
+
+// population has all ranks of a program, all its threads, or all its GPUs.
+type population struct {
+	program trace.Program
+	units   []*unit
+	device  bool
+	least   float64 // logarithm of the least ratio of a slow unit
+}
+
+// Compare compares the ranks, threads and GPUs of each program of a load. name returns the name of a
+// function.
+func Compare(load *workload.Load, name func(trace.Program, uint32) string) *provenance.Peers {
+	out := &provenance.Peers{}
+	lanes := load.Lanes()
+	lanes = slices.DeleteFunc(lanes, func(l *workload.Lane) bool { return l.First == 0 && l.Last == 0 })
+	if len(lanes) == 0 {
+		return out
+	}
+	c := &comparison{load: load, works: load.Works(), name: name}
+	c.begin, c.end = lanes[0].First, lanes[0].Last
+	for _, l := range lanes {
+		c.begin, c.end = min(c.begin, l.First), max(c.end, l.Last)
+	}
+	c.first = int64(c.begin) >> load.Shift()
+	c.windows = int(int64(c.end)>>load.Shift()-c.first) + 1
+	for len(lanes) > 0 {
+		n := slices.IndexFunc(lanes, func(l *workload.Lane) bool { return l.Program != lanes[0].Program })
+		if n < 0 {
+			n = len(lanes)
+		}
+		c.program(out, lanes[:n])
+		lanes = lanes[n:]
+	}
+	slices.SortStableFunc(out.Slow, compareSlow)
+	return out
+}
+
+// program compares the lanes of a program.
+func (c *comparison) program(out *provenance.Peers, lanes []*workload.Lane) {
+	ranks, threads, devices := c.populations(lanes)
+	for _, p := range []*population{ranks, threads, devices} {
+		c.divide(p)
+		for _, role := range p.roles() {
+			c.compareRole(p, role)
+		}
+	}
+	blameThreads(ranks, threads)
+	for _, p := range []*population{ranks, threads, devices} {
+		out.Slow = append(out.Slow, c.slowPeers(p)...)
+	}
+	out.Efficiency = append(out.Efficiency, c.efficiency(ranks, devices)...)
+	out.Loads = append(out.Loads, c.loads(out.Slow, ranks, threads, devices)...)
+}
+
+// populations returns the units of a program. Threads of ranks that have only one are not among them.
+func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, devices *population) {
+	p := lanes[0].Program
+	ranks = &population{program: p, least: math.Log(leastRatio)}
+	threads = &population{program: p, least: math.Log(leastRatio)}
+	devices = &population{program: p, least: math.Log(leastDeviceRatio), device: true}
+	for len(lanes) > 0 {
+		n := slices.IndexFunc(lanes, func(l *workload.Lane) bool { return l.Rank != lanes[0].Rank })
+		if n < 0 {
+			n = len(lanes)
+		}
+		var cpu []*workload.Lane
+		for _, l := range lanes[:n] {
+			if l.Device {
+				devices.units = append(devices.units, c.unit(l, int64(l.Thread), l))
+			} else {
+				cpu = append(cpu, l)
+			}
+		}
+		if len(cpu) > 0 {
+			ranks.units = append(ranks.units, c.unit(cpu[0], provenance.AllThreads, cpu...))
+		}
+		for _, l := range cpu {
+			if len(cpu) > 1 {
+				threads.units = append(threads.units, c.unit(l, int64(l.Thread), l))
+			}
+		}
+		lanes = lanes[n:]
+	}
+	return ranks, threads, devices
+}
+
+// unit returns a unit with the work of lanes and the waiting time of one.
+func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
+	all := make([]float64, 6*c.windows)
+	part := func(i int) []float64 { return all[i*c.windows : (i+1)*c.windows : (i+1)*c.windows] }
+	u := &unit{
+		Lane: main, lanes: lanes, tid: tid, useful: part(0), wait: part(1), sync: part(2), time: part(3), expected: part(4), excess: part(5),
+	}
+	for i := range u.excess {
+		u.excess[i] = math.NaN()
+	}
+	for i := range main.Windows {
+		w := &main.Windows[i]
+		at := c.index(w)
+		u.wait[at], u.sync[at] = float64(w.Wait), float64(w.Sync)
+		if main.Device {
+			for _, cell := range c.decode(w) {
+				u.useful[at] += float64(cell.Exclusive)
+			}
+		}
+	}
+	for w := range c.windows {
+		from, to := c.bounds(w)
+		present := float64(min(to, main.Last) - max(from, main.First))
+		switch {
+		case present < 0 || present == 0 && u.wait[w] == 0 && u.useful[w] == 0:
+			u.useful[w] = -1
+		case !main.Device:
+			u.useful[w] = max(0, present-u.wait[w])
+		}
+	}
+	return u
+}
+
+// index returns the index of a window.
+func (c *comparison) index(w *workload.Window) int {
+	return int(min(max(w.Number-c.first, 0), int64(c.windows-1)))
+}
+
+// decode returns the cells of a window, which are valid until the next call.
+func (c *comparison) decode(w *workload.Window) []workload.Cell {
+	c.cells = w.Cells(c.cells[:0])
+	return c.cells
+}
+
+// bounds returns the beginning and the end of a window of the run.
+func (c *comparison) bounds(w int) (from, to trace.Micros) {
+	shift := c.load.Shift()
+	return max(c.begin, trace.Micros((c.first+int64(w))<<shift)), min(c.end, trace.Micros((c.first+int64(w)+1)<<shift))
+}
+
+// seconds returns the time since the start of the run.
+func (c *comparison) seconds(at trace.Micros) float64 { return float64(at-c.begin) / 1e6 }
+
+// loads returns the loads of all units of a program.
+func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []provenance.RankLoad {
+	var loads []provenance.RankLoad
+	for _, p := range all {
+		for _, u := range p.units {
+			loads = append(loads, c.rankLoad(u))
+		}
+	}
+	slices.SortStableFunc(loads, func(a, b provenance.RankLoad) int {
+		if a.RID != b.RID {
+			return int(a.RID) - int(b.RID)
+		}
+		return int(a.TID - b.TID)
+	})
+	for i := range slow {
+		s := &slow[i]
+		if s.PID != all[0].program {
+			continue
+		}
+		for k := range loads {
+			l := &loads[k]
+			if l.TID == s.TID && l.Device == s.Device && l.Saved <= s.Saved && slices.Contains(s.Ranks, l.RID) && l.Pattern == "" {
+				l.Pattern, l.Saved, l.Share = s.Pattern, s.Saved, s.Share
+				from := s.From
+				l.From, l.To = &from, s.To
+			}
+		}
+	}
+	return loads
+}
+
+func (c *comparison) rankLoad(u *unit) provenance.RankLoad {
+	l := provenance.RankLoad{
+		PID: u.Program, RID: u.Rank, TID: u.tid, Device: u.Device, Host: u.Host, Role: u.role, Peers: u.peers,
+		Elapsed: u.Last - u.First, Windows: []provenance.LoadWindow{},
+	}
+	for w := range c.windows {
+		if u.useful[w] >= 0 {
+			l.Useful += trace.Micros(u.useful[w])
+		}
+		l.Wait += trace.Micros(u.wait[w])
+		l.Sync += trace.Micros(u.sync[w])
+	}
+	l.Ratio = ratio(sum(u.time), sum(u.expected))
+	l.Windows = append(l.Windows, c.loadWindows(u, 0, c.windows)...)
+	return l
+}
+
+// loadWindows returns the windows of a unit in which it was present.
+func (c *comparison) loadWindows(us *unit, from, to int) []provenance.LoadWindow {
+	all := []provenance.LoadWindow{}
+	for w := from; w < to; w++ {
+		if us.useful[w] < 0 {
+			continue
+		}
+		a, b := c.bounds(w)
+		all = append(all, provenance.LoadWindow{
+			From: c.seconds(a), To: c.seconds(b), Useful: trace.Micros(us.useful[w]), Wait: trace.Micros(us.wait[w]),
+			Ratio: ratio(us.time[w], us.expected[w]),
+		})
+	}
+	return all
+}
+
+// ratio returns nil if there is none.
+func ratio(time, expected float64) *float64 {
+	if expected <= 0 {
+		return nil
+	}
+	r := time / expected
+	return &r
+}
+
+func sum(values []float64) (s float64) {
+	for _, v := range values {
+		s += v
+	}
+	return s
+}

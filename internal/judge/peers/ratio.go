@@ -1,0 +1,234 @@
+package peers
+
+import (
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
+)
+
+// total is the work of one kind of all units of a role, in a window or in the run.
+type total struct {
+	calls, time float64
+	last, units int // of the run: how many units have such work
+}
+
+// role has units that are compared with each other.
+type role struct {
+	units  []*unit
+	totals [][]total // by window and work; the last window is the run
+	groups map[any]*group
+}
+
+// group has units that are not compared with each other: those of a host, because something may slow all of
+// them, or a single one.
+type group struct {
+	key      any
+	excludes func(*unit) bool
+	center   []float64 // by window: median logarithm of time by expected time of all other units
+	spread   []float64 // by window: how much these differ
+	overall  float64   // spread of these in all windows, also over time
+}
+
+// smallGroup is the share of units that does not matter for the median of all.
+const smallGroup = 1. / 8
+
+// compareRole computes the ratios of units with the same role, and finds slow ones.
+func (c *comparison) compareRole(p *population, units []*unit) {
+	if len(units) < 2 {
+		return
+	}
+	r := &role{units: units, groups: make(map[any]*group)}
+	c.addUp(r)
+	for _, u := range units {
+		c.expect(r, u)
+	}
+	hosts := make(map[string]int)
+	for _, u := range units {
+		hosts[u.Host]++
+	}
+	groups := make([]*group, len(units))
+	for i, u := range units {
+		groups[i] = r.group(c, u, hosts[u.Host])
+	}
+	for i, u := range units { // not before, because groups need the expected times as they are
+		g := groups[i]
+		for w := range u.expected {
+			if u.expected[w] <= 0 || math.IsNaN(g.center[w]) {
+				u.time[w], u.expected[w] = 0, 0
+				continue
+			}
+			u.excess[w] = math.Log(u.time[w]/u.expected[w]) - g.center[w]
+			u.expected[w] *= math.Exp(g.center[w])
+		}
+	}
+	for i, u := range units {
+		if u.slow = c.interval(p, u, groups[i]); u.slow != nil {
+			c.functions(r, u, groups[i])
+		}
+	}
+}
+
+// addUp computes the totals of a role.
+func (c *comparison) addUp(r *role) {
+	r.totals = make([][]total, c.windows+1)
+	for i := range r.totals {
+		r.totals[i] = make([]total, len(c.works))
+	}
+	run := r.totals[c.windows]
+	for i, u := range r.units {
+		c.each(u, func(w int, cell workload.Cell) {
+			t := &r.totals[w][cell.Work]
+			t.calls += float64(cell.Calls)
+			t.time += float64(cell.Exclusive)
+			t = &run[cell.Work]
+			t.calls += float64(cell.Calls)
+			t.time += float64(cell.Exclusive)
+			if t.last != i+1 {
+				t.last = i + 1
+				t.units++
+			}
+		})
+	}
+}
+
+// mean returns the mean time of calls of units with the role in a window. If others did not call it then, it
+// returns that of the run. It is 0 if only one unit does such work.
+func (r *role) mean(w int, cell workload.Cell) float64 {
+	t := &r.totals[w][cell.Work]
+	if t.calls == float64(cell.Calls) { // by one unit, or one thread of it
+		run := &r.totals[len(r.totals)-1][cell.Work]
+		if run.units < 2 {
+			return 0
+		}
+		t = run
+	}
+	return t.time / t.calls
+}
+
+// expect sets the time of the comparable work of a unit, and what the mean of units would have taken.
+func (c *comparison) expect(r *role, u *unit) {
+	c.each(u, func(w int, cell workload.Cell) {
+		if mean := r.mean(w, cell); mean > 0 {
+			u.time[w] += float64(cell.Exclusive)
+			u.expected[w] += float64(cell.Calls) * mean
+		}
+	})
+	for w := range u.time { // times of 0 have no logarithm
+		if u.expected[w] > 0 {
+			u.time[w] = max(u.time[w], 1)
+		}
+	}
+}
+
+// group returns the group of a unit that has so many others on its host, including itself.
+func (r *role) group(c *comparison, u *unit, onHost int) *group {
+	n := len(r.units)
+	g := &group{key: u, excludes: func(o *unit) bool { return o == u }}
+	size := 1
+	if known(u.Host) && n-onHost >= enoughPeers {
+		g.key, g.excludes, size = u.Host, func(o *unit) bool { return o.Host == u.Host }, onHost
+	}
+	if float64(size) < smallGroup*float64(n) {
+		g.key, g.excludes = nil, func(*unit) bool { return false }
+	}
+	if old := r.groups[g.key]; old != nil {
+		return old
+	}
+	r.groups[g.key] = g
+	g.center, g.spread = make([]float64, c.windows), make([]float64, c.windows)
+	var all []float64
+	for w := range c.windows {
+		from := len(all)
+		for _, o := range r.units {
+			if o.expected[w] > 0 && !g.excludes(o) {
+				all = append(all, math.Log(o.time[w]/o.expected[w]))
+			}
+		}
+		of := all[from:]
+		g.center[w] = median(of)
+		for i := range of {
+			of[i] -= g.center[w]
+		}
+		g.spread[w] = deviation(slices.Clone(of))
+	}
+	g.overall = deviation(all)
+	return g
+}
+
+// known reports whether a host has a name.
+func known(host string) bool { return host != "" && host != "Unknown" }
+
+// median returns the median. It is not a number if there are no values. It reorders them.
+func median(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// deviation returns a robust estimate of the standard deviation, from the median of absolute deviations. It
+// changes values.
+func deviation(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	center := median(values)
+	for i := range values {
+		values[i] = math.Abs(values[i] - center)
+	}
+	return 1.4826 * median(values)
+}
+
+// functionTime is the work of a function of a slow unit.
+type functionTime struct{ calls, time, expected float64 }
+
+// functions sums up the work of a slow unit by function.
+func (c *comparison) functions(r *role, u *unit, g *group) {
+	u.slow.functions = make(map[uint32]functionTime)
+	c.each(u, func(w int, cell workload.Cell) {
+		if !u.slow.includes(w) || math.IsNaN(g.center[w]) {
+			return
+		}
+		if mean := r.mean(w, cell); mean > 0 {
+			n := c.works[cell.Work].Function
+			f := u.slow.functions[n]
+			f.calls += float64(cell.Calls)
+			f.time += float64(cell.Exclusive)
+			f.expected += float64(cell.Calls) * mean * math.Exp(g.center[w])
+			u.slow.functions[n] = f
+		}
+	})
+}
+
+// ownRatio returns the time of the work of a unit in an interval, divided by what it takes the unit in the rest
+// of the run. It is 0 if there is no equal work.
+func (c *comparison) ownRatio(u *unit, includes func(window int) bool) float64 {
+	type sums struct{ calls, time float64 }
+	inside, outside := make(map[uint32]sums), make(map[uint32]sums)
+	c.each(u, func(w int, cell workload.Cell) {
+		of := outside
+		if includes(w) {
+			of = inside
+		}
+		s := of[cell.Work]
+		of[cell.Work] = sums{s.calls + float64(cell.Calls), s.time + float64(cell.Exclusive)}
+	})
+	var time, expected float64
+	for work, in := range inside {
+		if out := outside[work]; out.calls > 0 {
+			time += in.time
+			expected += in.calls * out.time / out.calls
+		}
+	}
+	if expected <= 0 {
+		return 0
+	}
+	return time / expected
+}
+
+// micros returns a time as a whole number.
+func micros(v float64) trace.Micros { return trace.Micros(math.Round(v)) }

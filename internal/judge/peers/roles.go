@@ -1,0 +1,193 @@
+package peers
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
+)
+
+// Units have the same role if they call the same functions equally often in relation to each other: units
+// that started late, or get less to do because they are slow, have the role of the others. Functions with
+// less than leastShare of the time do not matter. Numbers of calls differ if they are more than a factor of
+// sameCalls apart, and further than chance would be in most cases.
+const (
+	leastShare = 0.01
+	sameCalls  = 1.25
+	byChance   = 2 // difference of the roots of counts, whose standard deviation is at most 1/√2
+)
+
+// divide sets the roles of units.
+func (c *comparison) divide(p *population) {
+	if len(p.units) == 0 {
+		return
+	}
+	functions := c.usualFunctions(p)
+	calls := make([][]float64, len(functions)) // by function and unit
+	for f := range calls {
+		calls[f] = make([]float64, len(p.units))
+	}
+	for i, u := range p.units {
+		c.each(u, func(_ int, cell workload.Cell) {
+			if f, ok := functions[c.works[cell.Work].Function]; ok {
+				calls[f.index][i] += float64(cell.Calls)
+			}
+		})
+	}
+	scales := scalesOf(calls, functions)
+	prints := make([][]byte, len(p.units))
+	for _, of := range calls {
+		for i := range of {
+			of[i] /= scales[i]
+		}
+		for i, group := range cut(of, byChance) {
+			prints[i] = binary.AppendUvarint(prints[i], uint64(group))
+		}
+	}
+	for i, u := range p.units { // those that started late do not have less to do
+		scales[i] /= max(1, float64(u.Last-u.First))
+	}
+	shares := cut(scales, 0)
+	roles := make(map[string]int)
+	sizes := make(map[int]int)
+	for i, u := range p.units {
+		role, ok := roles[string(prints[i])]
+		if !ok {
+			role = len(roles) + 1
+			roles[string(prints[i])] = role
+		}
+		u.role, u.share = role, shares[i]
+		sizes[role]++
+	}
+	for _, u := range p.units {
+		u.peers = sizes[u.role] - 1
+	}
+}
+
+// usual is a function that takes a considerable share of the time.
+type usual struct {
+	index int
+	time  float64
+}
+
+func (c *comparison) usualFunctions(p *population) map[uint32]*usual {
+	functions := make(map[uint32]*usual)
+	byWork := make([]float64, len(c.works))
+	total := 0.0
+	for _, u := range p.units {
+		c.each(u, func(_ int, cell workload.Cell) { byWork[cell.Work] += float64(cell.Exclusive) })
+	}
+	for i, time := range byWork {
+		if time == 0 {
+			continue
+		}
+		f := functions[c.works[i].Function]
+		if f == nil {
+			f = new(usual)
+			functions[c.works[i].Function] = f
+		}
+		f.time += time
+		total += time
+	}
+	n := 0
+	for number, f := range functions {
+		if f.time < leastShare*total {
+			delete(functions, number)
+			continue
+		}
+		f.index = n
+		n++
+	}
+	return functions
+}
+
+// each calls a function for all work of a unit.
+func (c *comparison) each(u *unit, f func(window int, cell workload.Cell)) {
+	for _, l := range u.lanes {
+		for i := range l.Windows {
+			w := c.index(&l.Windows[i])
+			for _, cell := range c.decode(&l.Windows[i]) {
+				f(w, cell)
+			}
+		}
+	}
+}
+
+// scalesOf returns how often units call functions compared with others: the median over functions, weighted
+// by their time.
+func scalesOf(calls [][]float64, functions map[uint32]*usual) []float64 {
+	weights, means := make([]float64, len(calls)), make([]float64, len(calls))
+	for _, f := range functions {
+		weights[f.index] = f.time
+	}
+	units := 0
+	for f, of := range calls {
+		units = len(of)
+		n := 0.0
+		for _, v := range of {
+			if v > 0 {
+				means[f] += v
+				n++
+			}
+		}
+		means[f] /= max(1, n)
+	}
+	type entry struct{ ratio, weight float64 }
+	scales := make([]float64, units)
+	entries := make([]entry, 0, len(calls))
+	for i := range scales {
+		entries = entries[:0]
+		total := 0.0
+		for f, of := range calls {
+			if of[i] > 0 {
+				entries = append(entries, entry{of[i] / means[f], weights[f]})
+				total += weights[f]
+			}
+		}
+		slices.SortFunc(entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.ratio, b.ratio), cmp.Compare(a.weight, b.weight)) })
+		scales[i] = 1
+		for _, e := range entries {
+			scales[i] = e.ratio
+			if total -= 2 * e.weight; total <= 0 {
+				break
+			}
+		}
+	}
+	return scales
+}
+
+// cut groups values: it cuts the sorted values where neighbors are more than a factor of sameCalls apart, and
+// their roots by more than least. Zero is a group of its own.
+func cut(values []float64, least float64) (groups []int) {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	groups = make([]int, len(values))
+	group := 0
+	for k, i := range order {
+		if k > 0 {
+			a, b := values[order[k-1]], values[i]
+			if a == 0 && b > 0 || b > sameCalls*a && math.Sqrt(b)-math.Sqrt(a) > least {
+				group++
+			}
+		}
+		groups[i] = group
+	}
+	return groups
+}
+
+// roles returns the units of each role.
+func (p *population) roles() [][]*unit {
+	var roles [][]*unit
+	for _, u := range p.units {
+		for len(roles) < u.role {
+			roles = append(roles, nil)
+		}
+		roles[u.role-1] = append(roles[u.role-1], u)
+	}
+	return roles
+}

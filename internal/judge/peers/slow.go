@@ -1,0 +1,463 @@
+package peers
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// A unit is slow in an interval if its time is at least leastRatio times that of its peers in leastWindows of
+// the windows, at least fewestWindows of them, and its mean logarithm is leastZ times the spread of its peers,
+// which is at least leastSpread. Healthy GPUs of one kind differ by 8 %. With fewer than enoughPeers, it must
+// be slower than in the rest of the run as well.
+const (
+	leastRatio       = 1.05
+	leastDeviceRatio = 1.10
+	leastZ           = 6
+	leastSpread      = 0.01
+	leastWindows     = 0.6
+	fewestWindows    = 5
+	enoughPeers      = 4
+)
+
+// edge is the share of the windows of a unit, at the beginning or the end of the run, that say little about
+// whether it is slow there as well.
+const edge = 0.05
+
+// leastSaved is the least share of the run that uneven work, or a changing slow rank, must cost to be worth a
+// note.
+const leastSaved = 0.05
+
+// interval is when a unit is slow.
+type interval struct {
+	pattern     provenance.Pattern
+	first, last int // windows
+	from, to    trace.Micros
+	open        bool    // it lasts to the end
+	level       float64 // mean logarithm of the ratio
+	z           float64
+	weak        bool // with too few peers
+	functions   map[uint32]functionTime
+	lostOwn     float64
+}
+
+func (v *interval) includes(w int) bool { return v.first <= w && w <= v.last }
+
+func (v *interval) overlaps(o *interval) bool { return v.from < o.to && o.from < v.to }
+
+// interval returns when a unit is slow, or nil.
+func (c *comparison) interval(p *population, u *unit, g *group) *interval {
+	windows, values := u.comparable()
+	from, to := segment(values, p.least)
+	if to == 0 {
+		return nil
+	}
+	margin := max(1, int(edge*float64(len(windows))))
+	v := &interval{first: windows[from], last: windows[to-1], open: len(windows)-to <= margin, weak: u.peers < enoughPeers}
+	inside := values[from:to]
+	v.level = sum(inside) / float64(len(inside))
+	spread := max(leastSpread, g.overall, spreadIn(g.spread, windows[from:to]))
+	start := from <= margin
+	switch {
+	case start && v.open:
+		v.pattern = provenance.Always
+	case v.open:
+		v.pattern = provenance.Since
+	default:
+		v.pattern = provenance.Phase
+	}
+	if v.weak {
+		if v.pattern == provenance.Always {
+			return nil
+		}
+		outside := slices.Concat(values[:from], values[to:])
+		spread = max(leastSpread, deviation(slices.Clone(inside)), deviation(outside))
+		own := math.Log(max(c.ownRatio(u, v.includes), 1e-9))
+		if own < max(p.least, v.level/2) {
+			return nil
+		}
+	}
+	if v.z = v.level / spread; v.z < leastZ {
+		return nil
+	}
+	c.refine(u, v, windows, values, from, to, start)
+	return v
+}
+
+// comparable returns the windows of a unit with enough comparable work, and the logarithms of the ratios.
+func (u *unit) comparable() (windows []int, values []float64) {
+	n := 0
+	for _, e := range u.expected {
+		if e > 0 {
+			n++
+		}
+	}
+	if n < fewestWindows {
+		return nil, nil
+	}
+	least := sum(u.expected) / float64(n) / 10
+	for w, x := range u.excess {
+		if !math.IsNaN(x) && u.expected[w] >= least {
+			windows, values = append(windows, w), append(values, x)
+		}
+	}
+	return windows, values
+}
+
+// spreadIn returns the median spread of windows.
+func spreadIn(spread []float64, windows []int) float64 {
+	all := make([]float64, 0, len(windows))
+	for _, w := range windows {
+		all = append(all, spread[w])
+	}
+	return median(all)
+}
+
+// segment returns the interval of values that stands out most from 0, among those whose mean and most of whose
+// values are large enough; 0, 0 if there is none. A few extreme values count like others.
+func segment(values []float64, least float64) (from, to int) {
+	above := 0
+	for _, x := range values {
+		if x >= least {
+			above++
+		}
+	}
+	if above < 3 { // of five
+		return 0, 0
+	}
+	limit := math.Inf(1)
+	for range 2 {
+		if from, to = densest(values, least, limit); to == 0 {
+			return 0, 0
+		}
+		limit = 2 * median(slices.Clone(values[from:to]))
+	}
+	return from, to
+}
+
+// densest is segment with a limit of values.
+func densest(values []float64, least, limit float64) (from, to int) {
+	sums, above := make([]float64, len(values)+1), make([]int, len(values)+1)
+	for i, x := range values {
+		sums[i+1], above[i+1] = sums[i]+min(x, limit), above[i]
+		if x >= least {
+			above[i+1]++
+		}
+	}
+	most := 0.0
+	for i := range values {
+		for k := i + fewestWindows; k <= len(values); k++ {
+			n, s := float64(k-i), sums[k]-sums[i]
+			if s >= n*least && float64(above[k]-above[i]) >= leastWindows*n && s*s/n > most {
+				from, to, most = i, k, s*s/n
+			}
+		}
+	}
+	return from, to
+}
+
+// refine finds the times at which a unit became slow and recovered. In the window in which this happened, the
+// ratio is smaller: if it is ρ while the unit is slow, and the unit is slow for a fraction f of a window, then the
+// window's is 1/(1−f+f/ρ).
+func (c *comparison) refine(u *unit, v *interval, windows []int, values []float64, from, to int, start bool) {
+	inside := values[from:to]
+	if len(inside) > fewestWindows {
+		inside = inside[1 : len(inside)-1]
+	}
+	level := median(slices.Clone(inside))
+	fraction := func(i int) float64 {
+		return min(1, max(0, (1-math.Exp(-values[i]))/(1-math.Exp(-level))))
+	}
+	v.from, v.to = u.First, u.Last
+	if !start {
+		at, f := from, fraction(from)
+		if from > 0 && windows[from-1] == windows[from]-1 && f > 0.5 && fraction(from-1) > 0.25 {
+			at, f = from-1, fraction(from-1)
+		}
+		v.first = windows[at]
+		begin, end := c.bounds(v.first)
+		v.from = end - trace.Micros(f*float64(end-begin))
+	}
+	if !v.open {
+		at, f := to-1, fraction(to-1)
+		if to < len(windows) && windows[to] == windows[to-1]+1 && f > 0.5 && fraction(to) > 0.25 {
+			at, f = to, fraction(to)
+		}
+		v.last = windows[at]
+		begin, end := c.bounds(v.last)
+		v.to = begin + trace.Micros(f*float64(end-begin))
+	}
+	if start {
+		v.first = 0
+	}
+	if v.open {
+		v.last = c.windows - 1
+	}
+	for w := v.first; w <= v.last; w++ {
+		v.lostOwn += u.time[w] - u.expected[w]
+	}
+}
+
+// fixed returns the useful time of a unit in a window if it were not slow.
+func (u *unit) fixed(w int) float64 {
+	x := u.excess[w]
+	switch {
+	case u.slow == nil || !u.slow.includes(w):
+		x = 0
+	case math.IsNaN(x):
+		x = u.slow.level
+	}
+	return u.useful[w] * math.Exp(-max(0, x))
+}
+
+// whatIf returns how much shorter the run would be if the useful time of some units were fixed, and how long the
+// others waited for them.
+func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) float64) (saved, caused float64) {
+	chosen := make(map[*unit]bool)
+	for _, u := range some {
+		chosen[u] = true
+	}
+	for w := range c.windows {
+		var before, after float64
+		for _, u := range p.units {
+			before = max(before, u.useful[w])
+			if chosen[u] {
+				after = max(after, fixed(u, w))
+			} else {
+				after = max(after, u.useful[w])
+			}
+		}
+		if before <= after {
+			continue
+		}
+		saved += before - after
+		for _, u := range p.units {
+			if !chosen[u] {
+				caused += min(u.wait[w], before-after)
+			}
+		}
+	}
+	return saved, caused
+}
+
+// blameThreads decides whether a slow thread or its rank is to blame: the threads, unless they do most of the
+// work of the rank. It removes the others.
+func blameThreads(ranks, threads *population) {
+	byRank := make(map[trace.Rank]*unit)
+	for _, u := range ranks.units {
+		byRank[u.Rank] = u
+	}
+	work := make(map[trace.Rank]float64) // of slow threads
+	for _, u := range threads.units {
+		if u.slow != nil {
+			work[u.Rank] += sum(u.expected)
+		}
+	}
+	for _, u := range threads.units {
+		if u.slow == nil {
+			continue
+		}
+		r := byRank[u.Rank]
+		if r.slow != nil && 2*work[u.Rank] > sum(r.expected) {
+			u.slow = nil
+		}
+	}
+	for _, u := range threads.units {
+		if u.slow != nil {
+			byRank[u.Rank].slow = nil
+		}
+	}
+}
+
+// slowPeers returns the slow peers of a population.
+func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
+	slow := slices.DeleteFunc(slices.Clone(p.units), func(u *unit) bool { return u.slow == nil })
+	var all []provenance.SlowPeer
+	for len(slow) > 0 {
+		some := p.slowHost(slow)
+		all = append(all, c.slowPeer(p, some))
+		slow = slices.DeleteFunc(slow, func(u *unit) bool { return slices.Contains(some, u) })
+	}
+	if !p.device {
+		if s := c.unevenRole(p); s != nil {
+			all = append(all, *s)
+		}
+		if s := c.roaming(p); s != nil {
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+// slowHost returns those of the slow units that are slow because their host is, together with the first; the
+// first alone if it is not: most units of the host are slow at the same time, and most of other hosts are not.
+func (p *population) slowHost(slow []*unit) []*unit {
+	first := slow[0]
+	var some []*unit
+	for _, u := range slow {
+		if u.Host == first.Host && u.slow.overlaps(first.slow) {
+			some = append(some, u)
+		}
+	}
+	n, others := 0, 0
+	for _, u := range p.units {
+		if u.Host == first.Host {
+			n++
+		}
+	}
+	for _, u := range slow {
+		if u.Host != first.Host && u.slow.overlaps(first.slow) {
+			others++
+		}
+	}
+	if !known(first.Host) || len(some) < 2 || 2*len(some) <= n || 2*others > len(p.units)-n || n == len(p.units) {
+		return slow[:1]
+	}
+	return some
+}
+
+// slowPeer returns the slow peer of some units: one, or several of a host.
+func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
+	first := some[0]
+	s := provenance.SlowPeer{
+		PID: p.program, Pattern: commonPattern(some), TID: first.tid, Device: p.device, Role: first.role, Hosts: []string{},
+		Peers: first.peers,
+	}
+	var from, to, level, z []float64
+	open := 0
+	for _, u := range some {
+		from, to = append(from, float64(u.slow.from)), append(to, float64(u.slow.to))
+		level, z = append(level, sum(u.time[u.slow.first:u.slow.last+1])), append(z, u.slow.z)
+		if u.slow.open {
+			open++
+		}
+		s.Weak = s.Weak || u.slow.weak
+		s.Ranks = append(s.Ranks, u.Rank)
+		if known(u.Host) {
+			s.Hosts = append(s.Hosts, u.Host)
+		}
+		if u.tid != first.tid {
+			s.TID = provenance.AllThreads
+		}
+		s.LostOwn += micros(max(0, u.slow.lostOwn))
+	}
+	slices.Sort(s.Ranks)
+	slices.Sort(s.Hosts)
+	s.Ranks, s.Hosts = slices.Compact(s.Ranks), slices.Compact(s.Hosts)
+	if len(some) > 1 {
+		s.Host = first.Host
+		s.Peers = max(0, s.Peers+1-len(some))
+	}
+	time := sum(level)
+	s.Ratio = time / max(1, time-float64(s.LostOwn))
+	s.From = c.seconds(trace.Micros(median(from)))
+	if 2*open <= len(some) {
+		end := c.seconds(trace.Micros(median(to)))
+		s.To = &end
+	}
+	saved, caused := c.whatIf(p, some, (*unit).fixed)
+	s.Saved, s.LostCaused = micros(saved), micros(caused)
+	s.Share = saved / max(1, float64(c.end-c.begin))
+	s.Confidence = confidence(median(z), len(p.units)*c.windows*c.windows/2)
+	c.addEvidence(p, some, &s)
+	return s
+}
+
+// confidence returns the probability that chance would not give so great a deviation in any of several cases.
+func confidence(z float64, cases int) float64 {
+	return 1 - min(1, float64(cases)*math.Erfc(z/math.Sqrt2)/2)
+}
+
+// commonPattern returns the most frequent pattern of slow units.
+func commonPattern(some []*unit) (pattern provenance.Pattern) {
+	counts := make(map[provenance.Pattern]int)
+	for _, u := range some {
+		if counts[u.slow.pattern]++; counts[u.slow.pattern] > counts[pattern] {
+			pattern = u.slow.pattern
+		}
+	}
+	return pattern
+}
+
+// slowFunctions is the number of functions that are evidence of a slow peer.
+const slowFunctions = 5
+
+// addEvidence adds what supports a slow peer.
+func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.SlowPeer) {
+	all := make(map[uint32]functionTime)
+	for _, u := range some {
+		for n, f := range u.slow.functions {
+			o := all[n]
+			all[n] = functionTime{o.calls + f.calls, o.time + f.time, o.expected + f.expected}
+		}
+	}
+	for n, f := range all {
+		s.Functions = append(s.Functions, provenance.SlowFunction{
+			Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.expected / f.calls, Beyond: micros(f.time - f.expected),
+		})
+	}
+	slices.SortFunc(s.Functions, func(a, b provenance.SlowFunction) int {
+		return cmp.Or(cmp.Compare(b.Beyond, a.Beyond), cmp.Compare(a.Func, b.Func))
+	})
+	s.Functions = s.Functions[:min(slowFunctions, len(s.Functions))]
+	s.Windows = c.loadWindows(c.together(some), 0, c.windows)
+	var near *unit
+	var peerSync []float64
+	distance := func(u *unit) float64 { return math.Abs(math.Log(sum(u.time) / sum(u.expected))) }
+	for _, u := range p.units {
+		if u.slow != nil || u.role != s.Role || sum(u.expected) <= 0 {
+			continue
+		}
+		peerSync = append(peerSync, u.syncShare(some[0].slow))
+		if near == nil || distance(u) < distance(near) {
+			near = u
+		}
+	}
+	if near != nil {
+		s.Twin = &near.Rank
+		s.PeerSync = median(peerSync)
+	}
+	for _, u := range some {
+		s.SyncShare += u.syncShare(u.slow) / float64(len(some))
+	}
+}
+
+// together returns the sum of units.
+func (c *comparison) together(some []*unit) *unit {
+	if len(some) == 1 {
+		return some[0]
+	}
+	s := c.unit(&workload.Lane{}, provenance.AllThreads)
+	for w := range c.windows {
+		s.useful[w] = -1
+		for _, u := range some {
+			if u.useful[w] >= 0 {
+				s.useful[w] = max(0, s.useful[w]) + u.useful[w]
+			}
+			s.wait[w] += u.wait[w]
+			s.time[w] += u.time[w]
+			s.expected[w] += u.expected[w]
+		}
+	}
+	return s
+}
+
+// syncShare returns the share of the time of an interval that a unit spent in collective calls.
+func (u *unit) syncShare(v *interval) float64 {
+	var sync, all float64
+	for w := v.first; w <= v.last; w++ {
+		sync += u.sync[w]
+		all += max(0, u.useful[w]) + u.wait[w]
+	}
+	return sync / max(1, all)
+}
+
+// compareSlow orders slow peers: those to blame before others, then by cost.
+func compareSlow(a, b provenance.SlowPeer) int {
+	return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.LostOwn, a.LostOwn), cmp.Compare(a.PID, b.PID), slices.Compare(a.Ranks, b.Ranks),
+		cmp.Compare(a.TID, b.TID))
+}
