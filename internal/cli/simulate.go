@@ -23,6 +23,7 @@ import (
 type simulateFlags struct {
 	scenario, out string
 	list, show    bool
+	fromStart     bool
 	seed          uint64
 	ranks, steps  int
 	duration      time.Duration
@@ -76,6 +77,7 @@ to the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the comman
 	fl.BoolVar(&f.show, "show", false, "print the scenario instead of running it")
 	fl.Uint64Var(&f.seed, "seed", 0, "random seed instead of the scenario's")
 	fl.IntVar(&f.ranks, "ranks", 0, "number of ranks instead of the scenario's")
+	fl.BoolVar(&f.fromStart, "from-start", false, "let all troubles last from the start of the run to its end")
 	fl.IntVar(&f.steps, "steps", 0, "number of steps instead of the scenario's; troubles keep their times")
 	fl.DurationVar(&f.duration, "duration", 0, "run time of the program; the times of troubles scale in proportion")
 	fl.BoolVar(&f.live, "live", false, "write in real time, with current times")
@@ -102,6 +104,11 @@ func (f *simulateFlags) adapt(cmd *cobra.Command, s *scenario.Scenario) error {
 	changed := cmd.Flags().Changed
 	if changed("seed") {
 		s.Seed = f.seed
+	}
+	if f.fromStart {
+		if err := s.FromStart(); err != nil {
+			return usagef("--from-start: %w", err)
+		}
 	}
 	if changed("ranks") {
 		if err := s.Resize(f.ranks); err != nil {

@@ -121,15 +121,33 @@ func calls(t *testing.T, s *scenario.Scenario) int {
 	n := 0
 	for i := range s.Programs {
 		p := &s.Programs[i]
-		once := func(f *scenario.Function) bool { return f.Every <= 1 && f.Part == nil }
-		each := 2 + countList(t, p, p.Setup, once, nil) + countList(t, p, p.Finish, once, nil)
-		for iteration := range s.Steps * s.Iterations {
-			share := (float64(iteration) + 0.5) / float64(s.Steps*s.Iterations)
-			each += countList(t, p, p.Body, func(f *scenario.Function) bool {
-				return iteration%max(1, f.Every) == 0 && (f.Part == nil || f.Part[0] < share && share < f.Part[1])
-			}, nil)
+		same := 1 // ranks with the same calls
+		for _, f := range p.Functions {
+			if same = p.Ranks; f.RankPart != nil {
+				same = 1
+				break
+			}
 		}
-		n += each * p.Ranks
+		for rank := 0; rank < p.Ranks; rank += same {
+			n += same * callsOf(t, s, p, rank)
+		}
+	}
+	return n
+}
+
+// callsOf returns how many calls a rank has.
+func callsOf(t *testing.T, s *scenario.Scenario, p *scenario.Program, rank int) int {
+	t.Helper()
+	in := func(part []float64, i, n int) bool {
+		share := (float64(i) + 0.5) / float64(n)
+		return part == nil || part[0] < share && share < part[1]
+	}
+	once := func(f *scenario.Function) bool { return f.Every <= 1 && f.Part == nil && in(f.RankPart, rank, p.Ranks) }
+	n := 2 + countList(t, p, p.Setup, once, nil) + countList(t, p, p.Finish, once, nil)
+	for iteration := range s.Steps * s.Iterations {
+		n += countList(t, p, p.Body, func(f *scenario.Function) bool {
+			return iteration%max(1, f.Every) == 0 && in(f.Part, iteration, s.Steps*s.Iterations) && in(f.RankPart, rank, p.Ranks)
+		}, nil)
 	}
 	return n
 }

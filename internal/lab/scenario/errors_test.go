@@ -146,7 +146,11 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 	f(`init = {`, `init = { kind = "sleep",`, `program sim: function init: unknown kind "sleep" (want exchange, collective`)
 	for _, part := range []string{"[]", "[0.5]", "[0, 1, 1]", "[0.5, 0.5]", "[-0.1, 1]", "[0, 1.5]", "[nan, 1]"} {
 		f(`part = [0.5, 1]`, `part = `+part, `program sim: function outer: part = `)
+		f(`part = [0.5, 1]`, `rank_part = `+part, `program sim: function outer: rank_part = `)
 	}
+	f(`wait = {`, `wait = { rank_part = [0, 1],`, `function wait: rank_part is for functions without kind and kind = "launch"`)
+	f(`part = [0.5, 1], calls = ["twice"]`, `rank_part = [0.5, 1], calls = ["halo"]`, `function outer: rank_part: calls halo, which has kind`)
+	f(`init = {`, `init = { spread = -0.1,`, `function init: spread = -0.1 is not from 0 to 10`)
 	f(`init = {`, `init = { neighbors = [1],`, `function init: neighbors is for kind = "exchange"`)
 	f(`init = {`, `init = { group = 2,`, `function init: group is for kind = "collective"`)
 	f(`init = {`, `init = { threads = 2,`, `function init: threads is for kind = "parallel"`)
@@ -281,7 +285,7 @@ func TestRequiredKeysOfTroubleKinds(t *testing.T) {
 	f("slow-host", "hosts", "factor, extra or value")
 	f("slow-link", "link", "extra")
 	f("os-noise", "period", "extra")
-	f("memory-pressure", "to", "factor")
+	f("memory-pressure", "factor")
 	f("io-stall", "functions", "factor, extra or value")
 	f("gpu-clock-drop", "functions", "factor")
 	f("level-shift", "functions", "factor")

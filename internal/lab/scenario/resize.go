@@ -58,3 +58,11 @@ func (s *Scenario) Stretch(steps int) error {
 	}
 	return s.Validate()
 }
+
+// FromStart makes all troubles last from the start of the run to its end.
+func (s *Scenario) FromStart() error {
+	for i := range s.Troubles {
+		s.Troubles[i].FromSeconds, s.Troubles[i].ToSeconds = 0, 0
+	}
+	return s.Validate()
+}

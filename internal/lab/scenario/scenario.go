@@ -78,6 +78,12 @@ type Function struct {
 	// Part is the part of the iterations that call it, as two shares of their number; nil
 	// means all.
 	Part []float64 `toml:"part"`
+	// RankPart is the part of the ranks that call it, as two shares of their number; nil means
+	// all.
+	RankPart []float64 `toml:"rank_part"`
+	// Spread is how much longer the slowest rank may take than the fastest, as a share. Each
+	// rank has a constant factor from 1 to 1 + Spread, chosen at random.
+	Spread float64 `toml:"spread"`
 	// Message is the size in bytes that later times and messages depend on.
 	Message *Distribution `toml:"message"`
 	// Counters are read at each entry of the function.
@@ -130,7 +136,7 @@ const (
 	SlowHost       TroubleKind = "slow-host"       // all calls of the ranks of a host
 	SlowLink       TroubleKind = "slow-link"       // messages between two ranks
 	OSNoise        TroubleKind = "os-noise"        // the running call, periodically or at random
-	MemoryPressure TroubleKind = "memory-pressure" // rises to the factor and falls again, with a counter
+	MemoryPressure TroubleKind = "memory-pressure" // rises to the factor and falls again if it ends, with a counter
 	IOStall        TroubleKind = "io-stall"        // the next call of each rank
 	GPUClockDrop   TroubleKind = "gpu-clock-drop"  // kernels, with a counter
 	LevelShift     TroubleKind = "level-shift"     // all later calls

@@ -138,6 +138,17 @@ func TestResizeMovesTroubles(t *testing.T) {
 	}
 }
 
+func TestFromStartMakesTroublesLast(t *testing.T) {
+	s, _ := builtin(t, "memory-pressure")
+	if err := s.FromStart(); err != nil || s.Troubles[0].FromSeconds != 0 || s.Troubles[0].ToSeconds != 0 {
+		t.Errorf("%v: trouble from %v to %v", err, s.Troubles[0].FromSeconds, s.Troubles[0].ToSeconds)
+	}
+	s, _ = builtin(t, "drift")
+	if err := s.FromStart(); err == nil || !strings.Contains(err.Error(), "drift needs to") {
+		t.Errorf("a drift without an end: %v", err)
+	}
+}
+
 func TestStretchMovesTroubles(t *testing.T) {
 	s, err := scenario.Parse("x", []byte(valid))
 	if err != nil {

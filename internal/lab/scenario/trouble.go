@@ -57,7 +57,7 @@ var needs = map[TroubleKind][]string{
 	SlowHost:       {"hosts", "effect"},
 	SlowLink:       {"link", "extra"},
 	OSNoise:        {"period", "extra"},
-	MemoryPressure: {"to", "factor"},
+	MemoryPressure: {"factor"},
 	IOStall:        {"functions", "effect"},
 	GPUClockDrop:   {"functions", "factor"},
 	LevelShift:     {"functions", "factor"},

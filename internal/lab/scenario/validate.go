@@ -119,6 +119,7 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 	only(f.Threads != 0, "threads", "kind = \"parallel\"", Parallel)
 	only(f.Kernel != "", "kernel", "kind = \"launch\"", Launch)
 	only(f.Stream != 0, "stream", "kind = \"launch\"", Launch)
+	only(f.RankPart != nil, "rank_part", "functions without kind and kind = \"launch\"", Compute, Launch)
 	only(f.From != "", "from", "kind = \"await\"", Await)
 	only(len(f.Calls) > 0, "calls", "functions without kind and kind = \"parallel\"", Compute, Parallel)
 	switch f.Kind {
@@ -155,8 +156,15 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 	if f.Every < 0 {
 		bad.add("every = %d is negative; 0 and 1 mean each iteration", f.Every)
 	}
-	if f.Part != nil && (len(f.Part) != 2 || !(0 <= f.Part[0] && f.Part[0] < f.Part[1] && f.Part[1] <= 1)) {
-		bad.add("part = %v, wants two increasing shares from 0 to 1", f.Part)
+	bad.checkPart("part", f.Part)
+	bad.checkPart("rank_part", f.RankPart)
+	if f.RankPart != nil {
+		if err := p.noWaits(f.Calls, make(map[string]bool)); err != nil {
+			bad.add("rank_part: %w", err)
+		}
+	}
+	if !(f.Spread >= 0 && f.Spread <= 10) {
+		bad.add("spread = %v is not from 0 to 10", f.Spread)
 	}
 	bad.in("time", f.Time.check(true))
 	if f.Message != nil {
@@ -170,6 +178,13 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 		bad.in("counter "+name, d.check(true))
 	}
 	return bad.err()
+}
+
+// checkPart checks a part of iterations or ranks.
+func (l *problems) checkPart(key string, part []float64) {
+	if part != nil && (len(part) != 2 || !(0 <= part[0] && part[0] < part[1] && part[1] <= 1)) {
+		l.add("%s = %v, wants two increasing shares from 0 to 1", key, part)
+	}
 }
 
 func (l *problems) checkNeighbors(f *Function) {

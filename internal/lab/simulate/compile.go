@@ -22,6 +22,8 @@ type op struct {
 	troubles []int32 // those that affect the function
 	every    int     // runs in one of this many iterations; 0: in all
 	part     []int   // first iteration that runs it, and the one after the last; nil: all run it
+	ranks    []int   // first rank that runs it, and the one after the last; nil: all run it
+	spread   float64 // share that the slowest rank takes longer than the fastest
 	skip     int     // number of operations to skip otherwise; 0: it always runs
 	excess   []int32 // of opExit: troubles that repeat the calls of the function
 	calls    int     // of opExit with excess: number of operations of its calls
@@ -232,10 +234,18 @@ func (p *program) call(ops []op, key string, depth int) []op {
 		ops[first].every, ops[first].skip = f.Every, len(ops)-first
 	}
 	if f.Part != nil {
-		at := func(share float64) int { return int(math.Round(share * float64(p.iterations))) }
-		ops[first].part, ops[first].skip = []int{at(f.Part[0]), at(f.Part[1])}, len(ops)-first
+		ops[first].part, ops[first].skip = partOf(f.Part, p.iterations), len(ops)-first
+	}
+	if f.RankPart != nil {
+		ops[first].ranks, ops[first].skip = partOf(f.RankPart, p.Ranks), len(ops)-first
 	}
 	return ops
+}
+
+// partOf returns the first of n that is in the part, and the one after the last.
+func partOf(part []float64, n int) []int {
+	at := func(share float64) int { return int(math.Round(share * float64(n))) }
+	return []int{at(part[0]), at(part[1])}
 }
 
 // base returns an op with the fields that do not depend on the kind of function.
@@ -243,7 +253,7 @@ func (p *program) base(key string, f *scenario.Function) op {
 	if o, ok := p.bases[key]; ok {
 		return o
 	}
-	o := op{fn: p.function(key, cmp.Or(f.Name, key)), time: f.Time.Sampler(), usual: &f.Time}
+	o := op{fn: p.function(key, cmp.Or(f.Name, key)), time: f.Time.Sampler(), usual: &f.Time, spread: f.Spread}
 	if f.Message != nil {
 		m := f.Message.Sampler()
 		o.message = &m

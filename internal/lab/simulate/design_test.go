@@ -119,6 +119,71 @@ g = { time = { fixed = 7 } }
 	}
 }
 
+func TestFunctionsOfSomeRanks(t *testing.T) {
+	s := parse(t, `
+steps = 10
+[[program]]
+name = "p"
+ranks = 8
+setup = ["some"]
+body = ["some", "uneven", "all"]
+[program.functions]
+some = { rank_part = [0.25, 0.5], time = { fixed = 100 } }
+uneven = { spread = 0.5, time = { fixed = 1000 } }
+all = { kind = "collective" }
+`)
+	times := make(map[trace.Micros]bool)
+	for _, r := range record(t, s) {
+		want := 0
+		if r.rank == 2 || r.rank == 3 {
+			want = 11
+		}
+		if got := len(r.of("some")); got != want {
+			t.Errorf("rank %d calls it %d times, want %d", r.rank, got, want)
+		}
+		first := r.of("uneven")[0].own
+		for _, c := range r.of("uneven") {
+			if c.own != first || c.own < 1000 || c.own > 1500 {
+				t.Errorf("rank %d: a call takes %d us, the first takes %d us", r.rank, c.own, first)
+			}
+		}
+		times[first] = true
+	}
+	if len(times) != 8 {
+		t.Errorf("8 ranks have %d different times", len(times))
+	}
+}
+
+// TestSavedTimeIsThatOfRunWithoutTrouble compares the end of the run with that of one whose
+// scenario lacks the trouble.
+func TestSavedTimeIsThatOfRunWithoutTrouble(t *testing.T) {
+	end := func(t *testing.T, s *scenario.Scenario) (last trace.Micros) {
+		t.Helper()
+		for _, r := range record(t, s) {
+			last = max(last, r.ends[len(r.ends)-1])
+		}
+		return last
+	}
+	check := func(t *testing.T, s *scenario.Scenario) {
+		t.Helper()
+		for i, of := range simulate.New(s).Troubles() {
+			other := *s
+			other.Troubles = slices.Delete(slices.Clone(s.Troubles), i, i+1)
+			if want := end(t, s) - end(t, &other); of.Saved == nil || *of.Saved != want {
+				t.Errorf("%s: without it the run is %v us shorter, want %d", of.Name, of.Saved, want)
+			}
+		}
+	}
+	for kind := range troubles {
+		check(t, troubled(t, kind))
+	}
+	each(t, func(t *testing.T, s *scenario.Scenario) {
+		if s.Name != "threads" { // both of its troubles draw random numbers on one rank
+			check(t, s)
+		}
+	})
+}
+
 // TestLostTimeIsSumOfCauses compares the time that each trouble costs with the calls that
 // the truth lists, if it lists all.
 func TestLostTimeIsSumOfCauses(t *testing.T) {
@@ -182,7 +247,7 @@ func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
 		"slow-mode": "[recurring] informational", "slow-mode-host": "[recurring]", "excess-work": "[excess-work]",
 		"preemption": "[interference]", "os-noise": "[interference]", "slow-from-start": "[slow-peer recurring]",
 		"slow-rank": "[slow-peer change]", "slow-host": "[slow-peer change]", "level-shift": "[change]", "drift": "[change]",
-		"clean": "", "second-mode": "", "refinement": "", "phases": "", "repeated": "[outlier recurring]",
+		"clean": "", "second-mode": "", "role-imbalance": "", "uneven-gpus": "", "refinement": "", "phases": "", "repeated": "[outlier recurring]",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: the right findings are %s, want %s", name, got[name], want)

@@ -21,6 +21,8 @@ type engine struct {
 	links    *rand.Rand
 	lost     []int64 // time that each trouble has added
 
+	unevenness []float64 // of each rank: from 0, the fastest, to 1
+
 	// Of the current step.
 	step     int
 	ranks0   []rankState // at its start
@@ -63,6 +65,7 @@ func newEngine(s *scenario.Scenario, p *program, start int64) *engine {
 		st.node = *rand.NewPCG(s.Seed, 1<<62|number)
 		st.clock = start + int64(st.base.Uint64()%startSpread)
 		st.clean, st.blame = st.clock, -1
+		e.unevenness = append(e.unevenness, rand.New(rand.NewPCG(s.Seed, 1<<61|number)).Float64())
 	}
 	e.links = rand.New(rand.NewPCG(s.Seed, ^uint64(p.index)))
 	e.w = newWalker(e)
@@ -181,8 +184,11 @@ func (e *engine) delay(w *wait, number int) {
 					continue
 				}
 				m := e.message(number, len(w.neighbors), slot, from)
-				if t.strength(m.at) > 0 {
-					m.extra += t.extra.Draw(e.links, m.bytes)
+				if t.strength(m.at) == 0 {
+					continue
+				}
+				if extra := t.extra.Draw(e.links, m.bytes); !t.silent {
+					m.extra += extra
 					m.link = i
 				}
 			}

@@ -32,7 +32,11 @@ type Run struct {
 }
 
 // New returns a Run of a valid scenario.
-func New(s *scenario.Scenario) *Run {
+func New(s *scenario.Scenario) *Run { return newRun(s, -1) }
+
+// newRun returns a Run in which a trouble has no effect, unless the index is -1. All random
+// numbers of the others are the same.
+func newRun(s *scenario.Scenario, silent int) *Run {
 	start := s.Start.UnixMicro()
 	run := &Run{scenario: s, step: -1}
 	all := make([]string, len(s.Programs))
@@ -44,6 +48,7 @@ func New(s *scenario.Scenario) *Run {
 		for j := range s.Troubles {
 			if _, of := s.Find(&s.Troubles[j]); of == i {
 				troubles[j] = newTrouble(s, &s.Troubles[j], start)
+				troubles[j].silent = j == silent
 			}
 		}
 		e := newEngine(s, compile(s, i, all, troubles), start)
@@ -82,28 +87,41 @@ func (p *program) gpu(stream int) trace.GPU {
 func (r *Run) Streams() []*Stream { return r.streams }
 
 // Troubles returns the planted troubles. To know the time that they cost it runs the
-// scenario, unless that is very long.
+// scenario with all, and without each, unless that is very long.
 func (r *Run) Troubles() []*truth.Trouble {
 	var all []*truth.Trouble
 	if len(r.scenario.Troubles) == 0 {
 		return nil
 	}
-	rehearsal := New(r.scenario)
-	if r.scenario.Ranks()*r.scenario.Steps <= maxRehearsed {
-		for rehearsal.Advance() {
-			continue // the engines count what is lost
-		}
+	short := r.scenario.Ranks()*r.scenario.Steps <= maxRehearsed
+	rehearsal, end := New(r.scenario), trace.Micros(0)
+	if short {
+		end = rehearsal.rehearse() // the engines count what is lost
 	}
 	for i := range r.scenario.Troubles {
 		for _, e := range rehearsal.engines {
 			if t := e.p.troubles[i]; t != nil {
 				line := t.truth(e.p)
-				line.Lost = trace.Micros(e.lost[i])
+				if short {
+					line.Lost = trace.Micros(e.lost[i])
+					line.Saved = new(end - newRun(r.scenario, i).rehearse())
+				}
 				all = append(all, line)
 			}
 		}
 	}
 	return all
+}
+
+// rehearse runs all steps without events, and returns the end of the run.
+func (r *Run) rehearse() (end trace.Micros) {
+	for r.Advance() {
+		continue
+	}
+	for _, s := range r.streams {
+		end = max(end, trace.Micros(s.ends()))
+	}
+	return end
 }
 
 // Advance computes the next step of all ranks, which Streams then return. It returns

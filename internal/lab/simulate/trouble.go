@@ -19,6 +19,7 @@ type trouble struct {
 	extra    scenario.Sampler
 	value    scenario.Sampler
 	period   int64
+	silent   bool // draws its random numbers, and has no effect
 }
 
 const never = 1<<63 - 1
@@ -60,6 +61,9 @@ func (t *trouble) strength(now int64) float64 {
 	case scenario.Drift:
 		return min(1, float64(now-t.from)/float64(t.to-t.from))
 	case scenario.MemoryPressure:
+		if t.to == never {
+			return 1
+		}
 		if now >= t.to {
 			return 0
 		}
@@ -94,13 +98,19 @@ func (t *trouble) apply(own, now, bytes int64, used *int64, r *rand.Rand) (int64
 		}
 	}
 	*used++
+	var changed int64
 	switch {
 	case t.Value != nil:
-		return t.value.Draw(r, bytes), true
+		changed = t.value.Draw(r, bytes)
 	case t.Extra != nil:
-		return own + t.extra.Draw(r, bytes), true
+		changed = own + t.extra.Draw(r, bytes)
+	default:
+		changed = scenario.Bounded(float64(own) * (1 + (t.Factor-1)*strength))
 	}
-	return scenario.Bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
+	if t.silent {
+		return own, false
+	}
+	return changed, true
 }
 
 // interruptions returns how often OS noise interrupts a rank that runs from now on for

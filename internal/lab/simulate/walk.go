@@ -106,8 +106,14 @@ func (w *walker) run(ops []op, pc int) int {
 	return pc
 }
 
-// due reports whether an operation that runs in some iterations only runs now.
+// due reports whether an operation that runs in some iterations or on some ranks only runs now.
 func (w *walker) due(o *op) bool {
+	if o.ranks != nil && (w.rank < o.ranks[0] || w.rank >= o.ranks[1]) {
+		return false
+	}
+	if o.every <= 1 && o.part == nil {
+		return true
+	}
 	return w.iteration >= 0 && (o.every <= 1 || w.iteration%o.every == 0) &&
 		(o.part == nil || o.part[0] <= w.iteration && w.iteration < o.part[1])
 }
@@ -144,6 +150,9 @@ func (w *walker) drawTime(o *op, hits *[]hit) (own, clean int64, blame int32) {
 		w.st.bytes = o.message.Draw(w.rng, 0)
 	}
 	clean = max(o.least, o.time.Draw(w.rng, w.st.bytes))
+	if o.spread > 0 {
+		clean = max(o.least, scenario.Bounded(float64(clean)*(1+o.spread*w.e.unevenness[w.rank])))
+	}
 	own, blame = clean, -1
 	*hits = (*hits)[:0]
 	for _, i := range o.troubles {
@@ -172,7 +181,7 @@ func (w *walker) drawTime(o *op, hits *[]hit) (own, clean int64, blame int32) {
 // and the function has spent its own time.
 func (w *walker) repeat(calls []op, trouble int32) {
 	t := w.e.p.troubles[trouble]
-	if !t.ranks[w.rank] || t.strength(w.st.clock) == 0 || w.trng.Float64() >= t.Chance {
+	if !t.ranks[w.rank] || t.strength(w.st.clock) == 0 || w.trng.Float64() >= t.Chance || t.silent {
 		return
 	}
 	f := &w.frames[w.st.depth-1]
@@ -200,6 +209,9 @@ func (w *walker) pass(own, clean int64, hits *[]hit) {
 		}
 		for range t.interruptions(now, own, &w.vars[i], w.trng) {
 			injected := t.extra.Draw(w.trng, 0)
+			if t.silent {
+				continue
+			}
 			w.st.clock += injected
 			w.addHit(hits, i, injected)
 			w.late(i)

@@ -64,6 +64,8 @@ type Trouble struct {
 	// Lost is the time that it added to its causes, those included that the truth does not
 	// list; 0 means unknown.
 	Lost trace.Micros `json:"lost_us,omitempty"`
+	// Saved is by how much the run would have been shorter without it; nil means unknown.
+	Saved *trace.Micros `json:"saved_us,omitempty"`
 }
 
 // Call is an execution that a trouble changed. One that several troubles changed has a
