@@ -23,6 +23,7 @@ type runFlags struct {
 	web        string
 	statsURL   string
 	statsDir   string
+	onFinding  string
 	engine     string
 	period     time.Duration
 	keepTraces bool
@@ -38,6 +39,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&r.web, "http", "127.0.0.1:0", "address the page of the run listens on")
 	f.StringVar(&r.statsURL, "stats-url", "", "URL to post statistics to")
 	f.StringVar(&r.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
+	registerOnFinding(f, &r.onFinding)
 	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine of TAU: BP5 or BP4 (files), or SST (live streams, no files)")
 	f.DurationVar(&r.period, "period", time.Second, "time between steps that TAU writes")
 	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces, which are large, after a complete run")
@@ -90,12 +92,17 @@ stored.
 The program must contain TAU: linked into it, or added by tau_exec -adios2_trace. Without
 TAU, chimbuko simulate stands in for such a program.
 
+--on-finding runs a command for each new finding while the program runs, such as one
+that drains a node or posts to a chat. It receives the finding as JSON, as chimbuko
+findings --format json prints it.
+
 With --attach there is no command: start the program yourself on this machine, with the
 variables that are printed. The run ends when all traces have ended, or with chimbuko
 stop.`,
 		Example: `  chimbuko run -- mpirun -n 4 tau_exec -T mpi -adios2_trace ./app input.txt
   chimbuko run --out monday --save-model good.model -- ./app
   chimbuko run --out try -- chimbuko simulate --scenario io-stall --live --duration 20s
+  chimbuko run --on-finding 'jq -r .summary >> findings.log' -- ./app
   chimbuko run --attach --out run`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, command []string) error {

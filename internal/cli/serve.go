@@ -49,6 +49,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "address of HTTP")
 	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "serve /metrics without a token")
 	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "more host names of HTTP, such as those of a proxy")
+	registerOnFinding(f, &s.OnFinding)
 	f.BoolVar(&s.KeepPage, "stay", false, "keep the page after the end of the run until Ctrl-C")
 	f.StringVar(&s.StatsURL, "stats-url", "", "URL to post statistics to")
 	f.StringVar(&s.StatsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
@@ -148,6 +149,11 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		return errReported
 	}
 	return err
+}
+
+// registerOnFinding adds the flag of the command for findings.
+func registerOnFinding(f *pflag.FlagSet, command *string) {
+	f.StringVar(command, "on-finding", "", "shell command to run for each new finding, which is on its standard input as JSON")
 }
 
 // registerBus adds the flags of the connection to a message bus.

@@ -55,6 +55,8 @@ type Config struct {
 	StatsSchema int           // 1 or 2
 	StatsFlush  time.Duration // how long to wait for a receiver at the end
 
+	OnFinding string // command for the shell, for each new finding; empty for none
+
 	KeepPage bool // serve the page after the end until ctx ends
 
 	Version, Commit string

@@ -98,6 +98,9 @@ func (s *server) work(ctx context.Context) error {
 	if s.params != nil && s.cfg.Shard == 0 && s.cfg.Shards > 1 {
 		s.startShards(ended, g)
 	}
+	if s.cfg.OnFinding != "" && s.cfg.Shard == 0 {
+		g.Go(func() error { s.watchFindings(ctx, ended); return nil })
+	}
 	parts, together := errgroup.WithContext(ctx)
 	if s.storer != nil {
 		parts.Go(func() error { return s.storer.Run(together) })

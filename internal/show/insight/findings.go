@@ -3,10 +3,7 @@ package insight
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -49,43 +46,6 @@ func (in *Insight) labels(ctx context.Context, run string) (map[string]api.Label
 		return nil, nil //nolint:nilnil // no labels
 	}
 	return in.Labels.Labels(ctx, run)
-}
-
-// findingKeys returns names of findings that stay the same while their numbers change. They depend
-// on program, function, call path, kind and cause, and for interference on the place, but not on
-// the number of anomalies, or on whether these recur.
-func findingKeys(findings []provenance.Finding) []string {
-	keys := make([]string, len(findings))
-	byNumber := make(map[int]string)
-	for _, caused := range []bool{false, true} {
-		for i := range findings {
-			x := &findings[i]
-			if (x.Cause > 0) != caused {
-				continue
-			}
-			place := fmt.Sprint(x.Hosts)
-			if len(x.Ranks) == 1 {
-				place = fmt.Sprint(x.Ranks)
-			}
-			kind := x.Kind
-			switch {
-			case kind == provenance.RecurringMode: // it may be an outlier while the run continues
-				kind = provenance.Outlier
-			case kind != provenance.Interference:
-				place = ""
-			}
-			h := sha256.New()
-			withdrawn, victim := x.Status == provenance.Withdrawn, x.Role == provenance.Victim
-			for _, part := range []any{x.PID, x.Func, x.Path, kind, place, withdrawn, victim, byNumber[x.Cause]} {
-				fmt.Fprintf(h, "%v\x00", part)
-			}
-			keys[i] = hex.EncodeToString(h.Sum(nil)[:8])
-			if !caused {
-				byNumber[x.Number] = keys[i]
-			}
-		}
-	}
-	return keys
 }
 
 func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {

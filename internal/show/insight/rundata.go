@@ -12,6 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -249,7 +250,7 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 			}
 		}
 	}
-	f.keys = findingKeys(f.findings)
+	f.keys = findings.Keys(f.findings)
 	for i, key := range slices.Backward(f.keys) {
 		f.byKey[key] = i
 	}

@@ -136,7 +136,7 @@ func TestRunForwardsIOAndAgreesWithAnalyze(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	input := s.write("input", "what the program reads\n")
-	p := start(t, "run", "--out", s.run, "--save-model", s.path("model"), "--", "sh", "-c",
+	p := start(t, "run", "--out", s.run, "--save-model", s.path("model"), "--on-finding", `cat >>"$CHIMBUKO_RUN/alerts"`, "--", "sh", "-c",
 		`cat <"`+input+`"; echo "$TAU_ADIOS2_ENGINE $TAU_ADIOS2_PERIODIC $TAU_ADIOS2_PERIOD"; echo oops >&2; `+replaying(r, "4")+` >&2; exit 3`)
 	if code := p.wait(); code != 3 {
 		t.Errorf("exit code %d, want that of the program", code)
@@ -150,8 +150,42 @@ func TestRunForwardsIOAndAgreesWithAnalyze(t *testing.T) {
 		t.Errorf("run.json has the program %+v", info.Program)
 	}
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+	s.alerted()
 	if left, err := filepath.Glob(filepath.Join(s.run, "tau-traces", "*")); err != nil || len(left) > 0 {
 		t.Errorf("traces are left: %v, %v", left, err)
+	}
+}
+
+// alerted fails unless the command of --on-finding, which appends its input to a file, received every alarm
+// among the findings that are listed.
+func (s *scene) alerted() {
+	s.t.Helper()
+	type finding struct { // without its kind, which may change while the program runs
+		Function string `json:"function"`
+		Severity string `json:"severity"`
+	}
+	received := make(map[finding]bool)
+	b, err := os.ReadFile(filepath.Join(s.run, "alerts"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			s.t.Errorf("the command received %q: %v", line, err)
+		}
+		received[f] = true
+	}
+	p := start(s.t, "findings", s.run, "--format", "json")
+	p.succeed()
+	var list []finding
+	if err := json.Unmarshal([]byte(p.stdout.String()), &list); err != nil || len(list) == 0 {
+		s.t.Fatalf("findings are %s: %v", p.stdout.String(), err)
+	}
+	for _, f := range list {
+		if f.Severity == "alarm" && !received[f] {
+			s.t.Errorf("no command for the finding %+v; there were some for %+v", f, received)
+		}
 	}
 }
 

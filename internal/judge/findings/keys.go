@@ -1,0 +1,46 @@
+package findings
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Keys returns names of findings that stay the same while their numbers change. They depend
+// on program, function, call path, kind and cause, and for interference and slow peers on the place, but not on
+// the number of anomalies, or on whether these recur.
+func Keys(findings []provenance.Finding) []string {
+	keys := make([]string, len(findings))
+	byNumber := make(map[int]string)
+	for _, caused := range []bool{false, true} {
+		for i := range findings {
+			x := &findings[i]
+			if (x.Cause > 0) != caused {
+				continue
+			}
+			place := fmt.Sprint(x.Hosts)
+			if len(x.Ranks) == 1 {
+				place = fmt.Sprint(x.Ranks)
+			}
+			kind := x.Kind
+			switch {
+			case kind == provenance.RecurringMode: // it may be an outlier while the run continues
+				kind = provenance.Outlier
+			case kind != provenance.Interference && kind != provenance.SlowPlace:
+				place = ""
+			}
+			h := sha256.New()
+			withdrawn, victim := x.Status == provenance.Withdrawn, x.Role == provenance.Victim
+			for _, part := range []any{x.PID, x.Func, x.Path, kind, place, withdrawn, victim, byNumber[x.Cause]} {
+				fmt.Fprintf(h, "%v\x00", part)
+			}
+			keys[i] = hex.EncodeToString(h.Sum(nil)[:8])
+			if !caused {
+				byNumber[x.Number] = keys[i]
+			}
+		}
+	}
+	return keys
+}
