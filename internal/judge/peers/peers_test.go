@@ -148,3 +148,339 @@ func TestSlowRankSinceSomeTime(t *testing.T) {
 		}
 	}
 }
+
+func TestRankThatIsAlwaysSlow(t *testing.T) {
+	for _, ranks := range []int{5, 8, 64} {
+		p := program{ranks: ranks, perHost: 8, seconds: 8, works: usualWork, noise: 0.05, slow: since(0, 1.5, 3)}
+		l, seconds := p.run()
+		s := only(t, peers.Compare(l, name))
+		if !slices.Equal(s.Ranks, []trace.Rank{3}) || s.Pattern != provenance.Always || s.To != nil || s.Peers != ranks-1 {
+			t.Fatalf("slow peer is %+v", s)
+		}
+		near(t, "ratio", s.Ratio, 1.5, 0.03)
+		near(t, "share", s.Share, 1./3, 0.1/3)
+		near(t, "time lost by itself", float64(s.LostOwn)/1e6, seconds/3, 0.1*seconds/3)
+		near(t, "time lost by others", float64(s.LostCaused)/1e6, float64(ranks-1)*seconds/3, 0.1*float64(ranks-1)*seconds/3)
+	}
+}
+
+func TestRankThatIsSlowForAWhile(t *testing.T) {
+	p := program{ranks: 8, seconds: 12, works: usualWork, noise: 0.05, slow: func(rank, _ int, now float64) float64 {
+		if rank == 2 && now > 4 && now < 7.5 {
+			return 2
+		}
+		return 1
+	}}
+	l, _ := p.run()
+	s := only(t, peers.Compare(l, name))
+	if s.Ranks[0] != 2 || s.Pattern != provenance.Phase || s.To == nil {
+		t.Fatalf("slow peer is %+v", s)
+	}
+	near(t, "start", s.From, 4, float64(l.Width())/3e6)
+	near(t, "end", *s.To, 7.5, float64(l.Width())/3e6)
+}
+
+func TestSlowHost(t *testing.T) {
+	for _, ranks := range []int{8, 16, 64} {
+		p := program{ranks: ranks, perHost: 4, seconds: 10, works: usualWork, noise: 0.05, slow: since(4.2, 1.9, 4, 5, 6, 7)}
+		l, seconds := p.run()
+		found := peers.Compare(l, name)
+		s := only(t, found)
+		if s.Host != "node01" || !slices.Equal(s.Ranks, []trace.Rank{4, 5, 6, 7}) || s.Pattern != provenance.Since || s.Peers != ranks-4 {
+			t.Fatalf("%d ranks: slow peer is %+v", ranks, s)
+		}
+		near(t, "start", s.From, 4.2, float64(l.Width())/3e6)
+		near(t, "ratio", s.Ratio, 1.9, 0.05)
+		saved := (seconds - 4.2) * (1 - 1/1.9)
+		near(t, "saved time", float64(s.Saved)/1e6, saved, 0.1*saved)
+		for _, load := range found.Loads {
+			if slow := load.RID >= 4 && load.RID < 8; (load.Pattern == provenance.Since) != slow || (load.Saved > 0) != slow {
+				t.Errorf("load of rank %d: %+v", load.RID, load)
+			}
+		}
+	}
+}
+
+func TestSlowDevice(t *testing.T) {
+	p := program{
+		ranks: 8, perHost: 4, threads: 1, devices: 1, seconds: 10, noise: 0.03,
+		works: func(_, thread int) []work {
+			if thread == 0 {
+				return []work{{1, 800}}
+			}
+			return []work{{7, 4000}, {8, 2000}}
+		},
+		slow: func(rank, thread int, now float64) float64 {
+			if rank == 6 && thread == 1 && now > 5.3 {
+				return 1.4
+			}
+			return 1
+		},
+	}
+	l, seconds := p.run()
+	found := peers.Compare(l, name)
+	s := only(t, found)
+	if !s.Device || s.TID != 1 || !slices.Equal(s.Ranks, []trace.Rank{6}) || s.Pattern != provenance.Since || s.Peers != 7 {
+		t.Fatalf("slow peer is %+v", s)
+	}
+	near(t, "start", s.From, 5.3, float64(l.Width())/3e6)
+	saved := (seconds - 5.3) * (1 - 1/1.4)
+	near(t, "saved time", float64(s.Saved)/1e6, saved, 0.1*saved)
+	if e := found.Efficiency[0]; e.DeviceParallel == nil || *e.DeviceParallel < 0.5 {
+		t.Errorf("efficiency is %+v", e)
+	}
+}
+
+func TestSlowThread(t *testing.T) {
+	for _, ranks := range []int{1, 4} {
+		p := program{
+			ranks: ranks, threads: 8, seconds: 8, noise: 0.05, works: usualWork,
+			slow: func(rank, thread int, now float64) float64 {
+				if rank == ranks-1 && thread == 3 && now > 3 {
+					return 1.6
+				}
+				return 1
+			},
+		}
+		l, _ := p.run()
+		s := only(t, peers.Compare(l, name))
+		if s.TID != 3 || s.Device || !slices.Equal(s.Ranks, []trace.Rank{trace.Rank(ranks - 1)}) || s.Pattern != provenance.Since {
+			t.Fatalf("slow peer is %+v", s)
+		}
+	}
+}
+
+func TestSlowRankWithThreads(t *testing.T) {
+	p := program{ranks: 6, threads: 4, seconds: 8, noise: 0.05, works: usualWork, slow: since(3, 1.6, 2)}
+	l, _ := p.run()
+	s := only(t, peers.Compare(l, name))
+	if s.TID != provenance.AllThreads || !slices.Equal(s.Ranks, []trace.Rank{2}) {
+		t.Fatalf("slow peer is %+v", s)
+	}
+}
+
+func TestUnevenWorkBlamesNoRank(t *testing.T) {
+	tests := map[string]struct {
+		works func(rank, thread int) []work
+		ranks []trace.Rank // with the role that does more; nil: not worth a note
+	}{
+		"last stage of a pipeline has more to do": {func(rank, _ int) []work {
+			if rank >= 12 {
+				return []work{{1, 4000}, {2, 2000}, {9, 6000}}
+			}
+			return usualWork(rank, 0)
+		}, []trace.Rank{12, 13, 14, 15}},
+		"some ranks have twice as many calls": {func(rank, _ int) []work {
+			if rank%4 == 0 {
+				return slices.Concat(usualWork(rank, 0), usualWork(rank, 0))
+			}
+			return usualWork(rank, 0)
+		}, []trace.Rank{0, 4, 8, 12}},
+		"master and workers": {func(rank, _ int) []work {
+			if rank == 0 {
+				return []work{{5, 300}}
+			}
+			return usualWork(rank, 0)
+		}, nil},
+		"each rank has its own functions": {func(rank, _ int) []work {
+			return []work{{uint32(rank), 5000}}
+		}, nil},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			l, _ := program{ranks: 16, perHost: 4, seconds: 8, noise: 0.05, works: test.works}.run()
+			found := peers.Compare(l, name)
+			if test.ranks == nil {
+				if len(found.Slow) > 0 {
+					t.Fatalf("slow peers: %+v", found.Slow)
+				}
+				return
+			}
+			s := only(t, found)
+			if s.Pattern != provenance.ByRole || !slices.Equal(s.Ranks, test.ranks) || s.Ratio < 1.5 || s.Share < 0.1 {
+				t.Errorf("slow peer is %+v", s)
+			}
+		})
+	}
+}
+
+func TestSlowRankWithinARole(t *testing.T) {
+	p := program{ranks: 16, seconds: 8, noise: 0.05, slow: since(3, 1.5, 13), works: func(rank, _ int) []work {
+		if rank >= 8 {
+			return []work{{1, 4000}, {2, 2000}, {9, 6000}}
+		}
+		return usualWork(rank, 0)
+	}}
+	l, _ := p.run()
+	all := blamed(peers.Compare(l, name))
+	if len(all) != 1 || !slices.Equal(all[0].Ranks, []trace.Rank{13}) || all[0].Peers != 7 {
+		t.Fatalf("blamed: %+v", all)
+	}
+	near(t, "ratio", all[0].Ratio, 1.5, 0.04)
+}
+
+func TestRoamingSlowness(t *testing.T) {
+	p := program{ranks: 16, seconds: 12, works: usualWork, noise: 0.05, slow: func(rank, _ int, now float64) float64 {
+		if int(now/0.6)*5%16 == rank {
+			return 1.6
+		}
+		return 1
+	}}
+	l, _ := p.run()
+	s := only(t, peers.Compare(l, name))
+	if s.Pattern != provenance.Roaming || len(s.Ranks) < 8 {
+		t.Errorf("slow peer is %+v", s)
+	}
+}
+
+func TestHealthyRanksThatDiffer(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		speed := make([]float64, 16)
+		for i := range speed {
+			speed[i] = math.Exp(0.08 * rng.NormFloat64())
+		}
+		p := program{
+			ranks: 16, perHost: 4, threads: 1, devices: 1, seconds: 5, noise: 0.03, seed: seed, works: usualWork,
+			slow: func(rank, thread int, _ float64) float64 {
+				if thread == 0 {
+					return 1
+				}
+				return speed[rank]
+			},
+		}
+		l, _ := p.run()
+		if all := blamed(peers.Compare(l, name)); len(all) > 0 {
+			t.Errorf("seed %d: blamed %+v", seed, all)
+		}
+	}
+}
+
+func TestTwoRanks(t *testing.T) {
+	t.Run("blames the one that became slower", func(t *testing.T) {
+		l, _ := program{ranks: 2, seconds: 10, works: usualWork, noise: 0.1, slow: since(5.5, 1.6, 1)}.run()
+		s := only(t, peers.Compare(l, name))
+		if s.Ranks[0] != 1 || !s.Weak || s.Pattern != provenance.Since {
+			t.Fatalf("slow peer is %+v", s)
+		}
+		near(t, "start", s.From, 5.5, float64(l.Width())/3e6)
+	})
+	t.Run("blames none if the other became faster", func(t *testing.T) {
+		l, _ := program{ranks: 2, seconds: 10, works: usualWork, noise: 0.1, slow: since(5.5, 1/1.6, 1)}.run()
+		if all := peers.Compare(l, name).Slow; len(all) > 0 {
+			t.Fatalf("slow peers: %+v", all)
+		}
+	})
+	t.Run("blames none that is always slower", func(t *testing.T) {
+		l, _ := program{ranks: 2, seconds: 10, works: usualWork, noise: 0.1, slow: since(0, 1.6, 1)}.run()
+		if all := peers.Compare(l, name).Slow; len(all) > 0 {
+			t.Fatalf("slow peers: %+v", all)
+		}
+	})
+	t.Run("blames none if work grows for both", func(t *testing.T) {
+		l, _ := program{ranks: 2, seconds: 10, works: usualWork, noise: 0.1, slow: since(5.5, 1.6, 0, 1)}.run()
+		if all := peers.Compare(l, name).Slow; len(all) > 0 {
+			t.Fatalf("slow peers: %+v", all)
+		}
+	})
+}
+
+func TestNobodyIsBlamed(t *testing.T) {
+	tests := map[string]program{
+		"work grows for all ranks": {slow: func(_, _ int, now float64) float64 { return 1 + now/4 }},
+		"a phase with other work": {slow: func(_, _ int, now float64) float64 {
+			if now > 3 && now < 5 {
+				return 3
+			}
+			return 1
+		}},
+		"ranks that start late":  {starts: func(rank int) float64 { return float64(rank/5) * 1.5 }},
+		"ranks with fewer calls": {skips: func(rank, i int) bool { return rank < 6 && i%(rank+2) > 0 }},
+		"one rank":               {ranks: 1},
+	}
+	for what, p := range tests {
+		t.Run(what, func(t *testing.T) {
+			p.ranks, p.perHost, p.seconds, p.noise, p.works = max(p.ranks, 1), 4, 7, 0.05, usualWork
+			if what != "one rank" {
+				p.ranks = 12
+			}
+			l, _ := p.run()
+			if all := blamed(peers.Compare(l, name)); len(all) > 0 {
+				t.Fatalf("blamed: %+v", all)
+			}
+		})
+	}
+}
+
+func TestSlowRankThatStartsLateAndDoesLess(t *testing.T) {
+	p := program{
+		ranks: 12, seconds: 9, noise: 0.05, works: usualWork, slow: since(4, 1.6, 10),
+		starts: func(rank int) float64 { return float64(rank/5) * 0.9 },
+		skips:  func(rank, i int) bool { return rank == 10 && i%2 > 0 },
+	}
+	l, _ := p.run()
+	s := blamed(peers.Compare(l, name))
+	if len(s) != 1 || !slices.Equal(s[0].Ranks, []trace.Rank{10}) || s[0].Peers != 11 {
+		t.Fatalf("slow peers: %+v", s)
+	}
+	near(t, "start", s[0].From, 4, float64(l.Width())/3e6)
+}
+
+func TestNoiseIsNoSlowRank(t *testing.T) {
+	for seed := range uint64(100) {
+		p := program{ranks: 4 + int(seed)%13, perHost: 4, seconds: 4, works: usualWork, noise: 0.05, stops: 0.0005, seed: seed}
+		l, _ := p.run()
+		if all := peers.Compare(l, name).Slow; len(all) > 0 {
+			t.Errorf("seed %d: %+v", seed, all)
+		}
+	}
+}
+
+func TestEfficiency(t *testing.T) {
+	p := program{ranks: 8, seconds: 6, works: usualWork, slow: since(0, 2, 7)}
+	l, _ := p.run()
+	found := peers.Compare(l, name)
+	e := found.Efficiency[0]
+	if !e.Entire || e.Ranks != 8 || e.Slowest != 7 {
+		t.Fatalf("efficiency is %+v", e)
+	}
+	near(t, "load balance", e.LoadBalance, 9./16, 0.01)
+	near(t, "communication efficiency", e.Communication, 14000./14200, 0.01)
+	for _, e := range found.Efficiency {
+		near(t, "parallel efficiency", e.Parallel, e.LoadBalance*e.Communication, 1e-9)
+	}
+	if n := len(found.Efficiency); n < 10 || found.Efficiency[n-1].To < 5.9 {
+		t.Errorf("%d windows: %+v", n, found.Efficiency[n-1])
+	}
+}
+
+// BenchmarkCompare has a large run. It takes about 2 s.
+func BenchmarkCompare(b *testing.B) {
+	l := workload.New()
+	const ranks, works = 10_000, 200
+	cells, numbers := make([]workload.Cell, works), make([]uint32, works)
+	for i := range numbers {
+		numbers[i] = l.Work(workload.Work{Function: uint32(i), Path: callpath.Hash(0).Then(fmt.Sprint(i))})
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for rank := range ranks {
+		lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: trace.Rank(rank)}})
+		lane.Host = fmt.Sprint("node", rank/16)
+		for w := range trace.Micros(16) {
+			at := begin + w<<20
+			for i := range cells {
+				time := 100_000 * math.Exp(0.02*rng.NormFloat64())
+				if rank/16 == 77 && w > 5 {
+					time *= 1.7
+				}
+				cells[i] = workload.Cell{Work: numbers[i], Sums: callpath.Sums{Calls: 100, Exclusive: uint64(time)}}
+			}
+			l.Add(lane, at, at+1000, at, slices.Clone(cells))
+		}
+	}
+	for b.Loop() {
+		if s := peers.Compare(l, name).Slow; len(s) != 1 || s[0].Host != "node77" {
+			b.Fatalf("slow peers: %+v", s)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package peers
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 
@@ -11,12 +12,13 @@ import (
 
 // Units have the same role if they call the same functions equally often in relation to each other: units
 // that started late, or get less to do because they are slow, have the role of the others. Functions with
-// less than leastShare of the time do not matter. Numbers of calls differ if they are more than a factor of
+// less than leastShare of the time do not matter, unless most have less. Numbers of calls differ if they are more than a factor of
 // sameCalls apart, and further than chance would be in most cases.
 const (
-	leastShare = 0.01
-	sameCalls  = 1.25
-	byChance   = 2 // difference of the roots of counts, whose standard deviation is at most 1/√2
+	leastShare    = 0.01
+	mostFunctions = 100
+	sameCalls     = 1.25
+	byChance      = 2 // difference of the roots of counts, whose standard deviation is at most 1/√2
 )
 
 // divide sets the roles of units.
@@ -29,14 +31,20 @@ func (c *comparison) divide(p *population) {
 	for f := range calls {
 		calls[f] = make([]float64, len(p.units))
 	}
+	byWork := make([][]float64, len(c.works)) // nil for functions that do not matter
+	for i, w := range c.works {
+		if f := functions[w.Function]; f != nil {
+			byWork[i] = calls[f.index]
+		}
+	}
 	for i, u := range p.units {
 		c.each(u, func(_ int, cell workload.Cell) {
-			if f, ok := functions[c.works[cell.Work].Function]; ok {
-				calls[f.index][i] += float64(cell.Calls)
+			if of := byWork[cell.Work]; of != nil {
+				of[i] += float64(cell.Calls)
 			}
 		})
 	}
-	scales := scalesOf(calls, functions)
+	scales := scalesOf(calls, functions, len(p.units))
 	prints := make([][]byte, len(p.units))
 	for _, of := range calls {
 		for i := range of {
@@ -91,14 +99,18 @@ func (c *comparison) usualFunctions(p *population) map[uint32]*usual {
 		f.time += time
 		total += time
 	}
-	n := 0
-	for number, f := range functions {
-		if f.time < leastShare*total {
+	numbers := slices.Collect(maps.Keys(functions))
+	slices.SortFunc(numbers, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(functions[b].time, functions[a].time), cmp.Compare(a, b))
+	})
+	covered := 0.0
+	for i, number := range numbers {
+		f := functions[number]
+		f.index = i
+		if f.time < leastShare*total && covered >= total/2 || i >= mostFunctions {
 			delete(functions, number)
-			continue
 		}
-		f.index = n
-		n++
+		covered += f.time
 	}
 	return functions
 }
@@ -117,14 +129,12 @@ func (c *comparison) each(u *unit, f func(window int, cell workload.Cell)) {
 
 // scalesOf returns how often units call functions compared with others: the median over functions, weighted
 // by their time.
-func scalesOf(calls [][]float64, functions map[uint32]*usual) []float64 {
+func scalesOf(calls [][]float64, functions map[uint32]*usual, units int) []float64 {
 	weights, means := make([]float64, len(calls)), make([]float64, len(calls))
 	for _, f := range functions {
 		weights[f.index] = f.time
 	}
-	units := 0
 	for f, of := range calls {
-		units = len(of)
 		n := 0.0
 		for _, v := range of {
 			if v > 0 {

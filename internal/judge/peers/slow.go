@@ -120,15 +120,6 @@ func spreadIn(spread []float64, windows []int) float64 {
 // segment returns the interval of values that stands out most from 0, among those whose mean and most of whose
 // values are large enough; 0, 0 if there is none. A few extreme values count like others.
 func segment(values []float64, least float64) (from, to int) {
-	above := 0
-	for _, x := range values {
-		if x >= least {
-			above++
-		}
-	}
-	if above < 3 { // of five
-		return 0, 0
-	}
 	limit := math.Inf(1)
 	for range 2 {
 		if from, to = densest(values, least, limit); to == 0 {
@@ -150,9 +141,12 @@ func densest(values []float64, least, limit float64) (from, to int) {
 	}
 	most := 0.0
 	for i := range values {
+		if above[len(values)]-above[i] < fewestWindows {
+			break
+		}
 		for k := i + fewestWindows; k <= len(values); k++ {
 			n, s := float64(k-i), sums[k]-sums[i]
-			if s >= n*least && float64(above[k]-above[i]) >= leastWindows*n && s*s/n > most {
+			if slow := float64(above[k] - above[i]); slow >= max(fewestWindows, leastWindows*n) && s >= n*least && s*s/n > most {
 				from, to, most = i, k, s*s/n
 			}
 		}
@@ -275,8 +269,11 @@ func blameThreads(ranks, threads *population) {
 
 // slowPeers returns the slow peers of a population.
 func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
-	slow := slices.DeleteFunc(slices.Clone(p.units), func(u *unit) bool { return u.slow == nil })
 	var all []provenance.SlowPeer
+	if s := c.roaming(p); s != nil {
+		all = append(all, *s)
+	}
+	slow := slices.DeleteFunc(slices.Clone(p.units), func(u *unit) bool { return u.slow == nil })
 	for len(slow) > 0 {
 		some := p.slowHost(slow)
 		all = append(all, c.slowPeer(p, some))
@@ -284,9 +281,6 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 	}
 	if !p.device {
 		if s := c.unevenRole(p); s != nil {
-			all = append(all, *s)
-		}
-		if s := c.roaming(p); s != nil {
 			all = append(all, *s)
 		}
 	}

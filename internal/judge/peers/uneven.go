@@ -73,8 +73,8 @@ func (c *comparison) note(p *population, some []*unit, pattern provenance.Patter
 // fewestRoaming is the least number of units that must be slow one after another.
 const fewestRoaming = 3
 
-// roaming returns the units of which another one is slow in most windows, if none of them is slow for long and it
-// costs enough; nil otherwise.
+// roaming returns the units of which another one is slow in most windows, if none of them is slow for half of the run
+// and it costs enough; nil otherwise. None of them is to blame then.
 func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 	windows := make(map[*unit]int)
 	top := make([]*unit, c.windows)
@@ -95,7 +95,7 @@ func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 			continue
 		}
 		all++
-		if x := top[w].excess[w]; x < max(p.least, leastZ*max(leastSpread, deviation(values))) || top[w].slow != nil {
+		if x := top[w].excess[w]; x < max(p.least, leastZ*max(leastSpread, deviation(values))) || top[w].slow != nil && c.long(top[w].slow) {
 			top[w] = nil
 			continue
 		}
@@ -131,6 +131,12 @@ func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 	if s.Share < leastSaved {
 		return nil
 	}
+	for _, u := range some {
+		u.slow = nil
+	}
 	s.Ratio, s.LostOwn = time/max(1, expected), trace.Micros(time-expected)
 	return s
 }
+
+// long reports whether an interval is at least half of the run.
+func (c *comparison) long(v *interval) bool { return 2*(v.to-v.from) >= c.end-c.begin }
