@@ -64,7 +64,8 @@ numbered 0, 1, … in order of name. --program assigns them otherwise.
 The run directory contains run.json (settings, totals) and provenance.duckdb, a database
 for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records
 json or both it also contains JSON files: records/ (anomalies, typical executions and
-metadata of each rank and step) and global/ (profiles, call paths, models, findings).`,
+metadata of each rank and step) and global/ (profiles, call paths, models, findings, loads
+of ranks).`,
 		Example: `  chimbuko analyze traces/ --out run
   chimbuko findings run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8

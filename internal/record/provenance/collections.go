@@ -61,6 +61,7 @@ type Collections struct {
 	PathStats    []PathStats
 	Findings     []Finding
 	Links        []Link
+	Peers        *Peers // nil if unknown
 }
 
 // PathStats has the sums of all calls with one call path over all ranks. The paths of a run

@@ -13,10 +13,11 @@ import (
 
 // Global reads the collections over all ranks. dir is the directory of a run, one with a
 // directory global, or one with the files: func_stats.json, counter_stats.json,
-// ad_model.json and path_stats.json. The original names two of them global_func_stats.json
-// and global_counter_stats.json, and does not write the last. The list of a missing file is
-// empty. If files are damaged, Global returns what it could read, and errors that name
-// them. Notes may be nil.
+// ad_model.json, path_stats.json, rank_loads.json, efficiency.json and slow_peers.json. The
+// original names two of them global_func_stats.json and global_counter_stats.json, and does
+// not write the last four. The list of a missing file is empty; the comparison of peers is
+// nil if none of its files has data. If files are damaged, Global returns what it could
+// read, and errors that name them. Notes may be nil.
 func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collections, error) {
 	if base(dir) == "records" {
 		dir = filepath.Join(dir, "..")
@@ -29,12 +30,20 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 	if _, err := os.Stat(dir); err != nil {
 		return all, err
 	}
-	return all, errors.Join(
+	var peers provenance.Peers
+	err := errors.Join(
 		readAll(ctx, d, dir, "func_stats", &all.FuncStats, nil),
 		readAll(ctx, d, dir, "counter_stats", &all.CounterStats, nil),
 		readAll(ctx, d, dir, "ad_model", &all.ADModels, nil),
 		readAll(ctx, d, dir, "path_stats", &all.PathStats, isNextPath),
+		readAll(ctx, d, dir, "rank_loads", &peers.Loads, nil),
+		readAll(ctx, d, dir, "efficiency", &peers.Efficiency, nil),
+		readAll(ctx, d, dir, "slow_peers", &peers.Slow, nil),
 	)
+	if len(peers.Loads)+len(peers.Efficiency)+len(peers.Slow) > 0 {
+		all.Peers = &peers
+	}
+	return all, err
 }
 
 // isNextPath reports whether a call path can follow others.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
@@ -66,10 +67,45 @@ func TestGlobalReadsCollectionsOfOriginal(t *testing.T) {
 	}
 }
 
+func TestPeersRoundTrip(t *testing.T) {
+	ratio, from, to, twin := 1.5, 9.25, 12.5, trace.Rank(0)
+	windows := []provenance.LoadWindow{{From: 8, To: 9, Useful: 7, Wait: 1}, {From: 9, To: 10, Useful: 8, Ratio: &ratio}}
+	want := &provenance.Peers{
+		Loads: []provenance.RankLoad{
+			{RID: 1, TID: provenance.AllThreads, Host: "a", Role: 1, Elapsed: 9, Useful: 5, Wait: 4, Sync: 3},
+			{
+				PID: 2, RID: 3, TID: 1, Device: true, Host: "b", Role: 2, Peers: 7, Ratio: &ratio, Pattern: provenance.Phase, From: &from, To: &to,
+				Saved: 5, Share: 0.5, Windows: windows,
+			},
+		},
+		Efficiency: []provenance.Efficiency{
+			{Entire: true, To: 12, Ranks: 4, Parallel: 0.5, LoadBalance: 0.625, Communication: 0.75, Slowest: 3, DeviceParallel: &ratio},
+		},
+		Slow: []provenance.SlowPeer{{
+			PID: 2, Pattern: provenance.Since, Host: "b", Ranks: []trace.Rank{3, 4}, Hosts: []string{"b"}, TID: provenance.AllThreads, Role: 1,
+			Peers: 7, Weak: true, Ratio: 1.5, From: 9.25, LostOwn: 1, LostCaused: 2, Saved: 3, Share: 0.5, Confidence: 0.75, Windows: windows,
+			Functions: []provenance.SlowFunction{{Func: "f", Calls: 2, Mean: 1.5, Peers: 1, Beyond: 1}}, Twin: &twin, SyncShare: 0.1, PeerSync: 0.2,
+		}},
+	}
+	dir := t.TempDir()
+	if err := recordfile.NewWriter(dir).WriteGlobal(&provenance.Collections{Peers: want}); err != nil {
+		t.Fatal(err)
+	}
+	var notes recordfile.Notes
+	got, err := recordfile.Global(t.Context(), dir, &notes)
+	if n := maps.Collect(notes.All()); err != nil || len(n) > 0 || !reflect.DeepEqual(got.Peers, want) {
+		t.Errorf("%v, notes %v\n got %+v\nwant %+v", err, n, got.Peers, want)
+	}
+	store(t, `[{"pid": 0, "rid": 1, "tid": -1, "elapsed_us": 3, "useful_us": 1, "wait_us": 2}, {"pid": 0}]`, dir, "global", "rank_loads.json")
+	if got, err := recordfile.Global(t.Context(), dir, nil); err == nil || len(got.Peers.Loads) != 1 || len(got.Peers.Slow) != 1 {
+		t.Errorf("damaged: got %+v, %v", got.Peers, err)
+	}
+}
+
 func TestMissingCollectionsAreEmpty(t *testing.T) {
 	got, err := recordfile.Global(t.Context(), t.TempDir(), nil)
 	if err != nil || got.FuncStats == nil || got.CounterStats == nil || got.ADModels == nil || got.PathStats == nil ||
-		len(got.FuncStats)+len(got.CounterStats)+len(got.ADModels)+len(got.PathStats) > 0 {
+		len(got.FuncStats)+len(got.CounterStats)+len(got.ADModels)+len(got.PathStats) > 0 || got.Peers != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := recordfile.Global(t.Context(), filepath.Join(t.TempDir(), "x"), nil); !os.IsNotExist(err) {

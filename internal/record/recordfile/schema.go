@@ -45,11 +45,16 @@ var requiredFields = map[reflect.Type][]string{
 	reflect.TypeFor[provenance.CounterStats]():   {"counter"},
 	reflect.TypeFor[provenance.ADModel]():        {"fid", "func_name"},
 	reflect.TypeFor[provenance.PathStats]():      {"calls", "exclusive_us", "fid", "func", "node", "parent"},
+	reflect.TypeFor[provenance.RankLoad]():       {"elapsed_us", "pid", "rid", "tid", "useful_us", "wait_us"},
+	reflect.TypeFor[provenance.LoadWindow]():     {"from_s", "to_s", "useful_us", "wait_us"},
+	reflect.TypeFor[provenance.Efficiency]():     {"communication", "entire", "from_s", "load_balance", "parallel", "pid", "to_s"},
+	reflect.TypeFor[provenance.SlowPeer]():       {"from_s", "pattern", "pid", "ranks", "ratio"},
+	reflect.TypeFor[provenance.SlowFunction]():   {"function"},
 	reflect.TypeFor[stats.Summary]():             {"count"},
 }
 
 // sharedNames are the fields with text that many records share.
-var sharedNames = []string{"func", "counter_name", "type", "field", "hostname", "kind", "descr"}
+var sharedNames = []string{"func", "counter_name", "type", "field", "hostname", "kind", "descr", "host", "hosts", "pattern", "function"}
 
 // schemaOf returns the schema of the objects that stand for structs of a type.
 func schemaOf(path string, t reflect.Type) *schema {
@@ -98,9 +103,12 @@ func setterOf(path, name string, t reflect.Type) setter {
 	case reflect.Struct:
 		return setStruct(schemaOf(path, t))
 	case reflect.Pointer:
+		if t.Elem().Kind() != reflect.Struct {
+			return setOptional(setterOf(path, name, t.Elem()))
+		}
 		return setPointer(schemaOf(path, t.Elem()))
 	case reflect.Slice:
-		return setList(schemaOf(path, t.Elem()))
+		return setList(setElement(path, name, t.Elem()))
 	case reflect.Bool:
 		return setBool
 	case reflect.Float64:
@@ -291,7 +299,28 @@ func setPointer(s *schema) setter {
 	}
 }
 
-func setList(s *schema) setter {
+// setOptional sets a number that may be null.
+func setOptional(set setter) setter {
+	return func(d *decoder, into reflect.Value, v value) error {
+		p := reflect.New(into.Type().Elem())
+		into.Set(p)
+		return set(d, p.Elem(), v)
+	}
+}
+
+// setElement returns the setter of the elements of a list, which are zero before.
+func setElement(path, name string, t reflect.Type) setter {
+	if t.Kind() != reflect.Struct {
+		return setterOf(path, name, t)
+	}
+	s := schemaOf(path, t)
+	return func(d *decoder, into reflect.Value, v value) error {
+		_, err := s.readInto(d, v, into)
+		return err
+	}
+}
+
+func setList(set setter) setter {
 	return func(d *decoder, into reflect.Value, v value) error {
 		if !v.isArray() {
 			return v.wrong("%s is not an array", v.excerpt())
@@ -302,7 +331,7 @@ func setList(s *schema) setter {
 			into.Grow(1)
 			into.SetLen(n + 1)
 			into.Index(n).SetZero()
-			if _, err := s.readInto(d, v, into.Index(n)); err != nil {
+			if err := set(d, into.Index(n), v); err != nil {
 				return inside(fmt.Sprint(n), err)
 			}
 		}

@@ -121,12 +121,18 @@ func (w *Writer) WriteGlobal(c *provenance.Collections) error {
 		"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats,
 		"findings": c.Findings, "links": c.Links,
 	}
+	if c.Peers != nil {
+		all["rank_loads"], all["efficiency"], all["slow_peers"] = c.Peers.Loads, c.Peers.Efficiency, c.Peers.Slow
+	}
 	dir := filepath.Join(w.dir, "global")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for name, v := range all {
 		content, err := json.Marshal(v)
+		if string(content) == "null" {
+			content = []byte("[]")
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
 		}

@@ -18,7 +18,11 @@ import (
 // Export writes a run into a directory: its tables as parquet or csv, or its documents as
 // json. It reports each file on w.
 func Export(ctx context.Context, w io.Writer, a *query.Queries, format, dir string) error {
-	write, names, content := exportTable, query.Tables, "rows"
+	write, content := exportTable, "rows"
+	names, err := a.TableNames(ctx)
+	if err != nil {
+		return err
+	}
 	if format == "json" {
 		write, names, content = exportDocuments, query.Collections, "documents"
 	}

@@ -13,7 +13,7 @@ import (
 // RunTables are the tables with rows of a run, besides runs itself.
 var RunTables = []string{
 	"functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups",
-	"path_profiles", "findings", "links",
+	"path_profiles", "findings", "links", "rank_loads", "load_windows", "efficiency", "slow_peers",
 }
 
 // Table is the rows that a store appends to one of its tables.
@@ -74,6 +74,9 @@ func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
 	}
 	if len(b.Paths) > 0 {
 		tables = append(tables, c.pathTable(run, b.Paths))
+	}
+	if b.HasPeers() {
+		tables = append(tables, peerTables(run, b.Peers)...)
 	}
 	return tables
 }

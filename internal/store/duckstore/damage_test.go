@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	queries "github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -218,6 +220,49 @@ func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 	}
 	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)) // the file is not open
 	open(t, path, false)
+}
+
+func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "old.duckdb")
+	s := open(t, path, false)
+	id := createRun(t, s, "old")
+	closeStore(t, s)
+	rawAt(t, path, "DROP TABLE rank_loads", "DROP TABLE load_windows", "DROP TABLE efficiency", "DROP TABLE slow_peers",
+		"UPDATE schema_version SET version = 7")
+	before := content(t, path)
+	peersOf := func(s *duckstore.Store) *provenance.Peers {
+		t.Helper()
+		a, err := queries.New(t.Context(), s, "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers, err := a.Peers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.TableNames(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return peers
+	}
+	s = open(t, path, true)
+	if got := peersOf(s); got != nil {
+		t.Errorf("read-only: got peers %+v", got)
+	}
+	closeStore(t, s)
+	if !slices.Equal(content(t, path), before) {
+		t.Error("reading changed the file")
+	}
+	s = open(t, path, false)
+	want := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}}
+	if err := s.Write(t.Context(), id, &provdb.Batch{Peers: want}); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	if got := peersOf(open(t, path, true)); got == nil || !slices.Equal(got.Efficiency, want.Efficiency) {
+		t.Errorf("after writing: got peers %+v, want %+v", got, want)
+	}
 }
 
 func TestOpenErrorsNamePath(t *testing.T) {

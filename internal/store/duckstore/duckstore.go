@@ -40,6 +40,9 @@ const checkpointSize = "64MB"
 //go:embed sql/schema.sql
 var schema string
 
+//go:embed sql/peers.sql
+var peers string
+
 //go:embed sql/views.sql
 var views string
 
@@ -161,24 +164,27 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
-// createTables creates the tables in a new file, and checks their version in an existing
-// one.
+// createTables creates the tables in a new file. In an existing one, it checks their version
+// and adds those that it lacks, unless it is read only.
 func (s *Store) createTables(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {
 		return err
 	}
+	texts := []string{schema, peers, views, fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)}
 	if version != 0 {
-		return provdb.CheckSchema(s.path, version)
+		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
+			return err
+		}
+		texts = []string{peers, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
 	}
 	return s.transaction(ctx, func(conn *sql.Conn) error {
-		for _, text := range []string{schema, views} {
+		for _, text := range texts {
 			if _, err := conn.ExecContext(ctx, text); err != nil {
 				return err
 			}
 		}
-		_, err := conn.ExecContext(ctx, "CREATE TABLE schema_version AS SELECT $1::INTEGER AS version", provdb.Schema)
-		return err
+		return nil
 	})
 }
 

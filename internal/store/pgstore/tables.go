@@ -15,6 +15,9 @@ import (
 //go:embed sql/schema.sql
 var schema string
 
+//go:embed sql/peers.sql
+var peers string
+
 //go:embed sql/views.sql
 var views string
 
@@ -48,8 +51,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	case encoding != "UTF8":
 		return fmt.Errorf("the database has the encoding %s (create one with UTF8)", encoding)
 	}
-	exist, err := s.hasTables(ctx, conn)
-	if err == nil && !exist {
+	has, err := s.version(ctx, conn)
+	if err == nil && has < provdb.Schema && !s.readOnly {
 		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.createTables(ctx, tx) })
 	}
 	if err != nil {
@@ -64,21 +67,21 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// hasTables reports whether the tables exist, and checks their version.
-func (s *Store) hasTables(ctx context.Context, q querier) (bool, error) {
-	var relations, versions, version int
-	err := q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
+// version returns the schema version of the tables, 0 if there are none, and checks it.
+func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
+	var relations, versions int
+	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
 		FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace('chimbuko')
 			AND relkind IN ('r', 'p', 'v', 'm', 'f')`).Scan(&relations, &versions)
 	switch {
 	case err != nil:
-		return false, err
+		return 0, err
 	case relations == 0 && s.readOnly:
-		return false, fmt.Errorf("it has no tables of chimbuko: %w (check the name of the database)", provdb.ErrForeign)
+		return 0, fmt.Errorf("it has no tables of chimbuko: %w (check the name of the database)", provdb.ErrForeign)
 	case relations == 0:
-		return false, nil
+		return 0, nil
 	case versions == 0:
-		return false, fmt.Errorf("its schema chimbuko has other tables: %w (choose another database, or rename that schema)", provdb.ErrForeign)
+		return 0, fmt.Errorf("its schema chimbuko has other tables: %w (choose another database, or rename that schema)", provdb.ErrForeign)
 	}
 	err = q.QueryRow(ctx, "SELECT version FROM schema_version").Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) || state(err) == undefinedColumn {
@@ -86,33 +89,39 @@ func (s *Store) hasTables(ctx context.Context, q querier) (bool, error) {
 			provdb.ErrForeign)
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	return true, provdb.CheckSchema(s.name, version)
+	return version, provdb.CheckSchema(s.name, version)
 }
 
-// createTables creates the tables unless another process has just done so.
+// createTables creates the tables, or those that an earlier version lacks, unless another
+// process has just done so.
 func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(createLock)); err != nil {
 		return err
 	}
-	if exist, err := s.hasTables(ctx, tx); err != nil || exist {
+	has, err := s.version(ctx, tx)
+	if err != nil || has == provdb.Schema {
 		return err
 	}
-	var exists bool
-	if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
-		return err
-	}
-	if !exists { // IF NOT EXISTS requires the privilege to create schemas even where one exists
-		if _, err := tx.Exec(ctx, "CREATE SCHEMA chimbuko"); err != nil {
+	statements := []string{peers, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	if has == 0 {
+		var exists bool
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
 			return err
 		}
+		if !exists { // IF NOT EXISTS requires the privilege to create schemas even where one exists
+			if _, err := tx.Exec(ctx, "CREATE SCHEMA chimbuko"); err != nil {
+				return err
+			}
+		}
+		statements = []string{
+			schema, peers, views,
+			"CREATE TABLE schema_version (version INTEGER NOT NULL)",
+			fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
+		}
 	}
-	for _, statement := range []string{
-		schema, views,
-		"CREATE TABLE schema_version (version INTEGER NOT NULL)",
-		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
-	} {
+	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (b *Buffer) write(ctx context.Context) {
 	b.mu.Unlock()
 }
 
-// Merge adds the documents of o to b. Call paths, findings and links of o replace those of b.
+// Merge adds the documents of o to b. Call paths, findings and links, and the comparison of peers of o replace those of b.
 func (b *Batch) Merge(o *Batch) {
 	b.Anomalies = append(b.Anomalies, o.Anomalies...)
 	b.Typical = append(b.Typical, o.Typical...)
@@ -113,5 +113,8 @@ func (b *Batch) Merge(o *Batch) {
 	}
 	if o.HasFindings() {
 		b.Findings, b.Links = o.Findings, o.Links
+	}
+	if o.HasPeers() {
+		b.Peers = o.Peers
 	}
 }

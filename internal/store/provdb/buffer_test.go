@@ -180,4 +180,15 @@ func TestBatchCountsDocuments(t *testing.T) {
 	if all.Len() != 2*28+8 || b.Len() != 36 { // later call paths replace earlier ones
 		t.Errorf("got %d documents after merging, %d in the merged batch", all.Len(), b.Len())
 	}
+	peers := &provdb.Batch{Peers: &provenance.Peers{
+		Loads: make([]provenance.RankLoad, 2), Efficiency: make([]provenance.Efficiency, 3), Slow: make([]provenance.SlowPeer, 4),
+	}}
+	peers.Merge(&provdb.Batch{Peers: new(provenance.Peers)}) // has none
+	if peers.Len() != 9 {
+		t.Errorf("with peers: got %d, want 9", peers.Len())
+	}
+	peers.Merge(&provdb.Batch{Peers: &provenance.Peers{Slow: make([]provenance.SlowPeer, 1)}})
+	if peers.Len() != 1 { // later peers replace earlier ones
+		t.Errorf("with later peers: got %d, want 1", peers.Len())
+	}
 }

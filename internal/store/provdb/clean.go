@@ -45,6 +45,7 @@ func (b *Batch) Clean() *Batch {
 		Paths:    cleanPaths(b.Paths),
 		Findings: latest(b.Findings, map[int]bool{}, cleanFinding, func(i *provenance.Finding) int { return i.Number }),
 		Links:    latest(b.Links, map[event]bool{}, cleanLink, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
+		Peers:    cleanPeers(b.Peers),
 	}
 }
 

@@ -83,6 +83,8 @@ type Batch struct {
 	// Findings of the run, and the link of each of its anomalies.
 	Findings []provenance.Finding
 	Links    []provenance.Link
+	// Peers compares the ranks of the run.
+	Peers *provenance.Peers
 }
 
 // StepMetadata is the metadata of a rank in a step.
@@ -99,8 +101,14 @@ func (b *Batch) Len() int {
 	for i := range b.Metadata {
 		n += len(b.Metadata[i].Facts)
 	}
+	if b.Peers != nil {
+		n += len(b.Peers.Loads) + len(b.Peers.Efficiency) + len(b.Peers.Slow)
+	}
 	return n
 }
+
+// HasPeers reports whether the batch has a comparison of peers that is not empty.
+func (b *Batch) HasPeers() bool { return (&Batch{Peers: b.Peers}).Len() > 0 }
 
 // HasFindings reports whether the batch has findings or links.
 func (b *Batch) HasFindings() bool { return len(b.Findings)+len(b.Links) > 0 }
@@ -120,9 +128,10 @@ type Writer interface {
 	DeleteRun(ctx context.Context, id RunID) error
 	// Write stores a batch and returns nil when it is durable. It replaces records with the same
 	// program and event id (of either collection), the metadata of the same step, and the
-	// statistics of the same function, counter or model. Call paths, findings and links replace all
-	// those of the run; records remove its findings and links, which are no longer valid. Write
-	// rejects an invalid batch as a whole and does not retain the batch.
+	// statistics of the same function, counter or model. Call paths, findings and links, and the
+	// comparison of peers, replace all those of the run; records remove its findings and links,
+	// which are no longer valid. Write rejects an invalid batch as a whole and does not retain the
+	// batch.
 	Write(ctx context.Context, id RunID, batch *Batch) error
 }
 
@@ -183,15 +192,20 @@ func (r *Rows) Collect() ([][]any, error) {
 	return all, nil
 }
 
-// Schema is the version of the tables that this program reads and writes; earlier ones were never released.
-const Schema = 7
+// Versions of the tables. This program writes Schema. It reads versions from OldestSchema on, and adds
+// the tables that they lack when it opens them for writing. Earlier ones were never released.
+const (
+	Schema       = 8
+	OldestSchema = 7
+	PeersSchema  = 8 // has the tables of Batch.Peers
+)
 
 // CheckSchema returns an error if this program cannot read tables of a version.
 func CheckSchema(store string, version int) error {
 	switch {
 	case version > Schema:
 		return fmt.Errorf("%s: schema %d, this program supports up to %d: %w (use a newer chimbuko)", store, version, Schema, ErrNewer)
-	case version < Schema:
+	case version < OldestSchema:
 		return fmt.Errorf("%s: schema %d was written by an unreleased version (analyze the traces again)", store, version)
 	}
 	return nil

@@ -50,7 +50,7 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("link of %s: %w", b.Links[i].EventID, err)
 		}
 	}
-	return nil
+	return checkPeers(b.Peers)
 }
 
 func checkProgram(p trace.Program) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -14,10 +15,11 @@ import (
 // Collections are the names of the six collections of the schema.
 var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model"}
 
-// Tables are the tables and views that together hold all data of a run.
-var Tables = []string{
+// allTables are the tables and views that together hold all data of a run.
+var allTables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
 	"frames", "window_calls", "messages", "counter_events", "node_states", "findings", "links",
+	"rank_loads", "load_windows", "efficiency", "slow_peers",
 }
 
 // table describes how to read a table or view in order.
@@ -42,6 +44,10 @@ var tables = map[string]table{
 	"node_states":        {"pid, rid, event_id, field", true},
 	"findings":           {"finding", false},
 	"links":              {"pid, rid, event_id", true},
+	"rank_loads":         {"pid, rid, tid, device", false},
+	"load_windows":       {"pid, rid, tid, device, from_s", false},
+	"efficiency":         {"pid, entire DESC, from_s", false},
+	"slow_peers":         {"slow_peer", false},
 	"anomalies_json":     {"pid, rid, ev_step, ev_row", true},
 	"normalexecs_json":   {"pid, rid, ev_step, ev_row", true},
 	"metadata_json":      {"pid, rid, io_step, tid, doc ->> 'descr'", true},
@@ -50,7 +56,16 @@ var tables = map[string]table{
 	"ad_model_json":      {"pid, fid", false},
 }
 
-// Table returns all rows of one of Tables, in order. It reads large tables a few ranks at a time to
+// TableNames returns the tables and views that together hold all data of the run.
+func (a *Queries) TableNames(ctx context.Context) ([]string, error) {
+	has, err := a.hasPeerTables(ctx)
+	if err != nil || has {
+		return allTables, err
+	}
+	return slices.DeleteFunc(slices.Clone(allTables), func(name string) bool { return slices.Contains(peerTables, name) }), nil
+}
+
+// Table returns all rows of one of TableNames, in order. It reads large tables a few ranks at a time to
 // bound memory.
 func (a *Queries) Table(ctx context.Context, name string) (*provdb.Rows, error) {
 	return a.readTable(ctx, name, "*")
@@ -59,7 +74,7 @@ func (a *Queries) Table(ctx context.Context, name string) (*provdb.Rows, error) 
 func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.Rows, error) {
 	t, ok := tables[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown table %q (want %s)", name, strings.Join(Tables, ", "))
+		return nil, fmt.Errorf("unknown table %q (want %s)", name, strings.Join(allTables, ", "))
 	}
 	if !t.ofRanks {
 		return a.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE run = $1 ORDER BY %s", columns, name, t.order), int32(a.Run.ID))

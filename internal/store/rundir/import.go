@@ -74,7 +74,9 @@ func (k *Keeper) importRecords(ctx context.Context, info *provdb.Info, dir strin
 	if global != nil {
 		counts.Functions, counts.Counters = int64(len(global.FuncStats)), int64(len(global.CounterStats))
 		counts.Models, counts.Paths = int64(len(global.ADModels)), int64(len(global.PathStats))
-		batch := &provdb.Batch{Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats}
+		batch := &provdb.Batch{
+			Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats, Peers: global.Peers,
+		}
 		if err := k.Buffer.Add(ctx, batch); err != nil {
 			return err
 		}

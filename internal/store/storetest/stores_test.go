@@ -46,6 +46,7 @@ func testStore(t *testing.T, open opener) {
 		{"views", viewTests},
 		{"findings", findingTests},
 		{"call paths", pathTests},
+		{"peers", peerTests},
 		{"queries", queryTests},
 		{"closing", closeTests},
 		{"buffer", bufferTests},
@@ -139,7 +140,7 @@ func (f *fixture) want(want [][]any, sql string, args ...any) {
 // tables are the tables with rows of runs.
 var tables = []string{
 	"runs", "functions", "paths", "models", "final_models", "samples", "executions", "metadata", "profiles", "counter_stats",
-	"path_profiles", "findings", "links",
+	"path_profiles", "findings", "links", "rank_loads", "load_windows", "efficiency", "slow_peers",
 }
 
 // counts returns the number of rows of a run in each table.
@@ -161,7 +162,7 @@ func full(n int, seed uint64) *provdb.Batch {
 	records := Records(n+n/4, seed)
 	b := &provdb.Batch{
 		Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(),
-		Paths: pathStats(), Findings: findings(),
+		Paths: pathStats(), Findings: findings(), Peers: peers(),
 	}
 	b.Links = links(b.Anomalies)
 	for _, r := range b.Typical {

@@ -1,0 +1,92 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// peerTables are the tables of the comparison of peers, which stores of earlier versions lack.
+var peerTables = []string{"rank_loads", "load_windows", "efficiency", "slow_peers"}
+
+// hasPeerTables reports whether the store has the tables of the comparison of peers.
+func (a *Queries) hasPeerTables(ctx context.Context) (bool, error) {
+	rows, err := a.Query(ctx, text("schema_version"))
+	if err != nil {
+		return false, err
+	}
+	type row struct {
+		Version int `sql:"version"`
+	}
+	version := 0
+	err = provdb.Scan(rows, func(r *row) { version = r.Version })
+	return version >= provdb.PeersSchema, err
+}
+
+// Peers returns the comparison of the ranks of the run with their peers. It returns nil if there is
+// none: in the first seconds of a run, and for runs of an earlier version.
+func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
+	if has, err := a.hasPeerTables(ctx); err != nil || !has {
+		return nil, err
+	}
+	var p provenance.Peers
+	var errs [3]error
+	p.Loads, errs[0] = executions.ReadAll[provenance.RankLoad](ctx, a, text("rank_loads"))
+	p.Efficiency, errs[1] = executions.ReadAll[provenance.Efficiency](ctx, a, text("efficiency"))
+	p.Slow, errs[2] = executions.ReadAll[provenance.SlowPeer](ctx, a, text("slow_peers"))
+	if err := errors.Join(errs[:]...); err != nil || len(p.Loads)+len(p.Efficiency)+len(p.Slow) == 0 {
+		return nil, err
+	}
+	return &p, a.readLoadWindows(ctx, p.Loads)
+}
+
+// readLoadWindows sets the windows of loads, which have the order of the statement.
+func (a *Queries) readLoadWindows(ctx context.Context, loads []provenance.RankLoad) error {
+	type row struct {
+		PID    trace.Program `sql:"pid"`
+		RID    trace.Rank    `sql:"rid"`
+		TID    int64         `sql:"tid"`
+		Device bool          `sql:"device"`
+		From   float64       `sql:"from_s"`
+		To     float64       `sql:"to_s"`
+		Useful trace.Micros  `sql:"useful_us"`
+		Wait   trace.Micros  `sql:"wait_us"`
+		Ratio  *float64      `sql:"ratio"`
+	}
+	i := 0
+	return executions.ReadEach(ctx, a, text("load_windows"), func(r *row) {
+		of := provenance.RankLoad{PID: r.PID, RID: r.RID, TID: r.TID, Device: r.Device}
+		for i < len(loads) && compareLoads(&loads[i], &of) < 0 {
+			i++
+		}
+		if i < len(loads) && compareLoads(&loads[i], &of) == 0 { // or it is of a comparison that was stored since
+			loads[i].Windows = append(loads[i].Windows, provenance.LoadWindow{From: r.From, To: r.To, Useful: r.Useful, Wait: r.Wait, Ratio: r.Ratio})
+		}
+	})
+}
+
+// compareLoads compares the places of loads.
+func compareLoads(a, b *provenance.RankLoad) int {
+	rank := func(l *provenance.RankLoad) trace.RankKey { return trace.RankKey{Program: l.PID, Rank: l.RID} }
+	order := cmp.Or(rank(a).Compare(rank(b)), cmp.Compare(a.TID, b.TID))
+	switch {
+	case order != 0 || a.Device == b.Device:
+		return order
+	case b.Device:
+		return -1
+	}
+	return 1
+}
+
+// SlowPeers returns the stored peers that are slow, the costliest first.
+func (a *Queries) SlowPeers(ctx context.Context) ([]provenance.SlowPeer, error) {
+	if has, err := a.hasPeerTables(ctx); err != nil || !has {
+		return nil, err
+	}
+	return executions.ReadAll[provenance.SlowPeer](ctx, a, text("slow_peers"))
+}
