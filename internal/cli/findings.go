@@ -51,6 +51,9 @@ With a number it shows the evidence: examples and a typical execution, the distr
 the calls, in what they differ from others, and what would have to be true for the finding
 to be wrong.
 
+If the calls of a finding differ from others, such as in the size of their messages, their
+caller or their host, the list says so (in JSON: differs).
+
 Findings are stored when a run ends. For a run that has not ended they are computed now.` + runHelp,
 		Example: `  chimbuko findings run
   chimbuko findings run 3
@@ -83,13 +86,24 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		list := &output.FindingList{
 			All: findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
 		}
-		list.Differs = func(x *provenance.Finding) (string, error) { return difference(ctx, a, x) }
+		for i := range shown {
+			words, err := difference(ctx, a, &shown[i])
+			if err != nil {
+				return nil, err
+			}
+			list.Differs = append(list.Differs, words)
+		}
 		return list.Answer(), nil
 	})
 }
 
-// difference returns how the calls of a finding differ from others, or nothing if they do not.
+// difference returns how the calls of a finding differ from others, or nothing if they do not. It
+// explains reviewed calls that are slow by themselves: other findings say what they are about.
 func difference(ctx context.Context, a *query.Queries, x *provenance.Finding) (string, error) {
+	bySelf := x.Kind == provenance.RecurringMode || x.Kind == provenance.Outlier || x.Kind == provenance.Waiting && x.Cause == 0
+	if !bySelf || x.Status != provenance.Confirmed {
+		return "", nil
+	}
 	var s query.Selection
 	if err := a.SelectFinding(ctx, &s, x.Number); err != nil {
 		return "", err

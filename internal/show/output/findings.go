@@ -21,8 +21,23 @@ type FindingList struct {
 	Omitted   int  // findings that are left out at the end
 	Withdrawn bool // withdrawn ones are listed
 	Complete  bool // minor ones are listed
-	// Differs describes how the calls of a finding differ from others, or returns nothing.
-	Differs func(*provenance.Finding) (string, error)
+	// Differs describes how the calls of each listed finding differ from others; empty if they do not. It
+	// may be shorter than Listed.
+	Differs []string
+}
+
+// listedFinding is a finding for programs.
+type listedFinding struct {
+	provenance.Finding
+	Differs string `json:"differs,omitempty"` // in what the calls differ from others, in words
+}
+
+// differs returns how the calls of the i-th listed finding differ from others.
+func (l *FindingList) differs(i int) string {
+	if i < len(l.Differs) {
+		return text.SingleSpaced(l.Differs[i])
+	}
+	return ""
 }
 
 var findingColumns = columns(`finding:int kind form status severity program:int function call_path role cause:int ranks hosts
@@ -34,7 +49,11 @@ var findingTable = columns(`finding:int kind lost_us:int of_time calls expected_
 
 // Answer returns the findings as an answer.
 func (l *FindingList) Answer() *Answer {
-	return &Answer{Text: l.write, JSON: append([]provenance.Finding{}, l.Listed...), Rows: rowsOf(findingColumns, l.Listed,
+	all := make([]listedFinding, len(l.Listed))
+	for i, x := range l.Listed {
+		all[i] = listedFinding{x, l.differs(i)}
+	}
+	return &Answer{Text: l.write, JSON: all, Rows: rowsOf(findingColumns, l.Listed,
 		func(x *provenance.Finding) []any {
 			var worst any = x.WorstRank
 			if x.IsChange() {
@@ -67,8 +86,9 @@ func (l *FindingList) write(w io.Writer) error {
 	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		if 0 < i && i <= len(l.Listed) {
-			if err := l.remarks(w, &l.Listed[i-1]); err != nil {
-				return err
+			l.remarks(w, &l.Listed[i-1])
+			if words := l.differs(i - 1); words != "" {
+				remark(w, "%s", words)
 			}
 		}
 	}
@@ -112,22 +132,15 @@ func wereText(n int) string {
 }
 
 // remarks writes what the line of a finding does not show.
-func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) error {
-	line := func(format string, args ...any) { fmt.Fprintf(w, "         "+format+"\n", args...) }
+func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
+	line := func(format string, args ...any) { remark(w, format, args...) }
 	switch {
 	case x.Status == provenance.Withdrawn:
 		line("withdrawn: %s", x.Reason)
-		return nil
+		return
 	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.Kind == provenance.LastingChange:
 		line("%s", x.Summary)
-		if x.Kind != provenance.RecurringMode || x.Status != provenance.Confirmed || l.Differs == nil {
-			return nil
-		}
-		words, err := l.Differs(x)
-		if words != "" {
-			line("%s", text.SingleSpaced(words))
-		}
-		return err
+		return
 	case x.Cause > 0:
 		line("waited because of finding %d, %s", x.Cause, cmp.Or(text.SingleSpaced(l.All[x.Cause-1].Func), string(l.All[x.Cause-1].Kind)))
 	}
@@ -145,7 +158,11 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) error {
 	case len(x.Ranks) > 1 && x.WorstTime > x.LostOwn/2:
 		line("rank %d lost %s of it", x.WorstRank, micros(x.WorstTime))
 	}
-	return nil
+}
+
+// remark writes a line below that of a finding.
+func remark(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "         "+format+"\n", args...)
 }
 
 // victims lists the functions that waited because of a finding.
