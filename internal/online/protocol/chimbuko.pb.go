@@ -1599,6 +1599,7 @@ type RecordBatch struct {
 	AdModels      [][]byte               `protobuf:"bytes,11,rep,name=ad_models,json=adModels,proto3" json:"ad_models,omitempty"`
 	Finish        []byte                 `protobuf:"bytes,12,opt,name=finish,proto3" json:"finish,omitempty"`
 	PathStats     [][]byte               `protobuf:"bytes,13,rep,name=path_stats,json=pathStats,proto3" json:"path_stats,omitempty"`
+	Peers         []byte                 `protobuf:"bytes,14,opt,name=peers,proto3" json:"peers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,6 +1721,13 @@ func (x *RecordBatch) GetFinish() []byte {
 func (x *RecordBatch) GetPathStats() [][]byte {
 	if x != nil {
 		return x.PathStats
+	}
+	return nil
+}
+
+func (x *RecordBatch) GetPeers() []byte {
+	if x != nil {
+		return x.Peers
 	}
 	return nil
 }
@@ -2174,7 +2182,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"traceBytes\x12\x16\n" +
 	"\x06traces\x18\x04 \x03(\tR\x06traces\"(\n" +
 	"\fOutcomeReply\x12\x18\n" +
-	"\arefused\x18\x01 \x01(\tR\arefused\"\xe7\x02\n" +
+	"\arefused\x18\x01 \x01(\tR\arefused\"\xfd\x02\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x18\n" +
@@ -2191,7 +2199,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\tad_models\x18\v \x03(\fR\badModels\x12\x16\n" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
-	"path_stats\x18\r \x03(\fR\tpathStats\"\xce\x03\n" +
+	"path_stats\x18\r \x03(\fR\tpathStats\x12\x14\n" +
+	"\x05peers\x18\x0e \x01(\fR\x05peers\"\xce\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -379,6 +380,29 @@ func SendPaths(ctx context.Context, stream Stream, run, subject, id string, path
 	return publishAll(ctx, stream, subject, id+"-paths", p.all)
 }
 
+// SendPeers sends a comparison of peers, to replace the one in the store. If it is too large for the
+// stream, it leaves out windows of time: those of threads first, then those of ranks. The ids of its
+// messages begin with id.
+func SendPeers(ctx context.Context, stream Stream, run, subject, id string, peers *provenance.Peers) error {
+	all := provenance.Peers{Loads: slices.Clone(peers.Loads), Efficiency: peers.Efficiency, Slow: peers.Slow}
+	for leaveOut := 0; ; leaveOut++ {
+		for i := range all.Loads {
+			if l := &all.Loads[i]; leaveOut == 1 && l.TID != provenance.AllThreads || leaveOut == 2 {
+				l.Windows = nil
+			}
+		}
+		text, err := json.Marshal(&all)
+		if err != nil {
+			return err
+		}
+		m := &protocol.RecordBatch{Version: protocol.Version, Run: run, Peers: text}
+		err = publishAll(ctx, stream, subject, id+"-peers", []*protocol.RecordBatch{m})
+		if !errors.Is(err, bus.ErrTooLarge) || leaveOut == 2 {
+			return err
+		}
+	}
+}
+
 // Finish sends the run-level data and then the information about the run, which ends
 // it. The ids of its messages begin with id.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, data *provenance.Collections, info any) error {
@@ -389,6 +413,9 @@ func Finish(ctx context.Context, stream Stream, run, subject, id string, data *p
 		pack(p, data.CounterStats, func(m *protocol.RecordBatch) *[][]byte { return &m.CounterStats }),
 		pack(p, data.ADModels, func(m *protocol.RecordBatch) *[][]byte { return &m.AdModels }),
 		SendPaths(ctx, stream, run, subject, id, data.PathStats))
+	if err == nil && data.Peers != nil {
+		err = SendPeers(ctx, stream, run, subject, id, data.Peers)
+	}
 	if err != nil {
 		return err
 	}

@@ -205,7 +205,7 @@ func (s *Storer) refuse(m bus.Message, err error) {
 // decode decodes a message, and the information about the run if it is the last.
 func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage, err error) {
 	b, finish, err = decode(m.Data)
-	runLevel := err == nil && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0)
+	runLevel := err == nil && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0 || b.Peers != nil)
 	if runLevel && m.Subject != s.runSubject {
 		return nil, nil, errors.New("not allowed to publish run-level data")
 	}
@@ -226,6 +226,10 @@ func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 		readAll(m.GetAnomalies(), &b.Anomalies), readAll(m.GetTypical(), &b.Typical), readAll(m.GetMetadata(), &facts),
 		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters),
 		readAll(m.GetAdModels(), &b.Models), readAll(m.GetPathStats(), &b.Paths))
+	if text := m.GetPeers(); len(text) > 0 {
+		b.Peers = new(provenance.Peers)
+		err = errors.Join(err, json.Unmarshal(text, b.Peers))
+	}
 	if len(facts) > 0 {
 		key := provdb.StepMetadata{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}
 		b.Metadata = []provdb.StepMetadata{key}

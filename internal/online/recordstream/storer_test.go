@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +47,7 @@ type flaky struct {
 	failed   func() // nil for nothing
 	err      error  // nil for errFull
 	stored   int
+	peers    *provenance.Peers // the last
 }
 
 var errFull = errors.New("the disk is full")
@@ -60,6 +63,7 @@ func (f *flaky) Write(_ context.Context, _ provdb.RunID, b *provdb.Batch) error 
 		return cmp.Or(f.err, errFull)
 	}
 	f.stored += b.Len()
+	f.peers = cmp.Or(b.Peers, f.peers)
 	return nil
 }
 
@@ -150,14 +154,61 @@ func TestAnalyzerCannotPublishRunLevelData(t *testing.T) {
 	forged := errors.Join(
 		recordstream.Finish(t.Context(), m, "test", subject, "end", new(provenance.Collections), 1),
 		recordstream.Finish(t.Context(), m, "test", subject, "functions", summary, nil),
-		recordstream.SendPaths(t.Context(), m, "test", subject, "paths", []provenance.PathStats{{Node: 1, Func: "f"}}))
+		recordstream.SendPaths(t.Context(), m, "test", subject, "paths", []provenance.PathStats{{Node: 1, Func: "f"}}),
+		recordstream.SendPeers(t.Context(), m, "test", subject, "peers", &provenance.Peers{Loads: make([]provenance.RankLoad, 1)}))
 	if forged != nil {
 		t.Fatal(forged)
 	}
 	send(t, m, storetest.Records(5, 1))
 	s := store(t, m, w)
-	if st := s.Stats(); st.Refused != 3 || w.stored != 5 {
-		t.Errorf("%d stored, %+v; want 5 and 3 refused", w.stored, st)
+	if st := s.Stats(); st.Refused != 4 || w.stored != 5 {
+		t.Errorf("%d stored, %+v; want 5 and 4 refused", w.stored, st)
+	}
+}
+
+// narrow is a stream of messages of a limited size.
+type narrow struct {
+	*memory
+	limit int
+}
+
+func (n *narrow) Publish(ctx context.Context, subject, id string, data []byte) error {
+	if len(data) > n.limit {
+		return bus.ErrTooLarge
+	}
+	return n.memory.Publish(ctx, subject, id, data)
+}
+
+func TestPeersThatAreTooLargeLoseWindows(t *testing.T) {
+	t.Parallel()
+	load := func(tid int64) provenance.RankLoad {
+		l := provenance.RankLoad{TID: tid}
+		for i := range 100 {
+			l.Windows = append(l.Windows, provenance.LoadWindow{From: float64(i)})
+		}
+		return l
+	}
+	peers := &provenance.Peers{Loads: []provenance.RankLoad{load(provenance.AllThreads), load(0), load(1)}}
+	for limit, want := range map[int]string{100_000: "100 100 100", 15_000: "100 0 0", 3000: "0 0 0"} {
+		m, w := new(memory), new(flaky)
+		if err := recordstream.SendPeers(t.Context(), &narrow{m, limit}, "test", known, "peers", peers); err != nil {
+			t.Fatal(err)
+		}
+		send(t, m, nil)
+		store(t, m, w)
+		got := ""
+		for _, l := range w.peers.Loads {
+			got += fmt.Sprintf("%d ", len(l.Windows))
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("limit %d: got %s windows, want %s", limit, got, want)
+		}
+	}
+	if err := recordstream.SendPeers(t.Context(), &narrow{new(memory), 100}, "test", known, "peers", peers); !errors.Is(err, bus.ErrTooLarge) {
+		t.Errorf("got %v, want %v", err, bus.ErrTooLarge)
+	}
+	if len(peers.Loads[0].Windows) != 100 {
+		t.Error("the peers were changed")
 	}
 }
 

@@ -92,6 +92,7 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 			Node: 1, FID: 100, Func: "f", Calls: 3,
 			Exclusive: 4,
 		}},
+		Peers: &provenance.Peers{Slow: []provenance.SlowPeer{{Pattern: provenance.Always, Ranks: []trace.Rank{3}, Ratio: 1.5}}},
 	}
 	if err := recordstream.Finish(t.Context(), stream, "test", known, "finish", summary, map[string]int{"answer": 42}); err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 	if err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if st := s.Stats(); info != `{"answer":42}` || st.Documents != 2*40+2 || st.Refused != 0 || st.Err != nil {
+	if st := s.Stats(); info != `{"answer":42}` || st.Documents != 2*40+3 || st.Refused != 0 || st.Err != nil {
 		t.Errorf("the run ended with %q, %+v", info, st)
 	}
 	if left, _, err := stream.Pending(t.Context()); left != 0 || err != nil {
@@ -128,4 +129,5 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 	}
 	f("SELECT count(*), count(DISTINCT event_id), min(fid) FROM anomalies", "[[40 40 100]]") // with the numbers of the server
 	f("SELECT call_path, calls, exclusive_us FROM path_stats", "[[f 3 4]]")
+	f("SELECT \"pattern\", (ranks ->> 0)::BIGINT, ratio FROM slow_peers", "[[always 3 1.5]]")
 }
