@@ -189,7 +189,7 @@ func TestTableIsAligned(t *testing.T) {
 		Stops: 8, StopsFound: 6, StopsNamed: 4,
 	}}
 	if err := WriteMarkdown(&page, []*Result{r, {Data: "heat2d-large-BP5", Detector: outlier.SSTD, Runs: 1}},
-		[]*FindingResult{found}, []string{"gpu-BP5"}); err != nil {
+		[]*FindingResult{found}, nil, []string{"gpu-BP5"}); err != nil {
 		t.Fatal(err)
 	}
 	var width []int

@@ -24,7 +24,7 @@ const unknown = "–"
 
 // WriteMarkdown writes the page with the tables of results, in their order. missing are
 // the names of recorded traces that were not found.
-func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, missing []string) error {
+func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, slow []*PeerResult, missing []string) error {
 	cfg := analyzer.Default()
 	var detectors []string
 	for _, d := range Detectors {
@@ -42,6 +42,9 @@ func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, mi
 	err := page.Execute(&out, map[string]any{
 		"Columns": columnTexts(), "Table": table(results), "FindingColumns": findingTexts(),
 		"Findings": findingTable(findings), "Targets": targetTexts(findings),
+		"PeerColumns": peerTexts(), "Peers": PeerTable(slow), "PeerTargets": peerTargets(slow),
+		"FitSeeds": seedRange(fitSeed, fitSeeds), "ReportSeeds": seedRange(reportSeed, troubledSeeds),
+		"CleanSeeds": seedRange(reportSeed, cleanSeeds), "MaxCleanSteps": maxCleanSteps,
 		"FitTraces": wrap(strings.Join(fitTraces, ", "), ""), "AllSeeds": seeds + moreSeeds, "Default": DefaultDetector,
 		"Missing":   strings.Join(missing, ", "),
 		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,
@@ -53,6 +56,9 @@ func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, mi
 	_, err = io.WriteString(w, out.String())
 	return err
 }
+
+// seedRange returns the first and last of so many seeds.
+func seedRange(first, n int) string { return fmt.Sprintf("%d–%d", first, first+n-1) }
 
 // columnTexts returns a list item for each column.
 func columnTexts() []string {

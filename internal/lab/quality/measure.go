@@ -28,26 +28,8 @@ import (
 // directory temp for temporary files.
 func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algorithm, temp string) (*Result, error) {
 	res, err := inDir(temp, func(dir string) (*Result, error) {
-		run := simulate.New(s)
-		var (
-			inputs  []analyzer.Input
-			watches []*watch
-		)
-		troubles := run.Troubles()
-		for _, stream := range run.Streams() {
-			w := newWatch(stream, troubles)
-			watches = append(watches, w)
-			inputs = append(inputs, analyzer.Input{
-				Path:    fmt.Sprintf("tau-metrics-%s-%d.bp", stream.ProgramName(), stream.Rank()),
-				Program: stream.Program(),
-				Steps:   func() (analyzer.Steps, error) { return w, nil },
-			})
-		}
-		flags, err := analyze(ctx, settings(detector, dir), inputs)
+		flags, watches, troubles, err := analyzeScenario(ctx, s, settings(detector, dir))
 		if err != nil {
-			return nil, err
-		}
-		if err := flags.checkTally(); err != nil {
 			return nil, err
 		}
 		end := trace.Micros(math.MinInt64)
@@ -78,29 +60,35 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 	return res, nil
 }
 
+// analyzeScenario simulates and analyzes a scenario.
+func analyzeScenario(ctx context.Context, s *scenario.Scenario, cfg analyzer.Config) (*flags, []*watch, []*truth.Trouble, error) {
+	run := simulate.New(s)
+	var (
+		inputs  []analyzer.Input
+		watches []*watch
+	)
+	troubles := run.Troubles()
+	for _, stream := range run.Streams() {
+		w := newWatch(stream, troubles)
+		watches = append(watches, w)
+		inputs = append(inputs, analyzer.Input{
+			Path:    fmt.Sprintf("tau-metrics-%s-%d.bp", stream.ProgramName(), stream.Rank()),
+			Program: stream.Program(),
+			Steps:   func() (analyzer.Steps, error) { return w, nil },
+		})
+	}
+	flags, err := analyze(ctx, cfg, inputs)
+	if err == nil {
+		err = flags.checkTally()
+	}
+	return flags, watches, troubles, err
+}
+
 // Trace measures a detector on all datasets of a directory and the truth in files and directories. It uses the
 // existing directory temp for temporary files.
 func Trace(ctx context.Context, dir string, truths []string, detector outlier.Algorithm, temp string) (*Result, error) {
 	res, err := inDir(temp, func(spool string) (*Result, error) {
-		paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
-		if err != nil {
-			return nil, err
-		}
-		if len(paths) == 0 {
-			return nil, fmt.Errorf("no datasets: %w", fs.ErrNotExist)
-		}
-		planted, err := truth.Read(truths)
-		if err != nil {
-			return nil, err
-		}
-		var programs inspect.Programs
-		programs.Add(paths)
-		var inputs []analyzer.Input
-		for _, p := range paths {
-			program, _ := programs.Of(p)
-			inputs = append(inputs, analyzer.Input{Path: p, Program: program})
-		}
-		flags, err := analyze(ctx, settings(detector, spool), inputs)
+		flags, planted, err := analyzeTrace(ctx, dir, truths, settings(detector, spool))
 		if err != nil {
 			return nil, err
 		}
@@ -117,11 +105,35 @@ func Trace(ctx context.Context, dir string, truths []string, detector outlier.Al
 	return res, nil
 }
 
+// analyzeTrace analyzes all datasets of a directory, and reads the truth.
+func analyzeTrace(ctx context.Context, dir string, truths []string, cfg analyzer.Config) (*flags, *truth.Truth, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(paths) == 0 {
+		return nil, nil, fmt.Errorf("no datasets: %w", fs.ErrNotExist)
+	}
+	planted, err := truth.Read(truths)
+	if err != nil {
+		return nil, nil, err
+	}
+	var programs inspect.Programs
+	programs.Add(paths)
+	var inputs []analyzer.Input
+	for _, p := range paths {
+		program, _ := programs.Of(p)
+		inputs = append(inputs, analyzer.Input{Path: p, Program: program})
+	}
+	flags, err := analyze(ctx, cfg, inputs)
+	return flags, planted, err
+}
+
 // inDir calls f with a new directory in temp, and removes it afterwards.
-func inDir(temp string, f func(dir string) (*Result, error)) (res *Result, err error) {
+func inDir[T any](temp string, f func(dir string) (T, error)) (res T, err error) {
 	dir, err := os.MkdirTemp(temp, "quality-")
 	if err != nil {
-		return nil, err
+		return res, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	return f(dir)
@@ -144,6 +156,7 @@ type flags struct {
 	changes    []summary.Change
 	collector  findings.Collector
 	concluded  *findings.Result // nil for other detectors than the default
+	outcome    *summary.Outcome
 }
 
 // analyze runs the analysis. It fails if a trace cannot be read to its end.
@@ -161,7 +174,7 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 	if err != nil {
 		return nil, err
 	}
-	f.calls, f.tally, f.changes = res.Totals.Calls, res.Tally, res.Changes
+	f.calls, f.tally, f.changes, f.outcome = res.Totals.Calls, res.Tally, res.Changes, res.Outcome
 	if cfg.Outlier.Algorithm == DefaultDetector {
 		c, err := res.Collections()
 		if err != nil {

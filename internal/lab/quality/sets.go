@@ -17,6 +17,7 @@ type Run func(ctx context.Context, detector outlier.Algorithm, temp string) (*Re
 // Set is a data set.
 type Set struct {
 	Name string
+	Dir  string // of recorded traces
 	// Runs are the runs whose counts are added.
 	Runs []Run
 	// More are further runs of the default detector, for findings only.
@@ -167,5 +168,5 @@ func TraceSet(root, dir string) Set {
 		return Trace(ctx, dir, []string{truths}, detector, temp)
 	}
 	fit := slices.Contains(fitTraces, name)
-	return Set{Name: name, Runs: []Run{run}, Quick: run, Fit: func(int) bool { return fit }}
+	return Set{Name: name, Dir: dir, Runs: []Run{run}, Quick: run, Fit: func(int) bool { return fit }}
 }

@@ -5,6 +5,7 @@
 //	go run ./internal/lab/quality/table          print the page
 //	go run ./internal/lab/quality/table -floors  and write the floors
 //	go run ./internal/lab/quality/table -check   print nothing, but fail if a floor is missed
+//	go run ./internal/lab/quality/table -peers   print only slow ranks and hosts, and the runs that miss a target
 //	go run ./internal/lab/quality/table -default print only the results of the default detector
 //
 // Arguments are directories with recorded traces to use instead of the default ones.
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +39,9 @@ func main() {
 	floors := flag.Bool("floors", false, "also write "+floorsFile+" from the measurements")
 	check := flag.Bool("check", false, "run the quick measurements, and fail if a figure misses its floor")
 	onlyDefault := flag.Bool("default", false, "measure only the default detector")
+	onlyPeers := flag.Bool("peers", false, "measure only slow ranks and hosts")
+	only := flag.String("only", "", "measure only slow ranks and hosts of data sets with one of these texts in their names, separated by commas")
+	fit := flag.Bool("fit", false, "measure slow ranks and hosts only in the fit half")
 	flag.Parse()
 	if *onlyDefault {
 		quality.Detectors = []outlier.Algorithm{quality.DefaultDetector}
@@ -48,6 +53,8 @@ func main() {
 		run = t.check
 	case *floors:
 		run = t.floors
+	case *onlyPeers:
+		run = t.printPeers(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), *fit)
 	}
 	if err := t.inTemp(context.Background(), run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -98,10 +105,14 @@ func (t *tool) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	slow, err := t.peers(ctx, nil, false)
+	if err != nil {
+		return err
+	}
 	if err := below(all); err != nil {
 		fmt.Fprintf(t.progress, "figures that miss their floors:\n%v\n", err)
 	}
-	return quality.WriteMarkdown(t.out, all, results, t.missing)
+	return quality.WriteMarkdown(t.out, all, results, slow, t.missing)
 }
 
 // floors prints the page and writes the floors.
@@ -114,6 +125,10 @@ func (t *tool) floors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	slow, err := t.peers(ctx, nil, false)
+	if err != nil {
+		return err
+	}
 	var text bytes.Buffer
 	if err := quality.WriteFloors(&text, slices.Concat(all, short)); err != nil {
 		return err
@@ -121,7 +136,7 @@ func (t *tool) floors(ctx context.Context) error {
 	if err := os.WriteFile(floorsFile, text.Bytes(), 0o644); err != nil { //nolint:gosec // it is read by all
 		return err
 	}
-	return quality.WriteMarkdown(t.out, all, results, t.missing)
+	return quality.WriteMarkdown(t.out, all, results, slow, t.missing)
 }
 
 // check fails if a floor is missed.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/lab/quality"
+)
+
+// peers measures the comparison of peers on all data sets whose names contain one of the given texts, or on all.
+func (t *tool) peers(ctx context.Context, only []string, fitOnly bool) ([]*quality.PeerResult, error) {
+	sets := quality.PeerScenarios()
+	for i := range t.sets {
+		if slices.Contains(quality.PeerTraces, t.sets[i].Name) {
+			sets = append(sets, quality.PeerTrace(t.sets[i].Dir))
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var (
+		mu      sync.Mutex
+		results []*quality.PeerResult
+	)
+	for _, set := range sets {
+		if !matches(set.Name, only) {
+			continue
+		}
+		r := &quality.PeerResult{Data: set.Name, Fit: make([]*quality.PeerRun, len(set.Fit))}
+		if !fitOnly {
+			r.Report = make([]*quality.PeerRun, len(set.Report))
+		}
+		results = append(results, r)
+		for i := range len(r.Fit) + len(r.Report) {
+			run, into := set.Fit, r.Fit
+			if i >= len(into) {
+				i -= len(into)
+				run, into = set.Report, r.Report
+			}
+			g.Go(func() (err error) {
+				began := time.Now()
+				if into[i], err = run[i](ctx, t.temp); err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				fmt.Fprintf(t.progress, "%s, %.1f s\n", into[i].Name, time.Since(began).Seconds())
+				return nil
+			})
+		}
+	}
+	return results, g.Wait()
+}
+
+func matches(name string, only []string) bool {
+	for _, part := range only {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return len(only) == 0
+}
+
+// printPeers prints the table of slow peers, and what failed.
+func (t *tool) printPeers(only []string, fitOnly bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		results, err := t.peers(ctx, only, fitOnly)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(t.out, quality.PeerTable(results))
+		for _, r := range results {
+			for _, line := range append(r.Failures(r.Fit), r.Failures(r.Report)...) {
+				fmt.Fprintln(t.out, line)
+			}
+		}
+		return nil
+	}
+}
