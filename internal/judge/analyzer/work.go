@@ -77,7 +77,7 @@ func (r *rank) mergeWork(load *workload.Load) {
 	var sum workRecord // of cells
 	add := func() {
 		if len(cells) > 0 {
-			load.Add(lane, sum.first, sum.last, sum.last, cells)
+			load.Add(lane, sum.first, sum.last, cells)
 			cells = cells[:0]
 		}
 	}

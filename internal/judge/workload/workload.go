@@ -12,6 +12,7 @@ package workload
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -42,6 +43,11 @@ type Work struct {
 	Path     callpath.Hash // 0 for all paths that are not kept
 }
 
+// Compare orders kinds of work by program, function and path.
+func (w Work) Compare(o Work) int {
+	return cmp.Or(cmp.Compare(w.Program, o.Program), cmp.Compare(w.Function, o.Function), cmp.Compare(w.Path, o.Path))
+}
+
 // LaneKey identifies a thread of a rank.
 type LaneKey struct {
 	trace.RankKey
@@ -67,7 +73,8 @@ type Window struct {
 	Number int64  // time divided by the width
 	Wait   uint64 // microseconds of waiting calls within the window, including Sync
 	Sync   uint64 // of collective calls among them
-	cells  []byte // by work; see appendCell
+	cells  []byte // by work: the difference to the previous work, calls, time
+	shared bool   // cells belong also to a clone
 }
 
 // Load has the work of some lanes. Use New.
@@ -253,11 +260,13 @@ func (lane *Lane) occupy(entry, exit trace.Micros) {
 	lane.First, lane.Last = min(lane.First, entry), max(lane.Last, exit)
 }
 
-// Add adds work that ended in the window of a time, from the earliest entry to the latest exit.
-// It reorders cells.
-func (l *Load) Add(lane *Lane, entry, exit, at trace.Micros, cells []Cell) {
+// Add adds work from its earliest entry to its latest exit. All of it ended in the window of
+// the latest exit.
+func (l *Load) Add(lane *Lane, entry, exit trace.Micros, cells []Cell) {
+	entry = min(entry, exit)
 	lane.occupy(entry, exit)
-	l.window(lane, at).add(l, cells)
+	l.extend(entry)
+	l.window(lane, exit).add(l, cells)
 }
 
 // AddWait adds a call that waits for others, or several that entered and exited in the same
@@ -289,9 +298,6 @@ func (l *Load) AddWait(lane *Lane, entry, exit trace.Micros, time uint64, collec
 
 // Merge adds the work of o, whose function i is number(i) here. It does not retain o.
 func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32) uint32) {
-	if o.Empty() {
-		return
-	}
 	l.raise(o.level)
 	for _, w := range o.works { // first, because this may change indices
 		l.Work(Work{w.Program, number(w.Program, w.Function), w.Path})
@@ -329,11 +335,28 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 	}
 }
 
-// Reset removes all work, and keeps memory.
+// Reset removes all work, and keeps memory. The span of time, the width of windows and the
+// choice of paths stay those of everything that was ever added.
 func (l *Load) Reset() {
 	clear(l.index)
 	clear(l.lanes)
-	*l = Load{shift: MinShift, works: l.works[:0], index: l.index, lanes: l.lanes, scratch: l.scratch[:0], packed: l.packed[:0]}
+	l.works, l.paths = l.works[:0], 0
+}
+
+// Clone returns a copy. It shares memory until one of both changes.
+func (l *Load) Clone() *Load {
+	c := *l
+	c.works, c.index, c.lanes = slices.Clone(l.works), maps.Clone(l.index), make(map[LaneKey]*Lane, len(l.lanes))
+	c.scratch, c.packed = nil, nil
+	for key, lane := range l.lanes {
+		for i := range lane.Windows {
+			lane.Windows[i].shared = true
+		}
+		copied := *lane
+		copied.Windows = slices.Clone(lane.Windows)
+		c.lanes[key] = &copied
+	}
+	return &c
 }
 
 // Cells appends the work in the window, in order of its indices.
@@ -363,14 +386,22 @@ func (w *Window) merge(l *Load, o *Window) {
 	w.add(l, l.scratch)
 }
 
-// add adds cells, and reorders them.
+// add adds cells, which may be l.scratch.
 func (w *Window) add(l *Load, cells []Cell) {
 	if len(cells) == 0 {
 		return
 	}
-	cells = w.Cells(cells)
+	l.scratch = w.Cells(append(l.scratch[:0], cells...))
+	l.packed = appendCells(l.packed[:0], l.scratch)
+	if w.shared || len(l.packed) > cap(w.cells) {
+		w.cells, w.shared = nil, false // so that there is no more memory than necessary
+	}
+	w.cells = append(w.cells[:0], l.packed...)
+}
+
+// appendCells appends the encoding of cells, whose order it changes.
+func appendCells(b []byte, cells []Cell) []byte {
 	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Work, b.Work) })
-	packed := l.packed[:0]
 	last := uint32(0)
 	for i := 0; i < len(cells); {
 		c := cells[i]
@@ -378,17 +409,10 @@ func (w *Window) add(l *Load, cells []Cell) {
 			c.Calls += cells[i].Calls
 			c.Exclusive += cells[i].Exclusive
 		}
-		packed = binary.AppendUvarint(packed, uint64(c.Work-last))
-		packed = binary.AppendUvarint(packed, c.Calls)
-		packed = binary.AppendUvarint(packed, c.Exclusive)
+		b = binary.AppendUvarint(b, uint64(c.Work-last))
+		b = binary.AppendUvarint(b, c.Calls)
+		b = binary.AppendUvarint(b, c.Exclusive)
 		last = c.Work
 	}
-	l.packed = packed
-	if len(packed) > cap(w.cells) {
-		w.cells = nil // so that there is no more memory than necessary
-	}
-	w.cells = append(w.cells[:0], packed...)
-	if cap(cells) > cap(l.scratch) {
-		l.scratch = cells[:0]
-	}
+	return b
 }

@@ -38,7 +38,7 @@ func add(l *workload.Load, e *event) {
 		l.AddWait(lane, e.entry, e.exit, uint64(e.exit-e.entry)/3, e.work.Function == 0)
 		return
 	}
-	l.Add(lane, e.entry, e.exit, e.exit, []workload.Cell{{Work: work, Sums: callpath.Sums{Calls: 1, Exclusive: uint64(e.exit - e.entry)}}})
+	l.Add(lane, e.entry, e.exit, []workload.Cell{{Work: work, Sums: callpath.Sums{Calls: 1, Exclusive: uint64(e.exit - e.entry)}}})
 }
 
 func same(_ trace.Program, function uint32) uint32 { return function }

@@ -49,3 +49,15 @@ func TestWaitingFunctionsAreRecognizedByName(t *testing.T) {
 		"synchronize", "deviceSynchronize", "hip_v",
 	)
 }
+
+func TestUsefulFunctionsNeitherWaitNorCommunicate(t *testing.T) {
+	for name, want := range map[string]bool{
+		"main": true, "cudaMemcpy": true, "my_MPI_Wait()": true, "MPI": true,
+		"MPI_Init()": false, "pmpi_finalize_": false, "MPI_Isend() [{x.c} {1,2}]": false, "MPI_Comm_rank()": false, "MPI_Wait()": false,
+		"MPI Collective Sync": false, "cudaDeviceSynchronize": false,
+	} {
+		if provenance.Useful(name) != want {
+			t.Errorf("%q: got %t", name, !want)
+		}
+	}
+}

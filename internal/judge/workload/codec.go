@@ -1,0 +1,256 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// maxShift is sufficient for runs of any length.
+const maxShift = 57
+
+// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings.
+func (l *Load) AppendBinary(b []byte) []byte {
+	b = append(b, l.shift, l.level)
+	b = binary.AppendVarint(b, int64(l.begin))
+	b = binary.AppendUvarint(b, uint64(l.end-l.begin))
+	b, numbers := l.appendWorks(b)
+	lanes := l.Lanes()
+	hosts := make(map[string]uint64)
+	for _, lane := range lanes {
+		hosts[lane.Host] = 0
+	}
+	b = binary.AppendUvarint(b, uint64(len(hosts)))
+	for i, host := range slices.Sorted(maps.Keys(hosts)) {
+		hosts[host] = uint64(i)
+		b = append(binary.AppendUvarint(b, uint64(len(host))), host...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(lanes)))
+	for _, lane := range lanes {
+		b = binary.AppendUvarint(b, uint64(lane.Program))
+		b = binary.AppendVarint(b, int64(lane.Rank))
+		b = binary.AppendUvarint(b, uint64(lane.Thread))
+		device := uint64(0)
+		if lane.Device {
+			device = 1
+		}
+		b = binary.AppendUvarint(b, hosts[lane.Host]<<1|device)
+		b = l.appendWindows(b, lane, numbers)
+	}
+	return b
+}
+
+// appendWorks appends the kinds of work in order, and returns the position of each.
+func (l *Load) appendWorks(b []byte) (_ []byte, numbers []uint32) {
+	order := make([]uint32, len(l.works))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(i, k uint32) int { return l.works[i].Compare(l.works[k]) })
+	numbers = make([]uint32, len(order))
+	b = binary.AppendUvarint(b, uint64(len(order)))
+	for number, i := range order {
+		numbers[i] = uint32(number)
+		w := &l.works[i]
+		path := uint64(0)
+		if w.Path != 0 {
+			path = 1
+		}
+		b = binary.AppendUvarint(b, uint64(w.Program))
+		b = binary.AppendUvarint(b, uint64(w.Function)<<1|path)
+		if w.Path != 0 {
+			b = binary.LittleEndian.AppendUint64(b, uint64(w.Path))
+		}
+	}
+	return b, numbers
+}
+
+func (l *Load) appendWindows(b []byte, lane *Lane, numbers []uint32) []byte {
+	b = binary.AppendUvarint(b, uint64(len(lane.Windows)))
+	if len(lane.Windows) == 0 {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(lane.First-l.begin))
+	b = binary.AppendUvarint(b, uint64(lane.Last-lane.First))
+	last := int64(l.begin) >> l.shift
+	for i := range lane.Windows {
+		w := &lane.Windows[i]
+		b = binary.AppendUvarint(b, uint64(w.Number-last))
+		last = w.Number
+		b = binary.AppendUvarint(b, w.Wait)
+		if w.Wait > 0 {
+			b = binary.AppendUvarint(b, w.Sync)
+		}
+		cells := w.Cells(l.scratch[:0])
+		for k := range cells {
+			cells[k].Work = numbers[cells[k].Work]
+		}
+		b = binary.AppendUvarint(b, uint64(len(cells)))
+		b = appendCells(b, cells)
+		l.scratch = cells[:0]
+	}
+	return b
+}
+
+// reader decodes numbers. The first error stays; every number after it is 0.
+type reader struct {
+	b    []byte
+	size int
+	most uint64 // sum
+	err  error
+}
+
+func (r *reader) fail(why string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: load: before byte %d of %d: %s", stats.ErrEncoding, r.size-len(r.b), r.size, why)
+	}
+	r.b = nil
+}
+
+// uint decodes a number of at most the given value.
+func (r *reader) uint(most uint64) uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || v > most {
+		r.fail("number missing or too large")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) int(least, most int64) int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 || v < least || v > most {
+		r.fail("number missing or out of range")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// bytes decodes n bytes.
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.fail("truncated")
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+// length decodes the number of elements of a list, each of which takes at least a byte.
+func (r *reader) length() int { return int(r.uint(uint64(len(r.b)))) }
+
+// Decode decodes all of b, which AppendBinary wrote, with sums of calls or microseconds of at
+// most the given value. It takes memory in proportion to b and retains nothing of b. The error
+// wraps stats.ErrEncoding.
+func Decode(b []byte, most uint64) (*Load, error) {
+	r := &reader{b: b, size: len(b), most: most}
+	l := New()
+	if head := r.bytes(2); head != nil {
+		l.shift, l.level = head[0], head[1]
+	}
+	if l.shift < MinShift || l.shift > maxShift || l.level > 64 {
+		r.fail("impossible width of windows or choice of paths")
+	}
+	l.begin = trace.Micros(r.int(math.MinInt64, math.MaxInt64))
+	if l.end = l.begin + trace.Micros(r.uint(math.MaxInt64)); l.end < l.begin {
+		r.fail("time too large")
+	}
+	l.readWorks(r)
+	l.readLanes(r)
+	if r.err == nil && len(r.b) > 0 {
+		r.fail("trailing bytes")
+	}
+	if r.err == nil && int64(l.end)>>l.shift-int64(l.begin)>>l.shift >= windowLimit(len(l.lanes)) {
+		r.fail("too many windows")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return l, nil
+}
+
+func (l *Load) readWorks(r *reader) {
+	for n := r.length(); n > 0 && r.err == nil; n-- {
+		w := Work{Program: trace.Program(r.uint(math.MaxUint32))}
+		function := r.uint(math.MaxUint32<<1 | 1)
+		w.Function = uint32(function >> 1)
+		if function&1 != 0 {
+			if b := r.bytes(8); b != nil {
+				w.Path = callpath.Hash(binary.LittleEndian.Uint64(b))
+			}
+			if l.paths++; w.Path == 0 || w.Path&(1<<l.level-1) != 0 || l.paths > maxPaths {
+				r.fail("impossible call path")
+			}
+		}
+		if i := len(l.works); i > 0 && l.works[i-1].Compare(w) >= 0 {
+			r.fail("kinds of work duplicate or out of order")
+		}
+		l.index[w] = uint32(len(l.works))
+		l.works = append(l.works, w)
+	}
+}
+
+func (l *Load) readLanes(r *reader) {
+	var hosts []string
+	for n := r.length(); n > 0 && r.err == nil; n-- {
+		hosts = append(hosts, string(r.bytes(r.uint(math.MaxUint64))))
+	}
+	var last *Lane
+	for n := r.length(); n > 0 && r.err == nil; n-- {
+		lane := new(Lane)
+		lane.Program = trace.Program(r.uint(math.MaxUint32))
+		lane.Rank = trace.Rank(r.int(math.MinInt32, math.MaxInt32))
+		lane.Thread = trace.Thread(r.uint(MaxThreads - 1))
+		host := r.uint(math.MaxUint64)
+		if lane.Device = host&1 != 0; host>>1 >= uint64(len(hosts)) || last != nil && last.Compare(lane.LaneKey) >= 0 {
+			r.fail("lane with an unknown host, duplicate or out of order")
+			return
+		}
+		lane.Host = hosts[host>>1]
+		l.readWindows(r, lane)
+		l.lanes[lane.LaneKey], last = lane, lane
+	}
+}
+
+func (l *Load) readWindows(r *reader, lane *Lane) {
+	n := r.length()
+	if n == 0 {
+		return
+	}
+	lane.First = l.begin + trace.Micros(r.uint(uint64(l.end-l.begin)))
+	lane.Last = lane.First + trace.Micros(r.uint(uint64(l.end-lane.First)))
+	number, end := int64(l.begin)>>l.shift, int64(l.end)>>l.shift
+	lane.Windows = make([]Window, 0, min(n, mostWindows))
+	for i := 0; i < n && r.err == nil; i++ {
+		step := r.uint(uint64(end - number))
+		if i > 0 && step == 0 {
+			r.fail("duplicate window")
+		}
+		number += int64(step)
+		w := Window{Number: number, Wait: r.uint(r.most)}
+		if w.Wait > 0 {
+			w.Sync = r.uint(w.Wait)
+		}
+		cells := l.scratch[:0]
+		work := uint64(0)
+		for k := r.length(); k > 0 && r.err == nil; k-- {
+			step := r.uint(uint64(len(l.works)))
+			if work += step; work >= uint64(len(l.works)) || step == 0 && len(cells) > 0 || l.works[work].Program != lane.Program {
+				r.fail("work unknown, duplicate or of another program")
+				return
+			}
+			cells = append(cells, Cell{uint32(work), callpath.Sums{Calls: r.uint(r.most), Exclusive: r.uint(r.most)}})
+		}
+		w.add(l, cells)
+		lane.Windows = append(lane.Windows, w)
+	}
+}
