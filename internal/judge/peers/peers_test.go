@@ -73,7 +73,7 @@ func (p program) run() (l *workload.Load, seconds float64) {
 						Work: l.Work(workload.Work{Function: w.function, Path: callpath.Hash(0).Then(name(0, w.function))}),
 						Sums: callpath.Sums{Calls: 1, Exclusive: uint64(exit - entry)},
 					}
-					l.Add(lane(rank, thread), entry, exit, exit, []workload.Cell{cell})
+					l.Add(lane(rank, thread), entry, exit, []workload.Cell{cell})
 					at += time
 				}
 				ends[[2]int{rank, thread}] = at
