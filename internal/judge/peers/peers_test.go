@@ -475,7 +475,7 @@ func BenchmarkCompare(b *testing.B) {
 				}
 				cells[i] = workload.Cell{Work: numbers[i], Sums: callpath.Sums{Calls: 100, Exclusive: uint64(time)}}
 			}
-			l.Add(lane, at, at+1000, at, slices.Clone(cells))
+			l.Add(lane, at, at+1000, slices.Clone(cells))
 		}
 	}
 	for b.Loop() {
