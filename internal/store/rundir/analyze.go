@@ -61,6 +61,7 @@ func (k *Keeper) writeResult(ctx context.Context, res *analyzer.Result, info *pr
 	if err != nil {
 		return err
 	}
+	c.Peers = ComparePeers(res.Outcome)
 	end := progress.During(fmt.Sprintf("finding the causes of %s anomalies", text.Int(res.Review.Anomalies)))
 	c.Findings, c.Links = k.Findings(res.Outcome, c.PathStats)
 	end()
