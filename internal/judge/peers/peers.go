@@ -32,10 +32,10 @@ type unit struct {
 	share          int // group of units of the role with the same number of calls
 	// By window. Useful time is negative where the unit was not present.
 	useful, wait, sync []float64
-	// By window: time of comparable work, that of equal work of peers, and the logarithm of their ratio,
-	// which is not a number without such work.
-	time, expected, excess []float64
-	slow                   *interval // nil if it is not
+	// By window: time of comparable work, that of equal work of peers, the logarithm of their ratio, and before
+	// that the one with the mean of the role. These are not a number without such work.
+	time, expected, excess, raw []float64
+	slow                        *interval // nil if it is not
 }
 
 // population has all ranks of a program, all its threads, or all its GPUs.
@@ -125,13 +125,14 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 
 // unit returns a unit with the work of lanes and the waiting time of one.
 func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
-	all := make([]float64, 6*c.windows)
+	all := make([]float64, 7*c.windows)
 	part := func(i int) []float64 { return all[i*c.windows : (i+1)*c.windows : (i+1)*c.windows] }
 	u := &unit{
-		Lane: main, lanes: lanes, tid: tid, useful: part(0), wait: part(1), sync: part(2), time: part(3), expected: part(4), excess: part(5),
+		Lane: main, lanes: lanes, tid: tid, useful: part(0), wait: part(1), sync: part(2),
+		time: part(3), expected: part(4), excess: part(5), raw: part(6),
 	}
 	for i := range u.excess {
-		u.excess[i] = math.NaN()
+		u.excess[i], u.raw[i] = math.NaN(), math.NaN()
 	}
 	for i := range main.Windows {
 		w := &main.Windows[i]

@@ -26,9 +26,9 @@ type role struct {
 type group struct {
 	key      any
 	excludes func(*unit) bool
-	center   []float64 // by window: median logarithm of time by expected time of all other units
-	spread   []float64 // by window: how much these differ
-	overall  float64   // spread of these in all windows, also over time
+	center   []float64 // by window: median raw ratio of all other units
+	spread   float64   // how much their means over the shortest intervals differ
+	spreads  map[[2]int]float64
 }
 
 // smallGroup is the share of units that does not matter for the median of all.
@@ -59,12 +59,12 @@ func (c *comparison) compareRole(p *population, units []*unit) {
 				u.time[w], u.expected[w] = 0, 0
 				continue
 			}
-			u.excess[w] = math.Log(u.time[w]/u.expected[w]) - g.center[w]
+			u.excess[w] = u.raw[w] - g.center[w]
 			u.expected[w] *= math.Exp(g.center[w])
 		}
 	}
 	for i, u := range units {
-		if u.slow = c.interval(p, u, groups[i]); u.slow != nil {
+		if u.slow = c.interval(p, r, u, groups[i]); u.slow != nil {
 			c.functions(r, u, groups[i])
 		}
 	}
@@ -115,9 +115,9 @@ func (c *comparison) expect(r *role, u *unit) {
 			u.expected[w] += float64(cell.Calls) * mean
 		}
 	})
-	for w := range u.time { // times of 0 have no logarithm
+	for w := range u.time {
 		if u.expected[w] > 0 {
-			u.time[w] = max(u.time[w], 1)
+			u.raw[w] = math.Log(max(u.time[w], 1) / u.expected[w])
 		}
 	}
 }
@@ -137,24 +137,76 @@ func (r *role) group(c *comparison, u *unit, onHost int) *group {
 		return old
 	}
 	r.groups[g.key] = g
-	g.center, g.spread = make([]float64, c.windows), make([]float64, c.windows)
-	var all []float64
+	g.center, g.spreads = make([]float64, c.windows), make(map[[2]int]float64)
+	var values []float64
 	for w := range c.windows {
-		from := len(all)
+		values = values[:0]
 		for _, o := range r.units {
-			if o.expected[w] > 0 && !g.excludes(o) {
-				all = append(all, math.Log(o.time[w]/o.expected[w]))
+			if !math.IsNaN(o.raw[w]) && !g.excludes(o) {
+				values = append(values, o.raw[w])
 			}
 		}
-		of := all[from:]
-		g.center[w] = median(of)
-		for i := range of {
-			of[i] -= g.center[w]
-		}
-		g.spread[w] = deviation(slices.Clone(of))
+		g.center[w] = median(values)
 	}
-	g.overall = deviation(all)
+	var means []float64
+	for _, o := range r.units {
+		if !g.excludes(o) {
+			means = appendMeans(means, g.relative(o, 0, c.windows), fewestWindows)
+		}
+	}
+	g.spread = deviation(means)
 	return g
+}
+
+// relative returns the ratios of a unit in some windows.
+func (g *group) relative(u *unit, from, to int) (values []float64) {
+	for w := from; w < to; w++ {
+		if x := u.raw[w] - g.center[w]; !math.IsNaN(x) {
+			values = append(values, x)
+		}
+	}
+	return values
+}
+
+// spreadIn returns how much the means of other units over an interval differ: the greatest difference if there are few.
+func (g *group) spreadIn(units []*unit, first, last int) float64 {
+	key := [2]int{first, last}
+	if spread, ok := g.spreads[key]; ok {
+		return spread
+	}
+	var means []float64
+	for _, u := range units {
+		if g.excludes(u) {
+			continue
+		}
+		if values := g.relative(u, first, last+1); len(values) > 0 {
+			means = append(means, mean(values))
+		}
+	}
+	spread := 0.0
+	if len(means) < enoughPeers { // too few for a median
+		for _, m := range means {
+			spread = max(spread, math.Abs(m))
+		}
+	} else {
+		spread = deviation(means)
+	}
+	g.spreads[key] = spread
+	return spread
+}
+
+// appendMeans appends the means of all sequences of n values.
+func appendMeans(means, values []float64, n int) []float64 {
+	s := 0.0
+	for i, v := range values {
+		if s += v; i >= n {
+			s -= values[i-n]
+		}
+		if i >= n-1 {
+			means = append(means, s/float64(n))
+		}
+	}
+	return means
 }
 
 // known reports whether a host has a name.
@@ -181,6 +233,16 @@ func deviation(values []float64) float64 {
 		values[i] = math.Abs(values[i] - center)
 	}
 	return 1.4826 * median(values)
+}
+
+func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
+
+func standardDeviation(values []float64) float64 {
+	center, squares := mean(values), 0.0
+	for _, v := range values {
+		squares += (v - center) * (v - center)
+	}
+	return math.Sqrt(squares / float64(len(values)))
 }
 
 // functionTime is the work of a function of a slow unit.

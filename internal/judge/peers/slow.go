@@ -11,9 +11,10 @@ import (
 )
 
 // A unit is slow in an interval if its time is at least leastRatio times that of its peers in leastWindows of
-// the windows, at least fewestWindows of them, and its mean logarithm is leastZ times the spread of its peers,
-// which is at least leastSpread. Healthy GPUs of one kind differ by 8 %. With fewer than enoughPeers, it must
-// be slower than in the rest of the run as well.
+// the windows, at least fewestWindows of them, and its mean logarithm is leastZ times the spread of its peers: of
+// their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy GPUs of one kind differ by 8 %, at most by 22 %. Fewer than
+// enoughPeers do not show how much units differ: then it must be slower by fewPeersRatio, or slower than in the rest of
+// the run as well. A single peer may be fast by itself.
 const (
 	leastRatio       = 1.05
 	leastDeviceRatio = 1.10
@@ -22,6 +23,7 @@ const (
 	leastWindows     = 0.6
 	fewestWindows    = 5
 	enoughPeers      = 4
+	fewPeersRatio    = 1.25
 )
 
 // edge is the share of the windows of a unit, at the beginning or the end of the run, that say little about
@@ -50,7 +52,7 @@ func (v *interval) includes(w int) bool { return v.first <= w && w <= v.last }
 func (v *interval) overlaps(o *interval) bool { return v.from < o.to && o.from < v.to }
 
 // interval returns when a unit is slow, or nil.
-func (c *comparison) interval(p *population, u *unit, g *group) *interval {
+func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interval {
 	windows, values := u.comparable()
 	from, to := segment(values, p.least)
 	if to == 0 {
@@ -58,9 +60,7 @@ func (c *comparison) interval(p *population, u *unit, g *group) *interval {
 	}
 	margin := max(1, int(edge*float64(len(windows))))
 	v := &interval{first: windows[from], last: windows[to-1], open: len(windows)-to <= margin, weak: u.peers < enoughPeers}
-	inside := values[from:to]
-	v.level = sum(inside) / float64(len(inside))
-	spread := max(leastSpread, g.overall, spreadIn(g.spread, windows[from:to]))
+	v.level = mean(values[from:to])
 	start := from <= margin
 	switch {
 	case start && v.open:
@@ -70,22 +70,29 @@ func (c *comparison) interval(p *population, u *unit, g *group) *interval {
 	default:
 		v.pattern = provenance.Phase
 	}
-	if v.weak {
-		if v.pattern == provenance.Always {
-			return nil
-		}
-		outside := slices.Concat(values[:from], values[to:])
-		spread = max(leastSpread, deviation(slices.Clone(inside)), deviation(outside))
-		own := math.Log(max(c.ownRatio(u, v.includes), 1e-9))
-		if own < max(p.least, v.level/2) {
-			return nil
-		}
+	if spread := max(leastSpread, g.spread); v.level >= leastZ*spread {
+		v.z = v.level / max(spread, g.spreadIn(r.units, v.first, v.last))
 	}
-	if v.z = v.level / spread; v.z < leastZ {
+	if v.weak && (u.peers == 1 || v.level < math.Log(fewPeersRatio) || v.z < leastZ) {
+		v.z = c.ownZ(u, v, values, from, to)
+	}
+	if v.z < leastZ {
 		return nil
 	}
 	c.refine(u, v, windows, values, from, to, start)
 	return v
+}
+
+// ownZ compares an interval with the rest of the run: it returns by how much the unit is slower than in the rest, and
+// than its peers, divided by the standard deviation of intervals of that length in the rest.
+func (c *comparison) ownZ(u *unit, v *interval, values []float64, from, to int) float64 {
+	rest := slices.Concat(values[:from], values[to:])
+	means := appendMeans(nil, rest, max(fewestWindows, min(to-from, len(rest)/3)))
+	if len(means) == 0 {
+		return 0
+	}
+	own := math.Log(max(c.ownRatio(u, v.includes), 1e-9))
+	return min(v.level, v.level-mean(rest), own) / max(leastSpread, standardDeviation(means))
 }
 
 // comparable returns the windows of a unit with enough comparable work, and the logarithms of the ratios.
@@ -106,15 +113,6 @@ func (u *unit) comparable() (windows []int, values []float64) {
 		}
 	}
 	return windows, values
-}
-
-// spreadIn returns the median spread of windows.
-func spreadIn(spread []float64, windows []int) float64 {
-	all := make([]float64, 0, len(windows))
-	for _, w := range windows {
-		all = append(all, spread[w])
-	}
-	return median(all)
 }
 
 // segment returns the interval of values that stands out most from 0, among those whose mean and most of whose
