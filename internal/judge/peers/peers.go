@@ -20,6 +20,7 @@ type comparison struct {
 	begin, end trace.Micros // of the run
 	first      int64        // number of the first window
 	windows    int
+	fewest     int             // windows of an interval in which a unit is slow
 	cells      []workload.Cell // scratch
 }
 
@@ -40,10 +41,12 @@ type unit struct {
 
 // population has all ranks of a program, all its threads, or all its GPUs.
 type population struct {
-	program trace.Program
-	units   []*unit
-	device  bool
-	least   float64 // logarithm of the least ratio of a slow unit
+	program  trace.Program
+	units    []*unit
+	waiting  []*unit // that may wait for units
+	device   bool
+	least    float64 // logarithm of the least ratio of a slow unit
+	perBlock int     // windows of a block; see block
 }
 
 // Compare compares the ranks, threads and GPUs of each program of a load. name returns the name of a
@@ -62,6 +65,9 @@ func Compare(load *workload.Load, name func(trace.Program, uint32) string) *prov
 	}
 	c.first = int64(c.begin) >> load.Shift()
 	c.windows = int(int64(c.end)>>load.Shift()-c.first) + 1
+	if c.fewest = fewestWindows; len(lanes) > manyLanes {
+		c.fewest = fewestWide
+	}
 	for len(lanes) > 0 {
 		n := slices.IndexFunc(lanes, func(l *workload.Lane) bool { return l.Program != lanes[0].Program })
 		if n < 0 {
@@ -120,6 +126,7 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 		}
 		lanes = lanes[n:]
 	}
+	ranks.waiting, threads.waiting, devices.waiting = ranks.units, threads.units, ranks.units
 	return ranks, threads, devices
 }
 
@@ -198,7 +205,7 @@ func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []pro
 		}
 		for k := range loads {
 			l := &loads[k]
-			if l.TID == s.TID && l.Device == s.Device && l.Saved <= s.Saved && slices.Contains(s.Ranks, l.RID) && l.Pattern == "" {
+			if (l.TID == s.TID || s.Device && s.TID == provenance.AllThreads) && l.Device == s.Device && l.Saved <= s.Saved && slices.Contains(s.Ranks, l.RID) && l.Pattern == "" {
 				l.Pattern, l.Saved, l.Share = s.Pattern, s.Saved, s.Share
 				from := s.From
 				l.From, l.To = &from, s.To

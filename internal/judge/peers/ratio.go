@@ -11,7 +11,16 @@ import (
 // total is the work of one kind of all units of a role, in a window or in the run.
 type total struct {
 	calls, time float64
-	last, units int // of the run: how many units have such work
+	last, units int // the last unit with such work, and their number
+}
+
+func (t *total) add(unit int, cell workload.Cell) {
+	t.calls += float64(cell.Calls)
+	t.time += float64(cell.Exclusive)
+	if t.last != unit {
+		t.last = unit
+		t.units++
+	}
 }
 
 // role has units that are compared with each other.
@@ -26,7 +35,7 @@ type role struct {
 type group struct {
 	key      any
 	excludes func(*unit) bool
-	center   []float64 // by window: median raw ratio of all other units
+	center   []float64 // by window: median raw ratio of all other units, of the run if most of them do nothing then
 	spread   float64   // how much their means over the shortest intervals differ
 	spreads  map[[2]int]float64
 }
@@ -79,29 +88,20 @@ func (c *comparison) addUp(r *role) {
 	run := r.totals[c.windows]
 	for i, u := range r.units {
 		c.each(u, func(w int, cell workload.Cell) {
-			t := &r.totals[w][cell.Work]
-			t.calls += float64(cell.Calls)
-			t.time += float64(cell.Exclusive)
-			t = &run[cell.Work]
-			t.calls += float64(cell.Calls)
-			t.time += float64(cell.Exclusive)
-			if t.last != i+1 {
-				t.last = i + 1
-				t.units++
-			}
+			r.totals[w][cell.Work].add(i+1, cell)
+			run[cell.Work].add(i+1, cell)
 		})
 	}
 }
 
-// mean returns the mean time of calls of units with the role in a window. If others did not call it then, it
-// returns that of the run. It is 0 if only one unit does such work.
+// mean returns the mean time of calls of units with the role: in a window if most of the units that do such work did it
+// then, and else in the run, because a slow unit may be alone in a window. It is 0 if only one unit does such work.
 func (r *role) mean(w int, cell workload.Cell) float64 {
-	t := &r.totals[w][cell.Work]
-	if t.calls == float64(cell.Calls) { // by one unit, or one thread of it
-		run := &r.totals[len(r.totals)-1][cell.Work]
-		if run.units < 2 {
-			return 0
-		}
+	t, run := &r.totals[w][cell.Work], &r.totals[len(r.totals)-1][cell.Work]
+	if run.units < 2 {
+		return 0
+	}
+	if 2*t.units <= run.units {
 		t = run
 	}
 	return t.time / t.calls
@@ -138,21 +138,27 @@ func (r *role) group(c *comparison, u *unit, onHost int) *group {
 	}
 	r.groups[g.key] = g
 	g.center, g.spreads = make([]float64, c.windows), make(map[[2]int]float64)
-	var values []float64
+	var values, means []float64
+	others := slices.DeleteFunc(slices.Clone(r.units), g.excludes)
+	for _, o := range others {
+		if e := sum(o.expected); e > 0 {
+			values = append(values, math.Log(max(1, sum(o.time))/e))
+		}
+	}
+	run := median(values)
 	for w := range c.windows {
 		values = values[:0]
-		for _, o := range r.units {
-			if !math.IsNaN(o.raw[w]) && !g.excludes(o) {
+		for _, o := range others {
+			if !math.IsNaN(o.raw[w]) {
 				values = append(values, o.raw[w])
 			}
 		}
-		g.center[w] = median(values)
-	}
-	var means []float64
-	for _, o := range r.units {
-		if !g.excludes(o) {
-			means = appendMeans(means, g.relative(o, 0, c.windows), fewestWindows)
+		if g.center[w] = run; 2*len(values) > len(others) {
+			g.center[w] = median(values)
 		}
+	}
+	for _, o := range others {
+		means = appendMeans(means, g.relative(o, 0, c.windows), c.fewest)
 	}
 	g.spread = deviation(means)
 	return g

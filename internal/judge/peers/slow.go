@@ -22,6 +22,8 @@ const (
 	leastSpread      = 0.01
 	leastWindows     = 0.6
 	fewestWindows    = 5
+	fewestWide       = 3   // if windows are wide because there are many lanes
+	manyLanes        = 512 // more have wider windows
 	enoughPeers      = 4
 	fewPeersRatio    = 1.25
 )
@@ -54,7 +56,7 @@ func (v *interval) overlaps(o *interval) bool { return v.from < o.to && o.from <
 // interval returns when a unit is slow, or nil.
 func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interval {
 	windows, values := u.comparable()
-	from, to := segment(values, p.least)
+	from, to := c.segment(values, p.least)
 	if to == 0 {
 		return nil
 	}
@@ -87,7 +89,7 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 // than its peers, divided by the standard deviation of intervals of that length in the rest.
 func (c *comparison) ownZ(u *unit, v *interval, values []float64, from, to int) float64 {
 	rest := slices.Concat(values[:from], values[to:])
-	means := appendMeans(nil, rest, max(fewestWindows, min(to-from, len(rest)/3)))
+	means := appendMeans(nil, rest, max(c.fewest, min(to-from, len(rest)/3)))
 	if len(means) == 0 {
 		return 0
 	}
@@ -103,10 +105,7 @@ func (u *unit) comparable() (windows []int, values []float64) {
 			n++
 		}
 	}
-	if n < fewestWindows {
-		return nil, nil
-	}
-	least := sum(u.expected) / float64(n) / 10
+	least := sum(u.expected) / float64(max(1, n)) / 10
 	for w, x := range u.excess {
 		if !math.IsNaN(x) && u.expected[w] >= least {
 			windows, values = append(windows, w), append(values, x)
@@ -117,10 +116,10 @@ func (u *unit) comparable() (windows []int, values []float64) {
 
 // segment returns the interval of values that stands out most from 0, among those whose mean and most of whose
 // values are large enough; 0, 0 if there is none. A few extreme values count like others.
-func segment(values []float64, least float64) (from, to int) {
+func (c *comparison) segment(values []float64, least float64) (from, to int) {
 	limit := math.Inf(1)
 	for range 2 {
-		if from, to = densest(values, least, limit); to == 0 {
+		if from, to = c.densest(values, least, limit); to == 0 {
 			return 0, 0
 		}
 		limit = 2 * median(slices.Clone(values[from:to]))
@@ -129,7 +128,7 @@ func segment(values []float64, least float64) (from, to int) {
 }
 
 // densest is segment with a limit of values.
-func densest(values []float64, least, limit float64) (from, to int) {
+func (c *comparison) densest(values []float64, least, limit float64) (from, to int) {
 	sums, above := make([]float64, len(values)+1), make([]int, len(values)+1)
 	for i, x := range values {
 		sums[i+1], above[i+1] = sums[i]+min(x, limit), above[i]
@@ -139,12 +138,12 @@ func densest(values []float64, least, limit float64) (from, to int) {
 	}
 	most := 0.0
 	for i := range values {
-		if above[len(values)]-above[i] < fewestWindows {
+		if above[len(values)]-above[i] < c.fewest {
 			break
 		}
-		for k := i + fewestWindows; k <= len(values); k++ {
+		for k := i + c.fewest; k <= len(values); k++ {
 			n, s := float64(k-i), sums[k]-sums[i]
-			if slow := float64(above[k] - above[i]); slow >= max(fewestWindows, leastWindows*n) && s >= n*least && s*s/n > most {
+			if slow := float64(above[k] - above[i]); slow >= max(float64(c.fewest), leastWindows*n) && s >= n*least && s*s/n > most {
 				from, to, most = i, k, s*s/n
 			}
 		}
@@ -157,7 +156,7 @@ func densest(values []float64, least, limit float64) (from, to int) {
 // window's is 1/(1−f+f/ρ).
 func (c *comparison) refine(u *unit, v *interval, windows []int, values []float64, from, to int, start bool) {
 	inside := values[from:to]
-	if len(inside) > fewestWindows {
+	if len(inside) > 4 {
 		inside = inside[1 : len(inside)-1]
 	}
 	level := median(slices.Clone(inside))
@@ -206,34 +205,73 @@ func (u *unit) fixed(w int) float64 {
 	return u.useful[w] * math.Exp(-max(0, x))
 }
 
+// The run is divided into blocks of windows for what-if: at most mostBlocks, each longWaits times as long as the longest
+// wait, because in shorter ones all units may be busy: the others before they wait.
+const (
+	mostBlocks = 16
+	longWaits  = 4
+)
+
 // whatIf returns how much shorter the run would be if the useful time of some units were fixed, and how long the
-// others waited for them.
+// others waited for them. In each block, the unit with the greatest useful time determines how long it takes.
 func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) float64) (saved, caused float64) {
-	chosen := make(map[*unit]bool)
+	chosen, ranks := make(map[*unit]bool), make(map[trace.Rank]bool)
 	for _, u := range some {
-		chosen[u] = true
+		chosen[u], ranks[u.Rank] = true, p.device
 	}
-	for w := range c.windows {
+	n := c.block(p)
+	for from := 0; from < c.windows; from += n {
+		to := min(c.windows, from+n)
 		var before, after float64
 		for _, u := range p.units {
-			before = max(before, u.useful[w])
-			if chosen[u] {
-				after = max(after, fixed(u, w))
-			} else {
-				after = max(after, u.useful[w])
+			useful, better := 0.0, 0.0
+			for w := from; w < to; w++ {
+				if useful += max(0, u.useful[w]); chosen[u] {
+					better += max(0, fixed(u, w))
+				}
 			}
+			before = max(before, useful)
+			if chosen[u] {
+				useful = better
+			}
+			after = max(after, useful)
 		}
 		if before <= after {
 			continue
 		}
 		saved += before - after
-		for _, u := range p.units {
-			if !chosen[u] {
-				caused += min(u.wait[w], before-after)
+		for _, u := range p.waiting {
+			if !chosen[u] && !ranks[u.Rank] {
+				caused += min(sum(u.wait[from:to]), before-after)
 			}
 		}
 	}
 	return saved, caused
+}
+
+// block returns the number of windows of a block.
+func (c *comparison) block(p *population) int {
+	if p.perBlock == 0 {
+		longest := 0 // windows in sequence in which a unit only waits
+		for _, u := range p.units {
+			waiting, most, useful := 0, 0, 0.0
+			for w, v := range u.useful {
+				useful += max(0, v)
+				if waiting++; u.wait[w] < 0.9*float64(c.load.Width()) {
+					waiting = 0
+				}
+				most = max(most, waiting)
+			}
+			if 4*useful > float64(u.Last-u.First) { // else waiting is what it does
+				longest = max(longest, most)
+			}
+		}
+		p.perBlock = (c.windows + mostBlocks - 1) / mostBlocks
+		if longest > 0 {
+			p.perBlock = max(p.perBlock, longWaits*(longest+1))
+		}
+	}
+	return p.perBlock
 }
 
 // blameThreads decides whether a slow thread or its rank is to blame: the threads, unless they do most of the
@@ -286,28 +324,32 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 }
 
 // slowHost returns those of the slow units that are slow because their host is, together with the first; the
-// first alone if it is not: most units of the host are slow at the same time, and most of other hosts are not.
+// first alone, or all streams of its GPU, if it is not: most units of the host are slow at the same time, and most of other hosts are not.
 func (p *population) slowHost(slow []*unit) []*unit {
 	first := slow[0]
-	var some []*unit
+	var some, same []*unit
+	ranks := make(map[trace.Rank]bool)
+	n, others := 0, 0
 	for _, u := range slow {
-		if u.Host == first.Host && u.slow.overlaps(first.slow) {
+		switch {
+		case !u.slow.overlaps(first.slow):
+		case u.Host == first.Host:
 			some = append(some, u)
+			ranks[u.Rank] = true
+			if u.Rank == first.Rank && (p.device || u == first) {
+				same = append(same, u) // streams of the same GPU
+			}
+		default:
+			others++
 		}
 	}
-	n, others := 0, 0
 	for _, u := range p.units {
 		if u.Host == first.Host {
 			n++
 		}
 	}
-	for _, u := range slow {
-		if u.Host != first.Host && u.slow.overlaps(first.slow) {
-			others++
-		}
-	}
-	if !known(first.Host) || len(some) < 2 || 2*len(some) <= n || 2*others > len(p.units)-n || n == len(p.units) {
-		return slow[:1]
+	if !known(first.Host) || len(ranks) < 2 || 2*len(some) <= n || 2*others > len(p.units)-n || n == len(p.units) {
+		return same
 	}
 	return some
 }
@@ -340,7 +382,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	slices.Sort(s.Ranks)
 	slices.Sort(s.Hosts)
 	s.Ranks, s.Hosts = slices.Compact(s.Ranks), slices.Compact(s.Hosts)
-	if len(some) > 1 {
+	if len(s.Ranks) > 1 {
 		s.Host = first.Host
 		s.Peers = max(0, s.Peers+1-len(some))
 	}

@@ -102,7 +102,7 @@ func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 		hit++
 		windows[top[w]]++
 	}
-	if all < fewestWindows || float64(hit) < leastWindows*float64(all) || len(windows) < fewestRoaming {
+	if all < c.fewest || float64(hit) < leastWindows*float64(all) || len(windows) < fewestRoaming {
 		return nil
 	}
 	var some []*unit
