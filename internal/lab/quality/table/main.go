@@ -40,13 +40,14 @@ func main() {
 	check := flag.Bool("check", false, "run the quick measurements, and fail if a figure misses its floor")
 	onlyDefault := flag.Bool("default", false, "measure only the default detector")
 	onlyPeers := flag.Bool("peers", false, "measure only slow ranks and hosts")
-	only := flag.String("only", "", "measure only slow ranks and hosts of data sets with one of these texts in their names, separated by commas")
+	only := flag.String("only", "", "measure only data sets with one of these texts in their names, separated by commas")
 	fit := flag.Bool("fit", false, "measure slow ranks and hosts only in the fit half")
 	flag.Parse()
 	if *onlyDefault {
 		quality.Detectors = []outlier.Algorithm{quality.DefaultDetector}
 	}
 	t := tool{out: os.Stdout, progress: os.Stderr, recorded: flag.Args()}
+	t.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	run := t.page
 	switch {
 	case *check:
@@ -54,7 +55,7 @@ func main() {
 	case *floors:
 		run = t.floors
 	case *onlyPeers:
-		run = t.printPeers(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), *fit)
+		run = t.printPeers(*fit)
 	}
 	if err := t.inTemp(context.Background(), run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,6 +67,7 @@ func main() {
 type tool struct {
 	out, progress io.Writer
 	recorded      []string // directories; empty: the default ones
+	only          []string // parts of the names of data sets; empty: all
 	temp          string
 	sets          []quality.Set
 	missing       []string // recorded traces
@@ -95,7 +97,7 @@ func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err
 	if err != nil {
 		return err
 	}
-	t.sets = append(t.sets, scenarios...)
+	t.sets = slices.DeleteFunc(append(t.sets, scenarios...), func(s quality.Set) bool { return !t.includes(s.Name) })
 	return run(ctx)
 }
 
@@ -105,7 +107,7 @@ func (t *tool) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slow, err := t.peers(ctx, nil, false)
+	slow, err := t.peers(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -125,7 +127,7 @@ func (t *tool) floors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slow, err := t.peers(ctx, nil, false)
+	slow, err := t.peers(ctx, false)
 	if err != nil {
 		return err
 	}

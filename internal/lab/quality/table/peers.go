@@ -14,8 +14,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/quality"
 )
 
-// peers measures the comparison of peers on all data sets whose names contain one of the given texts, or on all.
-func (t *tool) peers(ctx context.Context, only []string, fitOnly bool) ([]*quality.PeerResult, error) {
+// peers measures the comparison of peers on all data sets.
+func (t *tool) peers(ctx context.Context, fitOnly bool) ([]*quality.PeerResult, error) {
 	sets := quality.PeerScenarios()
 	for i := range t.sets {
 		if slices.Contains(quality.PeerTraces, t.sets[i].Name) {
@@ -29,7 +29,7 @@ func (t *tool) peers(ctx context.Context, only []string, fitOnly bool) ([]*quali
 		results []*quality.PeerResult
 	)
 	for _, set := range sets {
-		if !matches(set.Name, only) {
+		if !t.includes(set.Name) {
 			continue
 		}
 		r := &quality.PeerResult{Data: set.Name, Fit: make([]*quality.PeerRun, len(set.Fit))}
@@ -58,19 +58,15 @@ func (t *tool) peers(ctx context.Context, only []string, fitOnly bool) ([]*quali
 	return results, g.Wait()
 }
 
-func matches(name string, only []string) bool {
-	for _, part := range only {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return len(only) == 0
+// includes reports whether a data set is to be measured.
+func (t *tool) includes(name string) bool {
+	return len(t.only) == 0 || slices.ContainsFunc(t.only, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // printPeers prints the table of slow peers, and what failed.
-func (t *tool) printPeers(only []string, fitOnly bool) func(context.Context) error {
+func (t *tool) printPeers(fitOnly bool) func(context.Context) error {
 	return func(ctx context.Context) error {
-		results, err := t.peers(ctx, only, fitOnly)
+		results, err := t.peers(ctx, fitOnly)
 		if err != nil {
 			return err
 		}
