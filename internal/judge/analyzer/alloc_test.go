@@ -38,9 +38,9 @@ func testAllocations(t *testing.T, cfg Config) {
 		}
 	}
 	models := NewModels(outlier.NewRules(cfg.Outlier))
-	load := workload.New()
 	var counts tally.Tally
 	one := newRank(&cfg, trace.RankKey{}, &steps.Names, &counts, nil)
+	one.load = workload.New()
 	file := &spoolFile{dir: t.TempDir()}
 	t.Cleanup(file.close)
 	one.spool, one.late = &spool{file: file}, &spool{file: file}
@@ -58,7 +58,7 @@ func testAllocations(t *testing.T, cfg Config) {
 		before := one.counts.Calls
 		one.learn(true)
 		calls = one.counts.Calls - before
-		one.merge(models, load, false, true)
+		one.merge(models, false, true)
 		if err := one.judge(); err != nil {
 			t.Fatal(err)
 		}

@@ -272,7 +272,7 @@ func (a *Analyzer) merge(s *source, frozen, profile bool) {
 	for _, r := range s.active {
 		a.totals.Started(r.start)
 		a.totals.End = max(a.totals.End, r.end)
-		r.merge(a.models, a.load, frozen, profile)
+		r.merge(a.models, frozen, profile)
 	}
 }
 

@@ -142,6 +142,7 @@ func (s *scoped) renew(rules *outlier.Rules, name string) {
 type Models struct {
 	rules     *outlier.Rules
 	functions []*Function
+	names     []trace.FuncKey // of functions; never changed, only extended
 	byName    map[trace.FuncKey]*Function
 	changed   []*group
 	split     splitter
@@ -175,6 +176,7 @@ func (m *Models) function(key trace.FuncKey) *Function {
 		f.useful, f.collective = provenance.Useful(key.Name), provenance.WaitOf(key.Name) == provenance.Collective
 		f.models = newGroup(f)
 		m.functions = append(m.functions, f)
+		m.names = append(m.names, key)
 		m.byName[key] = f
 	}
 	return f

@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
@@ -29,6 +30,8 @@ type Contribution struct {
 	Counters    []*summary.Counter
 	Paths       []callpath.NamedEntry // calls that ended, by call path
 	PathDepth   int                   // greatest depth of call paths
+	Load        *workload.Load        // of the step, with numbers of functions; nil if there is none
+	Names       []trace.FuncKey       // of functions by these numbers; later contributions extend it
 }
 
 // FunctionDelta is the delta of a function in a step. It may be without calls or without
@@ -291,8 +294,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	start = a.timed(stageJudge, start)
 	for _, s := range ready {
 		for _, r := range s.active {
-			a.online.Sync.Add(r.contribution(s.step))
-			r.forget(a.savesMemory())
+			a.share(r, s.step, false)
 		}
 	}
 	a.timed(stageShare, start)
@@ -325,11 +327,17 @@ func (s *source) timeout() time.Duration {
 func (a *Analyzer) ended(s *source) {
 	s.close()
 	for _, r := range s.ranks {
-		c := r.contribution(s.step)
-		c.Ended = true
-		a.online.Sync.Add(c)
-		r.forget(a.savesMemory())
+		a.share(r, s.step, true)
 	}
+}
+
+// share passes the deltas of a rank to the ModelSync.
+func (a *Analyzer) share(r *rank, step int, ended bool) {
+	c := r.contribution(step)
+	c.Ended, c.Names = ended, a.models.names
+	a.online.Sync.Add(c)
+	r.forget(a.savesMemory())
+	r.load.Reset()
 }
 
 // abandon ends traces that are not complete.
@@ -356,7 +364,9 @@ func (r *rank) contribution(step int) *Contribution {
 		StepKey: StepKey{r.key, step}, Host: r.host, First: r.start, Last: r.end,
 		Functions: c.Functions[:0], Contexts: c.Contexts[:0], Counters: c.Counters[:0], PathDepth: r.builder.Paths().Depth(),
 	}
-	c.Paths, _ = r.takePaths(paths)
+	if c.Paths, _ = r.takePaths(paths); !r.load.Empty() {
+		c.Load = r.load
+	}
 	for _, f := range r.merged {
 		if f != f.whole {
 			f.whole.delta().merge(f.pending)

@@ -14,11 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -36,12 +38,14 @@ type ledger struct {
 	frozen    bool
 	waits     int // before it is ready
 	paths     *callpath.Profile
+	load      *workload.Load
+	names     []trace.FuncKey // of functions in load
 }
 
 func newLedger() *ledger {
 	return &ledger{
 		models: make(map[string]*outlier.Model), contexts: make(map[callpath.Context]*outlier.Model), ended: make(map[int]bool),
-		paths: callpath.NewProfile(callpath.MaxPaths),
+		paths: callpath.NewProfile(callpath.MaxPaths), load: workload.New(),
 	}
 }
 
@@ -63,6 +67,9 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 		l.contexts[p.Context].Merge(p.Model)
 	}
 	l.paths.Merge(c.PathDepth, c.Paths)
+	if l.names = c.Names; c.Load != nil {
+		l.load.Merge(c.Load, nil)
+	}
 	if c.Ended {
 		l.ended[int(c.Rank)] = true
 	}

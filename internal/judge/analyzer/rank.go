@@ -53,6 +53,7 @@ type rank struct {
 	counts          rankCounts
 	paths           []callpath.Entry // scratch
 	work            workCounter
+	load            *workload.Load // of all ranks; that of the step if online
 
 	// For traces that are being written:
 	online    bool
@@ -351,7 +352,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 
 // merge adds the deltas to the models and to the load. It runs while no rank is judging, in
 // the order of ranks.
-func (r *rank) merge(m *Models, load *workload.Load, frozen, profile bool) {
+func (r *rank) merge(m *Models, frozen, profile bool) {
 	left := r.touched[:0]
 	for _, f := range r.touched {
 		if !r.resolve(m, f, !frozen && f.pending.model.Count() > 0) {
@@ -374,7 +375,7 @@ func (r *rank) merge(m *Models, load *workload.Load, frozen, profile bool) {
 		r.note(f)
 	}
 	r.touched = left
-	r.mergeWork(load)
+	r.mergeWork()
 }
 
 // note makes forget drop the delta of a function.

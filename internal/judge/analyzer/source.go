@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -135,7 +136,9 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 		}
 	}
 	r := newRank(&a.cfg, trace.RankKey{Program: s.input.Program, Rank: id}, s.steps.Names(), &s.tally, a.isUncoupled)
-	r.online = a.online != nil
+	if r.load = a.load; a.online != nil {
+		r.online, r.load = true, workload.New()
+	}
 	r.spool, r.late = &spool{file: &a.spool}, &spool{file: &a.spool}
 	s.ranks = append(s.ranks, r)
 	return r

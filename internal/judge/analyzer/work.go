@@ -64,8 +64,8 @@ func (w *workCounter) flush(thread trace.Thread) {
 }
 
 // mergeWork moves the records of functions that have names to the load.
-func (r *rank) mergeWork(load *workload.Load) {
-	w := &r.work
+func (r *rank) mergeWork() {
+	w, load := &r.work, r.load
 	for i := range w.records { // first, because this may change the numbers of work
 		if f := r.all[w.records[i].function]; f.whole.models != nil && f.whole.models.function.useful {
 			load.Work(r.workOf(f))
@@ -89,7 +89,7 @@ func (r *rank) mergeWork(load *workload.Load) {
 		}
 		if lane == nil || rec.thread != sum.thread || rec.last>>w.shift != sum.last>>w.shift {
 			add()
-			lane, sum = r.lane(load, rec.thread), rec
+			lane, sum = r.lane(rec.thread), rec
 		}
 		if function := f.whole.models.function; !function.useful {
 			load.AddWait(lane, rec.first, rec.last, rec.Exclusive, function.collective)
@@ -108,8 +108,8 @@ func (r *rank) workOf(f *localFunc) workload.Work {
 }
 
 // lane returns the lane of a thread.
-func (r *rank) lane(load *workload.Load, thread trace.Thread) *workload.Lane {
-	lane := load.Lane(workload.LaneKey{RankKey: r.key, Thread: thread})
+func (r *rank) lane(thread trace.Thread) *workload.Lane {
+	lane := r.load.Lane(workload.LaneKey{RankKey: r.key, Thread: thread})
 	if r.host != unknownHost {
 		lane.Host = max(lane.Host, r.host)
 	}

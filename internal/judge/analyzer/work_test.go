@@ -48,9 +48,23 @@ func TestLoadIsIndependentOfWorkersAndOrder(t *testing.T) {
 	}
 }
 
+// TestLoadAddsUpToCallPaths compares the load of recorded traces with their call paths, and
+// with the sum of all contributions while they are written.
 func TestLoadAddsUpToCallPaths(t *testing.T) {
 	for _, run := range []string{"gpu-BP5", "ring-BP4", "ring-onefile-BP5"} {
-		checkLoadAgainstPaths(t, run, analyze(t, tracetest.Recorded(t, run), nil).Result)
+		a := analyze(t, tracetest.Recorded(t, run), nil)
+		checkLoadAgainstPaths(t, run, a.Result)
+		l := newLedger()
+		res, _ := follow(t, l, analyzer.Online{Find: inputsOf(tracetest.Recorded(t, run))})
+		ids := make(map[trace.FuncKey]uint32)
+		for _, f := range a.Functions {
+			ids[f.FuncKey] = uint32(f.ID)
+		}
+		got := workload.New()
+		got.Merge(l.load, func(_ trace.Program, function uint32) uint32 { return ids[l.names[function]] })
+		if res.Load != nil || !bytes.Equal(got.AppendBinary(nil), a.Load.AppendBinary(nil)) {
+			t.Errorf("%s: the load differs while the traces are written", run)
+		}
 	}
 }
 

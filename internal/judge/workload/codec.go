@@ -15,12 +15,23 @@ import (
 // maxShift is sufficient for runs of any length.
 const maxShift = 57
 
-// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings.
+// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. It may
+// change the indices of work.
 func (l *Load) AppendBinary(b []byte) []byte {
+	l.arrange()
 	b = append(b, l.shift, l.level)
 	b = binary.AppendVarint(b, int64(l.begin))
 	b = binary.AppendUvarint(b, uint64(l.end-l.begin))
-	b, numbers := l.appendWorks(b)
+	b = binary.AppendUvarint(b, uint64(len(l.works)))
+	for _, w := range l.works {
+		b = binary.AppendUvarint(b, uint64(w.Program))
+		if w.Path == 0 {
+			b = binary.AppendUvarint(b, uint64(w.Function)<<1)
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(w.Function)<<1|1)
+		b = binary.LittleEndian.AppendUint64(b, uint64(w.Path))
+	}
 	lanes := l.Lanes()
 	hosts := make(map[string]uint64)
 	for _, lane := range lanes {
@@ -41,37 +52,12 @@ func (l *Load) AppendBinary(b []byte) []byte {
 			device = 1
 		}
 		b = binary.AppendUvarint(b, hosts[lane.Host]<<1|device)
-		b = l.appendWindows(b, lane, numbers)
+		b = l.appendWindows(b, lane)
 	}
 	return b
 }
 
-// appendWorks appends the kinds of work in order, and returns the position of each.
-func (l *Load) appendWorks(b []byte) (_ []byte, numbers []uint32) {
-	order := make([]uint32, len(l.works))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(i, k uint32) int { return l.works[i].Compare(l.works[k]) })
-	numbers = make([]uint32, len(order))
-	b = binary.AppendUvarint(b, uint64(len(order)))
-	for number, i := range order {
-		numbers[i] = uint32(number)
-		w := &l.works[i]
-		path := uint64(0)
-		if w.Path != 0 {
-			path = 1
-		}
-		b = binary.AppendUvarint(b, uint64(w.Program))
-		b = binary.AppendUvarint(b, uint64(w.Function)<<1|path)
-		if w.Path != 0 {
-			b = binary.LittleEndian.AppendUint64(b, uint64(w.Path))
-		}
-	}
-	return b, numbers
-}
-
-func (l *Load) appendWindows(b []byte, lane *Lane, numbers []uint32) []byte {
+func (l *Load) appendWindows(b []byte, lane *Lane) []byte {
 	b = binary.AppendUvarint(b, uint64(len(lane.Windows)))
 	if len(lane.Windows) == 0 {
 		return b
@@ -87,13 +73,8 @@ func (l *Load) appendWindows(b []byte, lane *Lane, numbers []uint32) []byte {
 		if w.Wait > 0 {
 			b = binary.AppendUvarint(b, w.Sync)
 		}
-		cells := w.Cells(l.scratch[:0])
-		for k := range cells {
-			cells[k].Work = numbers[cells[k].Work]
-		}
-		b = binary.AppendUvarint(b, uint64(len(cells)))
-		b = appendCells(b, cells)
-		l.scratch = cells[:0]
+		b = binary.AppendUvarint(b, uint64(len(w.cells)))
+		b = append(b, w.cells...)
 	}
 	return b
 }
@@ -240,17 +221,27 @@ func (l *Load) readWindows(r *reader, lane *Lane) {
 		if w.Wait > 0 {
 			w.Sync = r.uint(w.Wait)
 		}
-		cells := l.scratch[:0]
-		work := uint64(0)
-		for k := r.length(); k > 0 && r.err == nil; k-- {
-			step := r.uint(uint64(len(l.works)))
-			if work += step; work >= uint64(len(l.works)) || step == 0 && len(cells) > 0 || l.works[work].Program != lane.Program {
-				r.fail("work unknown, duplicate or of another program")
-				return
-			}
-			cells = append(cells, Cell{uint32(work), callpath.Sums{Calls: r.uint(r.most), Exclusive: r.uint(r.most)}})
-		}
-		w.add(l, cells)
+		l.readCells(r, lane.Program)
+		w.pack(l)
 		lane.Windows = append(lane.Windows, w)
+	}
+}
+
+// readCells reads the cells of a window to l.scratch.
+func (l *Load) readCells(r *reader, program trace.Program) {
+	l.scratch = l.scratch[:0]
+	size := r.length()
+	rest := len(r.b) - size
+	work := uint64(0)
+	for len(r.b) > rest {
+		step := r.uint(uint64(len(l.works)))
+		if work += step; work >= uint64(len(l.works)) || step == 0 && len(l.scratch) > 0 || l.works[work].Program != program {
+			r.fail("work unknown, duplicate or of another program")
+			return
+		}
+		l.scratch = append(l.scratch, Cell{uint32(work), callpath.Sums{Calls: r.uint(r.most), Exclusive: r.uint(r.most)}})
+	}
+	if r.err == nil && len(r.b) < rest {
+		r.fail("work exceeds its window")
 	}
 }

@@ -62,7 +62,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		t.Errorf("trailing byte: got %v", err)
 	}
 	// A load with two kinds of work, a host and a lane with a window of two cells.
-	valid := []byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 2, 0, 1, 7, 1, 1, 7}
+	valid := []byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 6, 0, 1, 7, 1, 1, 7}
 	decode(t, valid)
 	if _, err := workload.Decode(valid, 6); !errors.Is(err, stats.ErrEncoding) {
 		t.Errorf("sum too large: got %v", err)
@@ -83,6 +83,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		"window after the end":     {20: 1},
 		"more sync than wait":      {22: 6},
 		"list too long":            {23: 100},
+		"cell exceeds its window":  {23: 5},
 	} {
 		b := bytes.Clone(valid)
 		for i, v := range change {
@@ -115,7 +116,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(small.AppendBinary(nil))
 	f.Add(workload.New().AppendBinary(nil))
-	f.Add([]byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 2, 0, 1, 7, 1, 1, 7})
+	f.Add([]byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 6, 0, 1, 7, 1, 1, 7})
 	f.Add([]byte{57, 64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := workload.Decode(data, 1<<40)

@@ -123,6 +123,15 @@ func (l *Load) Lanes() []*Lane {
 	return all
 }
 
+// MaxFunction returns the greatest number of a function, or -1.
+func (l *Load) MaxFunction() int {
+	most := -1
+	for _, w := range l.works {
+		most = max(most, int(w.Function))
+	}
+	return most
+}
+
 // Empty reports whether there are no lanes.
 func (l *Load) Empty() bool { return len(l.lanes) == 0 }
 
@@ -175,15 +184,33 @@ func (l *Load) raise(level uint8) {
 	for i, w := range old {
 		moved[i] = l.Work(w)
 	}
+	l.renumber(moved)
+}
+
+// arrange puts the kinds of work in order.
+func (l *Load) arrange() {
+	if slices.IsSortedFunc(l.works, Work.Compare) {
+		return
+	}
+	slices.SortFunc(l.works, Work.Compare)
+	moved := make([]uint32, len(l.works))
+	for i, w := range l.works {
+		moved[l.index[w]] = uint32(i)
+		l.index[w] = uint32(i)
+	}
+	l.renumber(moved)
+}
+
+// renumber changes the indices of work in all cells.
+func (l *Load) renumber(moved []uint32) {
 	for _, lane := range l.lanes {
 		for i := range lane.Windows {
 			w := &lane.Windows[i]
-			cells := w.Cells(nil)
-			for k := range cells {
-				cells[k].Work = moved[cells[k].Work]
+			l.scratch = w.Cells(l.scratch[:0])
+			for k := range l.scratch {
+				l.scratch[k].Work = moved[l.scratch[k].Work]
 			}
-			w.cells = nil
-			w.add(l, cells)
+			w.pack(l)
 		}
 	}
 }
@@ -296,15 +323,18 @@ func (l *Load) AddWait(lane *Lane, entry, exit trace.Micros, time uint64, collec
 	}
 }
 
-// Merge adds the work of o, whose function i is number(i) here. It does not retain o.
+// Merge adds the work of o, whose function i is number(i) here, or i if number is nil. It does
+// not retain o.
 func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32) uint32) {
 	l.raise(o.level)
-	for _, w := range o.works { // first, because this may change indices
-		l.Work(Work{w.Program, number(w.Program, w.Function), w.Path})
-	}
 	works := make([]uint32, len(o.works))
-	for i, w := range o.works {
-		works[i] = l.Work(Work{w.Program, number(w.Program, w.Function), w.Path})
+	for range 2 { // again, because new work may change indices
+		for i, w := range o.works {
+			if number != nil {
+				w.Function = number(w.Program, w.Function)
+			}
+			works[i] = l.Work(w)
+		}
 	}
 	l.widenTo(o.shift)
 	if o.begin != 0 || o.end != 0 {
@@ -392,6 +422,11 @@ func (w *Window) add(l *Load, cells []Cell) {
 		return
 	}
 	l.scratch = w.Cells(append(l.scratch[:0], cells...))
+	w.pack(l)
+}
+
+// pack replaces the cells by l.scratch.
+func (w *Window) pack(l *Load) {
 	l.packed = appendCells(l.packed[:0], l.scratch)
 	if w.shared || len(l.packed) > cap(w.cells) {
 		w.cells, w.shared = nil, false // so that there is no more memory than necessary

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -27,6 +28,7 @@ type bundle struct {
 	counters  map[trace.FuncKey]*stats.Sums
 	reports   []summary.StepReport // functions by name
 	paths     map[trace.Program]*callpath.Profile
+	load      *workload.Load // with the analyzer's numbers of functions; nil without
 }
 
 func newBundle() *bundle {
@@ -54,6 +56,14 @@ func (b *bundle) pathsOf(program trace.Program) *callpath.Profile {
 		b.paths[program] = p
 	}
 	return p
+}
+
+// addLoad adds the load of ranks. The caller sets the steps that it covers.
+func (b *bundle) addLoad(o *workload.Load) {
+	if b.load == nil {
+		b.load = workload.New()
+	}
+	b.load.Merge(o, nil)
 }
 
 // models yields the models of a contribution, of functions and of their call paths.
@@ -87,8 +97,8 @@ func (b *bundle) cover(key trace.RankKey, from uint32) *protocol.Steps {
 	return steps
 }
 
-// add adds the contribution of a step. from is the first step of the rank that the
-// shard does not have.
+// add adds the contribution of a step, without its load. from is the first step of the rank
+// that the shard does not have.
 func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	steps := b.cover(c.RankKey, from)
 	steps.To = uint32(c.Step) + 1
@@ -145,6 +155,9 @@ func (b *bundle) end(key trace.RankKey, from uint32, host string) {
 func (b *bundle) merge(o *bundle, shard, shards int) {
 	for key, steps := range o.covers {
 		b.covers[key] = proto.CloneOf(steps)
+		if shard != 0 {
+			b.covers[key].Loaded = 0
+		}
 	}
 	for context, m := range o.models {
 		if paramwire.ShardOf(context.FuncKey, shards) == shard {
@@ -166,6 +179,9 @@ func (b *bundle) merge(o *bundle, shard, shards int) {
 	for program, p := range o.paths {
 		b.pathsOf(program).MergeProfile(p)
 	}
+	if o.load != nil {
+		b.addLoad(o.load)
+	}
 	b.reports = append(b.reports, o.reports[:min(len(o.reports), maxReports-len(b.reports))]...)
 }
 
@@ -177,8 +193,9 @@ func (b *bundle) steps() (n int64) {
 	return n
 }
 
-// message writes the bundle to an exchange. id returns the ids of functions.
-func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) int) {
+// message writes the bundle to an exchange. id returns the ids of functions, whose names in the
+// load are given by the analyzer's numbers.
+func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) int, names []trace.FuncKey) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
@@ -215,5 +232,9 @@ func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) i
 		}
 	}
 	d.Steps = b.reports
+	if b.load != nil {
+		d.Load = workload.New()
+		d.Load.Merge(b.load, func(_ trace.Program, function uint32) uint32 { return uint32(id(names[function])) })
+	}
 	req.Delta = d.AppendBinary(make([]byte, 0, 256*(len(d.Models)+len(d.Functions)+len(d.Counters))))
 }

@@ -63,6 +63,7 @@ type Client struct {
 	accepted   bool // the server has registered this session
 	ids        map[trace.FuncKey]uint32
 	names      map[uint32]trace.FuncKey
+	functions  []trace.FuncKey        // by the analyzer's numbers
 	withoutID  map[trace.FuncKey]bool // functions without an id
 	links      []*link
 	claimed    map[trace.RankKey]bool // by all links, so that they are not in the inbox
@@ -122,6 +123,9 @@ func (c *Client) Add(step *analyzer.Contribution) {
 	}
 	if !step.Ended {
 		c.added++
+	}
+	if len(step.Names) > len(c.functions) {
+		c.functions = step.Names
 	}
 	for i := range step.Functions {
 		c.requestID(step.Functions[i].FuncKey)

@@ -111,6 +111,9 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	l.registered, c.accepted = true, true
 	for i, key := range ranks {
 		l.claim(key, reply.GetNext()[i])
+		if i < len(reply.GetLoaded()) {
+			l.loaded[key] = max(l.loaded[key], reply.GetLoaded()[i])
+		}
 	}
 	ids := reply.GetIds()
 	for id, f := range reply.GetNames() {
@@ -221,7 +224,8 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.withoutID) == 0 { // all functions have ids
-		if err := l.pack(func(n trace.FuncKey) int { return int(c.ids[n]) }); err != nil {
+		l.releaseLoad(c.ended)
+		if err := l.pack(func(n trace.FuncKey) int { return int(c.ids[n]) }, c.functions); err != nil {
 			return nil, err
 		}
 	}

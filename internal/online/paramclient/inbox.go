@@ -70,6 +70,10 @@ func (w *backlog) join(c *analyzer.Contribution) {
 		return
 	}
 	w.joined.add(c, w.first, 0, 1)
+	if c.Load != nil {
+		w.joined.addLoad(c.Load)
+		w.joined.covers[c.RankKey].Loaded = uint32(c.Step) + 1
+	}
 }
 
 // clone returns a deep copy of a contribution.
@@ -88,6 +92,9 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 		d.Contexts[i] = analyzer.ContextDelta{Context: c.Contexts[i].Context, Model: &model}
 	}
 	d.Paths = slices.Clone(c.Paths)
+	if c.Load != nil {
+		d.Load = c.Load.Clone()
+	}
 	for i, counter := range c.Counters {
 		own := *counter
 		d.Counters[i] = &own

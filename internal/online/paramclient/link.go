@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -19,6 +20,8 @@ type link struct {
 	shard, shards int
 	next          map[trace.RankKey]uint32 // claimed ranks: the first step that is not in fresh or sent
 	fresh         *bundle                  // not sent yet
+	held          heldLoad                 // of the first shard
+	loaded        map[trace.RankKey]uint32 // the first step whose load is not in held, fresh or sent
 	sent          []sentBundle             // not durable, or not in the models received; consecutive up to number
 	maxSent       int
 	number        uint64 // of the newest exchange
@@ -85,6 +88,7 @@ type fatalError struct{ error }
 func newLink(shard, shards, maxSent int) *link {
 	return &link{
 		shard: shard, shards: shards, maxSent: maxSent, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
+		held: heldLoad{Load: workload.New()}, loaded: make(map[trace.RankKey]uint32),
 		received: make(map[uint32]*received), doubtful: make(map[callpath.Context]bool),
 	}
 }
@@ -94,6 +98,7 @@ func newLink(shard, shards, maxSent int) *link {
 // after its last step.
 func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
 	next := l.next[step.RankKey]
+	l.hold(step)
 	switch {
 	case uint32(step.Step) >= next:
 		l.fresh.add(step, next, l.shard, l.shards)
@@ -114,7 +119,8 @@ func (l *link) shareJoined(key trace.RankKey, w *backlog) error {
 		l.next[key] = steps.GetTo()
 		l.fresh.merge(w.joined, l.shard, l.shards)
 		l.fresh.covers[key].From = next
-	case next < steps.GetTo():
+		l.loaded[key] = max(l.loaded[key], steps.GetLoaded())
+	case next < steps.GetTo() || l.shard == 0 && l.loaded[key] < steps.GetLoaded():
 		return fatalError{fmt.Errorf("the parameter server was unavailable for so long that steps of rank %d were joined, "+
 			"and it has some of them; %s", key.Rank, restartHint)}
 	case steps.GetEnded():
@@ -131,13 +137,14 @@ func (l *link) claim(key trace.RankKey, next uint32) {
 	}
 }
 
-// pack turns the fresh bundle into an exchange. id returns the ids of functions.
-func (l *link) pack(id func(trace.FuncKey) int) error {
+// pack turns the fresh bundle into an exchange. id returns the ids of functions, and names
+// are those by the analyzer's numbers.
+func (l *link) pack(id func(trace.FuncKey) int, names []trace.FuncKey) error {
 	if len(l.fresh.covers) == 0 || len(l.sent) >= l.maxSent {
 		return nil
 	}
 	req := &protocol.ExchangeRequest{Number: l.number + 1}
-	l.fresh.message(req, id)
+	l.fresh.message(req, id, names)
 	b, err := proto.Marshal(req)
 	if err != nil {
 		return err
@@ -165,7 +172,7 @@ func (l *link) position(number uint64) int {
 
 // settled reports whether everything is durable and in the models received.
 func (l *link) settled() bool {
-	return l.registered && len(l.fresh.covers) == 0 && l.durable == l.number && l.included == l.number
+	return l.registered && len(l.fresh.covers) == 0 && l.held.Empty() && l.durable == l.number && l.included == l.number
 }
 
 // unsent returns the number of steps that the server does not have.

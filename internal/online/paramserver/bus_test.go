@@ -58,7 +58,7 @@ func startProcess(tb testing.TB, b *bus.Server, cfg Config, dir string, epoch ui
 	p := &process{conn: connect(tb, b)}
 	state, err := NewState(cfg, epoch)
 	if err == nil {
-		err = state.Load(StatePath(dir, cfg.Shard))
+		err = state.Restore(StatePath(dir, cfg.Shard))
 	}
 	if err == nil {
 		p.server, err = NewServer(p.conn, state, ServerConfig{

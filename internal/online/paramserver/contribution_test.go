@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -94,6 +95,38 @@ func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribu
 	return append(all, end)
 }
 
+// loadNames are the functions of several programs by an analyzer's numbers.
+var loadNames = func() (all []trace.FuncKey) {
+	for program := range trace.Program(4) {
+		for _, name := range functionNames {
+			all = append(all, trace.FuncKey{Program: program, Name: name})
+		}
+	}
+	return all
+}()
+
+// randomLoad is work of the functions of a contribution around its step. It may be nil.
+func randomLoad(rng *rand.Rand, c *analyzer.Contribution) *workload.Load {
+	l := workload.New()
+	for _, f := range c.Functions {
+		exit := trace.Micros(1e6 + 3e5*c.Step + rng.IntN(4e5))
+		entry := exit - trace.Micros(rng.IntN(2e5))
+		lane := l.Lane(workload.LaneKey{RankKey: c.RankKey, Thread: trace.Thread(rng.IntN(2))})
+		if lane.Host = c.Host; rng.IntN(3) == 0 {
+			l.AddWait(lane, entry, exit, uint64(exit-entry)/2, rng.IntN(2) == 0)
+			continue
+		}
+		work := l.Work(workload.Work{
+			Program: c.Program, Function: uint32(slices.Index(loadNames, f.FuncKey)), Path: callpath.Hash(rng.IntN(3)).Then(f.Name),
+		})
+		l.Add(lane, entry, exit, []workload.Cell{{Work: work, Sums: callpath.Sums{Calls: 1, Exclusive: uint64(exit - entry)}}})
+	}
+	if l.Empty() {
+		return nil
+	}
+	return l
+}
+
 func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribution {
 	c := contribution(key, step)
 	for i, name := range functionNames {
@@ -118,6 +151,7 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 		c.Contexts = append(c.Contexts, paths...)
 	}
 	c.Paths = randomPaths(rng)
+	c.Load, c.Names = randomLoad(rng, c), loadNames
 	for _, name := range []string{"bytes", "pages"} {
 		if rng.IntN(2) == 0 {
 			c.Counters = append(c.Counters, &summary.Counter{
@@ -167,12 +201,13 @@ type oracle struct {
 	live   *summary.Live
 	next   map[trace.RankKey]uint32
 	paths  map[string]callpath.Sums // by program and names
+	load   *workload.Load
 }
 
 func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(trace.FuncKey) int) *oracle {
 	o := &oracle{
 		models: make(map[callpath.Context]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32),
-		paths: make(map[string]callpath.Sums),
+		paths: make(map[string]callpath.Sums), load: workload.New(),
 	}
 	for key, trace := range traces {
 		for i, c := range trace {
@@ -207,6 +242,9 @@ func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, nu
 	}
 	for _, counter := range c.Counters {
 		o.live.AddCounter(counter)
+	}
+	if c.Load != nil {
+		o.load.Merge(c.Load, func(_ trace.Program, function uint32) uint32 { return uint32(number(c.Names[function])) })
 	}
 	texts := make([]string, len(c.Paths))
 	for i, p := range c.Paths {

@@ -164,10 +164,16 @@ func (s *State) checkSteps(n *node, req *request) error {
 			return errors.New(alsoRead(r))
 		case r.next != from || to < from || r.seen == s.checked:
 			return fmt.Errorf("rank %d of program %d: steps %d to %d do not continue at step %d", key.Rank, key.Program, from, to, r.next)
+		case st.GetLoaded() != 0 && (st.GetLoaded() < r.loaded || st.GetLoaded() > to):
+			return fmt.Errorf("rank %d of program %d: the load up to step %d does not continue at step %d",
+				key.Rank, key.Program, st.GetLoaded(), r.loaded)
 		case s.phase >= protocol.Phase_PHASE_REVIEWING && from < to:
 			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run has ended without it", key.Rank, key.Program, from)
 		}
 		r.seen = s.checked
+	}
+	if s.phase >= protocol.Phase_PHASE_REVIEWING {
+		req.delta.Load = nil // of steps that an analyzer held back before the run ended without it
 	}
 	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.delta.Models) > 0 || req.delta.Summarizes()) {
 		return errors.New("the run has ended: its models are final")
@@ -183,7 +189,7 @@ func (s *State) merge(n *node, req *request) {
 	s.counts.Exchanges++
 	for _, st := range req.GetSteps() {
 		r := s.ranks[rankKey(st)]
-		r.next = st.GetTo()
+		r.next, r.loaded = st.GetTo(), max(r.loaded, st.GetLoaded())
 		r.ended = r.ended || st.GetEnded()
 		r.host = cmp.Or(st.GetHost(), r.host)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -53,6 +54,7 @@ func (s *State) Outcome(models map[uint32]summary.Learned) (*summary.Outcome, er
 	})
 	o.Counters = s.live.Counters()
 	s.addPathsTo(o)
+	o.Load = s.live.Load()
 	var ranks []*summary.RankOutcome
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
 		part, err := summary.ReadHandover(s.outcomes[name].GetHandover())
@@ -86,6 +88,15 @@ func (s *State) Paths() []summary.Path {
 	defer s.mu.Unlock()
 	s.addPathsTo(&o)
 	return o.Paths
+}
+
+// Load returns a copy of the load of all ranks so far, and the names of its functions. Only
+// the first shard has it.
+func (s *State) Load() (load *workload.Load, name func(trace.Program, uint32) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := s.names // which are never changed, only extended
+	return s.live.Load(), func(_ trace.Program, id uint32) string { return names[id].Name }
 }
 
 // LostAnalyzers returns the analyzers that sent no results, their ranks, and what they had

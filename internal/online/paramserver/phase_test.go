@@ -193,7 +193,7 @@ func TestStopSurvivesServerRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newState(t, Config{})
-	if err := again.Load(path); err != nil {
+	if err := again.Restore(path); err != nil {
 		t.Fatal(err)
 	}
 	wantPhase(t, again, start, reviewing)

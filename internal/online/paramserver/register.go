@@ -86,7 +86,7 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 		if state.next > 0 {
 			s.made = time.Time{} // so that the next models include its steps
 		}
-		reply.Next = append(reply.Next, state.next)
+		reply.Next, reply.Loaded = append(reply.Next, state.next), append(reply.Loaded, state.loaded)
 	}
 	s.changes++
 	s.phase = max(s.phase, protocol.Phase_PHASE_RUNNING)

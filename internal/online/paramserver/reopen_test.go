@@ -39,7 +39,7 @@ func TestReopenedRunWaitsForAnalyzersWithoutResultsExceptLostOnes(t *testing.T) 
 	}
 
 	again := newState(t, Config{})
-	if err := again.Load(StatePath(dir, 0)); err != nil {
+	if err := again.Restore(StatePath(dir, 0)); err != nil {
 		t.Fatal(err)
 	}
 	again.Reopen([]string{"c"})

@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -150,6 +151,10 @@ func eachLearned(s *State, names []trace.FuncKey, f func(callpath.Context, outli
 func wantSameLive(tb testing.TB, s *State, o *oracle) {
 	tb.Helper()
 	wantSamePaths(tb, s, o)
+	if load, _ := s.Load(); !bytes.Equal(load.AppendBinary(nil), o.load.AppendBinary(nil)) {
+		tb.Errorf("the load differs: %d kinds of work on %d lanes, want %d on %d",
+			len(load.Works()), len(load.Lanes()), len(o.load.Works()), len(o.load.Lanes()))
+	}
 	wantSame(tb, "functions", deref(s.live.Functions()), deref(o.live.Functions()))
 	wantSame(tb, "counters", deref(s.live.Counters()), deref(o.live.Counters()))
 	wantSame(tb, "ranks", s.live.Ranks(), o.live.Ranks())

@@ -44,7 +44,7 @@ func (s *State) snapshot() *snapshot {
 	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {
 		r := s.ranks[key]
 		m.Ranks = append(m.Ranks, &protocol.RankState{
-			Program: uint32(r.Program), Rank: uint32(r.Rank), Next: r.next, Ended: r.ended, Host: r.host, Node: r.node,
+			Program: uint32(r.Program), Rank: uint32(r.Rank), Next: r.next, Loaded: r.loaded, Ended: r.ended, Host: r.host, Node: r.node,
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
@@ -117,7 +117,9 @@ func (s *State) restore(m *protocol.Snapshot) error {
 		s.touch(e)
 	}
 	for _, r := range m.GetRanks() {
-		s.ranks[rankKey(r)] = &rankState{RankKey: rankKey(r), next: r.GetNext(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode()}
+		s.ranks[rankKey(r)] = &rankState{
+			RankKey: rankKey(r), next: r.GetNext(), loaded: r.GetLoaded(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode(),
+		}
 	}
 	for _, n := range m.GetNodes() {
 		s.nodes[n.GetName()] = &node{NodeState: n, durable: n.GetLast()}
@@ -145,7 +147,7 @@ func (s *State) restoreNames(m *protocol.Snapshot) error {
 		}
 	}
 	s.changes, s.named = 0, 0
-	all := summary.Delta{Paths: s.live.PathDeltas()}
+	all := summary.Delta{Paths: s.live.PathDeltas(), Load: s.live.Load()}
 	for _, f := range m.GetModels() {
 		all.Models = append(all.Models, summary.ModelDelta{ID: int(f.GetId())})
 	}

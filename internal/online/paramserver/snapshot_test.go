@@ -73,7 +73,7 @@ func TestSnapshotHoldsEverything(t *testing.T) {
 	}
 	next, err := NewState(s.cfg, 2)
 	if err == nil {
-		err = next.Load(path)
+		err = next.Restore(path)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestSnapshotHoldsEverything(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 		t.Errorf("beside the snapshot there is more: %v %v", entries, err)
 	}
-	if err := s.Load(filepath.Join(t.TempDir(), "missing")); err != nil {
+	if err := s.Restore(filepath.Join(t.TempDir(), "missing")); err != nil {
 		t.Errorf("a run without snapshot: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, good[:50], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, s.Load(path), path, "damaged", "remove the run directory to start over")
+	wantError(t, s.Restore(path), path, "damaged", "remove the run directory to start over")
 }
 
 func TestSnapshotOfAnotherRunIsRefused(t *testing.T) {

@@ -59,8 +59,8 @@ func readSnapshot(b []byte) (*protocol.Snapshot, error) {
 	return m, nil
 }
 
-// Load restores a snapshot that Save wrote, if it exists. The state must be new.
-func (s *State) Load(path string) error {
+// Restore restores a snapshot that Save wrote, if it exists. The state must be new.
+func (s *State) Restore(path string) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -84,11 +84,12 @@ type State struct {
 // rankState is the progress of a rank.
 type rankState struct {
 	trace.RankKey
-	next  uint32 // first unknown step
-	ended bool
-	host  string
-	node  string // analyzer that reads it
-	seen  uint64 // the last check of an exchange that found it
+	next   uint32 // first unknown step
+	loaded uint32 // first step whose load is unknown
+	ended  bool
+	host   string
+	node   string // analyzer that reads it
+	seen   uint64 // the last check of an exchange that found it
 }
 
 // node is an analyzer.

@@ -461,6 +461,7 @@ type RegisterReply struct {
 	Shards        uint32                 `protobuf:"varint,5,opt,name=shards,proto3" json:"shards,omitempty"`
 	Newer         uint64                 `protobuf:"varint,6,opt,name=newer,proto3" json:"newer,omitempty"`
 	Names         []*FunctionName        `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	Loaded        []uint32               `protobuf:"varint,8,rep,packed,name=loaded,proto3" json:"loaded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +541,13 @@ func (x *RegisterReply) GetNewer() uint64 {
 func (x *RegisterReply) GetNames() []*FunctionName {
 	if x != nil {
 		return x.Names
+	}
+	return nil
+}
+
+func (x *RegisterReply) GetLoaded() []uint32 {
+	if x != nil {
+		return x.Loaded
 	}
 	return nil
 }
@@ -652,6 +660,7 @@ type Steps struct {
 	To            uint32                 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
 	Ended         bool                   `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`
+	Loaded        uint32                 `protobuf:"varint,7,opt,name=loaded,proto3" json:"loaded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -726,6 +735,13 @@ func (x *Steps) GetHost() string {
 		return x.Host
 	}
 	return ""
+}
+
+func (x *Steps) GetLoaded() uint32 {
+	if x != nil {
+		return x.Loaded
+	}
+	return 0
 }
 
 type Model struct {
@@ -1872,6 +1888,7 @@ type RankState struct {
 	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
 	Host          string                 `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
 	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
+	Loaded        uint32                 `protobuf:"varint,7,opt,name=loaded,proto3" json:"loaded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1946,6 +1963,13 @@ func (x *RankState) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *RankState) GetLoaded() uint32 {
+	if x != nil {
+		return x.Loaded
+	}
+	return 0
 }
 
 type NodeState struct {
@@ -2075,7 +2099,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x04host\x18\x03 \x01(\tR\x04host\"<\n" +
 	"\fFunctionName\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\fR\x04name\"\xd6\x01\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\"\xee\x01\n" +
 	"\rRegisterReply\x12\x12\n" +
 	"\x04next\x18\x01 \x03(\rR\x04next\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\rR\x03ids\x12\x16\n" +
@@ -2083,7 +2107,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x12\x16\n" +
 	"\x06shards\x18\x05 \x01(\rR\x06shards\x12\x14\n" +
 	"\x05newer\x18\x06 \x01(\x04R\x05newer\x12/\n" +
-	"\x05names\x18\a \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\"\x85\x02\n" +
+	"\x05names\x18\a \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x12\x16\n" +
+	"\x06loaded\x18\b \x03(\rR\x06loaded\"\x85\x02\n" +
 	"\x0fExchangeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12(\n" +
@@ -2092,14 +2117,15 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05known\x18\x06 \x01(\x04R\x05known\x12\x14\n" +
 	"\x05flush\x18\a \x01(\bR\x05flush\x12+\n" +
-	"\x06status\x18\b \x01(\v2\x13.chimbuko.v1.StatusR\x06status\"\x83\x01\n" +
+	"\x06status\x18\b \x01(\v2\x13.chimbuko.v1.StatusR\x06status\"\x9b\x01\n" +
 	"\x05Steps\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\rR\x02to\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04host\x18\x06 \x01(\tR\x04host\"W\n" +
+	"\x04host\x18\x06 \x01(\tR\x04host\x12\x16\n" +
+	"\x06loaded\x18\a \x01(\rR\x06loaded\"W\n" +
 	"\x05Model\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\fR\x05model\x12\x12\n" +
@@ -2214,14 +2240,15 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\bstopping\x18\n" +
 	" \x01(\x03R\bstopping\x12/\n" +
 	"\x05names\x18\v \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x122\n" +
-	"\x06delays\x18\f \x03(\v2\x1a.chimbuko.v1.DelaysRequestR\x06delays\"\x8b\x01\n" +
+	"\x06delays\x18\f \x03(\v2\x1a.chimbuko.v1.DelaysRequestR\x06delays\"\xa3\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\rR\x04next\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node\"\xf4\x01\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\x12\x16\n" +
+	"\x06loaded\x18\a \x01(\rR\x06loaded\"\xf4\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x12\n" +

@@ -38,7 +38,7 @@ func (s *server) openParams() error {
 	if s.state, err = paramserver.NewState(cfg, uint64(time.Now().UnixNano())); err != nil {
 		return err
 	}
-	if err := s.state.Load(paramserver.StatePath(dir, s.cfg.Shard)); err != nil {
+	if err := s.state.Restore(paramserver.StatePath(dir, s.cfg.Shard)); err != nil {
 		return err
 	}
 	if s.cfg.Reopen {

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
 // coder appends the encoding of values to b, or decodes them from it. Each type
@@ -264,6 +265,30 @@ func (p *PathDelta) code(c *coder) {
 	}
 }
 
+// load codes a load, which may be nil.
+func (c *coder) load(l **workload.Load) {
+	if !c.decoding {
+		var text []byte
+		if *l != nil {
+			text = (*l).AppendBinary(nil)
+		}
+		c.b = append(binary.AppendUvarint(c.b, uint64(len(text))), text...)
+		return
+	}
+	*l = nil
+	b, most := c.bytes(), uint64(math.MaxUint64)
+	if c.delta {
+		most = maxValues
+	}
+	if len(b) == 0 {
+		return
+	}
+	var err error
+	if *l, err = workload.Decode(b, most); err != nil {
+		c.fail("malformed load")
+	}
+}
+
 func (d *Delta) code(c *coder) {
 	list(c, &d.Models, (*ModelDelta).code)
 	list(c, &d.Functions, (*FunctionStats).code)
@@ -271,6 +296,7 @@ func (d *Delta) code(c *coder) {
 	list(c, &d.Steps, (*StepReport).code)
 	list(c, &d.Counters, (*Counter).code)
 	list(c, &d.Paths, (*PathDelta).code)
+	c.load(&d.Load)
 }
 
 // AppendBinary appends the encoding of the delta to b.
@@ -281,7 +307,7 @@ func (d *Delta) AppendBinary(b []byte) []byte { return encode(b, d.code) }
 // stats.ErrEncoding.
 func (d *Delta) Decode(b []byte) error {
 	if len(b) == 0 {
-		*d = Delta{d.Models[:0], d.Functions[:0], d.Ranks[:0], d.Steps[:0], d.Counters[:0], d.Paths[:0]}
+		*d = Delta{d.Models[:0], d.Functions[:0], d.Ranks[:0], d.Steps[:0], d.Counters[:0], d.Paths[:0], nil}
 		return nil
 	}
 	return decode(b, d.code)

@@ -5,6 +5,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
 // Delta holds the models, statistics and anomalies of some steps of some ranks,
@@ -16,6 +17,7 @@ type Delta struct {
 	Steps     []StepReport
 	Counters  []Counter
 	Paths     []PathDelta
+	Load      *workload.Load // nil if there is none
 }
 
 // ModelDelta is the model of a function, or of one of its call paths, learned from the
@@ -60,7 +62,7 @@ type PathDelta struct {
 
 // Summarizes reports whether the delta holds more than models.
 func (d *Delta) Summarizes() bool {
-	return len(d.Functions)+len(d.Ranks)+len(d.Steps)+len(d.Counters)+len(d.Paths) > 0
+	return len(d.Functions)+len(d.Ranks)+len(d.Steps)+len(d.Counters)+len(d.Paths) > 0 || d.Load != nil
 }
 
 // MaxID returns the greatest id of a function in the delta, or -1.
@@ -83,6 +85,9 @@ func (d *Delta) MaxID() int {
 				most = max(most, int(e.Func))
 			}
 		}
+	}
+	if d.Load != nil {
+		most = max(most, d.Load.MaxFunction())
 	}
 	return most
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
 // StepReport holds the anomalies of a step of a rank, as labeled at the time.
@@ -29,6 +30,7 @@ type Live struct {
 	ranks     table[trace.RankKey, liveRank]
 	metrics   table[metricsKey, liveMetrics]
 	paths     map[trace.Program]*callpath.Tree // with ids of functions
+	load      *workload.Load                   // with ids of functions
 
 	news  bool
 	steps []liveStep     // with anomalies
@@ -73,6 +75,7 @@ func NewLive() *Live {
 		ranks:     newTable(func(r *liveRank) trace.RankKey { return r.RankKey }, trace.RankKey.Compare),
 		metrics:   newTable(func(m *liveMetrics) metricsKey { return m.metricsKey }, metricsKey.compare),
 		paths:     make(map[trace.Program]*callpath.Tree),
+		load:      workload.New(),
 	}
 }
 
@@ -92,6 +95,9 @@ func (l *Live) Add(d *Delta) {
 	}
 	for i := range d.Paths {
 		l.addPaths(&d.Paths[i])
+	}
+	if d.Load != nil {
+		l.load.Merge(d.Load, nil)
 	}
 }
 

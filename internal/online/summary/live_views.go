@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
 // Functions returns the functions of the run in order of their ids. Later
@@ -59,6 +60,9 @@ func (l *Live) AddPathsTo(o *Outcome, name func(id uint32) string) {
 		o.AddPaths(program, l.paths[program].Append(nil, nil), func(fn uint32) (int, string) { return int(fn), name(fn) })
 	}
 }
+
+// Load returns a copy of the load of all ranks, with ids of functions.
+func (l *Live) Load() *workload.Load { return l.load.Clone() }
 
 // News is what was added since the last TakeNews.
 type News struct {

@@ -1,0 +1,51 @@
+package paramclient
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
+)
+
+// heldLoad is load that is not sent with its steps, but later with that of other steps in the
+// same windows of time: each window repeats the kinds of work. The server knows the load of
+// which steps it has, so a restarted analyzer adds it again.
+type heldLoad struct {
+	*workload.Load
+	released trace.Micros // end of the load that was released
+	urgent   bool         // a rank has ended
+}
+
+// holdTime is the shortest trace time between loads.
+const holdTime trace.Micros = 1e6
+
+// due reports whether a window is complete.
+func (h *heldLoad) due() bool {
+	_, end := h.Span()
+	return h.urgent || end-h.released >= holdTime && end>>h.Shift() != h.released>>h.Shift()
+}
+
+// hold adds the load of a step, unless the server has it.
+func (l *link) hold(step *analyzer.Contribution) {
+	if l.shard != 0 {
+		return
+	}
+	if step.Load != nil && uint32(step.Step) >= l.loaded[step.RankKey] {
+		l.held.Merge(step.Load, nil)
+		l.loaded[step.RankKey] = uint32(step.Step) + 1
+	}
+	l.held.urgent = l.held.urgent || step.Ended
+}
+
+// releaseLoad moves the held load to the fresh bundle if it is due or all is true.
+func (l *link) releaseLoad(all bool) {
+	if l.held.Empty() || !all && !l.held.due() {
+		return
+	}
+	l.fresh.addLoad(l.held.Load)
+	for _, lane := range l.held.Lanes() {
+		l.fresh.cover(lane.RankKey, l.next[lane.RankKey]).Loaded = l.loaded[lane.RankKey]
+	}
+	_, l.held.released = l.held.Span()
+	l.held.urgent = false
+	l.held.Reset()
+}
