@@ -3,6 +3,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -76,6 +77,46 @@ func Percent(v float64) string {
 		return strconv.FormatFloat(v, 'f', 2, 64) + " %"
 	}
 	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
+}
+
+// NoShare is the format of shares that are too small to show.
+const NoShare = "0 %"
+
+// Shares formats a share of a whole, and parts of the rest, as percentages that add up as they do:
+// as whole numbers, or with one digit after the point if the first is above 90 %. The first is
+// rounded to the nearest number, and the parts as little as possible.
+func Shares(first float64, parts []float64) []string {
+	unit, digits := 100.0, 0
+	if first > 0.9 && first < 1 {
+		unit, digits = 1000, 1
+	}
+	rounded := math.Round(first * unit)
+	sum := first * unit
+	whole, order := make([]float64, len(parts)), make([]int, len(parts))
+	for i, p := range parts {
+		sum += p * unit
+		whole[i], order[i] = math.Floor(p*unit+1e-9), i
+	}
+	left := math.Round(sum) - rounded
+	for _, w := range whole {
+		left -= w
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(parts[b]*unit-whole[b], parts[a]*unit-whole[a]) })
+	if left < 0 {
+		slices.Reverse(order)
+	}
+	for _, i := range order[:min(len(order), int(math.Abs(left)))] {
+		whole[i] = max(0, whole[i]+math.Copysign(1, left))
+	}
+	texts := make([]string, 0, len(parts)+1)
+	for _, w := range append([]float64{rounded}, whole...) {
+		percent := NoShare
+		if w > 0 {
+			percent = strconv.FormatFloat(w*100/unit, 'f', digits, 64) + " %"
+		}
+		texts = append(texts, percent)
+	}
+	return texts
 }
 
 // Count formats a number of things. The plural of thing must end in s.

@@ -71,3 +71,19 @@ func TestFormats(t *testing.T) {
 		t.Errorf("OneLine keeps %d characters, want 70", n)
 	}
 }
+
+func TestSharesAddUp(t *testing.T) {
+	f := func(want string, first float64, parts ...float64) {
+		t.Helper()
+		if got := strings.Join(text.Shares(first, parts), ", "); got != want {
+			t.Errorf("%v and %v are %s, want %s", first, parts, got, want)
+		}
+	}
+	f("73 %, 14 %, 9 %, 4 %", 0.73, 0.14, 0.09, 0.04)
+	f("33 %, 23 %, 22 %, 22 %", 0.3333, 0.2223, 0.2222, 0.2222)
+	f("67 %, 17 %, 16 %", 0.6666, 0.1667, 0.1667)
+	f("50 %, 50 %, 0 %", 0.5, 0.498, 0.002)
+	f("97.3 %, 1.9 %, 0.8 %", 0.973, 0.019, 0.008)
+	f("100 %", 1)
+	f("100.0 %, 0 %", 0.99999, 0.00001)
+}

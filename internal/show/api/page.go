@@ -37,6 +37,10 @@ type Overview struct {
 	Programs []Program  `json:"programs"`
 	Slowest  []Slowest  `json:"slowest"` // functions, if there are no anomalies
 	Review   *ReviewEnd `json:"review,omitempty"`
+	// Efficiency is that of each program in the entire run, and Slow the slow peers, the costliest
+	// first; both are empty if ranks are not compared yet.
+	Efficiency []Efficiency `json:"efficiency"`
+	Slow       []SlowPlace  `json:"slow"`
 	// Packets is set if only statistics packets of the run are known.
 	Packets *PacketsInfo `json:"packets,omitempty"`
 }
@@ -160,7 +164,7 @@ type HeatCell struct {
 type Finding struct {
 	Key        string `json:"key"`     // stays the same while numbers change
 	Number     int    `json:"finding"` // 1 for the costliest
-	Kind       string `json:"kind"`    // outlier, recurring, change, excess-work, interference or wait
+	Kind       string `json:"kind"`    // outlier, recurring, change, excess-work, interference, wait or slow-peer
 	Form       string `json:"form,omitempty"`
 	Status     string `json:"status"`   // warming, provisional, confirmed or withdrawn
 	Severity   string `json:"severity"` // alarm or info

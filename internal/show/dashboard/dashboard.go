@@ -198,6 +198,7 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/functions/{id}", s.cached(ofRun(s, s.insight.Function, (*params).function)))
 	get(run+"/overview", ofRun(s, s.insight.Overview, (*params).overview))
 	get(run+"/heatmap", ofRun(s, s.insight.Heatmap, (*params).heatmap))
+	get(run+"/ranks", ofRun(s, s.insight.Ranks, (*params).rankTable))
 	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), none))
 	get(run+"/findings/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
 	get(run+"/explain", ofRun(s, s.insight.Explain, (*params).explain))

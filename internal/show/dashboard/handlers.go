@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -91,6 +92,12 @@ func (p *params) heatmap() insight.HeatmapParams {
 		From: p.duration("from", time.Second), To: p.duration("to", time.Second), Columns: p.columns(insight.DefaultColumns),
 		Rows: int(p.integer("rows", defaultHeatRows, 1, maxHeatRows)), Metric: p.word("metric", insight.MetricLost),
 		Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
+	}
+}
+
+func (p *params) rankTable() ranks.Params {
+	return ranks.Params{
+		By: p.word("by", ranks.ByRank), Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Ranks: p.ranks("rank")},
 	}
 }
 

@@ -106,6 +106,7 @@ func (v *view) overview(run string, worst int) *api.Overview {
 		}
 	}
 	o.Figures = v.figures(o)
+	v.addPeers(o)
 	o.Verdict = v.verdict(o)
 	o.Notices = append(o.Notices, v.notices(o)...)
 	return o

@@ -48,7 +48,8 @@ type conclusion struct {
 	keys     []string       // of findings; more stable than their numbers
 	byKey    map[string]int // index of findings
 	sparse   map[trace.FuncKey]bool
-	err      error // why there are no findings
+	err      error             // why there are no findings
+	peers    *provenance.Peers // nil: not compared
 
 	// Links of anomalies, if they are not stored and not too many.
 	anomalies *blame.Run
@@ -249,6 +250,9 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 				f.linkOf[trace.EventKey{Program: found.Links[i].PID, ID: found.Links[i].EventID}] = i
 			}
 		}
+	}
+	if f.peers, f.err = a.Peers(ctx); f.err != nil {
+		return f
 	}
 	f.keys = findings.Keys(f.findings)
 	for i, key := range slices.Backward(f.keys) {

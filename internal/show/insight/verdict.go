@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 )
 
 // The percentages of core time from which on a loss is bad, and below which it is good. Runs
@@ -19,10 +19,20 @@ const badPercent, smallPercent = 1, 0.1
 // withdrawnPercent is the percentage of core time above which withdrawn flags may hide a problem.
 const withdrawnPercent = 0.5
 
-// verdict sums up the health of the run in a sentence. A run with many withdrawn flags is not
-// healthy.
+// verdict sums up the health of the run in a sentence. A run that is not efficient or has many
+// withdrawn flags is not healthy.
 func (v *view) verdict(o *api.Overview) api.Verdict {
-	verdict := v.judge(o)
+	open := v.open()
+	loss := v.loss(o, open)
+	verdict := v.judge(o, open, loss)
+	if loss != nil {
+		if len(open) == 0 {
+			verdict.Sentence = loss.String() + ". " + verdict.Sentence
+		}
+		if loss.Efficiency < ranks.FairEfficiency && (verdict.Level == api.LevelGood || verdict.Level == api.LevelUnknown) {
+			verdict.Level = api.LevelWatch
+		}
+	}
 	percent := 100 * share(o, o.Figures.WithdrawnLost)
 	if percent <= withdrawnPercent {
 		return verdict
@@ -43,13 +53,12 @@ func share(o *api.Overview, lost int64) float64 {
 	return float64(lost) / 1e6 / core
 }
 
-func (v *view) judge(o *api.Overview) api.Verdict {
+func (v *view) judge(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict {
 	f := &o.Figures
 	unknown := func(sentence string) api.Verdict { return api.Verdict{Level: api.LevelUnknown, Sentence: sentence} }
-	open := v.open()
 	switch {
 	case len(open) > 0:
-		return v.costs(o, open)
+		return v.costs(o, open, loss)
 	case v.unread && o.State != api.Waiting:
 		return unknown("The store cannot be read now")
 	case o.State == api.Failed && f.Kept == 0:
@@ -104,47 +113,70 @@ func mutedText(n int64) string {
 }
 
 // costs sums up the open findings and names the worst.
-func (v *view) costs(o *api.Overview, open []int) api.Verdict {
+func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict {
 	f := &o.Figures
-	var lost, alarms int64
+	var lost, alarms, slow int64
+	n := len(open) // without slow peers, if the loss names them
 	for _, i := range open {
 		x := &v.data.findings[i]
 		lost += int64(x.Lost)
 		if x.Severity == provenance.Alarm {
 			alarms += int64(x.Lost)
 		}
+		if x.Kind == provenance.SlowPlace && loss != nil {
+			slow, n = slow+int64(x.Lost), n-1
+		}
 	}
 	worst := &v.data.findings[open[0]]
 	verdict := api.Verdict{Level: api.LevelWatch, Finding: worst.Number}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s cost", text.Count(int64(len(open)), "finding"))
-	if len(open) == 1 {
-		b.WriteByte('s')
+	percent := 100 * share(o, lost)
+	switch {
+	case 100*share(o, alarms) >= badPercent:
+		verdict.Level = api.LevelBad
+	case percent > 0 && percent < smallPercent:
+		verdict.Level = api.LevelGood
 	}
-	if percent := 100 * share(o, lost); percent > 0 {
-		fmt.Fprintf(&b, " %s of core time (%s)", text.Percent(percent), text.CoreTime(lost))
-		switch {
-		case 100*share(o, alarms) >= badPercent:
-			verdict.Level = api.LevelBad
-		case percent < smallPercent:
-			verdict.Level = api.LevelGood
+	cost := costText(n, lost-slow, 100*share(o, lost-slow))
+	switch {
+	case loss != nil:
+		verdict.Sentence = loss.String()
+		if n > 0 && !loss.HasFindings() { // too little to be named
+			verdict.Sentence += ". " + cost
 		}
-	} else {
-		b.WriteString(" " + text.CoreTime(lost))
+	case verdict.Level == api.LevelGood:
+		verdict.Sentence = "Little time was lost: " + cost
+	default:
+		verdict.Sentence = cost
 	}
-	fmt.Fprintf(&b, ". Worst: %s", cmp.Or(text.ShortName(worst.Func), string(worst.Kind)))
-	if host := v.hostOf(worst); host != "" {
-		b.WriteString(" on " + host)
-	}
-	b.WriteString(" since " + text.Clock(v.data.seconds(worst.First), o.Length))
+	verdict.Sentence += ". Worst: " + v.worstText(worst, o.Length)
 	if f.FindingsMuted > 0 {
-		fmt.Fprintf(&b, ". %s", mutedText(f.FindingsMuted))
-	}
-	verdict.Sentence = b.String()
-	if verdict.Level == api.LevelGood {
-		verdict.Sentence = "Little time was lost: " + verdict.Sentence
+		verdict.Sentence += ". " + mutedText(f.FindingsMuted)
 	}
 	return verdict
+}
+
+// costText returns the cost of findings.
+func costText(n int, lost int64, percent float64) string {
+	words := text.Count(n, "finding") + " cost"
+	if n == 1 {
+		words += "s"
+	}
+	if percent > 0 {
+		return words + fmt.Sprintf(" %s of core time (%s)", text.Percent(percent), text.CoreTime(lost))
+	}
+	return words + " " + text.CoreTime(lost)
+}
+
+// worstText names a finding.
+func (v *view) worstText(x *provenance.Finding, length float64) string {
+	if x.Kind == provenance.SlowPlace {
+		return x.Summary
+	}
+	words := cmp.Or(text.ShortName(x.Func), string(x.Kind))
+	if host := v.hostOf(x); host != "" {
+		words += " on " + host
+	}
+	return words + " since " + text.Clock(v.data.seconds(x.First), length)
 }
 
 // hostOf names the hosts of a finding, beginning with that of the rank that lost most.

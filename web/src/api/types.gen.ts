@@ -367,6 +367,12 @@ export interface Overview {
   slowest: Slowest[]; // functions, if there are no anomalies
   review?: ReviewEnd;
   /**
+   * Efficiency is that of each program in the entire run, and Slow the slow peers, the costliest
+   * first; both are empty if ranks are not compared yet.
+   */
+  efficiency: Efficiency[];
+  slow: SlowPlace[];
+  /**
    * Packets is set if only statistics packets of the run are known.
    */
   packets?: PacketsInfo;
@@ -507,7 +513,7 @@ export interface HeatCell {
 export interface Finding {
   key: string; // stays the same while numbers change
   finding: number /* int */; // 1 for the costliest
-  kind: string; // outlier, recurring, change, excess-work, interference or wait
+  kind: string; // outlier, recurring, change, excess-work, interference, wait or slow-peer
   form?: string;
   status: string; // warming, provisional, confirmed or withdrawn
   severity: string; // alarm or info
@@ -853,6 +859,125 @@ export interface Found {
  */
 export interface FoundList {
   rows: Found[];
+}
+
+//////////
+// source: ranks.go
+
+/**
+ * RankTable compares ranks, hosts, threads, GPUs or roles with their peers: those of the same
+ * program that do the same work.
+ */
+export interface RankTable {
+  by: string; // rank, host, thread, device or role
+  windows: RankWindow[]; // in order of time
+  /**
+   * Rows are ordered by program, host and rank, or by role. If there are too many, neighbors share
+   * a row, which has the worst ratio of them.
+   */
+  rows: RankRow[];
+  total: number /* int64 */; // before neighbors were put together
+  efficiency: Efficiency[]; // by program and time, that of the entire run first
+  slow: SlowPlace[]; // the costliest first
+  missing: NoData[]; // ranks without data, by program and host
+}
+/**
+ * RankWindow is a window of time.
+ */
+export interface RankWindow {
+  from_s: number /* float64 */;
+  to_s: number /* float64 */;
+}
+/**
+ * RankRow is how a rank, a thread, a GPU or a group of them spent its time, compared with its
+ * peers. Times of groups are sums.
+ */
+export interface RankRow {
+  place: string; // in words
+  program: number /* int64 */;
+  first_rank: number /* int64 */;
+  last_rank: number /* int64 */;
+  ranks: number /* int64 */; // number; may be fewer than those between first and last
+  missing: number /* int64 */; // ranks of these without data
+  thread?: number /* int64 */; // of one thread or GPU
+  host: string; // empty for several
+  role: number /* int */; // 0 for several, and without data
+  peers: number /* int64 */; // others with the same role
+  useful_us: number /* int64 */;
+  wait_us: number /* int64 */;
+  /**
+   * Lost is the time lost to findings; nil for threads and GPUs.
+   */
+  lost_us: number | null;
+  /**
+   * Ratio is the time of the work divided by that of equal work of peers, the worst of a group;
+   * nil without peers.
+   */
+  ratio: number | null;
+  pattern?: string; // when it is slow: always, since, phase, role or roaming
+  from_s: number | null;
+  to_s: number | null; // nil if it is slow to the end
+  /**
+   * Saved is by how much the run would be shorter if it were like its peers.
+   */
+  saved_us: number /* int64 */;
+  saved_share: number /* float64 */; // of the time of the run
+  finding?: number /* int */; // number of the finding about it
+  finding_key?: string;
+  /**
+   * Ratios has the ratio in each window, the worst of a group: nil without data, 0 if there are data
+   * but nothing to compare them with.
+   */
+  ratios: (number | null)[];
+}
+/**
+ * Efficiency has the metrics of the POP methodology for a program in a window of time, or in the
+ * entire run.
+ */
+export interface Efficiency {
+  program: number /* int64 */;
+  entire: boolean; // of the run
+  from_s: number /* float64 */;
+  to_s: number /* float64 */;
+  ranks: number /* int64 */;
+  /**
+   * Parallel = LoadBalance × Communication: the share of the time of all ranks that is useful.
+   */
+  parallel: number /* float64 */;
+  load_balance: number /* float64 */; // mean useful time divided by the greatest
+  communication: number /* float64 */; // greatest useful time divided by the elapsed time
+  slowest_rank: number /* int64 */; // with the greatest useful time
+  /**
+   * The same for the busy time of GPUs; nil without.
+   */
+  device_parallel?: number /* float64 */;
+  device_load_balance?: number /* float64 */;
+}
+/**
+ * SlowPlace is a rank, host, thread, GPU or role that is slower than its peers.
+ */
+export interface SlowPlace {
+  place: string;
+  program: number /* int64 */;
+  pattern: string; // always, since, phase, role or roaming
+  ratio: number /* float64 */; // while it was slow
+  peers: number /* int64 */;
+  weak: boolean; // too few peers: compared with its own past as well
+  from_s: number /* float64 */;
+  to_s: number | null;
+  saved_us: number /* int64 */;
+  saved_share: number /* float64 */;
+  finding?: number /* int */;
+  finding_key?: string;
+}
+/**
+ * NoData lists ranks without data.
+ */
+export interface NoData {
+  program: number /* int64 */;
+  host: string; // empty if unknown
+  ranks: string;
+  count: number /* int64 */;
 }
 
 //////////

@@ -1,0 +1,96 @@
+package api
+
+// RankTable compares ranks, hosts, threads, GPUs or roles with their peers: those of the same
+// program that do the same work.
+type RankTable struct {
+	By      string       `json:"by"`      // rank, host, thread, device or role
+	Windows []RankWindow `json:"windows"` // in order of time
+	// Rows are ordered by program, host and rank, or by role. If there are too many, neighbors share
+	// a row, which has the worst ratio of them.
+	Rows       []RankRow    `json:"rows"`
+	Total      int64        `json:"total"`      // before neighbors were put together
+	Efficiency []Efficiency `json:"efficiency"` // by program and time, that of the entire run first
+	Slow       []SlowPlace  `json:"slow"`       // the costliest first
+	Missing    []NoData     `json:"missing"`    // ranks without data, by program and host
+}
+
+// RankWindow is a window of time.
+type RankWindow struct {
+	From float64 `json:"from_s"`
+	To   float64 `json:"to_s"`
+}
+
+// RankRow is how a rank, a thread, a GPU or a group of them spent its time, compared with its
+// peers. Times of groups are sums.
+type RankRow struct {
+	Place     string `json:"place"` // in words
+	Program   int64  `json:"program"`
+	FirstRank int64  `json:"first_rank"`
+	LastRank  int64  `json:"last_rank"`
+	Ranks     int64  `json:"ranks"`            // number; may be fewer than those between first and last
+	Missing   int64  `json:"missing"`          // ranks of these without data
+	Thread    *int64 `json:"thread,omitempty"` // of one thread or GPU
+	Host      string `json:"host"`             // empty for several
+	Role      int    `json:"role"`             // 0 for several, and without data
+	Peers     int64  `json:"peers"`            // others with the same role
+	Useful    int64  `json:"useful_us"`
+	Wait      int64  `json:"wait_us"`
+	// Lost is the time lost to findings; nil for threads and GPUs.
+	Lost *int64 `json:"lost_us" tstype:"number | null,required"`
+	// Ratio is the time of the work divided by that of equal work of peers, the worst of a group;
+	// nil without peers.
+	Ratio   *float64 `json:"ratio" tstype:"number | null,required"`
+	Pattern string   `json:"pattern,omitempty"` // when it is slow: always, since, phase, role or roaming
+	From    *float64 `json:"from_s" tstype:"number | null,required"`
+	To      *float64 `json:"to_s" tstype:"number | null,required"` // nil if it is slow to the end
+	// Saved is by how much the run would be shorter if it were like its peers.
+	Saved      int64   `json:"saved_us"`
+	Share      float64 `json:"saved_share"`       // of the time of the run
+	Finding    int     `json:"finding,omitempty"` // number of the finding about it
+	FindingKey string  `json:"finding_key,omitempty"`
+	// Ratios has the ratio in each window, the worst of a group: nil without data, 0 if there are data
+	// but nothing to compare them with.
+	Ratios []*float64 `json:"ratios" tstype:"(number | null)[]"`
+}
+
+// Efficiency has the metrics of the POP methodology for a program in a window of time, or in the
+// entire run.
+type Efficiency struct {
+	Program int64   `json:"program"`
+	Entire  bool    `json:"entire"` // of the run
+	From    float64 `json:"from_s"`
+	To      float64 `json:"to_s"`
+	Ranks   int64   `json:"ranks"`
+	// Parallel = LoadBalance × Communication: the share of the time of all ranks that is useful.
+	Parallel      float64 `json:"parallel"`
+	LoadBalance   float64 `json:"load_balance"`  // mean useful time divided by the greatest
+	Communication float64 `json:"communication"` // greatest useful time divided by the elapsed time
+	Slowest       int64   `json:"slowest_rank"`  // with the greatest useful time
+	// The same for the busy time of GPUs; nil without.
+	DeviceParallel    *float64 `json:"device_parallel,omitempty"`
+	DeviceLoadBalance *float64 `json:"device_load_balance,omitempty"`
+}
+
+// SlowPlace is a rank, host, thread, GPU or role that is slower than its peers.
+type SlowPlace struct {
+	Place      string   `json:"place"`
+	Program    int64    `json:"program"`
+	Pattern    string   `json:"pattern"` // always, since, phase, role or roaming
+	Ratio      float64  `json:"ratio"`   // while it was slow
+	Peers      int64    `json:"peers"`
+	Weak       bool     `json:"weak"` // too few peers: compared with its own past as well
+	From       float64  `json:"from_s"`
+	To         *float64 `json:"to_s" tstype:"number | null,required"`
+	Saved      int64    `json:"saved_us"`
+	Share      float64  `json:"saved_share"`
+	Finding    int      `json:"finding,omitempty"`
+	FindingKey string   `json:"finding_key,omitempty"`
+}
+
+// NoData lists ranks without data.
+type NoData struct {
+	Program int64  `json:"program"`
+	Host    string `json:"host"` // empty if unknown
+	Ranks   string `json:"ranks"`
+	Count   int64  `json:"count"`
+}

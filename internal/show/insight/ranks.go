@@ -1,0 +1,145 @@
+package insight
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
+)
+
+// Ranks compares the ranks of a run with their peers.
+func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api.RankTable, error) {
+	if !slices.Contains(ranks.By, of.By) {
+		return nil, Problemf(api.Invalid, ParamsHint, "parameter by: unknown row %.40q (want %s)", of.By, strings.Join(ranks.By, ", "))
+	}
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.RankTable, error) {
+		v := view{data: q.data}
+		if q.Run.Name == in.Run {
+			status, err := in.Source.Status(ctx)
+			if err != nil {
+				return nil, err
+			}
+			v.status = status
+		}
+		d := ranks.Data{Peers: q.data.peers, Finding: q.data.slowFinding, Known: v.knownRanks()}
+		if of.By == ranks.ByThread || of.By == ranks.ByDevice {
+			return ranks.New(d, of), nil
+		}
+		var err error
+		if d.Lost, err = q.lostByRank(ctx, d.Known); err != nil {
+			return nil, err
+		}
+		return ranks.New(d, of), nil
+	})
+}
+
+// knownRanks returns the hosts of all ranks of the run: those of the store and of the pipeline, the
+// expected ones, and gaps between them, since ranks have consecutive numbers.
+func (v *view) knownRanks() map[trace.RankKey]string {
+	hosts := make(map[trace.RankKey]string)
+	highest := make(map[trace.Program]trace.Rank)
+	count := make(map[trace.Program]int)
+	add := func(key trace.RankKey, host string) {
+		if _, ok := hosts[key]; !ok {
+			hosts[key] = host
+			highest[key.Program] = max(highest[key.Program], key.Rank)
+			count[key.Program]++
+		}
+	}
+	for _, r := range v.ranks() {
+		add(r.RankKey, r.Host)
+	}
+	if v.data != nil && v.data.peers != nil {
+		for i := range v.data.peers.Loads {
+			l := &v.data.peers.Loads[i]
+			add(trace.RankKey{Program: l.PID, Rank: l.RID}, l.Host)
+		}
+	}
+	_, never := v.silentRanks()
+	for _, key := range never {
+		add(key, "")
+	}
+	for program, last := range highest {
+		if 2*count[program] <= int(last) { // a selection of ranks was analyzed
+			continue
+		}
+		for rank := range last {
+			key := trace.RankKey{Program: program, Rank: rank}
+			hosts[key] = hosts[key] // adds gaps without a host
+		}
+	}
+	return hosts
+}
+
+// lostByRank returns the time that ranks lost to anomalies.
+func (q *runQuery) lostByRank(ctx context.Context, known map[trace.RankKey]string) (map[trace.RankKey]trace.Micros, error) {
+	t := executions.Timeline{To: q.data.extent, Columns: 1, Lines: make(map[trace.RankKey]int, len(known))}
+	keys := make([]trace.RankKey, 0, len(known))
+	for key := range known {
+		t.Lines[key] = len(keys)
+		keys = append(keys, key)
+	}
+	lines, err := q.Timeline(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	lost := make(map[trace.RankKey]trace.Micros, len(lines))
+	for i := range lines {
+		for _, us := range lines[i].Lost {
+			lost[keys[lines[i].Number]] += trace.Micros(us)
+		}
+	}
+	return lost, nil
+}
+
+// slowFinding returns the finding about a slow peer and its key; 0 if there is none.
+func (c *conclusion) slowFinding(s *provenance.SlowPeer) (number int, key string) {
+	for i := range c.findings {
+		x := &c.findings[i]
+		if x.Kind != provenance.SlowPlace || x.PID != s.PID || !slices.Equal(x.Ranks, s.Ranks) {
+			continue
+		}
+		if number == 0 || x.From == s.From { // a rank may be slow by itself and by one of its threads
+			number, key = x.Number, c.keys[i]
+		}
+	}
+	return number, key
+}
+
+// loss divides the time that the run lost. It returns nil if the efficiency is unknown.
+func (v *view) loss(o *api.Overview, open []int) *ranks.Loss {
+	if v.data == nil || v.data.peers == nil {
+		return nil
+	}
+	var lost int64
+	n := 0
+	for _, i := range open {
+		if x := &v.data.findings[i]; x.Kind != provenance.SlowPlace {
+			lost, n = lost+int64(x.Lost), n+1
+		}
+	}
+	return ranks.Divide(v.data.peers, n, share(o, lost))
+}
+
+// addPeers adds the efficiency and the slow peers of the run.
+func (v *view) addPeers(o *api.Overview) {
+	o.Efficiency, o.Slow = []api.Efficiency{}, []api.SlowPlace{}
+	if v.data == nil || v.data.peers == nil {
+		return
+	}
+	for i := range v.data.peers.Efficiency {
+		if e := &v.data.peers.Efficiency[i]; e.Entire {
+			o.Efficiency = append(o.Efficiency, ranks.Efficiency(e))
+		}
+	}
+	o.Slow = ranks.Slow(v.data.peers, v.data.slowFinding)
+	o.Slow = o.Slow[:min(len(o.Slow), maxSlow)]
+}
+
+// maxSlow bounds the slow peers of an overview.
+const maxSlow = 100

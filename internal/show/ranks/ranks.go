@@ -1,0 +1,336 @@
+// Package ranks lays out the comparison of ranks with their peers: a table of ranks, hosts,
+// threads, GPUs or roles, and how the time that a run lost is divided. It is pure.
+package ranks
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
+)
+
+// What a row of a table is.
+const (
+	ByRank   = "rank"
+	ByHost   = "host"
+	ByThread = "thread"
+	ByDevice = "device"
+	ByRole   = "role"
+)
+
+// By lists what a row of a table can be.
+var By = []string{ByRank, ByHost, ByThread, ByDevice, ByRole}
+
+// maxRows bounds the rows of a table. With 64 windows it has less than 300 kB.
+const maxRows = 400
+
+// Data is the input of a table.
+type Data struct {
+	Peers *provenance.Peers
+	Lost  map[trace.RankKey]trace.Micros // to findings
+	// Finding returns the finding about a slow peer, and its key; 0 if there is none.
+	Finding func(s *provenance.SlowPeer) (number int, key string)
+	Known   map[trace.RankKey]string // hosts of all ranks of the run, also of those without data
+}
+
+// Params select the rows of a table.
+type Params struct {
+	By     string
+	Filter executions.Filter // only Program, Host (a pattern) and Ranks
+}
+
+// unit is a rank, thread or GPU. load is nil without data.
+type unit struct {
+	trace.RankKey
+	host string
+	load *provenance.RankLoad
+}
+
+// thread is a thread or GPU, or a rank.
+type thread struct {
+	trace.RankKey
+	tid    int64
+	device bool
+}
+
+// table makes a table.
+type table struct {
+	Data
+	*Params
+	programs bool           // several
+	columns  map[int64]int  // by start of the window in microseconds
+	slow     map[thread]int // index of the costliest slow peer; roles only if there is no other
+	answer   *api.RankTable
+}
+
+// New returns the table of a run.
+func New(d Data, p Params) *api.RankTable {
+	t := &table{Data: d, Params: &p, answer: &api.RankTable{
+		By: p.By, Windows: []api.RankWindow{}, Rows: []api.RankRow{}, Efficiency: []api.Efficiency{}, Missing: []api.NoData{},
+	}}
+	if t.Peers == nil {
+		t.Peers = new(provenance.Peers)
+	}
+	for key := range t.Known {
+		t.programs = t.programs || key.Program > 0
+	}
+	for i := range t.Peers.Loads {
+		t.programs = t.programs || t.Peers.Loads[i].PID > 0
+	}
+	units := t.units()
+	t.windows(units)
+	t.indexSlow()
+	groups := t.group(units)
+	t.answer.Total = int64(len(groups))
+	for _, g := range neighbors(groups, maxRows) {
+		t.answer.Rows = append(t.answer.Rows, t.row(g))
+	}
+	for i := range t.Peers.Efficiency {
+		if e := &t.Peers.Efficiency[i]; p.Filter.Program == nil || e.PID == *p.Filter.Program {
+			t.answer.Efficiency = append(t.answer.Efficiency, Efficiency(e))
+		}
+	}
+	t.answer.Slow = Slow(t.Peers, d.Finding)
+	t.missing(units)
+	return t.answer
+}
+
+// Efficiency returns an efficiency as the API has it.
+func Efficiency(e *provenance.Efficiency) api.Efficiency {
+	return api.Efficiency{
+		Program: int64(e.PID), Entire: e.Entire, From: e.From, To: e.To, Ranks: int64(e.Ranks), Parallel: e.Parallel,
+		LoadBalance: e.LoadBalance, Communication: e.Communication, Slowest: e.Slowest, DeviceParallel: e.DeviceParallel,
+		DeviceLoadBalance: e.DeviceLoadBalance,
+	}
+}
+
+// Slow returns the slow peers as the API has them, the costliest first.
+func Slow(p *provenance.Peers, finding func(s *provenance.SlowPeer) (int, string)) []api.SlowPlace {
+	list := []api.SlowPlace{}
+	for i := range p.Slow {
+		s := &p.Slow[i]
+		a := api.SlowPlace{
+			Place: Place(s), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
+			From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share,
+		}
+		if finding != nil {
+			a.Finding, a.FindingKey = finding(s)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// Place names a slow peer.
+func Place(s *provenance.SlowPeer) string {
+	ranks := "ranks " + text.Ranges(s.Ranks)
+	if len(s.Ranks) == 1 {
+		ranks = fmt.Sprintf("rank %d", s.Ranks[0])
+	}
+	switch {
+	case s.Pattern == provenance.Roaming:
+		return "changing ranks"
+	case s.Pattern == provenance.ByRole:
+		return fmt.Sprintf("role %d (%s)", s.Role, ranks)
+	case s.Device && s.TID != provenance.AllThreads:
+		return fmt.Sprintf("GPU thread %d of %s", s.TID, ranks)
+	case s.Device:
+		return "GPU of " + ranks
+	case s.TID != provenance.AllThreads:
+		return fmt.Sprintf("thread %d of %s", s.TID, ranks)
+	case s.Host != "":
+		return text.OneLine(s.Host)
+	}
+	return ranks
+}
+
+// units returns what the rows consist of, ordered by program, host, rank and thread.
+func (t *table) units() []unit {
+	var units []unit
+	threads := t.By == ByThread || t.By == ByDevice
+	seen := make(map[trace.RankKey]bool)
+	for i := range t.Peers.Loads {
+		l := &t.Peers.Loads[i]
+		if l.Device != (t.By == ByDevice) || t.By == ByThread && l.TID == provenance.AllThreads || !threads && l.TID != provenance.AllThreads {
+			continue
+		}
+		key := trace.RankKey{Program: l.PID, Rank: l.RID}
+		seen[key] = true
+		units = append(units, unit{key, cmp.Or(l.Host, t.Known[key]), l})
+	}
+	if !threads {
+		for key, host := range t.Known {
+			if !seen[key] {
+				units = append(units, unit{key, host, nil})
+			}
+		}
+	}
+	units = slices.DeleteFunc(units, t.excludes())
+	slices.SortFunc(units, func(a, b unit) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.host, b.host), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.tid(), b.tid()))
+	})
+	return units
+}
+
+func (u *unit) tid() int64 {
+	if u.load == nil {
+		return provenance.AllThreads
+	}
+	return u.load.TID
+}
+
+// excludes returns a function that reports which units the filter leaves out.
+func (t *table) excludes() func(u unit) bool {
+	f := &t.Filter
+	match := func(string) bool { return true }
+	if f.Host != "" {
+		match = outlier.Glob(f.Host).MatchString
+	}
+	return func(u unit) bool {
+		inside := func(r executions.Range) bool { return int64(u.Rank) >= r.First && int64(u.Rank) <= r.Last }
+		return f.Program != nil && u.Program != *f.Program || !match(u.host) || len(f.Ranks) > 0 && !slices.ContainsFunc(f.Ranks, inside)
+	}
+}
+
+// micros returns a time in seconds as an exact key.
+func micros(seconds float64) int64 { return int64(math.Round(seconds * 1e6)) }
+
+// windows finds the windows of all units.
+func (t *table) windows(units []unit) {
+	ends := make(map[int64]float64)
+	for i := range units {
+		if units[i].load == nil {
+			continue
+		}
+		for _, w := range units[i].load.Windows {
+			ends[micros(w.From)] = max(ends[micros(w.From)], w.To)
+		}
+	}
+	for from, to := range ends {
+		t.answer.Windows = append(t.answer.Windows, api.RankWindow{From: float64(from) / 1e6, To: to})
+	}
+	slices.SortFunc(t.answer.Windows, func(a, b api.RankWindow) int { return cmp.Compare(a.From, b.From) })
+	t.columns = make(map[int64]int, len(ends))
+	for i, w := range t.answer.Windows {
+		t.columns[micros(w.From)] = i
+	}
+}
+
+// indexSlow finds the costliest slow peer of each rank, thread and GPU.
+func (t *table) indexSlow() {
+	t.slow = make(map[thread]int)
+	for i := range t.Peers.Slow {
+		s := &t.Peers.Slow[i]
+		for _, r := range s.Ranks {
+			key := thread{trace.RankKey{Program: s.PID, Rank: r}, s.TID, s.Device}
+			if old, ok := t.slow[key]; !ok || t.Peers.Slow[old].Pattern == provenance.ByRole && s.Pattern != provenance.ByRole {
+				t.slow[key] = i
+			}
+		}
+	}
+}
+
+// group puts units together that make a row.
+func (t *table) group(units []unit) [][]unit {
+	switch t.By {
+	case ByHost:
+		return cutWhere(units, otherHost)
+	case ByRole:
+		role := func(u unit) int {
+			if u.load == nil {
+				return math.MaxInt // last
+			}
+			return u.load.Role
+		}
+		slices.SortStableFunc(units, func(a, b unit) int {
+			return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(role(a), role(b)), cmp.Compare(a.Rank, b.Rank))
+		})
+		return cutWhere(units, func(a, b unit) bool { return otherProgram(a, b) || role(a) != role(b) })
+	}
+	return cutWhere(units, func(_, _ unit) bool { return true })
+}
+
+func otherHost(a, b unit) bool    { return otherProgram(a, b) || a.host != b.host }
+func otherProgram(a, b unit) bool { return a.Program != b.Program }
+
+// cutWhere splits a list between neighbors that are apart.
+func cutWhere(units []unit, apart func(a, b unit) bool) (parts [][]unit) {
+	first := 0
+	for i := 1; i <= len(units); i++ {
+		if i == len(units) || apart(units[i-1], units[i]) {
+			parts = append(parts, units[first:i])
+			first = i
+		}
+	}
+	return parts
+}
+
+// neighbors puts as few neighboring groups together as leave at most that many: of one host if
+// possible, else of one program.
+func neighbors(groups [][]unit, most int) [][]unit {
+	if len(groups) <= most {
+		return groups
+	}
+	for _, apart := range []func(a, b unit) bool{otherHost, otherProgram, func(_, _ unit) bool { return false }} {
+		var sections [][][]unit
+		first := 0
+		for i := 1; i <= len(groups); i++ {
+			if i == len(groups) || apart(groups[i-1][0], groups[i][0]) {
+				sections = append(sections, groups[first:i])
+				first = i
+			}
+		}
+		if len(sections) > most {
+			continue
+		}
+		for size := 2; ; size++ {
+			n := 0
+			for _, s := range sections {
+				n += (len(s) + size - 1) / size
+			}
+			if n > most {
+				continue
+			}
+			merged := make([][]unit, 0, n)
+			for _, s := range sections {
+				for chunk := range slices.Chunk(s, size) {
+					merged = append(merged, slices.Concat(chunk...))
+				}
+			}
+			return merged
+		}
+	}
+	return groups // not reached: one section always fits
+}
+
+// missing lists the ranks without data.
+func (t *table) missing(units []unit) {
+	var without []unit
+	for i := range units {
+		if units[i].load == nil {
+			without = append(without, units[i])
+		}
+	}
+	slices.SortFunc(without, func(a, b unit) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.host, b.host), cmp.Compare(a.Rank, b.Rank))
+	})
+	for _, part := range cutWhere(without, otherHost) {
+		if len(t.answer.Missing) == maxRows {
+			break
+		}
+		ranks := make([]trace.Rank, len(part))
+		for i := range part {
+			ranks[i] = part[i].Rank
+		}
+		t.answer.Missing = append(t.answer.Missing, api.NoData{
+			Program: int64(part[0].Program), Host: part[0].host, Ranks: text.Ranges(ranks), Count: int64(len(ranks)),
+		})
+	}
+}
