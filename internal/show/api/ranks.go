@@ -85,6 +85,22 @@ type SlowPlace struct {
 	Share      float64  `json:"saved_share"`
 	Finding    int      `json:"finding,omitempty"`
 	FindingKey string   `json:"finding_key,omitempty"`
+	Ranks      []int64  `json:"ranks"` // at most 1000
+	RankCount  int64    `json:"rank_count"`
+	Thread     *int64   `json:"thread,omitempty"` // of one thread or GPU
+	// Twin is a peer with a ratio near 1, to compare with; nil if there is none.
+	Twin      *int64         `json:"twin" tstype:"number | null,required"`
+	Functions []SlowFunction `json:"functions"` // the ones that lost the most time
+}
+
+// SlowFunction is a function of a slow peer.
+type SlowFunction struct {
+	Function   string  `json:"function"`
+	FunctionID string  `json:"function_id,omitempty"` // for functions/{id}
+	Calls      int64   `json:"calls"`
+	Mean       float64 `json:"mean_us"`
+	Peers      float64 `json:"peers_mean_us"`
+	Lost       int64   `json:"lost_us"` // beyond the time of equal work of peers
 }
 
 // NoData lists ranks without data.

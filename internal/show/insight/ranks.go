@@ -26,7 +26,7 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 			}
 			v.status = status
 		}
-		d := ranks.Data{Peers: q.data.peers, Finding: q.data.slowFinding, Known: v.knownRanks()}
+		d := ranks.Data{Peers: q.data.peers, Links: q.data.slowLinks(), Known: v.knownRanks()}
 		if of.By == ranks.ByThread || of.By == ranks.ByDevice {
 			return ranks.New(d, of), nil
 		}
@@ -97,6 +97,10 @@ func (q *runQuery) lostByRank(ctx context.Context, known map[trace.RankKey]strin
 	return lost, nil
 }
 
+func (d *runData) slowLinks() ranks.Links {
+	return ranks.Links{Finding: d.slowFinding, FunctionID: func(f trace.FuncKey) string { return d.functions[f] }}
+}
+
 // slowFinding returns the finding about a slow peer and its key; 0 if there is none.
 func (c *conclusion) slowFinding(s *provenance.SlowPeer) (number int, key string) {
 	for i := range c.findings {
@@ -137,7 +141,7 @@ func (v *view) addPeers(o *api.Overview) {
 			o.Efficiency = append(o.Efficiency, ranks.Efficiency(e))
 		}
 	}
-	o.Slow = ranks.Slow(v.data.peers, v.data.slowFinding)
+	o.Slow = ranks.Slow(v.data.peers, v.data.slowLinks())
 	o.Slow = o.Slow[:min(len(o.Slow), maxSlow)]
 }
 

@@ -33,11 +33,19 @@ const maxRows = 400
 
 // Data is the input of a table.
 type Data struct {
+	Links
+
 	Peers *provenance.Peers
 	Lost  map[trace.RankKey]trace.Micros // to findings
+	Known map[trace.RankKey]string       // hosts of all ranks of the run, also of those without data
+}
+
+// Links find other answers about slow peers.
+type Links struct {
 	// Finding returns the finding about a slow peer, and its key; 0 if there is none.
 	Finding func(s *provenance.SlowPeer) (number int, key string)
-	Known   map[trace.RankKey]string // hosts of all ranks of the run, also of those without data
+	// FunctionID returns the ID of a function, or "".
+	FunctionID func(f trace.FuncKey) string
 }
 
 // Params select the rows of a table.
@@ -97,7 +105,7 @@ func New(d Data, p Params) *api.RankTable {
 			t.answer.Efficiency = append(t.answer.Efficiency, Efficiency(e))
 		}
 	}
-	t.answer.Slow = Slow(t.Peers, d.Finding)
+	t.answer.Slow = Slow(t.Peers, d.Links)
 	t.missing(units)
 	return t.answer
 }
@@ -111,17 +119,34 @@ func Efficiency(e *provenance.Efficiency) api.Efficiency {
 	}
 }
 
+// maxSlowRanks bounds the listed ranks of a slow peer.
+const maxSlowRanks = 1000
+
 // Slow returns the slow peers as the API has them, the costliest first.
-func Slow(p *provenance.Peers, finding func(s *provenance.SlowPeer) (int, string)) []api.SlowPlace {
+func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 	list := []api.SlowPlace{}
 	for i := range p.Slow {
 		s := &p.Slow[i]
 		a := api.SlowPlace{
 			Place: Place(s), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
-			From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share,
+			From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
+			Functions: []api.SlowFunction{},
 		}
-		if finding != nil {
-			a.Finding, a.FindingKey = finding(s)
+		a.Finding, a.FindingKey = links.Finding(s)
+		for _, r := range s.Ranks[:min(len(s.Ranks), maxSlowRanks)] {
+			a.Ranks = append(a.Ranks, int64(r))
+		}
+		if s.TID != provenance.AllThreads {
+			a.Thread = &s.TID
+		}
+		if s.Twin != nil {
+			a.Twin = new(int64(*s.Twin))
+		}
+		for _, f := range s.Functions {
+			a.Functions = append(a.Functions, api.SlowFunction{
+				Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls, Mean: f.Mean,
+				Peers: f.Peers, Lost: int64(f.Beyond),
+			})
 		}
 		list = append(list, a)
 	}

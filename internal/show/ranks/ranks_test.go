@@ -44,11 +44,14 @@ func run(n int) ranks.Data {
 	}
 	p.Slow = []provenance.SlowPeer{{
 		Pattern: provenance.Since, Host: "node0001", Ranks: []trace.Rank{4, 5, 6, 7}, TID: provenance.AllThreads, Role: 1, Ratio: 1.9,
-		From: half, Saved: 9e6, Share: 0.14,
+		From: half, Saved: 9e6, Share: 0.14, Twin: new(trace.Rank(2)), Functions: []provenance.SlowFunction{{Func: "push", Calls: 9}},
 	}}
 	p.Efficiency = []provenance.Efficiency{{Entire: true, To: 64, Ranks: n, Parallel: 0.73, LoadBalance: 0.8, Communication: 0.9125}}
-	finding := func(*provenance.SlowPeer) (int, string) { return 3, "abc" }
-	return ranks.Data{Peers: p, Known: known, Lost: map[trace.RankKey]trace.Micros{{Rank: 2}: 77}, Finding: finding}
+	links := ranks.Links{
+		Finding:    func(*provenance.SlowPeer) (int, string) { return 3, "abc" },
+		FunctionID: func(f trace.FuncKey) string { return "id of " + f.Name },
+	}
+	return ranks.Data{Peers: p, Known: known, Lost: map[trace.RankKey]trace.Micros{{Rank: 2}: 77}, Links: links}
 }
 
 // place returns the row of a place.
@@ -68,6 +71,9 @@ func TestRowsOfRanksAndHosts(t *testing.T) {
 	byRank := ranks.New(d, ranks.Params{By: ranks.ByRank})
 	if len(byRank.Rows) != 16 || byRank.Total != 16 || len(byRank.Windows) != windows || len(byRank.Slow) != 1 || len(byRank.Missing) != 0 {
 		t.Fatalf("%d of %d rows, %d windows, %+v, %+v", len(byRank.Rows), byRank.Total, len(byRank.Windows), byRank.Slow, byRank.Missing)
+	}
+	if s := byRank.Slow[0]; s.Place != "node0001" || len(s.Ranks) != 4 || *s.Twin != 2 || s.Functions[0].FunctionID != "id of push" {
+		t.Errorf("%+v", s)
 	}
 	slow := place(t, byRank, "rank 5")
 	if slow.Host != "node0001" || *slow.Ratio != 1.45 || slow.Pattern != "since" || *slow.From != 32 || slow.To != nil || slow.Finding != 3 ||

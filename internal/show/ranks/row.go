@@ -107,9 +107,7 @@ func (t *table) addSlow(r *api.RankRow, group []unit) {
 	if len(group) > 1 || r.Saved == 0 && len(s.Ranks) == 1 {
 		r.Saved, r.Share = int64(s.Saved), s.Share
 	}
-	if t.Finding != nil {
-		r.Finding, r.FindingKey = t.Finding(s)
-	}
+	r.Finding, r.FindingKey = t.Finding(s)
 }
 
 // place names a row.

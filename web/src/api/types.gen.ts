@@ -969,6 +969,25 @@ export interface SlowPlace {
   saved_share: number /* float64 */;
   finding?: number /* int */;
   finding_key?: string;
+  ranks: number /* int64 */[]; // at most 1000
+  rank_count: number /* int64 */;
+  thread?: number /* int64 */; // of one thread or GPU
+  /**
+   * Twin is a peer with a ratio near 1, to compare with; nil if there is none.
+   */
+  twin: number | null;
+  functions: SlowFunction[]; // the ones that lost the most time
+}
+/**
+ * SlowFunction is a function of a slow peer.
+ */
+export interface SlowFunction {
+  function: string;
+  function_id?: string; // for functions/{id}
+  calls: number /* int64 */;
+  mean_us: number /* float64 */;
+  peers_mean_us: number /* float64 */;
+  lost_us: number /* int64 */; // beyond the time of equal work of peers
 }
 /**
  * NoData lists ranks without data.

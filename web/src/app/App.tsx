@@ -20,6 +20,7 @@ const evidence = () => import('../views/evidence/EvidenceView.tsx');
 const functions = () => import('../views/functions/FunctionsView.tsx');
 const pipeline = () => import('../views/pipeline/PipelineView.tsx');
 const compare = () => import('../views/compare/CompareView.tsx');
+const ranks = () => import('../views/ranks/RanksView.tsx');
 const sql = () => import('../sql/SqlDrawer.tsx');
 
 const FindingsView = lazy(() => persist(findings));
@@ -27,13 +28,14 @@ const EvidenceView = lazy(() => persist(evidence));
 const FunctionsView = lazy(() => persist(functions));
 const PipelineView = lazy(() => persist(pipeline));
 const CompareView = lazy(() => persist(compare));
+const RanksView = lazy(() => persist(ranks));
 const SqlDrawer = lazy(() => persist(sql));
 
 /** The page. */
 export function App() {
   const route = useRoute();
   useEffect(
-    () => whenIdle([findings, evidence, pipeline, functions, compare, sql, loadCharts]),
+    () => whenIdle([findings, evidence, pipeline, functions, ranks, compare, sql, loadCharts]),
     [],
   );
   return (
@@ -151,6 +153,8 @@ function Shown({ route }: { route: Route }) {
       return <PipelineView />;
     case 'compare':
       return <CompareView />;
+    case 'ranks':
+      return <RanksView />;
     default:
       return <OverviewView />;
   }

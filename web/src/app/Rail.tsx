@@ -8,6 +8,7 @@ import {
   FindingsIcon,
   OverviewIcon,
   PipelineIcon,
+  RanksIcon,
   SqlIcon,
 } from './icons.tsx';
 
@@ -19,6 +20,7 @@ export const viewNames: Readonly<Record<View, string>> = {
   functions: 'Functions',
   pipeline: 'Pipeline',
   compare: 'Compare',
+  ranks: 'Ranks',
 };
 
 const icons: Readonly<Record<View, () => ReactNode>> = {
@@ -28,9 +30,10 @@ const icons: Readonly<Record<View, () => ReactNode>> = {
   functions: FunctionsIcon,
   pipeline: PipelineIcon,
   compare: CompareIcon,
+  ranks: RanksIcon,
 };
 
-/** Navigation to the six views. */
+/** Navigation to the views. */
 export function Rail() {
   const route = useRoute();
   const href = useHref();

@@ -24,19 +24,20 @@ function show(part: Partial<Session> = {}) {
 }
 
 describe('the frame', () => {
-  test('opens the six views with keys 1 to 6, and the comparison with c', async () => {
+  test('opens the views with keys 1 to 7, and the comparison with c', async () => {
     show();
     for (const [key, hash] of [
       ['2', '#/findings'],
       ['5', '#/pipeline'],
       ['6', '#/compare'],
+      ['7', '#/ranks'],
       ['1', '#/overview'],
       ['c', '#/compare'],
     ] as const) {
       await userEvent.keyboard(key);
       expect(location.hash).toBe(hash);
     }
-    expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(6);
+    expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(7);
   });
 
   test('shows run, state and time since the start', () => {

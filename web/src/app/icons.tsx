@@ -61,6 +61,13 @@ export const CompareIcon = () => (
   </Icon>
 );
 
+export const RanksIcon = () => (
+  <Icon>
+    <path d="M3 4h3v3H3zM8.5 4h3v3h-3zM14 4h3v3h-3zM3 9h3v3H3zM14 9h3v3h-3zM3 14h3v3H3zM8.5 14h3v3h-3zM14 14h3v3h-3z" />
+    <path d="M8.5 9h3v3h-3z" fill="currentColor" />
+  </Icon>
+);
+
 export const SunIcon = () => (
   <Icon>
     <circle cx="10" cy="10" r="3.2" />

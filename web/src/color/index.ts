@@ -19,6 +19,7 @@ export const kinds = [
   'excess-work',
   'interference',
   'wait',
+  'slow-peer',
 ] as const;
 
 /** Tooltips of the kinds. */
@@ -33,6 +34,7 @@ export const kindWords: Readonly<Record<string, string>> = {
   'excess-work': 'did more than usual',
   interference: 'delays hit whatever runs, in proportion to its time',
   wait: 'waited for others',
+  'slow-peer': 'is slower than its peers at equal work',
 };
 
 function kindToken(kind: string): string {
@@ -128,16 +130,31 @@ const ramps = {
 
 /** The heatmap scale as 256 RGB colors. */
 export function ramp(theme: 'dark' | 'light'): Uint8ClampedArray {
-  const stops = ramps[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
-  const table = new Uint8ClampedArray(256 * 3);
+  return table(ramps[theme]);
+}
+
+/** Stops of the scale of ratios: blue is faster, orange slower, the middle equal. */
+const ratioRamps = {
+  dark: ['#8cc8ff', '#3b7fc0', '#333d4b', '#c46a1c', '#ffc46b'],
+  light: ['#0b4f8a', '#7fb2dc', '#e6ebf1', '#e89c4f', '#8f3b00'],
+} as const;
+
+/** The scale of ratios as 256 RGB colors, symmetric about the middle. */
+export function ratioRamp(theme: 'dark' | 'light'): Uint8ClampedArray {
+  return table(ratioRamps[theme]);
+}
+
+function table(colors: readonly string[]): Uint8ClampedArray {
+  const stops = colors.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+  const out = new Uint8ClampedArray(256 * 3);
   for (let i = 0; i < 256; i++) {
     const at = (i / 255) * (stops.length - 1);
     const low = Math.min(Math.floor(at), stops.length - 2);
     for (let k = 0; k < 3; k++) {
       const a = stops[low]?.[k] ?? 0;
       const b = stops[low + 1]?.[k] ?? 0;
-      table[i * 3 + k] = a + (b - a) * (at - low);
+      out[i * 3 + k] = a + (b - a) * (at - low);
     }
   }
-  return table;
+  return out;
 }
