@@ -65,7 +65,8 @@ func (a *Queries) readLoadWindows(ctx context.Context, loads []provenance.RankLo
 			i++
 		}
 		if i < len(loads) && compareLoads(&loads[i], &of) == 0 { // or it is of a comparison that was stored since
-			loads[i].Windows = append(loads[i].Windows, provenance.LoadWindow{From: r.From, To: r.To, Useful: r.Useful, Wait: r.Wait, Ratio: r.Ratio})
+			w := provenance.LoadWindow{From: r.From, To: r.To, Useful: r.Useful, Wait: r.Wait, Ratio: r.Ratio}
+			loads[i].Windows = append(loads[i].Windows, w)
 		}
 	})
 }

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+func newRanksCmd(env *Env) *cobra.Command {
+	var q queryFlags
+	var table query.RankTable
+	cmd := &cobra.Command{
+		Use:   "ranks RUN",
+		Short: "Compare ranks, hosts, threads, GPUs or roles with their peers, the costliest first",
+		Long: `Compare ranks with their peers: ranks of the same program that do equal work, which have the
+same role. The first line is the efficiency of the program, the share of the time of all
+ranks that is useful: load balance (mean useful time divided by the greatest) times
+communication (greatest useful time divided by the elapsed time).
+
+  role             group of ranks with the same work, numbered from 1
+  useful, wait     time of work, and time of waiting for others, of the main thread
+  lost to findings sum of the lost time of the anomalies
+  ratio            time of the work divided by the time that peers take for equal work
+  slow             when it was slower than its peers
+  if like peers    by how much the run would be shorter if it were as fast as its peers;
+                   the costliest come first
+
+Rows of hosts and roles have the sums of their ranks, the ratio of all together, and the
+pattern and cost of their costliest rank. – means that there is no data. With fewer than four
+peers the evidence is weak: a rank counts as slow only if it also became slower than it was.
+docs/findings.md describes the rules.` + runHelp,
+		Example: `  chimbuko ranks run
+  chimbuko ranks run --by host
+  chimbuko ranks run --by thread --limit 50
+  chimbuko ranks run --format json
+  chimbuko query run 'SELECT * FROM load_windows WHERE rid = 3'   # over time`,
+		Args: args(cobra.ExactArgs(1)),
+	}
+	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPUs) or role")
+	cmd.Flags().IntVar(&table.Limit, "limit", 20, "number of rows")
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
+		table.Program = q.chosenProgram()
+		rows, err := a.RankTable(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		efficiency, err := a.Efficiency(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		if len(efficiency) == 0 {
+			return nil, noLoads(&a.Run)
+		}
+		if table.Program != nil {
+			efficiency = slices.DeleteFunc(efficiency, func(e provenance.Efficiency) bool { return e.PID != *table.Program })
+		}
+		list := &output.RankList{By: table.By, Efficiency: efficiency, RankRows: *rows}
+		return list.Answer(), nil
+	})
+}
+
+// noLoads explains why the ranks of a run cannot be compared.
+func noLoads(run *provdb.Run) error {
+	why := "it was recorded by an earlier version of chimbuko, or has no calls (analyze its traces again)"
+	if run.State.Open() {
+		why = "none was stored yet (try again in some seconds)"
+	}
+	return fmt.Errorf("run %s has no load of ranks to compare: %s", run.Name, why)
+}

@@ -1,0 +1,130 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+// slowRankRun analyzes a simulated program in which rank 3 is slow from 4 s to 7 s.
+func slowRankRun(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(sharedDir, "slow-rank")
+	if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil {
+		return dir
+	}
+	traces := filepath.Join(sharedDir, "slow-rank-traces")
+	must(t, "simulate", "--scenario", "slow-rank", "--out", traces)
+	must(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
+	return dir
+}
+
+func ranksOf(t *testing.T, args ...string) (l output.RankList) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(must(t, append([]string{"ranks"}, append(args, "--format", "json")...)...)), &l); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestRanksListSlowRankFirst(t *testing.T) {
+	dir := slowRankRun(t)
+	text := must(t, "ranks", dir)
+	for _, want := range []string{
+		`^\d\d % efficient: load balance \d\d %, communication \d\d %\n\n`,
+		`(?m)^RANK +HOST +ROLE +USEFUL +WAIT +LOST TO FINDINGS +RATIO +SLOW +IF LIKE PEERS$`,
+		`(?m)^3 +node00 +1 +1\d\.\d s +\d+ ms +[0-9.]+ s +1\.\d+ +[34]\.\d+ s to [67]\.\d+ s +run 1\d\.\d % shorter \([0-9.]+ s\)$`,
+		`(?m)^0 +node00 +1 +\d+\.\d s +[0-9.]+ s +[0-9.]+ s +1\.00 +no +the same$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	l := ranksOf(t, dir)
+	r := l.Rows[0]
+	if len(l.Rows) != 8 || l.All != 8 || r.Ranks[0] != 3 || *r.Share < 0.1 || *r.Peers != 7 || *r.Lost <= 0 || l.Efficiency[0].Slowest != 3 {
+		t.Errorf("got %+v", l)
+	}
+	for i := range l.Rows[1:] {
+		if a, b := l.Rows[i], l.Rows[i+1]; *a.Saved < *b.Saved || *a.Saved == *b.Saved && *a.Ratio < *b.Ratio {
+			t.Errorf("rank %d is before rank %d", a.Ranks, b.Ranks)
+		}
+	}
+	same(t, "limit", len(ranksOf(t, dir, "--limit", "2").Rows), 2)
+	same(t, "program", len(ranksOf(t, dir, "--program", "7").Rows), 0)
+	if lines := queryCSV(t, "ranks", dir); len(lines) != 9 || lines[1][1] != "3" {
+		t.Errorf("got %v", lines)
+	}
+	if text := must(t, "ranks", dir, "--format", "markdown"); !strings.Contains(text, "| rank | host | role |") {
+		t.Errorf("got %s", text)
+	}
+	if r := run(t, "ranks", dir, "--show-sql"); !strings.Contains(r.stderr, "FROM units") {
+		t.Errorf("no SQL in %s", r.stderr)
+	}
+}
+
+func TestRanksOfHostsRolesAndThreads(t *testing.T) {
+	dir := slowRankRun(t)
+	hosts := ranksOf(t, dir, "--by", "host").Rows
+	if len(hosts) != 2 || hosts[0].Host != "node00" || len(hosts[0].Ranks) != 4 || hosts[0].Slow != 1 || hosts[1].Slow != 0 {
+		t.Errorf("got hosts %+v", hosts)
+	}
+	if ranks := ranksOf(t, dir).Rows; *hosts[0].Saved != *ranks[0].Saved || *hosts[0].Ratio >= *ranks[0].Ratio || *hosts[0].Ratio <= 1 {
+		t.Errorf("host %+v, rank %+v", hosts[0], ranks[0])
+	}
+	if roles := ranksOf(t, dir, "--by", "role").Rows; len(roles) != 1 || len(roles[0].Ranks) != 8 || *roles[0].Role != 1 {
+		t.Errorf("got roles %+v", roles)
+	}
+	if text := must(t, "ranks", dir, "--by", "thread"); !strings.Contains(text, "All ranks have one thread") {
+		t.Errorf("got %s", text)
+	}
+	if text := must(t, "ranks", dir, "--by", "device"); !strings.Contains(text, "no GPUs") {
+		t.Errorf("got %s", text)
+	}
+	fails(t, 2, []string{"ranks", dir, "--by", "planet"}, `unknown by "planet" (want device, host, rank, role, thread)`)
+}
+
+func TestRanksOfGPUsAreListed(t *testing.T) {
+	l := ranksOf(t, analyzed(t, "gpu", gpuRun), "--by", "device")
+	if len(l.Rows) == 0 || l.Rows[0].Thread == nil || l.Efficiency[0].DeviceParallel == nil {
+		t.Errorf("got %+v", l)
+	}
+}
+
+func TestImportedRunsHaveSameRanks(t *testing.T) {
+	dir, again := slowRankRun(t), filepath.Join(t.TempDir(), "again")
+	must(t, "import", dir, "--out", again)
+	url := pgtest.Shared(t).Database(t)
+	must(t, "import", dir, "--out", filepath.Join(t.TempDir(), "server"), "--store", url)
+	for _, by := range []string{"rank", "host", "role", "thread", "device"} {
+		want := ranksOf(t, dir, "--by", by)
+		same(t, by, ranksOf(t, again, "--by", by), want)
+		same(t, by+" on PostgreSQL", ranksOf(t, url, "--by", by), want)
+	}
+	for _, table := range []string{"rank_loads", "load_windows", "efficiency", "slow_peers"} {
+		sql := "SELECT * FROM " + table
+		same(t, table, queryJSON(t, "query", again, sql), queryJSON(t, "query", dir, sql))
+	}
+}
+
+func TestRunsWithoutLoadsAreExplained(t *testing.T) {
+	dir := slowRankRun(t)
+	old := filepath.Join(t.TempDir(), "old")
+	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"rank_loads", "efficiency", "slow_peers"} {
+		if err := os.Remove(filepath.Join(old, "global", name+".json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	imported := filepath.Join(t.TempDir(), "imported")
+	must(t, "import", old, "--out", imported)
+	fails(t, 1, []string{"ranks", imported}, "has no load of ranks to compare", "earlier version")
+}

@@ -1,0 +1,230 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// RankList is the ranks of a run, compared with their peers.
+type RankList struct {
+	By         string                  `json:"by"` // rank, host, thread, device or role
+	Efficiency []provenance.Efficiency `json:"efficiency"`
+	query.RankRows
+}
+
+var peerColumns = columns(`program:int ranks tid:int host role:int peers:int units:int units_with_data:int slow_units:int useful_us:int
+	wait_us:int lost_us:int ratio:float pattern from_s:float to_s:float saved_us:int saved_share:float`)
+
+// Answer returns the ranks as an answer.
+func (l *RankList) Answer() *Answer {
+	return &Answer{
+		JSON: l, Text: l.writeText,
+		Markdown: func(w io.Writer) error {
+			fmt.Fprintf(w, "%s\n", l.efficiency())
+			return writeMarkdown(w, l.table())
+		},
+		Rows: rowsOf(peerColumns, l.Rows, func(r *query.RankRow) []any {
+			return []any{
+				r.Program, text.Ranges(r.Ranks), r.Thread, optional(r.Host), r.Role, r.Peers, r.Units, r.HaveData, r.Slow, r.Useful, r.Wait,
+				r.Lost, r.Ratio, optional(r.Pattern), r.From, r.To, r.Saved, r.Share,
+			}
+		}),
+	}
+}
+
+func (l *RankList) writeText(w io.Writer) error {
+	fmt.Fprintln(w, l.efficiency())
+	var table strings.Builder
+	if err := writeTable(&table, l.table()); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+	l.footer(w)
+	return nil
+}
+
+// efficiency describes the efficiency of each program in a line.
+func (l *RankList) efficiency() string {
+	var b strings.Builder
+	for i := range l.Efficiency {
+		e := &l.Efficiency[i]
+		if len(l.Efficiency) > 1 {
+			fmt.Fprintf(&b, "program %d: ", e.PID)
+		}
+		fmt.Fprintf(&b, "%s efficient: load balance %s, communication %s", wholePercent(e.Parallel), wholePercent(e.LoadBalance),
+			wholePercent(e.Communication))
+		if e.DeviceParallel != nil {
+			fmt.Fprintf(&b, "; GPUs busy %s", wholePercent(*e.DeviceParallel))
+		}
+		if e.DeviceLoadBalance != nil {
+			fmt.Fprintf(&b, ", balance %s", wholePercent(*e.DeviceLoadBalance))
+		}
+		b.WriteString("\n")
+	}
+	if b.Len() == 0 {
+		b.WriteString("efficiency unknown\n")
+	}
+	return b.String()
+}
+
+// wholePercent formats a share as a whole percentage.
+func wholePercent(share float64) string { return text.Number(100*share) + " %" }
+
+// missing stands for values without data.
+const missing = "–"
+
+// orMissing formats a value, unless it is missing.
+func orMissing[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return missing
+	}
+	return format(*v)
+}
+
+// table returns the ranks as people read them.
+func (l *RankList) table() *provdb.Rows {
+	heads := map[string]string{
+		"rank": "rank host", "host": "host ranks", "role": "role ranks", "thread": "rank thread host", "device": "rank gpu_thread host",
+	}[l.By]
+	if l.programs() {
+		heads = "program " + heads
+	}
+	if l.By != "role" {
+		heads += " role"
+	}
+	return rowsOf(columns(heads+" useful wait lost_to_findings ratio slow if_like_peers"), l.Rows, func(r *query.RankRow) []any {
+		var row []any
+		if l.programs() {
+			row = append(row, r.Program)
+		}
+		row = append(row, l.place(r)...)
+		if l.By != "role" {
+			row = append(row, roleText(r))
+		}
+		return append(row, orMissing(r.Useful, micros), orMissing(r.Wait, micros), orMissing(r.Lost, micros),
+			orMissing(r.Ratio, func(v float64) string { return fmt.Sprintf("%.2f", v) }), l.slowText(r), savedText(r))
+	})
+}
+
+// place returns the columns that identify a row.
+func (l *RankList) place(r *query.RankRow) []any {
+	host, ranks := text.SingleSpaced(r.Host), text.Ranges(r.Ranks)
+	if host == "" {
+		host = missing
+	}
+	switch l.By {
+	case "host":
+		return []any{host, ranks}
+	case "role":
+		return []any{roleText(r), ranks}
+	case "thread", "device":
+		return []any{ranks, r.Thread, host}
+	}
+	return []any{ranks, host}
+}
+
+func roleText(r *query.RankRow) string { return orMissing(r.Role, text.Int[int]) }
+
+// programs reports whether the list has several programs.
+func (l *RankList) programs() bool {
+	for i := range l.Rows {
+		if l.Rows[i].Program != l.Rows[0].Program {
+			return true
+		}
+	}
+	return len(l.Efficiency) > 1
+}
+
+// slowText describes when a row was slow.
+func (l *RankList) slowText(r *query.RankRow) string {
+	length := 0.0
+	for i := range l.Efficiency {
+		length = max(length, l.Efficiency[i].To)
+	}
+	at := func(s *float64) string { return orMissing(s, func(v float64) string { return text.Clock(v, length) }) }
+	var words string
+	switch r.Pattern {
+	case "":
+		switch {
+		case r.HaveData == 0 || r.Ratio == nil:
+			return missing
+		case weak(r):
+			return "unclear"
+		case r.HaveData < r.Units:
+			return fmt.Sprintf("no, as far as known (%s without data)", text.Int(r.Units-r.HaveData))
+		}
+		return "no"
+	case provenance.Since:
+		words = "since " + at(r.From)
+	case provenance.Phase:
+		words = at(r.From) + " to " + at(r.To)
+	case provenance.ByRole:
+		words = "its role has more work"
+	case provenance.Roaming:
+		words = "at times, others too"
+	default:
+		words = string(r.Pattern)
+	}
+	if r.Units > 1 && r.Slow < r.Units {
+		words += fmt.Sprintf(" (%s of %s)", text.Int(r.Slow), text.Int(r.Units))
+	}
+	if weak(r) {
+		words += ", weak evidence"
+	}
+	return words
+}
+
+// savedText describes by how much the run would be shorter.
+func savedText(r *query.RankRow) string {
+	switch {
+	case r.Saved == nil || r.Ratio == nil:
+		return missing
+	case *r.Saved <= 0 || r.Share == nil:
+		return "the same"
+	}
+	return fmt.Sprintf("run %s shorter (%s)", text.Percent(100**r.Share), micros(*r.Saved))
+}
+
+// fewPeers is the number of peers below which a comparison is weak evidence.
+const fewPeers = 4
+
+func weak(r *query.RankRow) bool { return r.Peers != nil && *r.Peers < fewPeers }
+
+// footer describes what the table does not show.
+func (l *RankList) footer(w io.Writer) {
+	if len(l.Rows) == 0 {
+		fmt.Fprintf(w, "\n%s\n", map[string]string{
+			"thread": "All ranks have one thread: see --by rank.", "device": "The run has no GPUs.",
+		}[l.By])
+		return
+	}
+	if left := l.All - int64(len(l.Rows)); left > 0 {
+		fmt.Fprintf(w, "\nand %s: give a larger --limit\n", text.Count(left, "more row"))
+	}
+	incomplete, least := l.Empty > 0, fewPeers
+	for i := range l.Rows {
+		r := &l.Rows[i]
+		incomplete = incomplete || r.HaveData < r.Units
+		if r.Peers != nil {
+			least = min(least, *r.Peers)
+		}
+	}
+	if incomplete {
+		fmt.Fprintf(w, "\nSome ranks have no data to compare (–). They may be slow, too.\n")
+	}
+	switch {
+	case least == 0:
+		fmt.Fprintf(w, "\nSome have no peers: nothing else does the same work, so their speed cannot be judged.\n")
+	case least < fewPeers:
+		fmt.Fprintf(w, "\nWeak evidence: some have only %s. A ratio shows that they differ, not which is at fault;\n"+
+			"one counts as slow only if it also became slower than its own past.\n", text.Count(least, "peer"))
+	}
+}
