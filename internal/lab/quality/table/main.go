@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,10 @@ func main() {
 	case *floors:
 		run = t.floors
 	case *onlyPeers:
-		run = t.printPeers(*fit)
+		run = t.printPeers(math.MaxInt)
+		if *fit {
+			run = t.printPeers(0)
+		}
 	}
 	if err := t.inTemp(context.Background(), run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -107,7 +111,7 @@ func (t *tool) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slow, err := t.peers(ctx, false)
+	slow, err := t.peers(ctx, math.MaxInt, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -127,7 +131,7 @@ func (t *tool) floors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slow, err := t.peers(ctx, false)
+	slow, err := t.peers(ctx, math.MaxInt, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,7 @@ func (t *tool) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return below(all)
+	return errors.Join(below(all), t.checkPeers(ctx))
 }
 
 // below returns the missed floors.

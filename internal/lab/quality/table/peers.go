@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,8 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/quality"
 )
 
-// peers measures the comparison of peers on all data sets.
-func (t *tool) peers(ctx context.Context, fitOnly bool) ([]*quality.PeerResult, error) {
+// peers measures the comparison of peers on all data sets, in so many runs of each half at most.
+func (t *tool) peers(ctx context.Context, fit, report int) ([]*quality.PeerResult, error) {
 	sets := quality.PeerScenarios()
 	for i := range t.sets {
 		if slices.Contains(quality.PeerTraces, t.sets[i].Name) {
@@ -32,9 +34,8 @@ func (t *tool) peers(ctx context.Context, fitOnly bool) ([]*quality.PeerResult, 
 		if !t.includes(set.Name) {
 			continue
 		}
-		r := &quality.PeerResult{Data: set.Name, Fit: make([]*quality.PeerRun, len(set.Fit))}
-		if !fitOnly {
-			r.Report = make([]*quality.PeerRun, len(set.Report))
+		r := &quality.PeerResult{
+			Data: set.Name, Fit: make([]*quality.PeerRun, min(fit, len(set.Fit))), Report: make([]*quality.PeerRun, min(report, len(set.Report))),
 		}
 		results = append(results, r)
 		for i := range len(r.Fit) + len(r.Report) {
@@ -63,10 +64,22 @@ func (t *tool) includes(name string) bool {
 	return len(t.only) == 0 || slices.ContainsFunc(t.only, func(part string) bool { return strings.Contains(name, part) })
 }
 
+// checkPeers fails if the first run of the fit half of a data set misses a target.
+func (t *tool) checkPeers(ctx context.Context) error {
+	results, err := t.peers(ctx, 1, 0)
+	errs := []error{err}
+	for _, r := range results {
+		for _, line := range r.Failures(r.Fit) {
+			errs = append(errs, errors.New(line))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // printPeers prints the table of slow peers, and what failed.
-func (t *tool) printPeers(fitOnly bool) func(context.Context) error {
+func (t *tool) printPeers(report int) func(context.Context) error {
 	return func(ctx context.Context) error {
-		results, err := t.peers(ctx, fitOnly)
+		results, err := t.peers(ctx, math.MaxInt, report)
 		if err != nil {
 			return err
 		}
