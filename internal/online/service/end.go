@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -39,6 +40,7 @@ func (s *server) runParams(ctx context.Context) error {
 	var statistics sync.WaitGroup
 	statistics.Go(func() { s.sendStatistics(live) })
 	statistics.Go(func() { s.storePaths(live) })
+	statistics.Go(func() { s.storePeers(live) })
 	err := s.params.Run(ctx)
 	stop()
 	statistics.Wait() // the last packet is made now
@@ -97,8 +99,10 @@ func (s *server) conclude(ctx context.Context) error {
 	s.info.Program = cmp.Or(s.program.Load(), s.info.Program)
 	s.info.Finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	all := provenance.NewCollections(outcome, ad)
+	all.Peers = peers.Compare(s.state.Load())
 	err = s.retry(ctx, "the run-level data", func(ctx context.Context) error {
-		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.info)
+		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, all, s.info)
 	})
 	if err != nil {
 		return err

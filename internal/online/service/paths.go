@@ -10,10 +10,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-const (
-	pathsEvery  = 10  // packets of statistics between stored call paths, at most
-	pathsBehind = 100 // messages in the stream above which they are not stored
-)
+// pathsEvery is the greatest number of packets of statistics between stored call paths.
+const pathsEvery = 10
+
+// maxBehind is the number of messages in the stream above which run-level data is not stored.
+const maxBehind = 100
+
+// storeKeepsUp reports whether the store keeps up with the stream, so that run-level data can be sent
+// before the end of the run.
+func (s *server) storeKeepsUp(ctx context.Context) bool {
+	if s.openStream(ctx) != nil {
+		return false
+	}
+	waiting, _, err := s.stream.Pending(ctx)
+	return err == nil && waiting <= maxBehind
+}
 
 // storePaths stores the calls by call path periodically until ctx ends, at first more often, because
 // findings need them. It skips those that cannot be stored: the end of the run stores them, too.
@@ -24,13 +35,7 @@ func (s *server) storePaths(ctx context.Context) {
 		for i := range paths {
 			calls += paths[i].Calls
 		}
-		if calls == stored {
-			continue
-		}
-		if s.openStream(ctx) != nil {
-			continue
-		}
-		if waiting, _, err := s.stream.Pending(ctx); err != nil || waiting > pathsBehind {
+		if calls == stored || !s.storeKeepsUp(ctx) {
 			continue
 		}
 		id := "paths-" + strconv.FormatInt(time.Now().UnixNano(), 36)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,8 @@ type server struct {
 	services *rundir.Services
 	bus      *bus.Server
 	conn     *bus.Conn
-	stream   *bus.Stream
+	streamMu sync.Mutex  // of openStream
+	stream   *bus.Stream // after openStream
 	state    *paramserver.State
 	params   *paramserver.Server
 	sender   *legacy.Sender
@@ -213,6 +215,8 @@ func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
 // openStream creates the stream of records or attaches to it. The process with the store
 // sets its size and its number of replicas.
 func (s *server) openStream(ctx context.Context) (err error) {
+	s.streamMu.Lock()
+	defer s.streamMu.Unlock()
 	if s.stream != nil {
 		return nil
 	}
