@@ -156,13 +156,13 @@ export function RatioScale() {
   return (
     <ul className="ratio-scale">
       <li title="Time of the work divided by that of equal work of peers">
-        <span>{(1 / mostRatio).toFixed(1)}× faster</span>
+        <span>{(1 / mostRatio).toFixed(1)}×</span>
         <svg width="96" height="10" aria-hidden="true">
           {steps.map((c, i) => (
             <rect key={i} x={i * 4} width="4" height="10" fill={c} />
           ))}
         </svg>
-        <span>{mostRatio}× slower</span>
+        <span>{mostRatio}× as long as peers</span>
       </li>
       <li title="No calls of comparable work, or no peers">
         <span className="swatch incomparable" /> nothing to compare with

@@ -9,7 +9,7 @@ export const mostRatio = 2;
 /** Position of a ratio on the scale: 0.5 is equal to peers, above is slower. Small differences are stretched. */
 export function position(ratio: number): number {
   const x = Math.log(ratio) / Math.log(mostRatio);
-  const bent = Math.sign(x) * Math.min(1, Math.abs(x)) ** 0.6;
+  const bent = Math.sign(x) * Math.min(1, Math.abs(x)) ** 0.8;
   return 0.5 + bent / 2;
 }
 
