@@ -13,6 +13,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -63,6 +64,11 @@ func (c *Client) Findings(ctx context.Context, run string) (*api.FindingList, er
 func (c *Client) Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error) {
 	values := url.Values{"metric": {of.Metric}, "columns": {strconv.Itoa(of.Columns)}, "rows": {strconv.Itoa(of.Rows)}}
 	return fetch[api.Heatmap](ctx, c, values, "runs", run, "heatmap")
+}
+
+// Ranks returns ranks compared with their peers. It ignores the filter.
+func (c *Client) Ranks(ctx context.Context, run string, of ranks.Params) (*api.RankTable, error) {
+	return fetch[api.RankTable](ctx, c, url.Values{"by": {of.By}}, "runs", run, "ranks")
 }
 
 // Functions returns the functions of a run with the most lost time. It uses only the limit.

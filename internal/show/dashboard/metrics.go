@@ -1,16 +1,19 @@
 package dashboard
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
 // maxRankSeries is the number of ranks with their own series.
@@ -20,6 +23,7 @@ const maxRankSeries = 2000
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	pipeline := prometheus.NewRegistry()
 	status, err := s.Source.Status(r.Context())
+	o := s.quickOverview(r.Context())
 	pipeline.MustRegister(unchecked(func(ch chan<- prometheus.Metric) {
 		c := &collector{ch, make(map[string]bool)}
 		add(c, buildInfo, 1, s.Version)
@@ -27,8 +31,25 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			c.status(status)
 		}
+		if o != nil {
+			c.peers(o)
+		}
 	}))
 	promhttp.HandlerFor(prometheus.Gatherers{pipeline, s.process}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}
+
+// overviewTimeout bounds the wait for an overview that is part of another answer.
+const overviewTimeout = time.Second
+
+// quickOverview returns the overview of the watched run, or nil if it is not available soon.
+func (s *server) quickOverview(ctx context.Context) *api.Overview {
+	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
+	defer cancel()
+	o, err := s.views.Overview(ctx, s.Run, insight.OverviewParams{Columns: insight.DefaultColumns})
+	if err != nil {
+		return nil // it has notices of its own
+	}
+	return o
 }
 
 // unchecked is a prometheus.Collector whose metrics depend on the status.
@@ -60,6 +81,17 @@ func (c *collector) status(s *api.Status) {
 	}
 	if s.Sender != nil {
 		all(c, senderMetrics, s.Sender)
+	}
+}
+
+// peers adds the efficiency of programs and the slow peers.
+func (c *collector) peers(o *api.Overview) {
+	for i := range o.Efficiency {
+		all(c, efficiencyMetrics, &o.Efficiency[i], strconv.FormatInt(o.Efficiency[i].Program, 10))
+	}
+	for i := range o.Slow {
+		s := &o.Slow[i]
+		add(c, slowPeer, s.Ratio, strconv.FormatInt(s.Program, 10), s.Place, s.Pattern)
 	}
 }
 

@@ -69,6 +69,9 @@ var (
 
 	shardExchange = gauge[any]("shard_exchange_seconds", "Duration of exchanges in the parameter server; quantiles are recent.", nil, "shard")
 
+	slowPeer = gauge[any]("slow_peer", "Time of the work of a slow place divided by that of its peers, while it is slow.", nil,
+		"program", "place", "pattern")
+
 	rankLagMax   = gauge[any]("rank_lag_max_seconds", "Lag of the slowest rank.", nil)
 	ranksWithout = gauge[any]("ranks_without_series", "Ranks without their own series because there are too many.", nil)
 )
@@ -86,6 +89,13 @@ var statusMetrics = []metric[api.Status]{
 	counter("read_bytes_total", "Bytes of traces read.", func(s *api.Status) any { return s.Totals.BytesRead }),
 	counter("records_sent_total", "Records that analyzers sent to the store.", func(s *api.Status) any { return s.Totals.RecordsSent }),
 	counter("records_stored_total", "Records stored.", func(s *api.Status) any { return s.Totals.RecordsStored }),
+}
+
+var efficiencyMetrics = []metric[api.Efficiency]{
+	gauge("parallel_efficiency", "Share of the time of all ranks that is useful.", func(e *api.Efficiency) any { return e.Parallel }, "program"),
+	gauge("load_balance", "Mean useful time of ranks divided by the greatest.", func(e *api.Efficiency) any { return e.LoadBalance }, "program"),
+	gauge("communication_efficiency", "Greatest useful time of a rank divided by the elapsed time.",
+		func(e *api.Efficiency) any { return e.Communication }, "program"),
 }
 
 var nodeMetrics = []metric[api.Node]{

@@ -23,6 +23,9 @@ func Status(w io.Writer, st *api.Status, all bool) {
 	fmt.Fprintf(w, "%d%s ranks, %d ended; %s steps, %s events, %s calls of %d functions; %s flagged, %s records stored\n\n", t.Ranks,
 		expected, t.RanksEnded, text.Int(t.Steps), text.Int(t.Events), text.Int(t.Calls), t.Functions, text.Int(t.Anomalies),
 		text.Int(t.RecordsStored))
+	if v := st.Verdict; v != nil {
+		fmt.Fprintf(w, "%s: %s\n\n", v.Level, text.SingleSpaced(v.Sentence))
+	}
 	nodes(w, st)
 	ranks(w, st, all)
 	for i := range st.Shards {

@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -23,6 +24,7 @@ const (
 	worst       = 10 // findings with evidence
 	maxFindings = 50
 	maxFuncs    = 30
+	maxRanks    = 20
 	heatColumns = 160
 	heatRows    = 64
 )
@@ -32,6 +34,7 @@ type Source interface {
 	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
 	Findings(ctx context.Context, run string) (*api.FindingList, error)
 	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
+	Ranks(ctx context.Context, run string, of ranks.Params) (*api.RankTable, error)
 	Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error)
 	Evidence(ctx context.Context, run string, of insight.EventParams) (*api.Evidence, error)
 }
@@ -44,6 +47,7 @@ type Report struct {
 	Findings *api.FindingList
 	Own      *api.Heatmap // without waits
 	Lost     *api.Heatmap // with waits; nil if there are none
+	Ranks    *api.RankTable
 	Funcs    *api.FunctionTable
 	Evidence []*api.Evidence // of the worst findings, in their order
 	Missing  []string        // parts that are not available, and why
@@ -53,7 +57,7 @@ type Report struct {
 // other parts that are missing.
 func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 	var err error
-	r := &Report{Findings: new(api.FindingList), Funcs: new(api.FunctionTable)}
+	r := &Report{Findings: new(api.FindingList), Ranks: new(api.RankTable), Funcs: new(api.FunctionTable)}
 	if r.Overview, err = from.Overview(ctx, run, insight.OverviewParams{Columns: insight.DefaultColumns, Findings: worst}); err != nil {
 		return nil, err
 	}
@@ -64,6 +68,7 @@ func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 		heat.Metric = insight.MetricLost
 		keep(r, "The heatmap with waits", &r.Lost)(from.Heatmap(ctx, run, heat))
 	}
+	keep(r, "The ranks", &r.Ranks)(from.Ranks(ctx, run, ranks.Params{By: ranks.ByRank}))
 	keep(r, "The functions", &r.Funcs)(from.Functions(ctx, run, query.FunctionTable{Limit: maxFuncs}))
 	for i := range r.Overview.Findings {
 		finding := &r.Overview.Findings[i]
@@ -101,6 +106,7 @@ var style string
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // a constant
 	"short": text.ShortName, "line": text.OneLine, "percent": text.Percent, "about": text.About,
+	"share":   func(v float64) string { return text.Percent(100 * v) },
 	"grouped": text.Int[int64], "ranks": ranksText, "hosts": hostsText, "kind": kindWords,
 	"level": func(l api.Level) string { return levels[l] },
 	"state": stateWords, "optional": optional, "optionalValue": optionalValue, "value": text.Value,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/show/report"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -31,6 +32,7 @@ type fakeSource struct {
 	overview api.Overview
 	findings api.FindingList
 	heat     api.Heatmap
+	ranks    api.RankTable
 	funcs    api.FunctionTable
 	evidence api.Evidence
 	fail     error // of all but the overview
@@ -46,6 +48,10 @@ func (a *fakeSource) Findings(context.Context, string) (*api.FindingList, error)
 
 func (a *fakeSource) Heatmap(context.Context, string, insight.HeatmapParams) (*api.Heatmap, error) {
 	return &a.heat, a.fail
+}
+
+func (a *fakeSource) Ranks(context.Context, string, ranks.Params) (*api.RankTable, error) {
+	return &a.ranks, a.fail
 }
 
 func (a *fakeSource) Functions(context.Context, string, query.FunctionTable) (*api.FunctionTable, error) {
@@ -110,6 +116,13 @@ func full(name string) *fakeSource {
 			},
 			Cells: []api.HeatCell{{Row: 0, Column: 1, Value: 5}, {Row: 7, Column: 1, Value: 5}}, Max: 5,
 		},
+		ranks: api.RankTable{
+			Windows: []api.RankWindow{{To: 10}}, Total: 3, Efficiency: []api.Efficiency{{Entire: true, Parallel: 0.73, LoadBalance: 0.8}},
+			Rows: []api.RankRow{
+				{Place: name, Host: name, Ranks: 1, Ratio: &mean}, {Place: "gone", Ranks: 1, Missing: 1},
+				{Place: "slow " + name, Host: name, Ranks: 1, Saved: 9, Share: 0.14, Pattern: "since", From: &low, Lost: &calls, Finding: 4},
+			},
+		},
 		funcs: api.FunctionTable{Rows: []api.FunctionRow{{Function: name, Calls: &calls, Exclusive: &mean, Lost: 5000}}, Total: 40},
 		evidence: api.Evidence{
 			Event: name, Function: name, Host: name, Kind: "slow", Status: name, Sentence: name, Why: name, Exclusive: 500, Inclusive: 500,
@@ -134,7 +147,7 @@ func TestReportIsComplete(t *testing.T) {
 		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages",
 		"State of the node", "Counters",
 		"The worst 2 of 70 findings", "because of 1", "0-2,5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
-		"this one 500 us",
+		"this one 500 us", "Parallel efficiency 73.0 %", "slow solve", "since 10.00 s", "14.0 %", "7.50 ×", "no data", "All ranks",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report has no %q", part)

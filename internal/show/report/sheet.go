@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +21,11 @@ type sheet struct {
 	Strip     *strip
 	Heats     []heat
 	Rows      []findingRow
-	More      int64 // findings that are not listed
-	Listed    int64 // findings
+	RankRows  []rankRow        // the costliest
+	Efficient []api.Efficiency // of programs in the entire run
+	Programs  bool             // several
+	More      int64            // findings that are not listed
+	Listed    int64            // findings
 	Withdrawn int64
 	Events    []event
 }
@@ -35,6 +40,13 @@ type findingRow struct {
 	Since, Until string
 	Spark        string // points of a line, 100 wide and 20 tall
 	HasEvidence  bool
+}
+
+// rankRow is a row of the table of ranks.
+type rankRow struct {
+	api.RankRow
+
+	Times, When string // ratio to peers, and when it is high
 }
 
 // event is an execution with its charts.
@@ -83,6 +95,7 @@ func newSheet(r *Report) *sheet {
 			s.Heats = append(s.Heats, newHeat(h.heat, h.title, h.about, o.Length))
 		}
 	}
+	s.addRanks(r.Ranks, o.Length)
 	shown := make(map[int]bool)
 	byNumber := make(map[int]*api.Finding)
 	for i := range o.Findings {
@@ -113,6 +126,45 @@ func newSheet(r *Report) *sheet {
 	s.Listed, s.Withdrawn = listed+r.Findings.Total-int64(len(r.Findings.Rows)), withdrawn
 	s.More = s.Listed - int64(len(s.Rows))
 	return s
+}
+
+// addRanks adds the efficiency and the costliest ranks.
+func (s *sheet) addRanks(t *api.RankTable, length float64) {
+	for _, e := range t.Efficiency {
+		if e.Entire {
+			s.Efficient = append(s.Efficient, e)
+		}
+	}
+	s.Programs = len(s.Efficient) > 1
+	ratio := func(r *api.RankRow) float64 {
+		if r.Ratio == nil {
+			return 0
+		}
+		return *r.Ratio
+	}
+	rows := slices.SortedStableFunc(slices.Values(t.Rows), func(a, b api.RankRow) int {
+		return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(ratio(&b), ratio(&a)))
+	})
+	for i := range rows {
+		r := &rows[i]
+		if len(s.RankRows) == maxRanks || len(t.Windows) == 0 {
+			break
+		}
+		row := rankRow{RankRow: *r, Times: "–"}
+		if r.Ratio != nil {
+			row.Times = fmt.Sprintf("%.2f ×", *r.Ratio)
+		}
+		if r.Missing == r.Ranks {
+			row.Times = "no data"
+		}
+		if row.When = r.Pattern; r.From != nil && r.Pattern != string(provenance.Always) {
+			row.When = "since " + text.Clock(*r.From, length)
+			if r.To != nil {
+				row.When = text.Clock(*r.From, length) + " to " + text.Clock(*r.To, length)
+			}
+		}
+		s.RankRows = append(s.RankRows, row)
+	}
 }
 
 func figuresOf(o *api.Overview) []figure {

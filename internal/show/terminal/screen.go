@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -108,6 +109,14 @@ func figures(o *api.Overview) []string {
 		lost = "lost " + text.Percent(*f.LostPercent)
 	}
 	list := []string{lost, text.Int(f.Anomalies) + " anomalies"}
+	for i := range o.Efficiency {
+		e := &o.Efficiency[i]
+		words := text.Shares(e.Parallel, nil)[0] + " efficient"
+		if len(o.Efficiency) > 1 {
+			words = fmt.Sprintf("program %d %s", e.Program, words)
+		}
+		list = append(list, words)
+	}
 	ranks := text.Int(f.Ranks)
 	if f.RanksExpected != nil {
 		ranks += "/" + text.Int(*f.RanksExpected)
@@ -155,13 +164,21 @@ func (s *screen) findings(o *api.Overview, cursor, from, most int) {
 		host = pad(host, 14)
 		head := fmt.Sprintf("%s%3d %9s %7s× %-12s ", mark, x.Number, text.Duration(float64(x.Lost)), text.Int(x.Calls), x.Kind)
 		since := text.Clock(x.From, o.Length)
-		name := pad(clean(cmp.Or(text.ShortName(x.Function), "whatever runs")), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
+		name := pad(clean(cmp.Or(text.ShortName(x.Function), subject(x))), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
 		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
 		if i == cursor {
 			text = s.style(reverse, text)
 		}
 		s.line(text)
 	}
+}
+
+// subject describes a finding without a function.
+func subject(x *api.Finding) string {
+	if x.Kind == string(provenance.SlowPlace) {
+		return "slower than peers"
+	}
+	return "whatever runs"
 }
 
 // pad returns text in exactly that many columns.

@@ -88,8 +88,8 @@ func connectPage(ctx context.Context, client *http.Client, address, token, run s
 	return &Connection{Answers: c, Run: cmp.Or(run, st.Run.Name), Close: func() error { client.CloseIdleConnections(); return nil }}, nil
 }
 
-// StatusAt requests the status of the services of a run: of a run directory, or at the
-// address of a page.
+// StatusAt requests the status of the services of a run, with its verdict: of a run directory, or
+// at the address of a page.
 func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
@@ -109,7 +109,31 @@ func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (if the run has ended, try chimbuko top %s)", err, where)
 	}
+	st.Verdict = fetchVerdict(ctx, s, st.Run.Name)
 	return st, nil
+}
+
+// verdictTimeout is how long the page may take to report a verdict.
+const verdictTimeout = 2 * time.Second
+
+// fetchVerdict requests the verdict about a run. It returns nil if that is not available soon.
+func fetchVerdict(ctx context.Context, s *rundir.Services, run string) *api.Verdict {
+	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
+	defer cancel()
+	client, err := Client(s.CA)
+	if err != nil {
+		return nil
+	}
+	defer client.CloseIdleConnections()
+	c, err := dashboard.NewClient(client, s.Web, s.Secret)
+	if err != nil {
+		return nil
+	}
+	o, err := c.Overview(ctx, run, insight.OverviewParams{Columns: insight.DefaultColumns})
+	if err != nil {
+		return nil
+	}
+	return &o.Verdict
 }
 
 // Live is the source of the terminal view of a run: its services while they run, then its
