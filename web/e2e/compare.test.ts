@@ -40,7 +40,7 @@ const stage = new Stage((s) => {
 describe('two runs', () => {
   test('show the planted change first, as diff does', async () => {
     await stage.visit(async ({ page }) => {
-      await page.getByRole('heading', { name: /core time/ }).waitFor();
+      await page.getByRole('heading', { name: /% efficient/ }).waitFor();
       await page.keyboard.press('c');
       await page.waitForURL(/#\/compare/);
       const verdict = page.getByRole('main').getByRole('heading', { level: 1 });

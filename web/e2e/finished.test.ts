@@ -15,7 +15,7 @@ const stage = new Stage((s) => {
 
 /** The views and text that shows when they have loaded. */
 const views: [string, string, RegExp][] = [
-  ['overview', 'heading', /core time/],
+  ['overview', 'heading', /% efficient/],
   ['findings', 'row', /deposit_current/],
   ['evidence of the costliest finding', 'heading', /push_boris/],
   ['functions', 'row', /deposit_current/],
@@ -23,6 +23,7 @@ const views: [string, string, RegExp][] = [
   ['functions?mode=lost', 'heading', /Functions/],
   ['functions?mode=counters', 'row', /GPU Clock/],
   ['pipeline', 'heading', /Pipeline/],
+  ['ranks', 'row', /rank 0/],
 ];
 
 describe('a finished run', () => {
@@ -94,7 +95,7 @@ describe('a finished run', () => {
 
   test('works without a mouse', async () => {
     await stage.visit(async ({ page }) => {
-      await page.getByRole('heading', { name: /core time/ }).waitFor();
+      await page.getByRole('heading', { name: /% efficient/ }).waitFor();
       await page.keyboard.press('2');
       await page
         .getByRole('row', { name: /deposit_current/ })

@@ -53,7 +53,7 @@ describe('a report', () => {
     const [worst] = JSON.parse(findings) as { function: string }[];
     await open(async (page) => {
       const verdict = await page.getByRole('heading', { level: 1 }).textContent();
-      expect(verdict).toContain('of core time');
+      expect(verdict).toContain('% efficient');
       expect(verdict).toContain((worst?.function ?? '?').replace(/\(\)$/, ''));
       for (const name of ['When and where', 'Findings', 'Evidence', 'Functions'])
         await page.getByRole('heading', { name, exact: true }).waitFor();

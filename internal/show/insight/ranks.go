@@ -116,18 +116,17 @@ func (c *conclusion) slowFinding(s *provenance.SlowPeer) (number int, key string
 }
 
 // loss divides the time that the run lost. It returns nil if the efficiency is unknown.
-func (v *view) loss(o *api.Overview, open []int) *ranks.Loss {
-	if v.data == nil || v.data.peers == nil {
+func (v *view) loss(open []int) *ranks.Loss {
+	if v.data == nil {
 		return nil
 	}
-	var lost int64
-	n := 0
-	for _, i := range open {
-		if x := &v.data.findings[i]; x.Kind != provenance.SlowPlace {
-			lost, n = lost+int64(x.Lost), n+1
+	return ranks.Divide(v.data.peers, func(yield func(*provenance.Finding) bool) {
+		for _, i := range open {
+			if !yield(&v.data.findings[i]) {
+				return
+			}
 		}
-	}
-	return ranks.Divide(v.data.peers, n, share(o, lost))
+	})
 }
 
 // addPeers adds the efficiency and the slow peers of the run.

@@ -23,7 +23,7 @@ const withdrawnPercent = 0.5
 // withdrawn flags is not healthy.
 func (v *view) verdict(o *api.Overview) api.Verdict {
 	open := v.open()
-	loss := v.loss(o, open)
+	loss := v.loss(open)
 	verdict := v.judge(o, open, loss)
 	if loss != nil {
 		if len(open) == 0 {

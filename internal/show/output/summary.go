@@ -32,6 +32,9 @@ func Summary(w io.Writer, s *provdb.Info, dir string) {
 	for _, why := range s.Incomplete {
 		fmt.Fprintf(w, "incomplete: %s\n", text.SingleSpaced(why))
 	}
+	if s.Efficiency != "" {
+		fmt.Fprintf(w, "\n%s\n", s.Efficiency)
+	}
 	worstFindings(w, s)
 	topFunctions(w, s)
 	changes(w, s)

@@ -3,6 +3,7 @@ package ranks
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -48,15 +49,21 @@ func Parallel(list []provenance.Efficiency) (efficiency float64, ok bool) {
 }
 
 // Divide divides the lost time: what the run would be shorter without slow peers, then what other
-// findings cost, as a share of the time of all ranks; the rest is waiting. No part is greater than
-// what is left for it. It returns nil if the efficiency is unknown.
-func Divide(p *provenance.Peers, findings int, cost float64) *Loss {
+// findings cost; the rest is waiting. No part is greater than what is left for it. It returns nil if
+// the efficiency is unknown.
+func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	if p == nil {
 		return nil
 	}
 	efficiency, ok := Parallel(p.Efficiency)
 	if !ok {
 		return nil
+	}
+	findings, cost := 0, 0.0
+	for x := range open {
+		if x.Kind != provenance.SlowPlace {
+			findings, cost = findings+1, cost+x.Share
+		}
 	}
 	l := &Loss{Efficiency: efficiency}
 	left := 1 - efficiency
@@ -79,6 +86,17 @@ func Divide(p *provenance.Peers, findings int, cost float64) *Loss {
 	add(Part{Share: left, To: "waiting for messages"})
 	slices.SortStableFunc(l.Parts, func(a, b Part) int { return cmp.Compare(b.Share, a.Share) })
 	return l
+}
+
+// Listed returns the findings that people read first.
+func Listed(all []provenance.Finding) iter.Seq[*provenance.Finding] {
+	return func(yield func(*provenance.Finding) bool) {
+		for i := range all {
+			if all[i].Listed() && !yield(&all[i]) {
+				return
+			}
+		}
+	}
 }
 
 // percents formats the efficiency and the parts so that they add up.

@@ -176,7 +176,7 @@ func TestNoComparison(t *testing.T) {
 	if len(table.Rows) != 1 || table.Rows[0].Missing != 1 || table.Slow == nil || table.Windows == nil || table.Efficiency == nil {
 		t.Errorf("%+v", table)
 	}
-	if l := ranks.Divide(nil, 1, 0.5); l != nil {
+	if l := ranks.Divide(nil, ranks.Listed(nil)); l != nil {
 		t.Errorf("a loss without data: %v", l)
 	}
 }
@@ -193,7 +193,11 @@ func TestLossIsDivided(t *testing.T) {
 		p := &provenance.Peers{Slow: places, Efficiency: []provenance.Efficiency{
 			{Entire: true, Ranks: 4, To: 10, Parallel: efficiency}, {Ranks: 4, To: 1, Parallel: 0.1},
 		}}
-		l := ranks.Divide(p, findings, cost)
+		all := []provenance.Finding{{Kind: provenance.SlowPlace, Share: 0.5}, {Kind: provenance.Waiting, Share: 0.5, Cause: 1}}
+		for range findings {
+			all = append(all, provenance.Finding{Kind: provenance.Outlier, Share: cost / float64(findings)})
+		}
+		l := ranks.Divide(p, ranks.Listed(all))
 		sum := l.Efficiency
 		for _, part := range l.Parts {
 			if sum += part.Share; part.Share < 0 {

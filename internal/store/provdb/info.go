@@ -40,6 +40,7 @@ type Info struct {
 	EventRate   float64          `json:"events_per_second"`
 	Top         []TopFunction    `json:"top_functions"`
 	Findings    FindingSummary   `json:"findings"`
+	Efficiency  string           `json:"efficiency,omitempty"` // how the time of all ranks is divided, in words
 	Changes     []summary.Change `json:"changes"`
 	Modes       []summary.Mode   `json:"modes,omitempty"`
 	Notes       []tally.Note     `json:"notes"`

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -66,6 +67,9 @@ func (k *Keeper) writeResult(ctx context.Context, res *analyzer.Result, info *pr
 	c.Findings, c.Links = k.Findings(res.Outcome, c.PathStats)
 	end()
 	info.SetFindings(c.Findings)
+	if l := ranks.Divide(c.Peers, ranks.Listed(c.Findings)); l != nil {
+		info.Efficiency = l.String()
+	}
 	end = progress.During("storing profiles, models and findings")
 	defer end()
 	return k.WriteCollections(ctx, c)

@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -43,7 +44,7 @@ func (k *Keeper) Findings(o *summary.Outcome, paths []provenance.PathStats) ([]p
 }
 
 // FindFindings finds the findings of a run whose records are all in the store, and stores
-// them. The store need not have info yet.
+// them. The store need not have info yet; FindFindings sets its efficiency.
 func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provenance.Finding, error) {
 	a, err := query.New(ctx, k.Store, k.Run.Name)
 	if err != nil {
@@ -56,8 +57,18 @@ func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provena
 		a.Begin = info.Totals.Begin
 	}
 	findings, err := a.Conclude(ctx, false)
-	if err != nil || len(findings.Findings) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	peers, err := a.Peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l := ranks.Divide(peers, ranks.Listed(findings.Findings)); l != nil {
+		info.Efficiency = l.String()
+	}
+	if len(findings.Findings) == 0 {
+		return nil, nil
 	}
 	return findings.Findings, k.Store.Write(ctx, k.Run.ID, &provdb.Batch{Findings: findings.Findings, Links: findings.Links})
 }

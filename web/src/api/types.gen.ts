@@ -1056,6 +1056,10 @@ export interface Status {
   store?: StoreStatus;
   stats_sender?: Sender;
   health?: Health[];
+  /**
+   * Verdict is that of the overview. Only the command status adds it, if it is available soon.
+   */
+  verdict?: Verdict;
 }
 /**
  * State is the state of a run, in answers, in stores and in run.json.
