@@ -34,11 +34,15 @@ func (c *Collector) Add(rank trace.RankKey, anomalies, typical []*provenance.Rec
 // Ranks returns the ranks that records were added of, in any order.
 func (c *Collector) Ranks() []trace.RankKey { return slices.Collect(maps.Keys(c.ranks)) }
 
-// Conclude returns the findings of a run with this outcome and these call paths. It may be
-// called once.
-func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats) *Result {
+// Conclude returns the findings of a run with this outcome, these call paths and this comparison of peers, which may be
+// nil. It may be called once.
+func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats, peers *provenance.Peers) *Result {
+	var slow []provenance.SlowPeer
+	if peers != nil {
+		slow = peers.Slow
+	}
 	c.run.Begin, c.run.End = o.Totals.Begin, max(c.run.End, o.Totals.End)
-	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes))
+	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes), slow)
 	c.run = blame.Run{}
 	return found
 }

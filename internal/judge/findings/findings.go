@@ -24,10 +24,10 @@ type Result struct {
 	Links    []provenance.Link // of each anomaly, in the order of Run.Anomalies
 }
 
-// Conclude groups the anomalies of a run, with the links of blame.Find, and lasting changes of
-// functions into findings. A nil profile is unknown: then there is neither interference nor
+// Conclude groups the anomalies of a run, with the links of blame.Find, slow peers, and lasting changes
+// of functions into findings. A nil profile is unknown: then there is neither interference nor
 // recurrence.
-func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile) *Result {
+func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile, slow []provenance.SlowPeer) *Result {
 	if p == nil {
 		p = NewProfile(nil, nil, nil)
 	}
@@ -37,12 +37,18 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	}
 	c.begin, c.end = span(run)
 	c.countExamples()
+	for i := range slow {
+		c.peers = append(c.peers, c.newPeer(&slow[i], i))
+	}
 	c.collect()
 	for _, g := range c.all {
 		c.sumUp(g)
 	}
+	c.dropPeers()
 	for i := range changes {
-		c.all = append(c.all, c.changed(&changes[i]))
+		if g := c.changed(&changes[i]); !c.explained(g) {
+			c.all = append(c.all, g)
+		}
 	}
 	c.addWithdrawn()
 	c.number()
@@ -72,6 +78,7 @@ type conclusion struct {
 	all        []*group
 	member     []*group       // of each anomaly
 	causes     map[int32]*key // slow places that waits without a culprit waited for
+	peers      []*slowPeer
 	examples   map[*summary.Mode]*sample
 }
 
@@ -83,7 +90,7 @@ type key struct {
 	fast       bool
 	host       string     // of interference
 	rank       trace.Rank // of interference of one rank, and of its longest delays
-	since      int        // slot, of a host or rank that was slow for a while
+	since      int        // slot, of a host or rank that was slow for a while; number of a slow peer
 	victim     bool
 	cause      *group // of victims; nil if unknown
 }
@@ -100,6 +107,7 @@ type group struct {
 	// Of recurring calls: on all ranks, and throughout the run.
 	everywhere, always bool
 	functions          int // of a slow place
+	peer               *slowPeer
 }
 
 func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
@@ -120,10 +128,13 @@ func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
 func (c *conclusion) collect() {
 	order := c.run.Order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
-	keys := make(map[int32]*key)
+	keys, groups := make(map[int32]*key), make(map[key]*group)
+	for _, p := range c.peers {
+		groups[*p.key] = p.group
+	}
+	c.slowPeers(order, keys)
 	c.slowPlaces(order, keys)
 	c.interference(order, keys)
-	groups := make(map[key]*group)
 	for _, victims := range []bool{false, true} {
 		for _, i := range order {
 			if l := &c.links[i]; (l.Role == provenance.Victim || c.causes[i] != nil) == victims {
@@ -238,9 +249,14 @@ func (c *conclusion) sumUp(g *group) {
 		actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
 	}
 	g.Calls, g.LostOwn = int64(math.Round(n)), trace.Micros(math.Round(own))
+	g.Examples, g.WaitRanks, g.Trend = g.worst(), int64(len(g.waiting)), trendOf(g.OverTime)
+	if g.peer != nil {
+		c.describePeer(g)
+		c.complete(g)
+		return
+	}
 	g.First = g.all[g.members[0]].Entry
 	g.Expected, g.Actual = quantile(expected, 0.5), quantile(actual, 0.5)
-	g.Examples = g.worst()
 	g.Ranks, g.Hosts = slices.Sorted(maps.Keys(g.lost)), slices.Sorted(maps.Keys(g.hosts))
 	g.WorstRank = g.Ranks[0]
 	for _, r := range g.Ranks {
@@ -249,8 +265,6 @@ func (c *conclusion) sumUp(g *group) {
 		}
 	}
 	g.WorstTime = g.lost[g.WorstRank]
-	g.WaitRanks = int64(len(g.waiting))
-	g.Trend = trendOf(g.OverTime)
 	g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
 	switch g.Kind {
 	case provenance.Interference:
@@ -304,7 +318,7 @@ const examples = 5
 func (g *group) worst() []string {
 	order := slices.Clone(g.members)
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(g.all[y].Lost, g.all[x].Lost) })
-	var ids []string
+	ids := []string{}
 	for _, i := range order[:min(examples, len(order))] {
 		ids = append(ids, g.all[i].Event)
 	}
@@ -321,6 +335,10 @@ func (c *conclusion) complete(g *group) {
 		g.Share = float64(g.Lost) / total
 	}
 	g.From = float64(g.First-c.begin) / 1e6
+	if g.peer != nil {
+		g.To, g.Confidence = g.peer.To, g.peer.Confidence
+		return
+	}
 	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= lasting*float64(c.end-c.begin)) {
 		to := float64(g.Last-c.begin) / 1e6
 		g.To = &to

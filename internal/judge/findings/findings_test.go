@@ -63,7 +63,7 @@ func (s *scene) profile() *findings.Profile {
 }
 
 func (s *scene) conclude() *findings.Result {
-	return findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile())
+	return findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), nil)
 }
 
 // of returns the findings as "kind function ranks", in order.
@@ -175,7 +175,7 @@ func TestDelaysOfFewFunctionsAreNotInterference(t *testing.T) {
 
 func TestWithoutProfileNothingIsInterference(t *testing.T) {
 	s, _ := interrupted()
-	for _, x := range findings.Conclude(&s.Run, blame.Find(&s.Run), nil, nil).Findings {
+	for _, x := range findings.Conclude(&s.Run, blame.Find(&s.Run), nil, nil, nil).Findings {
 		if x.Kind != provenance.Outlier {
 			t.Errorf("got %+v", x)
 		}
@@ -370,7 +370,7 @@ func TestVictimsNameTheirCulprits(t *testing.T) {
 		a.Func = strings.TrimRight(a.Event, "0123456789")
 		a.Path = "main > " + a.Func
 	}
-	found := findings.Conclude(r, blame.Find(r), nil, nil)
+	found := findings.Conclude(r, blame.Find(r), nil, nil, nil)
 	got := []string{}
 	for i := range found.Findings {
 		x := &found.Findings[i]
@@ -406,7 +406,7 @@ func TestLastingChangesAreFindings(t *testing.T) {
 	found := findings.Conclude(r, blame.Find(r), []summary.Change{
 		{Program: 1, Function: "solve", Kind: "shift", Since: 500, Before: 10, After: 30, Calls: 40},
 		{Function: "better", Kind: "drift", Since: 600, Before: 30, After: 10, Calls: 7},
-	}, nil)
+	}, nil, nil)
 	want := []string{
 		"1 change shift alarm solve 800 40 10 30 500..1000", "2 outlier  alarm slow 90 1 10 100 100..200",
 		"3 change drift info better 0 7 30 10 600..1000",
@@ -444,7 +444,7 @@ func TestBurst(t *testing.T) {
 	}
 	f := func(what string, r *blame.Run, form provenance.Form, trend provenance.Trend) {
 		t.Helper()
-		found := findings.Conclude(r, blame.Find(r), nil, nil)
+		found := findings.Conclude(r, blame.Find(r), nil, nil, nil)
 		if len(found.Findings) != 1 || found.Findings[0].Form != form || found.Findings[0].Trend != trend {
 			t.Errorf("%s: got %+v, want %q, %q", what, found.Findings, form, trend)
 		}
@@ -469,7 +469,7 @@ func TestBurst(t *testing.T) {
 
 func TestManyAnomaliesAreFewFindings(t *testing.T) {
 	r := many(1000, 50, 20)
-	found := findings.Conclude(r, blame.Find(r), nil, nil)
+	found := findings.Conclude(r, blame.Find(r), nil, nil, nil)
 	if len(r.Anomalies) < 50_000 || len(found.Findings) > 20 {
 		t.Errorf("%d anomalies became %d findings", len(r.Anomalies), len(found.Findings))
 	}
@@ -527,7 +527,7 @@ func BenchmarkConclude(b *testing.B) {
 	links := blame.Find(r)
 	b.ReportAllocs()
 	for b.Loop() {
-		findings.Conclude(r, links, nil, nil)
+		findings.Conclude(r, links, nil, nil, nil)
 	}
 	b.ReportMetric(float64(len(r.Anomalies))*float64(b.N)/b.Elapsed().Seconds(), "anomalies/s")
 }
@@ -628,7 +628,7 @@ func FuzzConclude(f *testing.F) {
 		}
 		profile := findings.NewProfile(paths, []trace.RankKey{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}, nil)
 		links := blame.Find(r)
-		found := findings.Conclude(r, links, nil, profile)
+		found := findings.Conclude(r, links, nil, profile, nil)
 		var anomalies, waits int64
 		for i, finding := range found.Findings {
 			anomalies += finding.Calls
@@ -644,7 +644,7 @@ func FuzzConclude(f *testing.F) {
 			t.Fatalf("%d anomalies, want %d; %d waits are missing", anomalies, n, waits)
 		}
 		rng.Shuffle(len(r.Anomalies), func(i, j int) { r.Anomalies[i], r.Anomalies[j] = r.Anomalies[j], r.Anomalies[i] })
-		if got := findings.Conclude(r, blame.Find(r), nil, profile); !reflect.DeepEqual(got.Findings, found.Findings) {
+		if got := findings.Conclude(r, blame.Find(r), nil, profile, nil); !reflect.DeepEqual(got.Findings, found.Findings) {
 			t.Fatalf("in another order:\n got %+v\nwant %+v", got.Findings, found.Findings)
 		}
 	})

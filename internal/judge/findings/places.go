@@ -45,7 +45,7 @@ func (e *episode) includes(slot int) bool { return e.from <= slot && slot < e.to
 func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
-		if a := &c.run.Anomalies[i]; a.Lost > 0 && c.delays(i) {
+		if a := &c.run.Anomalies[i]; a.Lost > 0 && keys[i] == nil && c.delays(i) {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
 	}
@@ -57,6 +57,9 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 					continue // its host, or one of its ranks, stands out more
 				}
 				e.key = &key{kind: provenance.LastingChange, program: program, host: e.host, rank: e.rank, since: e.from}
+				if p := c.peerOf(program, e); p != nil {
+					e.key = p.key
+				}
 				for _, r := range e.ranks {
 					slow[r] = e
 				}

@@ -36,7 +36,7 @@ func BenchmarkSlowPlaces(b *testing.B) {
 			}
 			links := blame.Find(r)
 			for b.Loop() {
-				findings.Conclude(r, links, nil, nil)
+				findings.Conclude(r, links, nil, nil, nil)
 			}
 			b.ReportMetric(float64(len(r.Anomalies))*float64(b.N)/b.Elapsed().Seconds(), "anomalies/s")
 		})

@@ -19,6 +19,8 @@ func (c *conclusion) summary(g *group) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	switch g.Kind {
+	case provenance.SlowPlace:
+		return c.peerSummary(g)
 	case provenance.LastingChange:
 		if len(g.members) > 0 {
 			if say("%s ", g.slowPlace()); g.To == nil {
@@ -61,6 +63,8 @@ func (c *conclusion) summary(g *group) string {
 	case provenance.Waiting:
 		say("%s: %s on %s waited %s instead of %s", name, text.Count(g.Calls, "call"), Where(&g.Finding), actual, expected)
 		switch {
+		case g.cause != nil && g.cause.peer != nil:
+			say(" because of finding %d (%s)", g.cause.Number, Where(&g.cause.Finding))
 		case g.cause != nil && g.cause.Func != "":
 			say(" because of finding %d (%s)", g.cause.Number, text.ShortName(g.cause.Func))
 		case g.cause != nil:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -43,10 +44,24 @@ type unit struct {
 type population struct {
 	program  trace.Program
 	units    []*unit
-	waiting  []*unit // that may wait for units
+	whole    bool    // ranks
+	waiting  []*unit // ranks that may wait for units
 	device   bool
 	least    float64 // logarithm of the least ratio of a slow unit
 	perBlock int     // windows of a block; see block
+}
+
+// OfRun compares the ranks, threads and GPUs of a run that ended with this outcome. It returns nil if their load is
+// unknown.
+func OfRun(o *summary.Outcome) *provenance.Peers {
+	if o.Load == nil || o.Load.Empty() {
+		return nil
+	}
+	names := make(map[uint32]string, len(o.Functions))
+	for _, f := range o.Functions {
+		names[uint32(f.ID)] = f.Name
+	}
+	return Compare(o.Load, func(_ trace.Program, function uint32) string { return names[function] })
 }
 
 // Compare compares the ranks, threads and GPUs of each program of a load. name returns the name of a
@@ -126,7 +141,7 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 		}
 		lanes = lanes[n:]
 	}
-	ranks.waiting, threads.waiting, devices.waiting = ranks.units, threads.units, ranks.units
+	ranks.whole, threads.waiting, devices.waiting, ranks.waiting = true, ranks.units, ranks.units, ranks.units
 	return ranks, threads, devices
 }
 

@@ -41,7 +41,7 @@ type interval struct {
 	pattern     provenance.Pattern
 	first, last int // windows
 	from, to    trace.Micros
-	open        bool    // it lasts to the end
+	start, open bool    // it lasts from the start, or to the end
 	level       float64 // mean logarithm of the ratio
 	z           float64
 	weak        bool // with too few peers
@@ -61,11 +61,12 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 		return nil
 	}
 	margin := max(1, int(edge*float64(len(windows))))
-	v := &interval{first: windows[from], last: windows[to-1], open: len(windows)-to <= margin, weak: u.peers < enoughPeers}
-	v.level = mean(values[from:to])
-	start := from <= margin
+	v := &interval{
+		first: windows[from], last: windows[to-1], start: from <= margin, open: len(windows)-to <= margin, weak: u.peers < enoughPeers,
+		level: mean(values[from:to]),
+	}
 	switch {
-	case start && v.open:
+	case v.start && v.open:
 		v.pattern = provenance.Always
 	case v.open:
 		v.pattern = provenance.Since
@@ -81,7 +82,7 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 	if v.z < leastZ {
 		return nil
 	}
-	c.refine(u, v, windows, values, from, to, start)
+	c.refine(u, v, windows, values, from, to, max(p.least, edges*g.spread, edges*v.level/v.z))
 	return v
 }
 
@@ -151,46 +152,41 @@ func (c *comparison) densest(values []float64, least, limit float64) (from, to i
 	return from, to
 }
 
-// refine finds the times at which a unit became slow and recovered. In the window in which this happened, the
-// ratio is smaller: if it is ρ while the unit is slow, and the unit is slow for a fraction f of a window, then the
-// window's is 1/(1−f+f/ρ).
-func (c *comparison) refine(u *unit, v *interval, windows []int, values []float64, from, to int, start bool) {
-	inside := values[from:to]
-	if len(inside) > 4 {
-		inside = inside[1 : len(inside)-1]
+// edges is the least multiple of the spread by which a window next to an interval belongs to it.
+const edges = 3
+
+// refine finds the times at which a unit became slow and recovered.
+func (c *comparison) refine(u *unit, v *interval, windows []int, values []float64, from, to int, least float64) {
+	for from > 0 && windows[from-1] == windows[from]-1 && values[from-1] >= least {
+		from--
 	}
-	level := median(slices.Clone(inside))
-	fraction := func(i int) float64 {
-		return min(1, max(0, (1-math.Exp(-values[i]))/(1-math.Exp(-level))))
+	for to < len(windows) && windows[to] == windows[to-1]+1 && values[to] >= least {
+		to++
 	}
-	v.from, v.to = u.First, u.Last
-	if !start {
-		at, f := from, fraction(from)
-		if from > 0 && windows[from-1] == windows[from]-1 && f > 0.5 && fraction(from-1) > 0.25 {
-			at, f = from-1, fraction(from-1)
-		}
-		v.first = windows[at]
+	v.first, v.last, v.from, v.to = 0, c.windows-1, u.First, u.Last
+	if !v.start {
+		v.first = windows[from]
 		begin, end := c.bounds(v.first)
-		v.from = end - trace.Micros(f*float64(end-begin))
+		v.from = end - trace.Micros(slowPart(values[from], values[from+1], v.level)*float64(end-begin))
 	}
 	if !v.open {
-		at, f := to-1, fraction(to-1)
-		if to < len(windows) && windows[to] == windows[to-1]+1 && f > 0.5 && fraction(to) > 0.25 {
-			at, f = to, fraction(to)
-		}
-		v.last = windows[at]
+		v.last = windows[to-1]
 		begin, end := c.bounds(v.last)
-		v.to = begin + trace.Micros(f*float64(end-begin))
-	}
-	if start {
-		v.first = 0
-	}
-	if v.open {
-		v.last = c.windows - 1
+		v.to = begin + trace.Micros(slowPart(values[to-1], values[to-2], v.level)*float64(end-begin))
 	}
 	for w := v.first; w <= v.last; w++ {
 		v.lostOwn += u.time[w] - u.expected[w]
 	}
+}
+
+// slowPart returns for which part of the first or last window of an interval a unit was slow. If the ratio is ρ while it
+// is slow, as in the next window, and it is slow for a part f of the window, then that of the window is 1/(1−f+f/ρ).
+func slowPart(value, next, level float64) float64 {
+	slow := min(next, level)
+	if value >= slow {
+		return 1
+	}
+	return max(0, (1-math.Exp(-value))/(1-math.Exp(-slow)))
 }
 
 // fixed returns the useful time of a unit in a window if it were not slow.
@@ -306,8 +302,10 @@ func blameThreads(ranks, threads *population) {
 // slowPeers returns the slow peers of a population.
 func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 	var all []provenance.SlowPeer
-	if s := c.roaming(p); s != nil {
-		all = append(all, *s)
+	if p.whole {
+		if s := c.roaming(p); s != nil {
+			all = append(all, *s)
+		}
 	}
 	slow := slices.DeleteFunc(slices.Clone(p.units), func(u *unit) bool { return u.slow == nil })
 	for len(slow) > 0 {
@@ -315,7 +313,7 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 		all = append(all, c.slowPeer(p, some))
 		slow = slices.DeleteFunc(slow, func(u *unit) bool { return slices.Contains(some, u) })
 	}
-	if !p.device {
+	if p.whole {
 		if s := c.unevenRole(p); s != nil {
 			all = append(all, *s)
 		}

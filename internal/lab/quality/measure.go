@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
@@ -157,6 +158,7 @@ type flags struct {
 	collector  findings.Collector
 	concluded  *findings.Result // nil for other detectors than the default
 	outcome    *summary.Outcome
+	peers      *provenance.Peers
 }
 
 // analyze runs the analysis. It fails if a trace cannot be read to its end.
@@ -180,7 +182,8 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 		if err != nil {
 			return nil, err
 		}
-		f.concluded = f.collector.Conclude(res.Outcome, c.PathStats)
+		f.peers = peers.OfRun(res.Outcome)
+		f.concluded = f.collector.Conclude(res.Outcome, c.PathStats, f.peers)
 	}
 	return f, errors.Join(res.Broken...)
 }

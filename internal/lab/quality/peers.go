@@ -9,7 +9,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -174,11 +173,7 @@ func ComparePeers(ctx context.Context, s *scenario.Scenario, temp string) (*Peer
 
 // comparePeers compares the slow peers with the trouble, which may be missing.
 func (f *flags) comparePeers(troubles []*truth.Trouble) *PeerRun {
-	names := make(map[uint32]string)
-	for _, x := range f.outcome.Functions {
-		names[uint32(x.ID)] = x.Name
-	}
-	all := peers.Compare(f.outcome.Load, func(_ trace.Program, function uint32) string { return names[function] })
+	all := f.peers
 	begin := trace.Micros(math.MaxInt64) // of the run
 	for _, lane := range f.outcome.Load.Lanes() {
 		begin = min(begin, lane.First)

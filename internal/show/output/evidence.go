@@ -102,6 +102,8 @@ func wrongIf(x *provenance.Finding) string {
 		return "the program's work changed at that time, as when it refines its mesh"
 	case provenance.Interference:
 		return "the functions that were hit share a cause inside the program, such as a lock or paging"
+	case provenance.SlowPlace:
+		return "this place has more work than its peers, in a way that the trace does not show"
 	case provenance.Waiting:
 		return "the calls waited for something outside the trace, such as a file system or another program"
 	case provenance.ExcessWork:

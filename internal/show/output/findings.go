@@ -138,7 +138,8 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 	case x.Status == provenance.Withdrawn:
 		line("withdrawn: %s", x.Reason)
 		return
-	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.Kind == provenance.LastingChange:
+	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.Kind == provenance.LastingChange,
+		x.Kind == provenance.SlowPlace:
 		line("%s", x.Summary)
 		return
 	case x.Cause > 0:

@@ -307,7 +307,7 @@ func analyzed(t *testing.T, store provdb.Store, c *plantedCause, seed uint64, na
 		t.Fatal(err)
 	}
 	all.Begin = res.Totals.Begin
-	found := findings.Conclude(&all.Run, blame.Find(&all.Run), res.Changes, nil)
+	found := findings.Conclude(&all.Run, blame.Find(&all.Run), res.Changes, nil, nil)
 	known.Findings, known.Links = found.Findings, found.Links
 	if err := rundir.NewStoreSink(buffer).Finish(t.Context(), known); err != nil {
 		t.Fatal(err)

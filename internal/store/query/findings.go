@@ -94,7 +94,17 @@ func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *f
 	if err != nil {
 		return nil, nil, err
 	}
-	return run, findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p), nil
+	slow, err := a.SlowPeers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, slow)
+	for i := range found.Findings {
+		if f := &found.Findings[i]; provisional && f.Kind == provenance.SlowPlace && a.Run.Finished.IsZero() {
+			f.Status = provenance.Provisional
+		}
+	}
+	return run, found, nil
 }
 
 // MaxRanks bounds the ranks that are read for findings.

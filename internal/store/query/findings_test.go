@@ -110,7 +110,7 @@ func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algo
 	if err := store.Write(t.Context(), run.ID, &provdb.Batch{Paths: c.PathStats}); err != nil {
 		t.Fatal(err)
 	}
-	return a, findings.Conclude(&all.Run, blame.Find(&all.Run), res.Changes, findings.NewProfile(c.PathStats, all.ranks, res.Modes))
+	return a, findings.Conclude(&all.Run, blame.Find(&all.Run), res.Changes, findings.NewProfile(c.PathStats, all.ranks, res.Modes), nil)
 }
 
 func sorted(links []provenance.Link) []provenance.Link {

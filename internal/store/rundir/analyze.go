@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -62,9 +63,9 @@ func (k *Keeper) writeResult(ctx context.Context, res *analyzer.Result, info *pr
 	if err != nil {
 		return err
 	}
-	c.Peers = ComparePeers(res.Outcome)
+	c.Peers = peers.OfRun(res.Outcome)
 	end := progress.During(fmt.Sprintf("finding the causes of %s anomalies", text.Int(res.Review.Anomalies)))
-	c.Findings, c.Links = k.Findings(res.Outcome, c.PathStats)
+	c.Findings, c.Links = k.Findings(res.Outcome, c.PathStats, c.Peers)
 	end()
 	info.SetFindings(c.Findings)
 	if l := ranks.Divide(c.Peers, ranks.Listed(c.Findings)); l != nil {

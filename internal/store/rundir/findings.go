@@ -35,11 +35,13 @@ func (s *anomalySink) Records(_ context.Context, key analyzer.StepKey, anomalies
 
 // Findings returns the findings of a run whose records were all written to Sink. It may be
 // called once.
-func (k *Keeper) Findings(o *summary.Outcome, paths []provenance.PathStats) ([]provenance.Finding, []provenance.Link) {
+func (k *Keeper) Findings(
+	o *summary.Outcome, paths []provenance.PathStats, peers *provenance.Peers,
+) ([]provenance.Finding, []provenance.Link) {
 	s := &k.anomalies
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.all.Conclude(o, paths)
+	found := s.all.Conclude(o, paths, peers)
 	return found.Findings, found.Links
 }
 

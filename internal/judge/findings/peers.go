@@ -1,0 +1,254 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// peerRatio is how many times as often as on its peers a call path must be delayed on a slow peer to be explained by it.
+const peerRatio = 2
+
+// Only one function of a slow peer is slow if all others, with at least othersShare of the time, take less than
+// sameTime as long as on its peers.
+const (
+	othersShare = 0.1
+	sameTime    = 1.05
+)
+
+// slowPeer is a place that is slower than its peers.
+type slowPeer struct {
+	*provenance.SlowPeer
+	key   *key
+	group *group
+	// From and to are when it was slow. Its anomalies may be a window of the comparison apart.
+	from, to, margin trace.Micros
+}
+
+// newPeer returns a slow peer with its group.
+func (c *conclusion) newPeer(s *provenance.SlowPeer, number int) *slowPeer {
+	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Micros(1e6*s.From), to: c.end}
+	if s.To != nil {
+		p.to = c.begin + trace.Micros(1e6**s.To)
+	}
+	for _, w := range s.Windows {
+		p.margin = max(p.margin, trace.Micros(1e6*(w.To-w.From)))
+	}
+	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: number}
+	p.group = c.newGroup(p.key, c.run.Anomalies)
+	p.group.peer = p
+	return p
+}
+
+// blames reports whether the place is to blame, rather than how work is divided.
+func (p *slowPeer) blames() bool {
+	return p.Pattern != provenance.ByRole && p.Pattern != provenance.Roaming
+}
+
+// function reports whether only one function of the place is slow, although others take a considerable time: then the
+// calls of that function may be to blame, if they are unusual.
+func (p *slowPeer) function() bool {
+	if len(p.Functions) == 0 || p.Ratio <= 1 {
+		return false
+	}
+	f := &p.Functions[0]
+	time := float64(p.LostOwn) * p.Ratio / (p.Ratio - 1)
+	rest, expected := time-float64(f.Calls)*f.Mean, time-float64(p.LostOwn)-float64(f.Calls)*f.Peers
+	return expected >= othersShare*(time-float64(p.LostOwn)) && rest < sameTime*expected
+}
+
+// meanwhile reports whether a time is within that of the slow peer.
+func (p *slowPeer) meanwhile(at trace.Micros) bool {
+	return p.from-p.margin <= at && at <= p.to+p.margin
+}
+
+// includes reports whether an anomaly is at the place.
+func (p *slowPeer) includes(a *blame.Anomaly) bool {
+	return a.Program == p.PID && slices.Contains(p.Ranks, a.Rank) && (p.TID < 0 || int64(a.Thread) == p.TID)
+}
+
+// slowPeers sets the keys of the delays that slow peers explain, and finds the waits of unknown cause that they caused.
+// Others, which are as frequent elsewhere or too long to be like them, have other causes.
+func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
+	for _, p := range c.peers {
+		if !p.blames() || p.function() {
+			continue
+		}
+		type counts struct{ here, elsewhere float64 }
+		paths := make(map[string]counts)
+		var hits []int32
+		for _, i := range order {
+			a := &c.run.Anomalies[i]
+			if keys[i] != nil || a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(i) || !p.meanwhile(a.Entry) {
+				continue
+			}
+			n := paths[c.names.stable(a.Path)]
+			if p.includes(a) {
+				n.here++
+				hits = append(hits, i)
+			} else {
+				n.elsewhere++
+			}
+			paths[c.names.stable(a.Path)] = n
+		}
+		hits = slices.DeleteFunc(hits, func(i int32) bool {
+			n := paths[c.names.stable(c.run.Anomalies[i].Path)]
+			return n.here*float64(max(1, p.Peers)) <= peerRatio*n.elsewhere*float64(len(p.Ranks))
+		})
+		limit := c.limitOf(hits)
+		for _, i := range hits {
+			if c.run.Anomalies[i].Lost <= limit {
+				keys[i] = p.key
+			}
+		}
+		if p.Pattern != provenance.Always { // then others wait no longer than usual
+			c.waitsMeanwhile(order, p.episode(c))
+		}
+	}
+}
+
+// episode returns when the place was slow as an interval of slots.
+func (p *slowPeer) episode(c *conclusion) *episode {
+	return &episode{
+		place: &place{rank: allRanks, ranks: p.Ranks}, key: p.key, from: c.partOf(p.from, slots), to: c.partOf(p.to, slots) + 1,
+	}
+}
+
+// peerOf returns the slow peer that explains that a place was slow for a while, or nil.
+func (c *conclusion) peerOf(program trace.Program, e *episode) *slowPeer {
+	for _, p := range c.peers {
+		of := p.episode(c)
+		if p.blames() && !p.function() && p.PID == program && of.from < e.to && e.from < of.to &&
+			!slices.ContainsFunc(e.ranks, func(r trace.Rank) bool { return !slices.Contains(p.Ranks, r) }) {
+			return p
+		}
+	}
+	return nil
+}
+
+// explained reports whether a slow peer explains most of a lasting change of a function.
+func (c *conclusion) explained(change *group) bool {
+	for _, p := range c.peers {
+		if !p.blames() || p.PID != change.PID || !p.meanwhile(change.First) {
+			continue
+		}
+		for _, f := range p.Functions {
+			if f.Func == change.Func && 2*f.Beyond >= change.LostOwn && change.LostOwn > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// dropPeers removes the slow peers with one slow function if findings about its calls explain most of the lost time.
+func (c *conclusion) dropPeers() {
+	c.all = slices.DeleteFunc(c.all, func(g *group) bool {
+		if g.peer == nil || !g.peer.blames() || !g.peer.function() {
+			return false
+		}
+		var lost trace.Micros
+		for _, o := range c.all {
+			if o.peer != nil || o.PID != g.PID {
+				continue
+			}
+			for rank, of := range o.lost {
+				if o.Func == g.Func && slices.Contains(g.Ranks, rank) {
+					lost += of
+				}
+			}
+		}
+		return 2*lost >= g.LostOwn
+	})
+}
+
+// describePeer describes a slow peer, whose members have been added up, by the comparison with its peers.
+func (c *conclusion) describePeer(g *group) {
+	p := g.peer
+	g.Ranks, g.Hosts, g.WorstRank = p.Ranks, p.Hosts, p.Ranks[0]
+	g.First, g.Last = p.from, p.to
+	g.LostOwn, g.LostCaused = p.LostOwn, p.LostCaused
+	g.WorstTime = p.LostOwn / trace.Micros(len(p.Ranks))
+	g.Calls, g.OfCalls, g.Expected, g.Actual = 0, 0, 0, 0
+	for _, f := range p.Functions {
+		g.Calls += f.Calls
+		g.OfCalls += c.profile.calls(g.PID, "", f.Func)
+	}
+	if len(p.Functions) > 0 {
+		f := &p.Functions[0]
+		g.Func, g.Expected, g.Actual = f.Func, f.Peers, f.Mean
+	}
+	if !p.blames() {
+		g.Severity = provenance.Note
+	}
+	if c.provisional() {
+		g.Status = provenance.Provisional
+	}
+}
+
+// provisional reports whether anomalies have not been reviewed.
+func (c *conclusion) provisional() bool {
+	return slices.ContainsFunc(c.run.Anomalies, func(a blame.Anomaly) bool { return a.Status == provenance.Provisional })
+}
+
+// peerSummary describes a slow peer in a sentence.
+func (c *conclusion) peerSummary(g *group) string {
+	p := g.peer
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	ratio, it := text.ThreeDigits(p.Ratio)+"×", "it"
+	switch p.Pattern {
+	case provenance.ByRole:
+		say("%s %s as long as the %s: the work is uneven, and no single rank is responsible", p.name(),
+			plural(len(p.Ranks), "computes ", "compute ")+ratio, text.Count(p.Peers, "other"))
+		it = "that"
+	case provenance.Roaming:
+		say("Of %s, one after another computes %s slower than its peers", text.Count(len(p.Ranks), "rank"), ratio)
+		it = "that"
+	case provenance.Phase:
+		say("%s computed %s slower than its %s from %s to %s", p.name(), ratio, text.Count(p.Peers, "peer"), c.clock(p.from), c.clock(p.to))
+	case provenance.Since:
+		say("%s computes %s slower than its %s since %s", p.name(), ratio, text.Count(p.Peers, "peer"), c.clock(p.from))
+	default:
+		say("%s computes %s slower than its %s throughout the run", p.name(), ratio, text.Count(p.Peers, "peer"))
+	}
+	if p.Share >= provenance.MinorShare {
+		say("; without %s the run would be %s shorter", it, text.Percent(100*p.Share))
+	}
+	if p.Weak {
+		say(" (weak evidence: few peers)")
+	}
+	return b.String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// name names the place at the beginning of a sentence.
+func (p *slowPeer) name() string {
+	if p.Host != "" && !p.Device {
+		return fmt.Sprintf("%s (ranks %s)", text.OneLine(p.Host), text.Ranges(p.Ranks))
+	}
+	name := Where(&provenance.Finding{Ranks: p.Ranks, Hosts: p.Hosts})
+	if len(p.Ranks) > 1 {
+		name = "ranks " + text.Ranges(p.Ranks)
+	}
+	switch {
+	case p.Device && len(p.Ranks) > 1:
+		name = "the GPUs of " + name
+	case p.Device:
+		name = "the GPU of " + name
+	case p.TID >= 0:
+		name = fmt.Sprintf("thread %d of %s", p.TID, name)
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
