@@ -25,51 +25,97 @@ func TestLearningAndJudgingDoNotAllocate(t *testing.T) {
 
 func testAllocations(t *testing.T, cfg Config) {
 	t.Helper()
-	r, err := bp.Open(tracetest.Recorded(t, "gpu-BP5")[0], bp.Default())
+	r := newRepeated(t, cfg)
+	if n := testing.AllocsPerRun(20, r.round); n > 20 || r.calls < 1000 { // a new span of time now and then
+		t.Errorf("a step of %d calls made %v allocations", r.calls, n)
+	}
+}
+
+// repeated is a rank that has learned a recorded step many times.
+type repeated struct {
+	tb     testing.TB
+	rank   *rank
+	step   *tau.Step
+	models *Models
+	calls  int64 // in the step
+}
+
+func newRepeated(tb testing.TB, cfg Config) *repeated {
+	tb.Helper()
+	reader, err := bp.Open(tracetest.Recorded(tb, "gpu-BP5")[0], bp.Default())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer r.Close()
-	steps := tau.NewReader(r, tau.Config{}, nil)
-	var step *tau.Step
+	tb.Cleanup(func() { reader.Close() })
+	steps := tau.NewReader(reader, tau.Config{}, nil)
+	r := &repeated{tb: tb, models: NewModels(outlier.NewRules(cfg.Outlier))}
 	for range 3 { // to the middle of the run, after all names
-		if step, err = steps.Next(t.Context()); err != nil {
-			t.Fatal(err)
+		if r.step, err = steps.Next(tb.Context()); err != nil {
+			tb.Fatal(err)
 		}
 	}
-	models := NewModels(outlier.NewRules(cfg.Outlier))
-	var counts tally.Tally
-	one := newRank(&cfg, trace.RankKey{}, &steps.Names, &counts, nil)
-	one.load = workload.New()
-	file := &spoolFile{dir: t.TempDir()}
-	t.Cleanup(file.close)
-	one.spool, one.late = &spool{file: file}, &spool{file: file}
-	calls := int64(0)
-	round := func() {
-		one.begin(7)
-		for i := range step.Batches {
-			b := &step.Batches[i]
-			span := b.Events[len(b.Events)-1].Time - b.Events[0].Time + 1
-			for j := range b.Events {
-				b.Events[j].Time += span
-			}
-			one.add(b)
-		}
-		before := one.counts.Calls
-		one.learn(true)
-		calls = one.counts.Calls - before
-		one.merge(models, false, true)
-		if err := one.judge(); err != nil {
-			t.Fatal(err)
-		}
-		one.finishStep(false)
-		one.forget(false)
-	}
+	r.rank = newRank(&cfg, trace.RankKey{}, &steps.Names, new(tally.Tally), nil)
+	r.rank.load = workload.New()
+	file := &spoolFile{dir: tb.TempDir()}
+	tb.Cleanup(file.close)
+	r.rank.spool, r.rank.late = &spool{file: file}, &spool{file: file}
 	for range 50 { // learn until everything is known and all memory is there
-		round()
-		models.settle()
+		r.round()
+		r.models.settle()
 	}
-	if n := testing.AllocsPerRun(20, round); n > 20 || calls < 1000 { // a new span of time now and then
-		t.Errorf("a step of %d calls made %v allocations", calls, n)
+	return r
+}
+
+// round learns and judges the step again, at a later time.
+func (r *repeated) round() {
+	r.read()
+	r.learn()
+	if err := r.rank.judge(); err != nil {
+		r.tb.Fatal(err)
 	}
+	r.end()
+}
+
+func (r *repeated) read() {
+	r.rank.begin(7)
+	for i := range r.step.Batches {
+		b := &r.step.Batches[i]
+		span := b.Events[len(b.Events)-1].Time - b.Events[0].Time + 1
+		for j := range b.Events {
+			b.Events[j].Time += span
+		}
+		r.rank.add(b)
+	}
+}
+
+func (r *repeated) learn() {
+	before := r.rank.counts.Calls
+	r.rank.learn(true)
+	r.calls = r.rank.counts.Calls - before
+	r.rank.merge(r.models, false, true)
+}
+
+func (r *repeated) end() {
+	r.rank.finishStep(false)
+	r.rank.forget(false)
+}
+
+// BenchmarkLearn reports the time to learn a call: without reading, rebuilding calls and judging.
+func BenchmarkLearn(b *testing.B) {
+	cfg := Default()
+	cfg.Outlier.LeastLoss = 1e12
+	r := newRepeated(b, cfg)
+	calls := int64(0)
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		r.read()
+		b.StartTimer()
+		r.learn()
+		calls += r.calls
+		b.StopTimer()
+		r.end()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(calls), "ns/call")
 }
