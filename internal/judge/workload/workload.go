@@ -373,8 +373,10 @@ func (l *Load) Reset() {
 	l.works, l.paths = l.works[:0], 0
 }
 
-// Clone returns a copy. It shares memory until one of both changes.
+// Clone returns a copy. It shares memory until one of both changes. It may change the indices of
+// work.
 func (l *Load) Clone() *Load {
+	l.arrange() // so that its clones need not
 	c := *l
 	c.works, c.index, c.lanes = slices.Clone(l.works), maps.Clone(l.index), make(map[LaneKey]*Lane, len(l.lanes))
 	c.scratch, c.packed = nil, nil

@@ -175,6 +175,13 @@ func (s *State) checkSteps(n *node, req *request) error {
 	if s.phase >= protocol.Phase_PHASE_REVIEWING {
 		req.delta.Load = nil // of steps that an analyzer held back before the run ended without it
 	}
+	if req.delta.Load != nil {
+		for _, lane := range req.delta.Load.Lanes() {
+			if r := s.ranks[lane.RankKey]; r == nil || r.seen != s.checked {
+				return fmt.Errorf("rank %d of program %d has load but no steps", lane.Rank, lane.Program)
+			}
+		}
+	}
 	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.delta.Models) > 0 || req.delta.Summarizes()) {
 		return errors.New("the run has ended: its models are final")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -189,6 +190,15 @@ func TestInvalidExchangesChangeNothing(t *testing.T) {
 	refused(summary.Delta{Functions: []summary.FunctionStats{{ID: 9}}}, "no function has the id 9")
 	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: -1, Func: 9})}, "no function has the id 9")
 	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: 5})}, "malformed call paths")
+	load := workload.New()
+	load.Work(workload.Work{Function: 9})
+	refused(summary.Delta{Load: load}, "no function has the id 9")
+	load = workload.New()
+	load.AddWait(load.Lane(workload.LaneKey{}), 1, 2, 1, false)
+	refused(summary.Delta{Load: load}, "rank 0 of program 0 has load but no steps")
+	f(&protocol.ExchangeRequest{Steps: []*protocol.Steps{{To: 1, Loaded: 2}}}, "the load up to step 2 does not continue at step 0")
+	load.AddWait(load.Lane(workload.LaneKey{}), 1, 2, 1<<50, false)
+	refused(summary.Delta{Load: load}, "malformed load")
 	profile := encoded(summary.Delta{Functions: []summary.FunctionStats{{ID: int(id), Exclusive: *sumsOf(0)}}})
 	f(&protocol.ExchangeRequest{Delta: append(profile, 9)}, "trailing bytes")
 	huge := bytes.Replace(profile, sumsOf(0).AppendBinary(nil), append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},

@@ -3,6 +3,7 @@ package paramserver
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -23,6 +25,17 @@ type snapshot struct {
 
 // snapshot copies the state. Equal states have equal snapshots.
 func (s *State) snapshot() *snapshot {
+	snap, load, size := s.copy()
+	snap.message.Load = load.AppendBinary(make([]byte, 0, size)) // without the lock, because it may be large
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loadSize = len(snap.message.Load) + len(snap.message.Load)/4
+	return snap
+}
+
+// copy copies the state with its load, which is not encoded yet, and returns a
+// capacity for that encoding.
+func (s *State) copy() (snap *snapshot, load *workload.Load, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live := s.live.AppendBinary(make([]byte, 0, s.liveSize))
@@ -56,7 +69,7 @@ func (s *State) snapshot() *snapshot {
 	for _, name := range slices.Sorted(maps.Keys(s.delays)) {
 		m.Delays = append(m.Delays, s.delays[name])
 	}
-	return &snapshot{m, s.changes}
+	return &snapshot{m, s.changes}, s.live.Load(), s.loadSize
 }
 
 // message returns the model in its current state.
@@ -97,6 +110,11 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	if err != nil {
 		return err
 	}
+	load, err := workload.Decode(m.GetLoad(), math.MaxUint64)
+	if err != nil {
+		return err
+	}
+	live.Add(&summary.Delta{Load: load})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.phase, s.announced = live, m.GetPhase(), m.GetPhase()

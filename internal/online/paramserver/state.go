@@ -68,6 +68,7 @@ type State struct {
 	nodes     map[string]*node
 	live      *summary.Live
 	liveSize  int                                 // capacity for its next encoding
+	loadSize  int                                 // the same for its load
 	outcomes  map[string]*protocol.OutcomeRequest // by node
 	delays    map[string]*protocol.DelaysRequest  // by node
 	promoted  map[string][]uint32                 // delays that explain waits, by node; nil if not all are known

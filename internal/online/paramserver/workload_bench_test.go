@@ -155,9 +155,9 @@ func BenchmarkLoadMemory(b *testing.B) {
 		if windows := len(load.Lanes()[0].Windows); windows != 16 {
 			b.Errorf("%d windows", windows)
 		}
-		encoded := live.AppendBinary(nil)
+		encoded := load.AppendBinary(nil)
 		start = time.Now()
-		encoded = live.AppendBinary(encoded[:0])
+		encoded = load.AppendBinary(encoded[:0])
 		b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "snapshot-ms")
 		b.ReportMetric(float64(len(encoded))/1e6, "snapshot-MB")
 	}

@@ -1762,6 +1762,7 @@ type Snapshot struct {
 	Stopping      int64                  `protobuf:"varint,10,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	Names         []*FunctionName        `protobuf:"bytes,11,rep,name=names,proto3" json:"names,omitempty"`
 	Delays        []*DelaysRequest       `protobuf:"bytes,12,rep,name=delays,proto3" json:"delays,omitempty"`
+	Load          []byte                 `protobuf:"bytes,13,opt,name=load,proto3" json:"load,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1876,6 +1877,13 @@ func (x *Snapshot) GetNames() []*FunctionName {
 func (x *Snapshot) GetDelays() []*DelaysRequest {
 	if x != nil {
 		return x.Delays
+	}
+	return nil
+}
+
+func (x *Snapshot) GetLoad() []byte {
+	if x != nil {
+		return x.Load
 	}
 	return nil
 }
@@ -2226,7 +2234,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
 	"path_stats\x18\r \x03(\fR\tpathStats\x12\x14\n" +
-	"\x05peers\x18\x0e \x01(\fR\x05peers\"\xce\x03\n" +
+	"\x05peers\x18\x0e \x01(\fR\x05peers\"\xe2\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +
@@ -2240,7 +2248,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\bstopping\x18\n" +
 	" \x01(\x03R\bstopping\x12/\n" +
 	"\x05names\x18\v \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x122\n" +
-	"\x06delays\x18\f \x03(\v2\x1a.chimbuko.v1.DelaysRequestR\x06delays\"\xa3\x01\n" +
+	"\x06delays\x18\f \x03(\v2\x1a.chimbuko.v1.DelaysRequestR\x06delays\x12\x12\n" +
+	"\x04load\x18\r \x01(\fR\x04load\"\xa3\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +

@@ -265,7 +265,7 @@ func (p *PathDelta) code(c *coder) {
 	}
 }
 
-// load codes a load, which may be nil.
+// load codes the load of an exchange, which may be nil.
 func (c *coder) load(l **workload.Load) {
 	if !c.decoding {
 		var text []byte
@@ -276,15 +276,12 @@ func (c *coder) load(l **workload.Load) {
 		return
 	}
 	*l = nil
-	b, most := c.bytes(), uint64(math.MaxUint64)
-	if c.delta {
-		most = maxValues
-	}
+	b := c.bytes()
 	if len(b) == 0 {
 		return
 	}
 	var err error
-	if *l, err = workload.Decode(b, most); err != nil {
+	if *l, err = workload.Decode(b, maxValues); err != nil {
 		c.fail("malformed load")
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
-	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
 // liveMagic begins an encoded Live; its number is the version.
-const liveMagic = "chimbuko live 2\n"
+const liveMagic = "chimbuko live 1\n"
 
-// AppendBinary appends the encoding of the state to b, with the news since the
-// last TakeNews. Equal states have equal encodings.
+// AppendBinary appends the encoding of the state to b, with the news since the last
+// TakeNews and without the load. Equal states have equal encodings.
 func (l *Live) AppendBinary(b []byte) []byte { return encode(append(b, liveMagic...), l.code) }
 
 // ReadLive decodes all of b, which AppendBinary wrote. It takes memory in
@@ -43,9 +42,6 @@ func (l *Live) code(c *coder) {
 	list(c, &l.steps, (*liveStep).code)
 	paths := l.PathDeltas()
 	list(c, &paths, (*PathDelta).code)
-	if c.load(&l.load); l.load == nil {
-		l.load = workload.New()
-	}
 	if !c.decoding || c.err != nil {
 		return
 	}

@@ -11,9 +11,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
-	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/testkit/packettest"
 )
@@ -35,10 +33,6 @@ func TestDecodedLiveContinuesAsTheOriginal(t *testing.T) {
 			RankKey: trace.RankKey{Rank: 3}, Step: 6, First: 9500, Last: 9900, Scores: packettest.Scores(3, 4),
 			Functions: []summary.FunctionStats{{ID: 9, Anomalies: packettest.Anomaly(6, 9600, 9700, 3)}, {ID: 4, Anomalies: packettest.Anomaly(6, 9800, 9890, 4)}},
 		})
-		load := workload.New()
-		lane := load.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: 3}})
-		load.Add(lane, 9600, 9700, []workload.Cell{{Work: load.Work(workload.Work{Function: 9, Path: 5}), Sums: callpath.Sums{Calls: 1, Exclusive: 90}}})
-		l.Add(&summary.Delta{Load: load})
 	}
 	a := packettest.SmallRun()
 	b := reread(t, a)
@@ -54,7 +48,7 @@ func TestDecodedLiveContinuesAsTheOriginal(t *testing.T) {
 
 // contents returns what a picture shows, and takes its news.
 func contents(l *summary.Live) []any {
-	return []any{l.Functions(), l.Counters(), l.Ranks(), l.TakeNews(), l.Load().AppendBinary(nil)}
+	return []any{l.Functions(), l.Counters(), l.Ranks(), l.TakeNews()}
 }
 
 func TestEmptyLiveIsDecoded(t *testing.T) {
@@ -76,14 +70,14 @@ func TestTruncatedLiveIsRefused(t *testing.T) {
 }
 
 func TestOtherVersionIsRefused(t *testing.T) {
-	_, err := summary.ReadLive([]byte("chimbuko live 1\n\x00"))
-	if !errors.Is(err, stats.ErrEncoding) || !strings.Contains(err.Error(), "live 2") {
+	_, err := summary.ReadLive([]byte("chimbuko live 2\n\x00"))
+	if !errors.Is(err, stats.ErrEncoding) || !strings.Contains(err.Error(), "live 1") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestDecodingTakesMemoryInProportionToInput(t *testing.T) {
-	b := []byte("chimbuko live 2\n\x00")
+	b := []byte("chimbuko live 1\n\x00")
 	b = binary.AppendUvarint(b, 1<<62) // functions
 	b = append(b, 0, 0)
 	b = binary.AppendUvarint(b, 1<<61) // length of a name
