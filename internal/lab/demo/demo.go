@@ -22,13 +22,16 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/lab/evaluate"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -59,6 +62,7 @@ type demo struct {
 	crew     *supervise.Crew
 	services *rundir.Services
 	missing  []*truth.Trouble // not found yet
+	slow     map[string]bool  // keys of slow peers that were reported
 }
 
 // Run runs a demo. It returns a MissedError if a trouble was not found.
@@ -77,7 +81,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.Out == "" {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	d := &demo{Config: cfg, out: &failingWriter{cfg.Supervise.Stdout, fail}}
+	d := &demo{Config: cfg, out: &failingWriter{cfg.Supervise.Stdout, fail}, slow: make(map[string]bool)}
 	d.Supervise.Dir = filepath.Join(dir, "run")
 	if d.crew, err = supervise.NewCrew(d.Supervise); err != nil {
 		return err
@@ -223,7 +227,11 @@ func (d *demo) sinceStart(t trace.Micros) string {
 func (d *demo) watch(ctx context.Context) {
 	var client http.Client
 	for n := 1; d.Sleep(ctx, time.Second) == nil; n++ {
-		d.reportFound(ctx)
+		if store, err := remotestore.Open(ctx, rundir.Owner(d.crew.Path())); err == nil {
+			d.reportFound(ctx, store)
+			d.reportSlow(ctx, store)
+			_ = store.Close() // only read from
+		}
 		if n%5 > 0 {
 			continue
 		}
@@ -239,12 +247,10 @@ var foundSQL string
 
 // reportFound reports troubles with their first anomaly in the store. If the services do
 // not answer, it leaves them for later.
-func (d *demo) reportFound(ctx context.Context) {
-	store, err := remotestore.Open(ctx, rundir.Owner(d.crew.Path()))
-	if err != nil || len(d.missing) == 0 {
+func (d *demo) reportFound(ctx context.Context, store provdb.Reader) {
+	if len(d.missing) == 0 {
 		return
 	}
-	defer store.Close() //nolint:errcheck // only read from
 	first := slices.MinFunc(d.missing, func(a, b *truth.Trouble) int { return int(a.From - b.From) })
 	rows, err := store.Query(ctx, foundSQL, int64(first.From))
 	if err != nil {
@@ -266,6 +272,28 @@ func (d *demo) reportFound(ctx context.Context) {
 				text.Duration(float64(row[6].(int64))), text.OneLine(f.Function), f.Rank, text.OneLine(fmt.Sprint(row[3])))
 			return true
 		})
+	}
+}
+
+// reportSlow reports new findings about places that are slower than their peers, and how long after the
+// beginning of the trouble they are known.
+func (d *demo) reportSlow(ctx context.Context, store provdb.Reader) {
+	q, err := query.New(ctx, store, "")
+	if err != nil {
+		return
+	}
+	list, err := q.Findings(ctx)
+	if err != nil {
+		return
+	}
+	now := trace.Micros(time.Now().UnixMicro())
+	for i, key := range findings.Keys(list) {
+		f := &list[i]
+		if f.Kind != provenance.SlowPlace || f.Severity != provenance.Alarm || d.slow[key] {
+			continue
+		}
+		d.slow[key] = true
+		fmt.Fprintf(d.out, "%s  named %s after it began: %s\n", d.sinceStart(now), text.Duration(float64(now-f.First)), text.OneLine(f.Summary))
 	}
 }
 
