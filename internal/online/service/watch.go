@@ -20,7 +20,8 @@ const (
 // the final findings. It returns when all commands have ended.
 func (s *server) watchFindings(ctx, live context.Context) {
 	r := &alert.Runner{
-		Command: s.cfg.OnFinding, Environ: append(slices.Clip(s.cfg.Environ), "CHIMBUKO_RUN="+s.cfg.Store.Dir), TimeLimit: time.Minute, Log: s.log,
+		Command: s.cfg.OnFinding, Environ: append(slices.Clip(s.cfg.Environ), "CHIMBUKO_RUN="+s.cfg.Store.Dir),
+		TimeLimit: time.Minute, Log: s.log,
 	}
 	defer r.Wait()
 	pause := findingsEvery
