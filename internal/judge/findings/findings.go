@@ -38,7 +38,9 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	c.begin, c.end = span(run)
 	c.countExamples()
 	for i := range slow {
-		c.peers = append(c.peers, c.newPeer(&slow[i], i))
+		if len(slow[i].Ranks) > 0 {
+			c.peers = append(c.peers, c.newPeer(&slow[i], i))
+		}
 	}
 	c.collect()
 	for _, g := range c.all {

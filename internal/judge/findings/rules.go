@@ -228,6 +228,9 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 
 // limitOf returns the longest delay that is like others.
 func (c *conclusion) limitOf(hits []int32) trace.Micros {
+	if len(hits) == 0 {
+		return 0
+	}
 	var lengths stats.Histogram
 	for _, i := range hits {
 		lengths.Add(int64(c.run.Anomalies[i].Lost))

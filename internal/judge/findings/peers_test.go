@@ -1,0 +1,179 @@
+package findings_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// slowHost returns a host that is slow from 3 s to 5 s.
+func slowHost() provenance.SlowPeer {
+	to := 5.
+	return provenance.SlowPeer{
+		Pattern: provenance.Phase, Host: "node2", Ranks: []trace.Rank{4, 5}, Hosts: []string{"node2"}, TID: provenance.AllThreads, Role: 1,
+		Peers: 6, Ratio: 1.9, From: 3, To: &to, LostOwn: 1_800_000, LostCaused: 5_400_000, Saved: 900_000, Share: 0.09, Confidence: 0.99,
+		Windows: []provenance.LoadWindow{{From: 3, To: 3.25}},
+		Functions: []provenance.SlowFunction{
+			{Func: "long", Calls: 2000, Mean: 1500, Peers: 800, Beyond: 1_400_000}, {Func: "short", Calls: 2000, Mean: 400, Peers: 200, Beyond: 400_000},
+		},
+	}
+}
+
+func (s *scene) concludeWith(slow ...provenance.SlowPeer) *findings.Result {
+	return findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), slow)
+}
+
+func TestSlowPeerIsAFinding(t *testing.T) {
+	s := quiet()
+	r := s.concludeWith(slowHost())
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4 5]"}) {
+		t.Fatal(got)
+	}
+	x := &r.Findings[0]
+	if x.LostOwn != 1_800_000 || x.LostCaused != 5_400_000 || x.Lost != 7_200_000 || x.From != 3 || *x.To != 5 || x.Confidence != 0.99 ||
+		x.Expected != 800 || x.Actual != 1500 || x.Severity != provenance.Alarm || x.Status != provenance.Confirmed || x.Share != 0.09 {
+		t.Errorf("got %+v", x)
+	}
+}
+
+func TestSummaryOfSlowPeer(t *testing.T) {
+	tests := map[string]func(*provenance.SlowPeer){
+		"node2 (ranks 4-5) computed 1.90× slower than its 6 peers from 3.00 s to 5.00 s; without it the run would be 9.0 % shorter": func(
+			*provenance.SlowPeer,
+		) {
+		},
+		"node2 (ranks 4-5) computes 1.90× slower than its 6 peers since 3.00 s; without it the run would be 9.0 % shorter": func(
+			s *provenance.SlowPeer,
+		) {
+			s.Pattern, s.To = provenance.Since, nil
+		},
+		"Rank 4 (node2) computes 1.90× slower than its 1 peer since 3.00 s; without it the run would be 9.0 % shorter (weak evidence: few peers)": func(
+			s *provenance.SlowPeer,
+		) {
+			s.Pattern, s.To, s.Ranks, s.Host, s.Peers, s.Weak = provenance.Since, nil, s.Ranks[:1], "", 1, true
+		},
+		"The GPU of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
+			s.Pattern, s.To, s.Ranks, s.Host, s.Device, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", true, 3, 0
+		},
+		"Thread 3 of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
+			s.Pattern, s.To, s.Ranks, s.Host, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", 3, 0
+		},
+		"Ranks 4-5 compute 1.90× as long as the 6 others: the work is uneven, and no single rank is responsible; " +
+			"without that the run would be 9.0 % shorter": func(s *provenance.SlowPeer) {
+			s.Pattern, s.To, s.Host = provenance.ByRole, nil, ""
+		},
+		"Of 2 ranks, one after another computes 1.90× slower than its peers; without that the run would be 9.0 % shorter": func(
+			s *provenance.SlowPeer,
+		) {
+			s.Pattern, s.Host = provenance.Roaming, ""
+		},
+	}
+	for want, change := range tests {
+		s := slowHost()
+		change(&s)
+		x := &quiet().concludeWith(s).Findings[0]
+		if x.Summary != want {
+			t.Errorf("summary is\n%s\nwant\n%s", x.Summary, want)
+		}
+		if note := s.Pattern == provenance.ByRole || s.Pattern == provenance.Roaming; (x.Severity == provenance.Note) != note {
+			t.Errorf("%s: severity is %s", s.Pattern, x.Severity)
+		}
+	}
+}
+
+func TestSlowPeerExplainsItsAnomalies(t *testing.T) {
+	s := quiet()
+	s.slowed(3, 5, 4, 5)
+	s.slow("long", 4, 9*second, 4000)
+	r := s.concludeWith(slowHost())
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4 5]", "outlier long [4]"}) {
+		t.Fatal(got)
+	}
+	if x := &r.Findings[0]; x.LostOwn != 1_800_000 || len(x.Examples) == 0 || x.OverTime[7] == 0 {
+		t.Errorf("got %+v", x)
+	}
+}
+
+func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
+	t.Run("delays that are as frequent elsewhere", func(t *testing.T) {
+		s := quiet()
+		for at := trace.Micros(second); at < 9*second; at += second / 4 {
+			s.slow("long", int(at/(second/4))%8, at, 3000)
+		}
+		got := of(s.concludeWith(slowHost()))
+		if !slices.Equal(got, []string{"slow-peer long [4 5]", "recurring long [0 1 2 3 4 5 6 7]"}) {
+			t.Error(got)
+		}
+	})
+	t.Run("delays that are too long", func(t *testing.T) {
+		s := quiet()
+		s.slowed(3, 5, 4, 5)
+		s.slow("short", 4, 4*second, 3_000_000)
+		if got := of(s.concludeWith(slowHost())); !slices.Equal(got, []string{"slow-peer long [4 5]", "outlier short [4]"}) {
+			t.Error(got)
+		}
+	})
+	t.Run("places that were slow at another time", func(t *testing.T) {
+		s := quiet()
+		s.slowed(7, 9, 4, 5)
+		if got := of(s.concludeWith(slowHost())); !slices.Equal(got, []string{"slow-peer long [4 5]", "change long [4 5]"}) {
+			t.Error(got)
+		}
+	})
+	t.Run("nor uneven work", func(t *testing.T) {
+		s, p := quiet(), slowHost()
+		p.Pattern = provenance.ByRole
+		s.slowed(3, 5, 4, 5)
+		if got := of(s.concludeWith(p)); !slices.Contains(got, "change long [4 5]") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestSlowCallsOfOneFunctionAreNotASlowPeer has a host on which some calls of one function are slow, and nothing else.
+func TestSlowCallsOfOneFunctionAreNotASlowPeer(t *testing.T) {
+	s, p := quiet(), slowHost()
+	p.Pattern, p.To, p.From, p.Ratio, p.LostOwn = provenance.Always, nil, 0, 1.12, 750_000
+	p.Functions = []provenance.SlowFunction{{Func: "short", Calls: 10_000, Mean: 275, Peers: 200, Beyond: 750_000}}
+	if got := of(s.concludeWith(p)); !slices.Equal(got, []string{"slow-peer short [4 5]"}) {
+		t.Error(got)
+	}
+	for i := range trace.Micros(250) {
+		s.slow("short", 4+int(i%2), i*second/25, 3000+i%100)
+	}
+	if got := of(s.concludeWith(p)); !slices.Equal(got, []string{"recurring short [4 5]"}) {
+		t.Error(got)
+	}
+}
+
+func TestSlowPeerExplainsChangeOfFunction(t *testing.T) {
+	s, p := quiet(), slowHost()
+	changes := []summary.Change{
+		{Function: "long", Kind: "shift", Since: 3*second + 1, Before: 800, After: 1500, Calls: 3000},
+		{Function: "short", Kind: "shift", Since: 8 * second, Before: 200, After: 300, Calls: 3000},
+	}
+	r := findings.Conclude(&s.Run, blame.Find(&s.Run), changes, s.profile(), []provenance.SlowPeer{p})
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4 5]", "change short []"}) {
+		t.Error(got)
+	}
+}
+
+func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
+	s := quiet()
+	s.slowed(3, 5, 4, 5)
+	for at := trace.Micros(3 * second); at < 5*second; at += 20_000 {
+		s.slow("MPI_Wait()", 1, at, 2500)
+	}
+	r := s.concludeWith(slowHost())
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4 5]", "wait MPI_Wait() [1]"}) {
+		t.Fatal(got)
+	}
+	if r.Findings[0].Waits == 0 || r.Findings[0].LostCaused != 5_400_000 || r.Findings[1].Cause != 1 {
+		t.Errorf("got %+v", r.Findings)
+	}
+}
