@@ -79,6 +79,9 @@ func Percent(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
 }
 
+// Whole formats a share as a whole percentage: 73 %.
+func Whole(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }
+
 // NoShare is the format of shares that are too small to show.
 const NoShare = "0 %"
 

@@ -11,6 +11,7 @@ import (
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{text.Int(0), "0"},
+		{text.Whole(0.734), "73 %"},
 		{text.Int(-1234567), "-1,234,567"},
 		{text.Int(uint64(math.MaxUint64)), "18,446,744,073,709,551,615"},
 		{text.Number(1234.5), "1,234"},

@@ -80,6 +80,7 @@ func Diff(a, b *Run, only *trace.Program) *api.Difference {
 		return cmp.Or(cmp.Compare(apart(y.Exclusive), apart(x.Exclusive)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function))
 	})
 	count(d)
+	comparePeers(d, [2]*Run{a, b}, only)
 	d.Verdict = verdict(d, [2]*Run{a, b}, sides)
 	return d
 }

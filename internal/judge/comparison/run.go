@@ -38,6 +38,9 @@ type Run struct {
 	Functions []Function        `json:"functions"` // each program and name once
 	Paths     []Path            `json:"paths"`     // parents before children
 
+	Efficiency []Efficiency `json:"efficiency,omitempty"` // of each program, if ranks were compared
+	Slow       []Slow       `json:"slow,omitempty"`       // at most MaxSlow, the costliest first
+
 	index map[pathStep]int
 }
 

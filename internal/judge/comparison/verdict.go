@@ -35,6 +35,9 @@ func verdict(d *api.Difference, runs [2]*Run, sides [2]*side) api.Verdict {
 	if apart(d.Exclusive) > float64(apart(d.Lost)) { // the larger change comes first
 		parts = []string{parts[2], parts[0], parts[1]}
 	}
+	if words := efficiencySentence(d); words != "" {
+		parts = append([]string{words}, parts...)
+	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return api.Verdict{Level: level(d), Sentence: strings.Join(parts, " ")}
 }
@@ -54,10 +57,14 @@ func level(d *api.Difference) api.Level {
 	}
 	points := d.LostPercent[1] - d.LostPercent[0]
 	percent, ok := growth(d)
+	fall := 0.0
+	for i := range d.Efficiency {
+		fall = max(fall, efficiencyPoints(&d.Efficiency[i]))
+	}
 	switch {
-	case points >= badPoints || ok && percent >= badTime:
+	case points >= badPoints || ok && percent >= badTime || fall >= badEfficiency:
 		return api.LevelBad
-	case points >= watchPoints || ok && percent >= watchTime:
+	case points >= watchPoints || ok && percent >= watchTime || fall >= watchEfficiency:
 		return api.LevelWatch
 	}
 	return api.LevelGood

@@ -33,6 +33,29 @@ type Difference struct {
 	Functions   []FunctionChange `json:"functions"` // largest change of the time of all calls first
 	Metadata    []FactChange     `json:"metadata"`  // differences first
 	Counts      ChangeCounts     `json:"counts"`
+	// Efficiency of programs, and slow peers, the largest change first. Slow peers are compared only
+	// if the ranks of both runs were compared with their peers.
+	Efficiency []EfficiencyChange `json:"efficiency"`
+	Slow       []SlowChange       `json:"slow"`
+}
+
+// EfficiencyChange is the change of the efficiency of a program in the entire run. Values are nil if
+// ranks were not compared with their peers.
+type EfficiencyChange struct {
+	Program       int64       `json:"program"`
+	Parallel      [2]*float64 `json:"parallel" tstype:"Pair<number | null>"`
+	LoadBalance   [2]*float64 `json:"load_balance" tstype:"Pair<number | null>"`
+	Communication [2]*float64 `json:"communication" tstype:"Pair<number | null>"`
+}
+
+// SlowChange is the change of a place that is slower than its peers.
+type SlowChange struct {
+	Kind    string      `json:"change"` // new, gone, worse, better or same, by the share
+	Program int64       `json:"program"`
+	Place   string      `json:"place"`
+	Pattern [2]string   `json:"pattern" tstype:"Pair<string>"`
+	Ratio   [2]*float64 `json:"ratio" tstype:"Pair<number | null>"` // while it was slow; nil if it was not
+	Share   [2]float64  `json:"saved_share" tstype:"Pair<number>"`  // by which the run would be shorter without
 }
 
 // Comparison is the difference of two runs as the page shows it: lists are cut to a limit.

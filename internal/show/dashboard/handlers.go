@@ -96,9 +96,11 @@ func (p *params) heatmap() insight.HeatmapParams {
 }
 
 func (p *params) rankTable() ranks.Params {
-	return ranks.Params{
-		By: p.word("by", ranks.ByRank), Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Ranks: p.ranks("rank")},
+	of := ranks.Params{By: p.word("by", ranks.ByRank), Program: p.program(), Host: p.text("host")}
+	for _, r := range p.ranks("rank") {
+		of.Ranks = append(of.Ranks, ranks.Range(r))
 	}
+	return of
 }
 
 func (p *params) plot() insight.PlotParams {

@@ -20,8 +20,26 @@ func Difference(d *api.Difference, show string, limit int, all bool) *Answer {
 	return &Answer{JSON: d, Rows: rows, Text: func(w io.Writer) error {
 		fmt.Fprintf(w, "%s\n\nLost to anomalies: %s in A, %s in B. Anomalies: %s in A, %s in B.\n\n", d.Verdict.Sentence,
 			lostText(d, 0), lostText(d, 1), text.Int(d.Anomalies[0]), text.Int(d.Anomalies[1]))
+		peerChanges(w, d)
 		return writeTable(w, rows)
 	}}
+}
+
+// peerChanges writes the changes of efficiency and of slow peers.
+func peerChanges(w io.Writer, d *api.Difference) {
+	written := false
+	for i := range d.Efficiency {
+		if words := comparison.EfficiencyText(&d.Efficiency[i], len(d.Efficiency) > 1); words != "" {
+			fmt.Fprintf(w, "%s\n", words)
+			written = true
+		}
+	}
+	for i := range d.Slow {
+		fmt.Fprintf(w, "slow peer, %s: %s\n", d.Slow[i].Kind, comparison.SlowText(&d.Slow[i]))
+	}
+	if written {
+		fmt.Fprintln(w)
+	}
 }
 
 // lostText describes how much of its time a run lost.

@@ -13,7 +13,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // What a row of a table is.
@@ -50,9 +49,14 @@ type Links struct {
 
 // Params select the rows of a table.
 type Params struct {
-	By     string
-	Filter executions.Filter // only Program, Host (a pattern) and Ranks
+	By      string
+	Program *trace.Program // nil: all
+	Host    string         // pattern; "": all
+	Ranks   []Range        // any of them; nil: all
 }
+
+// Range is a range of ranks from First to Last, inclusive.
+type Range struct{ First, Last int64 }
 
 // unit is a rank, thread or GPU. load is nil without data.
 type unit struct {
@@ -101,7 +105,7 @@ func New(d Data, p Params) *api.RankTable {
 		t.answer.Rows = append(t.answer.Rows, t.row(g))
 	}
 	for i := range t.Peers.Efficiency {
-		if e := &t.Peers.Efficiency[i]; p.Filter.Program == nil || e.PID == *p.Filter.Program {
+		if e := &t.Peers.Efficiency[i]; p.Program == nil || e.PID == *p.Program {
 			t.answer.Efficiency = append(t.answer.Efficiency, Efficiency(e))
 		}
 	}
@@ -213,14 +217,13 @@ func (u *unit) tid() int64 {
 
 // excludes returns a function that reports which units the filter leaves out.
 func (t *table) excludes() func(u unit) bool {
-	f := &t.Filter
 	match := func(string) bool { return true }
-	if f.Host != "" {
-		match = outlier.Glob(f.Host).MatchString
+	if t.Host != "" {
+		match = outlier.Glob(t.Host).MatchString
 	}
 	return func(u unit) bool {
-		inside := func(r executions.Range) bool { return int64(u.Rank) >= r.First && int64(u.Rank) <= r.Last }
-		return f.Program != nil && u.Program != *f.Program || !match(u.host) || len(f.Ranks) > 0 && !slices.ContainsFunc(f.Ranks, inside)
+		inside := func(r Range) bool { return int64(u.Rank) >= r.First && int64(u.Rank) <= r.Last }
+		return t.Program != nil && u.Program != *t.Program || !match(u.host) || len(t.Ranks) > 0 && !slices.ContainsFunc(t.Ranks, inside)
 	}
 }
 

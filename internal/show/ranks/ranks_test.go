@@ -11,7 +11,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 const windows = 64
@@ -91,7 +90,7 @@ func TestRowsOfRanksAndHosts(t *testing.T) {
 	if host.Ranks != 4 || host.FirstRank != 4 || host.LastRank != 7 || host.Useful != 160e6 || host.Share != 0.14 || host.Finding != 3 {
 		t.Errorf("%+v", host)
 	}
-	if only := ranks.New(d, ranks.Params{By: ranks.ByRank, Filter: executions.Filter{Host: "node0002"}}); len(only.Rows) != 4 {
+	if only := ranks.New(d, ranks.Params{By: ranks.ByRank, Host: "node0002"}); len(only.Rows) != 4 {
 		t.Errorf("%d ranks of a host", len(only.Rows))
 	}
 	if role := place(t, ranks.New(d, ranks.Params{By: ranks.ByRole}), "role 1"); role.Ranks != 16 || role.Finding != 3 {

@@ -111,7 +111,7 @@ func figures(o *api.Overview) []string {
 	list := []string{lost, text.Int(f.Anomalies) + " anomalies"}
 	for i := range o.Efficiency {
 		e := &o.Efficiency[i]
-		words := text.Shares(e.Parallel, nil)[0] + " efficient"
+		words := text.Whole(e.Parallel) + " efficient"
 		if len(o.Efficiency) > 1 {
 			words = fmt.Sprintf("program %d %s", e.Program, words)
 		}

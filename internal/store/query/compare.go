@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
@@ -31,6 +32,7 @@ func (a *Queries) Comparable(ctx context.Context) (*comparison.Run, error) {
 		func() error { return a.addPathTimes(ctx, r, nil) },
 		func() error { return a.comparedLosses(ctx, r, hosts) },
 		func() error { return a.comparedFacts(ctx, r) },
+		func() error { return a.comparedPeers(ctx, r) },
 	} {
 		if err := add(); err != nil {
 			return nil, err
@@ -120,6 +122,28 @@ func worstHosts(lost map[string]int64) []comparison.HostLost {
 		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Host, y.Host))
 	})
 	return list[:min(len(list), comparison.MaxHosts)]
+}
+
+// comparedPeers adds the efficiency of programs and the slow peers.
+func (a *Queries) comparedPeers(ctx context.Context, r *comparison.Run) error {
+	p, err := a.Peers(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	for i := range p.Efficiency {
+		if e := &p.Efficiency[i]; e.Entire {
+			r.Efficiency = append(r.Efficiency, comparison.Efficiency{
+				Program: e.PID, Parallel: e.Parallel, LoadBalance: e.LoadBalance, Communication: e.Communication,
+			})
+		}
+	}
+	for i := range p.Slow[:min(len(p.Slow), comparison.MaxSlow)] {
+		s := &p.Slow[i]
+		r.Slow = append(r.Slow, comparison.Slow{
+			Program: s.PID, Place: ranks.Place(s), Pattern: string(s.Pattern), Ratio: s.Ratio, Share: s.Share,
+		})
+	}
+	return nil
 }
 
 // comparedFacts adds the metadata of ranks, except their hosts.

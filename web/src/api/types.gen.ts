@@ -38,6 +38,33 @@ export interface Difference {
   functions: FunctionChange[]; // largest change of the time of all calls first
   metadata: FactChange[]; // differences first
   counts: ChangeCounts;
+  /**
+   * Efficiency of programs, and slow peers, the largest change first. Slow peers are compared only
+   * if the ranks of both runs were compared with their peers.
+   */
+  efficiency: EfficiencyChange[];
+  slow: SlowChange[];
+}
+/**
+ * EfficiencyChange is the change of the efficiency of a program in the entire run. Values are nil if
+ * ranks were not compared with their peers.
+ */
+export interface EfficiencyChange {
+  program: number /* int64 */;
+  parallel: Pair<number | null>;
+  load_balance: Pair<number | null>;
+  communication: Pair<number | null>;
+}
+/**
+ * SlowChange is the change of a place that is slower than its peers.
+ */
+export interface SlowChange {
+  change: string; // new, gone, worse, better or same, by the share
+  program: number /* int64 */;
+  place: string;
+  pattern: Pair<string>;
+  ratio: Pair<number | null>; // while it was slow; nil if it was not
+  saved_share: Pair<number>; // by which the run would be shorter without
 }
 /**
  * Comparison is the difference of two runs as the page shows it: lists are cut to a limit.

@@ -1,7 +1,19 @@
 import type { Comparison, Pair } from '../../api/index.ts';
-import { count, duration, percent, short } from '../../format/index.ts';
+import { count, duration, names, percent, short } from '../../format/index.ts';
 import { Tile } from '../../ui/index.ts';
 import { command, signed } from './pair.ts';
+
+/** A share of 1 in whole percent. */
+const whole = (n: number | null) => (n === null ? '–' : `${Math.round(100 * n)} %`);
+
+/** Slow peers that are new or gone. */
+function slowNote(c: Comparison): string {
+  const named = (change: string) => c.slow.filter((s) => s.change === change).map((s) => s.place);
+  return [['new: ', named('new')] as const, ['gone: ', named('gone')] as const]
+    .filter(([, places]) => places.length > 0)
+    .map(([word, places]) => word + names(places))
+    .join('; ');
+}
 
 /** The totals of both runs. */
 export function Figures({ of: c }: { of: Comparison }) {
@@ -42,6 +54,34 @@ export function Figures({ of: c }: { of: Comparison }) {
           command: ask,
         }}
       />
+      {c.efficiency.map((e) => {
+        const [a, b] = e.parallel;
+        if (a === null || b === null) return null;
+        const parts = (name: string, [x, y]: Pair<number | null>): [string, string] => [
+          name,
+          `${whole(x)} → ${whole(y)}`,
+        ];
+        return (
+          <Tile
+            key={e.program}
+            label={`Parallel efficiency${c.efficiency.length > 1 ? ` of program ${e.program}` : ''}`}
+            value={between([a, b], whole)}
+            note={slowNote(c)}
+            explain={{
+              formula: 'Share of the time of all ranks that is useful, A → B.',
+              from: [
+                parts('load balance', e.load_balance),
+                parts('communication efficiency', e.communication),
+                ...c.slow
+                  .filter((s) => s.program === e.program)
+                  .slice(0, 8)
+                  .map((s): [string, string] => [`slow peer, ${s.change}`, s.place]),
+              ],
+              command: ask,
+            }}
+          />
+        );
+      })}
       <Tile
         label="Anomalies"
         value={between(c.anomalies, count)}
