@@ -201,21 +201,24 @@ func (c *conclusion) peerSummary(g *group) string {
 	p := g.peer
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	ratio, it := text.ThreeDigits(p.Ratio)+"×", "it"
+	ratio, it, computes, peers := text.ThreeDigits(p.Ratio)+"×", "it", "computes", "its "+text.Count(p.Peers, "peer")
+	if len(p.Ranks) > 1 && p.Host == "" {
+		it, computes, peers = "that", "compute", "their "+text.Count(p.Peers, "peer")
+	}
 	switch p.Pattern {
 	case provenance.ByRole:
-		say("%s %s as long as the %s: the work is uneven, and no single rank is responsible", p.name(),
-			plural(len(p.Ranks), "computes ", "compute ")+ratio, text.Count(p.Peers, "other"))
+		say("%s %s %s as long as the %s: the work is uneven, and no single rank is responsible", p.name(), computes, ratio,
+			text.Count(p.Peers, "other"))
 		it = "that"
 	case provenance.Roaming:
 		say("Of %s, one after another computes %s slower than its peers", text.Count(len(p.Ranks), "rank"), ratio)
 		it = "that"
 	case provenance.Phase:
-		say("%s computed %s slower than its %s from %s to %s", p.name(), ratio, text.Count(p.Peers, "peer"), c.clock(p.from), c.clock(p.to))
+		say("%s computed %s slower than %s from %s to %s", p.name(), ratio, peers, c.clock(p.from), c.clock(p.to))
 	case provenance.Since:
-		say("%s computes %s slower than its %s since %s", p.name(), ratio, text.Count(p.Peers, "peer"), c.clock(p.from))
+		say("%s %s %s slower than %s since %s", p.name(), computes, ratio, peers, c.clock(p.from))
 	default:
-		say("%s computes %s slower than its %s throughout the run", p.name(), ratio, text.Count(p.Peers, "peer"))
+		say("%s %s %s slower than %s throughout the run", p.name(), computes, ratio, peers)
 	}
 	if p.Share >= provenance.MinorShare {
 		say("; without %s the run would be %s shorter", it, text.Percent(100*p.Share))
@@ -226,21 +229,14 @@ func (c *conclusion) peerSummary(g *group) string {
 	return b.String()
 }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 // name names the place at the beginning of a sentence.
 func (p *slowPeer) name() string {
 	if p.Host != "" && !p.Device {
 		return fmt.Sprintf("%s (ranks %s)", text.OneLine(p.Host), text.Ranges(p.Ranks))
 	}
 	name := Where(&provenance.Finding{Ranks: p.Ranks, Hosts: p.Hosts})
-	if len(p.Ranks) > 1 {
-		name = "ranks " + text.Ranges(p.Ranks)
+	if ranges := text.Ranges(p.Ranks); len(p.Ranks) > 1 && len(ranges) < 40 {
+		name = "ranks " + ranges
 	}
 	switch {
 	case p.Device && len(p.Ranks) > 1:

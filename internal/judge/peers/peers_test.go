@@ -484,3 +484,17 @@ func BenchmarkCompare(b *testing.B) {
 		}
 	}
 }
+
+func TestManySlowRanksAreReportedTogether(t *testing.T) {
+	var slow []int
+	for rank := range 100 {
+		if rank%5 == 0 {
+			slow = append(slow, rank)
+		}
+	}
+	l, _ := program{ranks: 100, perHost: 4, seconds: 4, works: usualWork, noise: 0.05, slow: since(1.5, 1.7, slow...)}.run()
+	s := only(t, peers.Compare(l, name))
+	if s.Pattern != provenance.Since || len(s.Ranks) != 20 || s.Host != "" || s.Peers != 80 {
+		t.Errorf("slow peer is %+v", s)
+	}
+}

@@ -307,11 +307,8 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 			all = append(all, *s)
 		}
 	}
-	slow := slices.DeleteFunc(slices.Clone(p.units), func(u *unit) bool { return u.slow == nil })
-	for len(slow) > 0 {
-		some := p.slowHost(slow)
+	for _, some := range p.places() {
 		all = append(all, c.slowPeer(p, some))
-		slow = slices.DeleteFunc(slow, func(u *unit) bool { return slices.Contains(some, u) })
 	}
 	if p.whole {
 		if s := c.unevenRole(p); s != nil {
@@ -319,6 +316,39 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 		}
 	}
 	return all
+}
+
+// mostPlaces is the number of places that are reported one by one. If more are slow, those with the same pattern are
+// reported together.
+const mostPlaces = 16
+
+// places returns the slow units by place.
+func (p *population) places() (all [][]*unit) {
+	slow := slices.DeleteFunc(slices.Clone(p.units), func(u *unit) bool { return u.slow == nil })
+	for len(slow) > 0 {
+		some := make(map[*unit]bool)
+		all = append(all, p.slowHost(slow))
+		for _, u := range all[len(all)-1] {
+			some[u] = true
+		}
+		slow = slices.DeleteFunc(slow, func(u *unit) bool { return some[u] })
+	}
+	if len(all) <= mostPlaces {
+		return all
+	}
+	at := make(map[provenance.Pattern]int)
+	var together [][]*unit
+	for _, some := range all {
+		pattern := commonPattern(some)
+		i, ok := at[pattern]
+		if !ok {
+			i = len(together)
+			at[pattern] = i
+			together = append(together, nil)
+		}
+		together[i] = append(together[i], some...)
+	}
+	return together
 }
 
 // slowHost returns those of the slow units that are slow because their host is, together with the first; the
@@ -381,8 +411,10 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	slices.Sort(s.Hosts)
 	s.Ranks, s.Hosts = slices.Compact(s.Ranks), slices.Compact(s.Hosts)
 	if len(s.Ranks) > 1 {
-		s.Host = first.Host
 		s.Peers = max(0, s.Peers+1-len(some))
+		if len(s.Hosts) == 1 {
+			s.Host = first.Host
+		}
 	}
 	time := sum(level)
 	s.Ratio = time / max(1, time-float64(s.LostOwn))
