@@ -10,8 +10,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 )
 
-// peersShare bounds the time for comparing peers: at most one part in that many.
-const peersShare = 10
+// A comparison of peers may take at most one part in peersShare of the time. A store may have to
+// replace peerRows rows per second, which takes it about as long.
+const (
+	peersShare = 10
+	peerRows   = 20_000
+)
 
 // storePeers compares the ranks with their peers periodically until ctx ends, and stores the result if
 // something changed. The more time that takes, the less often it does so.
@@ -23,12 +27,17 @@ func (s *server) storePeers(ctx context.Context) {
 			continue
 		}
 		begin := time.Now()
-		if p := peers.Compare(s.state.Load()); len(p.Loads) > 0 {
+		p := peers.Compare(s.state.Load())
+		rows := len(p.Loads)
+		for i := range p.Loads {
+			rows += len(p.Loads[i].Windows)
+		}
+		if rows > 0 {
 			id := "peers-" + strconv.FormatInt(begin.UnixNano(), 36)
 			if recordstream.SendPeers(ctx, s.stream, s.run, knownSubject(s.run), id, p) == nil {
 				compared = changes
 			}
 		}
-		pause = (peersShare - 1) * time.Since(begin)
+		pause = max((peersShare-1)*time.Since(begin), time.Duration(rows)*time.Second/peerRows)
 	}
 }

@@ -149,3 +149,20 @@ func BenchmarkDisk(b *testing.B) {
 		b.ReportMetric(float64(size)/benchRecords, "db-bytes/record")
 	}
 }
+
+// BenchmarkPeers replaces the comparison of 10,000 ranks in 16 windows of time, as a live run does.
+func BenchmarkPeers(b *testing.B) {
+	s, id := openBench(b)
+	versions := []*provenance.Peers{storetest.Peers(10_000, 16, 1), storetest.Peers(10_000, 16, 2)}
+	n := 0
+	for b.Loop() {
+		if err := s.Write(b.Context(), id, &provdb.Batch{Peers: versions[n%2]}); err != nil {
+			b.Fatal(err)
+		}
+		n++
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(Size(s.path))/1e6, "MB")
+}

@@ -67,6 +67,7 @@ type Store struct {
 	mu       sync.Mutex // one writer at a time
 	conn     *sql.Conn  // of the writer; nil after Close
 	enc      encoder
+	stale    int // replaced rows since the last checkpoint
 	catalogs map[provdb.RunID]*catalog.Catalog
 }
 

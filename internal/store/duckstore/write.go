@@ -35,7 +35,7 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 		return s.explain("write a batch", err)
 	}
 	batch = batch.Clean()
-	return s.locked(ctx, "write a batch", func(conn *sql.Conn) error {
+	err := s.locked(ctx, "write a batch", func(conn *sql.Conn) error {
 		cat, err := s.catalog(ctx, conn, id)
 		if err != nil {
 			return err
@@ -44,6 +44,29 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 		w := &writer{ctx: ctx, conn: conn, run: id}
 		return w.write(&s.enc, batch)
 	})
+	if err == nil && batch.HasPeers() {
+		s.reclaim(ctx, batch.Peers)
+	}
+	return err
+}
+
+// maxStale is the number of replaced rows after which a checkpoint makes their space available again.
+// Live runs replace the windows of all ranks many times.
+const maxStale = 4 * groupSize
+
+// reclaim keeps the file from growing with replaced comparisons of peers.
+func (s *Store) reclaim(ctx context.Context, p *provenance.Peers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range p.Loads {
+		s.stale += len(p.Loads[i].Windows)
+	}
+	if s.stale < maxStale || s.conn == nil {
+		return
+	}
+	if _, err := s.conn.ExecContext(ctx, "CHECKPOINT prov"); err == nil { // or after a later write
+		s.stale = 0
+	}
 }
 
 // writer writes one batch within a transaction.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -98,4 +99,23 @@ func preparedRows(b *testing.B, records []*provenance.Record) [][]any {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// BenchmarkPeers replaces the comparison of 10,000 ranks in 16 windows of time, as a live run does.
+func BenchmarkPeers(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{})
+	url := server.Database(b)
+	s := open(b, url, Options{})
+	id := newRun(b, s, "run")
+	versions := []*provenance.Peers{storetest.Peers(10_000, 16, 1), storetest.Peers(10_000, 16, 2)}
+	n := 0
+	for b.Loop() {
+		write(b, s, id, &provdb.Batch{Peers: versions[n%2]})
+		n++
+	}
+	size, err := strconv.ParseFloat(server.Query(b, url, "SELECT pg_database_size(current_database())"), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(size/1e6, "MB")
 }

@@ -15,9 +15,10 @@ CREATE TABLE rank_loads (
 CREATE TABLE load_windows (
     run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, tid BIGINT NOT NULL, device BOOLEAN NOT NULL,
     from_s DOUBLE PRECISION NOT NULL, to_s DOUBLE PRECISION NOT NULL, useful_us BIGINT NOT NULL, wait_us BIGINT NOT NULL,
-    ratio DOUBLE PRECISION, -- null without comparable work
-    PRIMARY KEY (run, pid, rid, tid, device, from_s)
+    ratio DOUBLE PRECISION -- null without comparable work
 );
+
+CREATE INDEX load_windows_rank ON load_windows (run, pid, rid); -- small, because live runs replace all rows often
 
 CREATE TABLE efficiency (
     run INTEGER NOT NULL, pid INTEGER NOT NULL, entire BOOLEAN NOT NULL, from_s DOUBLE PRECISION NOT NULL, to_s DOUBLE PRECISION NOT NULL,

@@ -1,0 +1,39 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Peers returns a comparison of a number of ranks in some windows of time, one of them slow.
+func Peers(ranks, windows int, seed uint64) *provenance.Peers {
+	rng := rand.New(rand.NewPCG(seed, 0x9ee5))
+	p := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, To: float64(windows), Ranks: ranks, Parallel: 0.8}}}
+	for r := range ranks {
+		ratio := 0.95 + 0.1*rng.Float64()
+		l := provenance.RankLoad{
+			RID: trace.Rank(r), TID: provenance.AllThreads, Host: fmt.Sprintf("node%04d", r/ranksOfHost), Role: 1, Peers: ranks - 1,
+			Elapsed: trace.Micros(windows) * stepLength, Ratio: &ratio,
+		}
+		for w := range windows {
+			ratio := 0.9 + 0.2*rng.Float64()
+			useful := trace.Micros(rng.Int64N(int64(stepLength)))
+			l.Windows = append(l.Windows, provenance.LoadWindow{
+				From: float64(w), To: float64(w + 1), Useful: useful, Wait: stepLength - useful, Ratio: &ratio,
+			})
+			l.Useful, l.Wait = l.Useful+useful, l.Wait+stepLength-useful
+		}
+		p.Loads = append(p.Loads, l)
+	}
+	for w := range windows {
+		p.Efficiency = append(p.Efficiency, provenance.Efficiency{From: float64(w), To: float64(w + 1), Ranks: ranks, Parallel: rng.Float64()})
+	}
+	p.Slow = []provenance.SlowPeer{{
+		Pattern: provenance.Always, Ranks: []trace.Rank{0}, Hosts: []string{"node0000"}, TID: provenance.AllThreads, Role: 1, Peers: ranks - 1,
+		Ratio: 1.5, Windows: p.Loads[0].Windows,
+	}}
+	return p
+}
