@@ -234,12 +234,19 @@ func (l *Load) readCells(r *reader, program trace.Program) {
 	rest := len(r.b) - size
 	work := uint64(0)
 	for len(r.b) > rest {
-		step := r.uint(uint64(len(l.works)))
+		head := r.uint(uint64(len(l.works))<<callBits | manyCalls)
+		step, calls := head>>callBits, head&manyCalls
+		if calls == manyCalls {
+			calls += r.uint(math.MaxUint64 - manyCalls)
+		}
+		if calls > r.most {
+			r.fail("number too large")
+		}
 		if work += step; work >= uint64(len(l.works)) || step == 0 && len(l.scratch) > 0 || l.works[work].Program != program {
 			r.fail("work unknown, duplicate or of another program")
 			return
 		}
-		l.scratch = append(l.scratch, Cell{uint32(work), callpath.Sums{Calls: r.uint(r.most), Exclusive: r.uint(r.most)}})
+		l.scratch = append(l.scratch, Cell{uint32(work), callpath.Sums{Calls: calls, Exclusive: r.uint(r.most)}})
 	}
 	if r.err == nil && len(r.b) < rest {
 		r.fail("work exceeds its window")

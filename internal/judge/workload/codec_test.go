@@ -62,7 +62,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		t.Errorf("trailing byte: got %v", err)
 	}
 	// A load with two kinds of work, a host and a lane with a window of two cells.
-	valid := []byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 6, 0, 1, 7, 1, 1, 7}
+	valid := []byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 4, 1, 7, 33, 7}
 	decode(t, valid)
 	if _, err := workload.Decode(valid, 6); !errors.Is(err, stats.ErrEncoding) {
 		t.Errorf("sum too large: got %v", err)
@@ -73,8 +73,9 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		"choice of paths":          {1: 65},
 		"time overflows":           {3: 0x80},
 		"unsorted work":            {8: 2},
-		"unknown work":             {27: 2},
-		"duplicate work in window": {27: 0},
+		"unknown work":             {26: 65},
+		"duplicate work in window": {26: 1},
+		"too many calls":           {26: 63},
 		"work of another program":  {7: 1},
 		"unknown host":             {16: 2},
 		"rank too large":           {14: 0xff},
@@ -83,7 +84,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		"window after the end":     {20: 1},
 		"more sync than wait":      {22: 6},
 		"list too long":            {23: 100},
-		"cell exceeds its window":  {23: 5},
+		"cell exceeds its window":  {23: 3},
 	} {
 		b := bytes.Clone(valid)
 		for i, v := range change {
@@ -116,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(small.AppendBinary(nil))
 	f.Add(workload.New().AppendBinary(nil))
-	f.Add([]byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 6, 0, 1, 7, 1, 1, 7})
+	f.Add([]byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 4, 1, 7, 33, 7})
 	f.Add([]byte{57, 64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := workload.Decode(data, 1<<40)

@@ -73,7 +73,7 @@ type Window struct {
 	Number int64  // time divided by the width
 	Wait   uint64 // microseconds of waiting calls within the window, including Sync
 	Sync   uint64 // of collective calls among them
-	cells  []byte // by work: the difference to the previous work, calls, time
+	cells  []byte // see appendCells
 	shared bool   // cells belong also to a clone
 }
 
@@ -397,13 +397,16 @@ func (w *Window) Cells(dst []Cell) []Cell {
 	for b := w.cells; len(b) > 0; {
 		var c Cell
 		var n int
-		step, k := binary.Uvarint(b)
+		head, k := binary.Uvarint(b)
 		n += k
-		c.Calls, k = binary.Uvarint(b[n:])
-		n += k
+		if c.Calls = head & manyCalls; c.Calls == manyCalls {
+			more, k := binary.Uvarint(b[n:])
+			n += k
+			c.Calls += more
+		}
 		c.Exclusive, k = binary.Uvarint(b[n:])
 		b = b[n+k:]
-		work += step
+		work += head >> callBits
 		c.Work = uint32(work)
 		dst = append(dst, c)
 	}
@@ -436,7 +439,15 @@ func (w *Window) pack(l *Load) {
 	w.cells = append(w.cells[:0], l.packed...)
 }
 
-// appendCells appends the encoding of cells, whose order it changes.
+// A cell begins with the difference to the previous work and the number of calls, up to
+// manyCalls, in one number.
+const (
+	callBits  = 5
+	manyCalls = 1<<callBits - 1
+)
+
+// appendCells appends the encoding of cells, whose order it changes: their beginning, calls from
+// manyCalls on, and time.
 func appendCells(b []byte, cells []Cell) []byte {
 	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Work, b.Work) })
 	last := uint32(0)
@@ -446,8 +457,10 @@ func appendCells(b []byte, cells []Cell) []byte {
 			c.Calls += cells[i].Calls
 			c.Exclusive += cells[i].Exclusive
 		}
-		b = binary.AppendUvarint(b, uint64(c.Work-last))
-		b = binary.AppendUvarint(b, c.Calls)
+		b = binary.AppendUvarint(b, uint64(c.Work-last)<<callBits|min(c.Calls, manyCalls))
+		if c.Calls >= manyCalls {
+			b = binary.AppendUvarint(b, c.Calls-manyCalls)
+		}
 		b = binary.AppendUvarint(b, c.Exclusive)
 		last = c.Work
 	}
