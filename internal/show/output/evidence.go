@@ -119,7 +119,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 		micros(x.Lost), micros(x.LostOwn), micros(x.LostCaused), text.Percent(100*x.Share))
 	if x.Kind == provenance.Interference {
 		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(x.Actual))
-	} else {
+	} else if x.Calls > 0 {
 		fmt.Fprintf(w, "  calls       %s of %s, typically %s instead of %s\n",
 			text.Int(x.Calls), text.Int(x.OfCalls), text.Duration(x.Actual), text.Duration(x.Expected))
 	}

@@ -71,12 +71,15 @@ func (l *FindingList) Answer() *Answer {
 func (l *FindingList) write(w io.Writer) error {
 	var table strings.Builder
 	err := writeTable(&table, rowsOf(findingTable, l.Listed, func(x *provenance.Finding) []any {
-		var expected any = x.Expected
+		var expected, actual, calls any = x.Expected, x.Actual, text.Int(x.Calls)
 		if x.Kind == provenance.Interference {
 			expected = nil
 		}
+		if x.Kind == provenance.SlowPlace && x.Calls == 0 { // it concerns all work
+			expected, actual, calls = nil, nil, nil
+		}
 		return []any{
-			x.Number, x.Kind, x.Lost, text.Percent(100 * x.Share), text.Int(x.Calls), expected, x.Actual, optional(text.Ranges(x.Ranks)),
+			x.Number, x.Kind, x.Lost, text.Percent(100 * x.Share), calls, expected, actual, optional(text.Ranges(x.Ranks)),
 			optional(text.Hosts(x.Hosts)), x.From, x.To, sparkline(x.OverTime), optional(x.Example()), optional(x.Func),
 		}
 	}))
