@@ -100,7 +100,7 @@ func (s *server) conclude(ctx context.Context) error {
 	s.info.Finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	all := provenance.NewCollections(outcome, ad)
-	all.Peers = peers.Compare(s.state.Load())
+	all.Peers = peers.OfRun(outcome)
 	err = s.retry(ctx, "the run-level data", func(ctx context.Context) error {
 		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, all, s.info)
 	})

@@ -21,6 +21,7 @@ type outcome struct {
 	model     []byte            // the file of --save-model
 	findings  string            // all of them
 	paths     string            // all calls by call path
+	loads     string            // of all ranks, threads and GPUs, and their ratios to peers
 }
 
 // outcomeOf reads the result of a stored run.
@@ -32,6 +33,10 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	o.findings = must(t, append([]string{"findings", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
 	o.paths = must(t, append([]string{
 		"query", where, "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path, calls", "--format", "csv",
+	}, args...)...)
+	o.loads = must(t, append([]string{
+		"query", where, `SELECT pid, rid, tid, device, host, "role", peers, elapsed_us, useful_us, wait_us, sync_us, saved_us,
+			(ratio * 1000000)::BIGINT AS ratio FROM rank_loads ORDER BY pid, rid, tid, device`, "--format", "csv",
 	}, args...)...)
 	for _, a := range documents(t, filepath.Join(dir, "anomalies.json")) {
 		status := fmt.Sprint(a["status"])
@@ -117,6 +122,9 @@ func agree(t testing.TB, got, want *outcome) {
 	}
 	if got.paths != want.paths || strings.Count(got.paths, "\n") < 5 {
 		t.Errorf("call paths: got %s, want %s", got.paths, want.paths)
+	}
+	if got.loads != want.loads || strings.Count(got.loads, "\n") < 2 {
+		t.Errorf("loads of ranks: got %s, want %s", got.loads, want.loads)
 	}
 	if n := got.statuses["provisional"]; n > 0 {
 		t.Errorf("%d anomalies are provisional after the end", n)
