@@ -53,7 +53,7 @@ var peerColumns = []peerColumn{
 		},
 	},
 	{
-		"blamed", "runs in which anybody else is blamed, of all",
+		"blamed", "runs in which anybody else is named as a slow peer, of all; findings of other kinds do not count",
 		func(runs []*PeerRun) string { return ratio(countRuns(runs, (*PeerRun).blames), len(runs)) },
 	},
 }
