@@ -140,7 +140,8 @@ func BenchmarkLoadMemory(b *testing.B) {
 			for window := range trace.Micros(16) {
 				for i := range cells {
 					work := l.Work(workload.Work{Function: uint32(i), Path: callpath.Hash(0).Then(fmt.Sprint(i))})
-					cells[i] = workload.Cell{Work: work, Sums: callpath.Sums{Calls: 100 + rng.Uint64N(1000), Exclusive: rng.Uint64N(uint64(width) / functions)}}
+					sums := callpath.Sums{Calls: 100 + rng.Uint64N(1000), Exclusive: rng.Uint64N(uint64(width) / functions)}
+					cells[i] = workload.Cell{Work: work, Sums: sums}
 				}
 				at := (1<<20 + window) * width
 				l.Add(lane, at, at+width/2, cells)
