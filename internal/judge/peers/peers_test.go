@@ -201,6 +201,27 @@ func TestSlowHost(t *testing.T) {
 	}
 }
 
+func TestSlowFunctionsOfHost(t *testing.T) {
+	p := program{ranks: 8, perHost: 4, seconds: 6, noise: 0.02, works: func(rank, _ int) []work {
+		if rank >= 4 {
+			return []work{{1, 4000}, {2, 7500}, {3, 500}}
+		}
+		return usualWork(rank, 0)
+	}}
+	l, _ := p.run()
+	s := only(t, peers.Compare(l, name))
+	if s.Host != "node01" || s.Pattern != provenance.Always {
+		t.Fatalf("slow peer is %+v", s)
+	}
+	for _, f := range s.Functions {
+		want := 1.
+		if f.Func == "f2" {
+			want = 3
+		}
+		near(t, f.Func, f.Mean/f.Peers, want, 0.02*want)
+	}
+}
+
 func TestSlowDevice(t *testing.T) {
 	p := program{
 		ranks: 8, perHost: 4, threads: 1, devices: 1, seconds: 10, noise: 0.03,

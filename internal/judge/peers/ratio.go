@@ -254,21 +254,40 @@ func standardDeviation(values []float64) float64 {
 // functionTime is the work of a function of a slow unit.
 type functionTime struct{ calls, time, expected float64 }
 
-// functions sums up the work of a slow unit by function.
+// functions sums up the work of a slow unit by function, and what it takes units that are not in its group.
 func (c *comparison) functions(r *role, u *unit, g *group) {
+	type cellKey struct {
+		window int
+		work   uint32
+	}
+	own := make(map[cellKey]total) // of the group
+	for _, o := range r.units {
+		if o == u || g.excludes(o) {
+			c.each(o, func(w int, cell workload.Cell) {
+				if u.slow.includes(w) {
+					t := own[cellKey{w, cell.Work}]
+					t.add(1, cell)
+					own[cellKey{w, cell.Work}] = t
+				}
+			})
+		}
+	}
 	u.slow.functions = make(map[uint32]functionTime)
 	c.each(u, func(w int, cell workload.Cell) {
-		if !u.slow.includes(w) || math.IsNaN(g.center[w]) {
+		mean := r.mean(w, cell) * math.Exp(g.center[w])
+		if !u.slow.includes(w) || !(mean > 0) {
 			return
 		}
-		if mean := r.mean(w, cell); mean > 0 {
-			n := c.works[cell.Work].Function
-			f := u.slow.functions[n]
-			f.calls += float64(cell.Calls)
-			f.time += float64(cell.Exclusive)
-			f.expected += float64(cell.Calls) * mean * math.Exp(g.center[w])
-			u.slow.functions[n] = f
+		all, group := &r.totals[w][cell.Work], own[cellKey{w, cell.Work}]
+		if all.calls > group.calls && 2*all.units > len(r.units) {
+			mean = (all.time - group.time) / (all.calls - group.calls)
 		}
+		n := c.works[cell.Work].Function
+		f := u.slow.functions[n]
+		f.calls += float64(cell.Calls)
+		f.time += float64(cell.Exclusive)
+		f.expected += float64(cell.Calls) * mean
+		u.slow.functions[n] = f
 	})
 }
 
