@@ -220,7 +220,8 @@ func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []pro
 		}
 		for k := range loads {
 			l := &loads[k]
-			if (l.TID == s.TID || s.Device && s.TID == provenance.AllThreads) && l.Device == s.Device && l.Saved <= s.Saved && slices.Contains(s.Ranks, l.RID) && l.Pattern == "" {
+			streams := s.Device && s.TID == provenance.AllThreads // several of a GPU
+			if l.Pattern == "" && l.Device == s.Device && (l.TID == s.TID || streams) && l.Saved <= s.Saved && slices.Contains(s.Ranks, l.RID) {
 				l.Pattern, l.Saved, l.Share = s.Pattern, s.Saved, s.Share
 				from := s.From
 				l.From, l.To = &from, s.To

@@ -12,9 +12,10 @@ import (
 
 // A unit is slow in an interval if its time is at least leastRatio times that of its peers in leastWindows of
 // the windows, at least fewestWindows of them, and its mean logarithm is leastZ times the spread of its peers: of
-// their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy GPUs of one kind differ by 8 %, at most by 22 %. Fewer than
-// enoughPeers do not show how much units differ: then it must be slower by fewPeersRatio, or slower than in the rest of
-// the run as well. A single peer may be fast by itself.
+// their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy
+// GPUs of one kind differ by 8 %, at most by 22 %. Fewer than enoughPeers do not show how much units differ: then
+// it must be slower by fewPeersRatio, or slower than in the rest of the run as well. A single peer may be fast by
+// itself.
 const (
 	leastRatio       = 1.05
 	leastDeviceRatio = 1.10
@@ -461,7 +462,8 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 	}
 	for n, f := range all {
 		s.Functions = append(s.Functions, provenance.SlowFunction{
-			Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.expected / f.calls, Beyond: micros(f.time - f.expected),
+			Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.expected / f.calls,
+			Beyond: micros(f.time - f.expected),
 		})
 	}
 	slices.SortFunc(s.Functions, func(a, b provenance.SlowFunction) int {
@@ -520,8 +522,8 @@ func (u *unit) syncShare(v *interval) float64 {
 	return sync / max(1, all)
 }
 
-// compareSlow orders slow peers: those to blame before others, then by cost.
+// compareSlow orders slow peers by cost.
 func compareSlow(a, b provenance.SlowPeer) int {
-	return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.LostOwn, a.LostOwn), cmp.Compare(a.PID, b.PID), slices.Compare(a.Ranks, b.Ranks),
-		cmp.Compare(a.TID, b.TID))
+	return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.LostOwn, a.LostOwn), cmp.Compare(a.PID, b.PID),
+		slices.Compare(a.Ranks, b.Ranks), cmp.Compare(a.TID, b.TID))
 }
