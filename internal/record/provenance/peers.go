@@ -107,7 +107,8 @@ type SlowFunction struct {
 // entire run.
 type Efficiency struct {
 	PID    trace.Program `json:"pid"`
-	Entire bool          `json:"entire"` // of the run
+	Entire bool          `json:"entire"`   // of the run
+	Begin  trace.Micros  `json:"begin_us"` // of the run, from which seconds count
 	From   float64       `json:"from_s"`
 	To     float64       `json:"to_s"`
 	Ranks  int           `json:"ranks"`

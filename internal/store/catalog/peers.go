@@ -52,13 +52,13 @@ func efficiencyTable(run provdb.RunID, all []provenance.Efficiency) Table {
 	return Table{
 		Name: "efficiency", Len: len(all),
 		Columns: []string{
-			"run", "pid", "entire", "from_s", "to_s", "ranks", "parallel", "load_balance", "communication", "slowest_rank", "device_parallel",
+			"run", "pid", "entire", "begin_us", "from_s", "to_s", "ranks", "parallel", "load_balance", "communication", "slowest_rank", "device_parallel",
 			"device_load_balance",
 		},
 		Row: func(i int) []any {
 			e := &all[i]
 			return []any{
-				int32(run), int32(e.PID), e.Entire, e.From, e.To, int32(e.Ranks), e.Parallel, e.LoadBalance, e.Communication, e.Slowest,
+				int32(run), int32(e.PID), e.Entire, int64(e.Begin), e.From, e.To, int32(e.Ranks), e.Parallel, e.LoadBalance, e.Communication, e.Slowest,
 				pointed(e.DeviceParallel), pointed(e.DeviceLoadBalance),
 			}
 		},

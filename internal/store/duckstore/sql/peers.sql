@@ -18,7 +18,7 @@ CREATE TABLE load_windows (
 );
 
 CREATE TABLE efficiency (
-    run INTEGER NOT NULL, pid INTEGER NOT NULL, entire BOOLEAN NOT NULL, from_s DOUBLE NOT NULL, to_s DOUBLE NOT NULL,
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, entire BOOLEAN NOT NULL, begin_us BIGINT NOT NULL, from_s DOUBLE NOT NULL, to_s DOUBLE NOT NULL,
     ranks INTEGER NOT NULL, parallel DOUBLE NOT NULL, load_balance DOUBLE NOT NULL, communication DOUBLE NOT NULL,
     slowest_rank BIGINT NOT NULL,
     device_parallel DOUBLE, device_load_balance DOUBLE -- null without GPUs

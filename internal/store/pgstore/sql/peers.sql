@@ -21,7 +21,7 @@ CREATE TABLE load_windows (
 CREATE INDEX load_windows_rank ON load_windows (run, pid, rid); -- small, because live runs replace all rows often
 
 CREATE TABLE efficiency (
-    run INTEGER NOT NULL, pid INTEGER NOT NULL, entire BOOLEAN NOT NULL, from_s DOUBLE PRECISION NOT NULL, to_s DOUBLE PRECISION NOT NULL,
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, entire BOOLEAN NOT NULL, begin_us BIGINT NOT NULL, from_s DOUBLE PRECISION NOT NULL, to_s DOUBLE PRECISION NOT NULL,
     ranks INTEGER NOT NULL, parallel DOUBLE PRECISION NOT NULL, load_balance DOUBLE PRECISION NOT NULL, communication DOUBLE PRECISION NOT NULL,
     slowest_rank BIGINT NOT NULL,
     device_parallel DOUBLE PRECISION, device_load_balance DOUBLE PRECISION, -- null without GPUs
