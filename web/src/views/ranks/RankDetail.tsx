@@ -60,7 +60,7 @@ export function RankDetail(props: {
               Functions that lost time on {row.ranks > 1 ? 'them' : 'it'}
             </a>
           </li>
-          {slow && slow.twin !== null && (
+          {typeof slow?.twin === 'number' && (
             <li>
               <a
                 href={href({
