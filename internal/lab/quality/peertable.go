@@ -73,7 +73,8 @@ func countRuns(runs []*PeerRun, is func(*PeerRun) bool) (n int) {
 
 // ratioOf returns how many of the runs with trouble have a property.
 func ratioOf(runs []*PeerRun, is func(*PeerRun) bool) string {
-	return ratio(countRuns(runs, func(r *PeerRun) bool { return r.Troubled && is(r) }), countRuns(runs, func(r *PeerRun) bool { return r.Troubled }))
+	of := countRuns(runs, func(r *PeerRun) bool { return r.Troubled })
+	return ratio(countRuns(runs, func(r *PeerRun) bool { return r.Troubled && is(r) }), of)
 }
 
 // values returns those that are numbers.

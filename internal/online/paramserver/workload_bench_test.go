@@ -109,7 +109,7 @@ func (s *stepwise) sync() {
 func (s *stepwise) Finish(context.Context) error {
 	s.End()
 	for !s.Progress().Final {
-		s.sync()
+		s.sync() //nolint:contextcheck // it has the context of the benchmark
 		s.world.state(0).Tick(time.Now())
 	}
 	return nil

@@ -92,8 +92,10 @@ var statusMetrics = []metric[api.Status]{
 }
 
 var efficiencyMetrics = []metric[api.Efficiency]{
-	gauge("parallel_efficiency", "Share of the time of all ranks that is useful.", func(e *api.Efficiency) any { return e.Parallel }, "program"),
-	gauge("load_balance", "Mean useful time of ranks divided by the greatest.", func(e *api.Efficiency) any { return e.LoadBalance }, "program"),
+	gauge("parallel_efficiency", "Share of the time of all ranks that is useful.",
+		func(e *api.Efficiency) any { return e.Parallel }, "program"),
+	gauge("load_balance", "Mean useful time of ranks divided by the greatest.",
+		func(e *api.Efficiency) any { return e.LoadBalance }, "program"),
 	gauge("communication_efficiency", "Greatest useful time of a rank divided by the elapsed time.",
 		func(e *api.Efficiency) any { return e.Communication }, "program"),
 }

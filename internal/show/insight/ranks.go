@@ -70,7 +70,9 @@ func (v *view) knownRanks() map[trace.RankKey]string {
 		}
 		for rank := range last {
 			key := trace.RankKey{Program: program, Rank: rank}
-			hosts[key] = hosts[key] // adds gaps without a host
+			if _, ok := hosts[key]; !ok {
+				hosts[key] = "" // a gap
+			}
 		}
 	}
 	return hosts

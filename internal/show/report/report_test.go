@@ -119,7 +119,8 @@ func full(name string) *fakeSource {
 		ranks: api.RankTable{
 			Windows: []api.RankWindow{{To: 10}}, Total: 3, Efficiency: []api.Efficiency{{Entire: true, Parallel: 0.73, LoadBalance: 0.8}},
 			Rows: []api.RankRow{
-				{Place: name, Host: name, Ranks: 1, Ratio: &mean}, {Place: "gone", Ranks: 1, Missing: 1},
+				{Place: name, Host: name, Ranks: 1, Ratio: &mean},
+				{Place: "gone", Ranks: 1, Missing: 1},
 				{Place: "slow " + name, Host: name, Ranks: 1, Saved: 9, Share: 0.14, Pattern: "since", From: &low, Lost: &calls, Finding: 4},
 			},
 		},

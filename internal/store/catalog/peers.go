@@ -52,8 +52,8 @@ func efficiencyTable(run provdb.RunID, all []provenance.Efficiency) Table {
 	return Table{
 		Name: "efficiency", Len: len(all),
 		Columns: []string{
-			"run", "pid", "entire", "begin_us", "from_s", "to_s", "ranks", "parallel", "load_balance", "communication", "slowest_rank", "device_parallel",
-			"device_load_balance",
+			"run", "pid", "entire", "begin_us", "from_s", "to_s", "ranks", "parallel", "load_balance", "communication", "slowest_rank",
+			"device_parallel", "device_load_balance",
 		},
 		Row: func(i int) []any {
 			e := &all[i]
