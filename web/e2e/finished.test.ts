@@ -27,10 +27,12 @@ const views: [string, string, RegExp][] = [
 ];
 
 describe('a finished run', () => {
-  test('names the costliest function, its host and start time in the verdict', async () => {
+  test('names the costliest place, its start time and its function in the verdict', async () => {
     await stage.visit(async ({ page }) => {
       const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
-      await verdict.filter({ hasText: /push_boris.* node03 since/ }).waitFor();
+      await verdict
+        .filter({ hasText: /GPU of rank 13 \(node03\).* from 00:00:1\d.*push_boris/ })
+        .waitFor();
     });
   });
 

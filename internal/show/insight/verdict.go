@@ -170,7 +170,11 @@ func costText(n int, lost int64, percent float64) string {
 // worstText names a finding.
 func (v *view) worstText(x *provenance.Finding, length float64) string {
 	if x.Kind == provenance.SlowPlace {
-		return x.Summary
+		words := x.Summary
+		if x.Func != "" {
+			words += ", above all in " + text.ShortName(x.Func)
+		}
+		return words
 	}
 	words := cmp.Or(text.ShortName(x.Func), string(x.Kind))
 	if host := v.hostOf(x); host != "" {

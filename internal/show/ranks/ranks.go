@@ -168,10 +168,10 @@ func Place(s *provenance.SlowPeer) string {
 		return "changing ranks"
 	case s.Pattern == provenance.ByRole:
 		return fmt.Sprintf("role %d (%s)", s.Role, ranks)
-	case s.Device && s.TID != provenance.AllThreads:
-		return fmt.Sprintf("GPU thread %d of %s", s.TID, ranks)
+	case s.Device && len(s.Ranks) > 1:
+		return "the GPUs of " + ranks
 	case s.Device:
-		return "GPU of " + ranks
+		return "the GPU of " + ranks
 	case s.TID != provenance.AllThreads:
 		return fmt.Sprintf("thread %d of %s", s.TID, ranks)
 	case s.Host != "":
