@@ -207,7 +207,7 @@ func (c *conclusion) peerSummary(g *group) string {
 	}
 	switch p.Pattern {
 	case provenance.ByRole:
-		say("%s %s %s as long as the %s: the work is uneven, and no single rank is responsible", p.name(), computes, ratio,
+		say("%s takes %s as long as the %s: the work is uneven, and no single rank is responsible", p.name(), ratio,
 			text.Count(p.Peers, "other"))
 		it = "that"
 	case provenance.Roaming:
@@ -229,22 +229,14 @@ func (c *conclusion) peerSummary(g *group) string {
 	return b.String()
 }
 
-// name names the place at the beginning of a sentence.
+// name names the place at the beginning of a sentence, with its ranks or its host.
 func (p *slowPeer) name() string {
-	if p.Host != "" && !p.Device {
-		return fmt.Sprintf("%s (ranks %s)", text.OneLine(p.Host), text.Ranges(p.Ranks))
-	}
-	name := Where(&provenance.Finding{Ranks: p.Ranks, Hosts: p.Hosts})
-	if ranges := text.Ranges(p.Ranks); len(p.Ranks) > 1 && len(ranges) < 40 {
-		name = "ranks " + ranges
-	}
+	name := p.Place()
 	switch {
-	case p.Device && len(p.Ranks) > 1:
-		name = "the GPUs of " + name
-	case p.Device:
-		name = "the GPU of " + name
-	case p.TID >= 0:
-		name = fmt.Sprintf("thread %d of %s", p.TID, name)
+	case p.Host != "" && name == text.OneLine(p.Host):
+		return fmt.Sprintf("%s (ranks %s)", name, text.Ranges(p.Ranks))
+	case len(p.Ranks) == 1 && len(p.Hosts) == 1:
+		name += " (" + text.OneLine(p.Hosts[0]) + ")"
 	}
 	return strings.ToUpper(name[:1]) + name[1:]
 }

@@ -57,13 +57,13 @@ func TestSummaryOfSlowPeer(t *testing.T) {
 		) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.Peers, s.Weak = provenance.Since, nil, s.Ranks[:1], "", 1, true
 		},
-		"The GPU of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
+		"GPU thread 3 of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.Device, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", true, 3, 0
 		},
 		"Thread 3 of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", 3, 0
 		},
-		"Ranks 4-5 compute 1.90× as long as the 6 others: the work is uneven, and no single rank is responsible; " +
+		"Role 1 (ranks 4-5) takes 1.90× as long as the 6 others: the work is uneven, and no single rank is responsible; " +
 			"without that the run would be 9.0 % shorter": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Host = provenance.ByRole, nil, ""
 		},

@@ -1,6 +1,12 @@
 package provenance
 
-import "github.com/chimbuko/chimbuko/internal/base/trace"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
 
 // Peers compares ranks, threads and GPUs that do equal work.
 type Peers struct {
@@ -92,6 +98,50 @@ type SlowPeer struct {
 	Twin      *trace.Rank    `json:"twin"`      // a peer with a ratio near 1, to compare with; nil if there is none
 	SyncShare float64        `json:"sync_share"`
 	PeerSync  float64        `json:"peer_sync_share"` // median share of time that peers spend in collective calls
+}
+
+// longRanges is the length of a list of ranks that is too long for a name.
+const longRanges = 40
+
+// Place names the slow peer. Names of different places of a run differ, except for places with many ranks.
+func (s *SlowPeer) Place() string {
+	ranks := "ranks " + text.Ranges(s.Ranks)
+	switch {
+	case len(s.Ranks) == 1:
+		ranks = fmt.Sprintf("rank %d", s.Ranks[0])
+	case len(ranks) >= longRanges:
+		ranks = text.Count(len(s.Ranks), "rank")
+	}
+	switch {
+	case s.Pattern == Roaming:
+		return "changing ranks"
+	case s.Pattern == ByRole:
+		return fmt.Sprintf("role %d (%s)", s.Role, ranks)
+	case s.Device && s.TID != AllThreads:
+		return fmt.Sprintf("GPU thread %d of %s", s.TID, ranks)
+	case s.Device && len(s.Ranks) > 1:
+		return "the GPUs of " + ranks
+	case s.Device:
+		return "the GPU of " + ranks
+	case s.TID != AllThreads:
+		return fmt.Sprintf("thread %d of %s", s.TID, ranks)
+	case s.Host != "":
+		return text.OneLine(s.Host)
+	}
+	return ranks
+}
+
+// SlowPeerOf returns the slow peer that a finding is about, or nil. Several may have the same ranks, such as
+// two GPUs of a rank: these differ in the time that they lost.
+func SlowPeerOf(x *Finding, all []SlowPeer) (of *SlowPeer) {
+	distance := func(s *SlowPeer) trace.Micros { return max(s.LostOwn-x.LostOwn, x.LostOwn-s.LostOwn) }
+	for i := range all {
+		s := &all[i]
+		if x.Kind == SlowPlace && x.PID == s.PID && slices.Equal(x.Ranks, s.Ranks) && (of == nil || distance(s) < distance(of)) {
+			of = s
+		}
+	}
+	return of
 }
 
 // SlowFunction is a function of a slow peer.

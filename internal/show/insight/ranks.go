@@ -106,15 +106,11 @@ func (d *runData) slowLinks() ranks.Links {
 // slowFinding returns the finding about a slow peer and its key; 0 if there is none.
 func (c *conclusion) slowFinding(s *provenance.SlowPeer) (number int, key string) {
 	for i := range c.findings {
-		x := &c.findings[i]
-		if x.Kind != provenance.SlowPlace || x.PID != s.PID || !slices.Equal(x.Ranks, s.Ranks) {
-			continue
-		}
-		if number == 0 || x.From == s.From { // a rank may be slow by itself and by one of its threads
-			number, key = x.Number, c.keys[i]
+		if provenance.SlowPeerOf(&c.findings[i], c.peers.Slow) == s {
+			return c.findings[i].Number, c.keys[i]
 		}
 	}
-	return number, key
+	return 0, ""
 }
 
 // loss divides the time that the run lost. It returns nil if the efficiency is unknown.

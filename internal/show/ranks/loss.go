@@ -76,7 +76,7 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	others, more := 0.0, 0
 	for i := range p.Slow {
 		if i < maxPlaces || len(p.Slow) == maxPlaces+1 {
-			add(Part{Share: p.Slow[i].Share, To: Place(&p.Slow[i])})
+			add(Part{Share: p.Slow[i].Share, To: p.Slow[i].Place()})
 			continue
 		}
 		others, more = others+p.Slow[i].Share, more+1

@@ -4,7 +4,6 @@ package ranks
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -132,7 +131,7 @@ func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 	for i := range p.Slow {
 		s := &p.Slow[i]
 		a := api.SlowPlace{
-			Place: Place(s), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
+			Place: s.Place(), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
 			From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
 			Functions: []api.SlowFunction{},
 		}
@@ -155,29 +154,6 @@ func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 		list = append(list, a)
 	}
 	return list
-}
-
-// Place names a slow peer.
-func Place(s *provenance.SlowPeer) string {
-	ranks := "ranks " + text.Ranges(s.Ranks)
-	if len(s.Ranks) == 1 {
-		ranks = fmt.Sprintf("rank %d", s.Ranks[0])
-	}
-	switch {
-	case s.Pattern == provenance.Roaming:
-		return "changing ranks"
-	case s.Pattern == provenance.ByRole:
-		return fmt.Sprintf("role %d (%s)", s.Role, ranks)
-	case s.Device && len(s.Ranks) > 1:
-		return "the GPUs of " + ranks
-	case s.Device:
-		return "the GPU of " + ranks
-	case s.TID != provenance.AllThreads:
-		return fmt.Sprintf("thread %d of %s", s.TID, ranks)
-	case s.Host != "":
-		return text.OneLine(s.Host)
-	}
-	return ranks
 }
 
 // units returns what the rows consist of, ordered by program, host, rank and thread.

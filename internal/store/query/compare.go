@@ -8,7 +8,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
-	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
@@ -140,7 +139,7 @@ func (a *Queries) comparedPeers(ctx context.Context, r *comparison.Run) error {
 	for i := range p.Slow[:min(len(p.Slow), comparison.MaxSlow)] {
 		s := &p.Slow[i]
 		r.Slow = append(r.Slow, comparison.Slow{
-			Program: s.PID, Place: ranks.Place(s), Pattern: string(s.Pattern), Ratio: s.Ratio, Share: s.Share,
+			Program: s.PID, Place: s.Place(), Pattern: string(s.Pattern), Ratio: s.Ratio, Share: s.Share,
 		})
 	}
 	return nil
