@@ -95,6 +95,7 @@ type SlowPeer struct {
 	// Evidence.
 	Windows   []LoadWindow   `json:"windows"`
 	Functions []SlowFunction `json:"functions"` // the ones that lost the most time
+	Counters  []SlowCounter  `json:"counters"`  // the ones that differ from those of peers, the most unusual first
 	Twin      *trace.Rank    `json:"twin"`      // a peer with a ratio near 1, to compare with; nil if there is none
 	SyncShare float64        `json:"sync_share"`
 	PeerSync  float64        `json:"peer_sync_share"` // median share of time that peers spend in collective calls
@@ -151,6 +152,19 @@ type SlowFunction struct {
 	Mean   float64      `json:"mean_us"`
 	Peers  float64      `json:"peers_mean_us"`
 	Beyond trace.Micros `json:"lost_us"` // beyond the time of equal work of peers
+}
+
+// SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
+type SlowCounter struct {
+	Counter string `json:"counter"`
+	// Rate says that the values are the increase per second of a counter that only increases; otherwise
+	// they are the mean of its readings.
+	Rate  bool     `json:"rate"`
+	Value float64  `json:"value"`
+	Peers float64  `json:"peers_value"` // median of peers
+	Past  *float64 `json:"past_value"`  // its own in the rest of the run; nil if unknown
+	// Spreads is the difference to peers divided by the spread of their values.
+	Spreads float64 `json:"spreads"`
 }
 
 // Efficiency has the metrics of the POP methodology for a program in a window of time, or in the

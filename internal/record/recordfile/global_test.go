@@ -84,7 +84,9 @@ func TestPeersRoundTrip(t *testing.T) {
 		Slow: []provenance.SlowPeer{{
 			PID: 2, Pattern: provenance.Since, Host: "b", Ranks: []trace.Rank{3, 4}, Hosts: []string{"b"}, TID: provenance.AllThreads, Role: 1,
 			Peers: 7, Weak: true, Ratio: 1.5, From: 9.25, LostOwn: 1, LostCaused: 2, Saved: 3, Share: 0.5, Confidence: 0.75, Windows: windows,
-			Functions: []provenance.SlowFunction{{Func: "f", Calls: 2, Mean: 1.5, Peers: 1, Beyond: 1}}, Twin: &twin, SyncShare: 0.1, PeerSync: 0.2,
+			Functions: []provenance.SlowFunction{{Func: "f", Calls: 2, Mean: 1.5, Peers: 1, Beyond: 1}}, Twin: &twin,
+			Counters:  []provenance.SlowCounter{{Counter: "c", Rate: true, Value: 2, Peers: 1, Past: new(0.5), Spreads: 7}},
+			SyncShare: 0.1, PeerSync: 0.2,
 		}},
 	}
 	dir := t.TempDir()

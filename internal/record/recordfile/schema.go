@@ -50,11 +50,12 @@ var requiredFields = map[reflect.Type][]string{
 	reflect.TypeFor[provenance.Efficiency]():     {"communication", "entire", "from_s", "load_balance", "parallel", "pid", "to_s"},
 	reflect.TypeFor[provenance.SlowPeer]():       {"from_s", "pattern", "pid", "ranks", "ratio"},
 	reflect.TypeFor[provenance.SlowFunction]():   {"function"},
+	reflect.TypeFor[provenance.SlowCounter]():    {"counter", "peers_value", "value"},
 	reflect.TypeFor[stats.Summary]():             {"count"},
 }
 
 // sharedNames are the fields with text that many records share.
-var sharedNames = []string{"func", "counter_name", "type", "field", "hostname", "kind", "descr", "host", "hosts", "pattern", "function"}
+var sharedNames = []string{"func", "counter_name", "type", "field", "hostname", "kind", "descr", "host", "hosts", "pattern", "function", "counter"}
 
 // schemaOf returns the schema of the objects that stand for structs of a type.
 func schemaOf(path string, t reflect.Type) *schema {

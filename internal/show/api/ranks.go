@@ -91,6 +91,7 @@ type SlowPlace struct {
 	// Twin is a peer with a ratio near 1, to compare with; nil if there is none.
 	Twin      *int64         `json:"twin" tstype:"number | null,required"`
 	Functions []SlowFunction `json:"functions"` // the ones that lost the most time
+	Counters  []SlowCounter  `json:"counters"`  // the ones that differ from those of peers, the most unusual first
 }
 
 // SlowFunction is a function of a slow peer.
@@ -101,6 +102,16 @@ type SlowFunction struct {
 	Mean       float64 `json:"mean_us"`
 	Peers      float64 `json:"peers_mean_us"`
 	Lost       int64   `json:"lost_us"` // beyond the time of equal work of peers
+}
+
+// SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
+type SlowCounter struct {
+	Counter string   `json:"counter"`
+	Rate    bool     `json:"rate"` // values are per second, otherwise means of readings
+	Value   float64  `json:"value"`
+	Peers   float64  `json:"peers_value"`                                // median of peers
+	Past    *float64 `json:"past_value" tstype:"number | null,required"` // its own in the rest of the run; nil if unknown
+	Spreads float64  `json:"spreads"`                                    // difference to peers divided by their spread
 }
 
 // NoData lists ranks without data.

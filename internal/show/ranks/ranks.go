@@ -133,7 +133,7 @@ func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 		a := api.SlowPlace{
 			Place: s.Place(), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
 			From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
-			Functions: []api.SlowFunction{},
+			Functions: []api.SlowFunction{}, Counters: []api.SlowCounter{},
 		}
 		a.Finding, a.FindingKey = links.Finding(s)
 		for _, r := range s.Ranks[:min(len(s.Ranks), maxSlowRanks)] {
@@ -150,6 +150,9 @@ func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 				Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls, Mean: f.Mean,
 				Peers: f.Peers, Lost: int64(f.Beyond),
 			})
+		}
+		for _, c := range s.Counters {
+			a.Counters = append(a.Counters, api.SlowCounter(c))
 		}
 		list = append(list, a)
 	}

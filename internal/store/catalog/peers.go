@@ -70,8 +70,8 @@ func slowTable(run provdb.RunID, all []provenance.SlowPeer) Table {
 		Name: "slow_peers", Len: len(all),
 		Columns: []string{
 			"run", "slow_peer", "pid", "pattern", "host", "ranks", "hosts", "tid", "device", "role", "peers", "weak", "ratio", "from_s", "to_s",
-			"lost_own_us", "lost_caused_us", "saved_us", "saved_share", "confidence", "windows", "functions", "twin", "sync_share",
-			"peer_sync_share",
+			"lost_own_us", "lost_caused_us", "saved_us", "saved_share", "confidence", "windows", "functions", "counters", "twin",
+			"sync_share", "peer_sync_share",
 		},
 		Row: func(i int) []any {
 			s := &all[i]
@@ -82,7 +82,7 @@ func slowTable(run provdb.RunID, all []provenance.SlowPeer) Table {
 			return []any{
 				int32(run), int32(i + 1), int32(s.PID), string(s.Pattern), OrNull(s.Host), list(s.Ranks), list(s.Hosts), s.TID, s.Device,
 				int32(s.Role), int32(s.Peers), s.Weak, s.Ratio, s.From, pointed(s.To), int64(s.LostOwn), int64(s.LostCaused), int64(s.Saved),
-				s.Share, s.Confidence, list(s.Windows), list(s.Functions), twin, s.SyncShare, s.PeerSync,
+				s.Share, s.Confidence, list(s.Windows), list(s.Functions), list(s.Counters), twin, s.SyncShare, s.PeerSync,
 			}
 		},
 	}

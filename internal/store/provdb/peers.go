@@ -35,6 +35,10 @@ func checkPeers(p *provenance.Peers) error {
 		for k := range s.Functions {
 			err = errors.Join(err, checkNumbers(s.Functions[k].Mean, s.Functions[k].Peers))
 		}
+		for k := range s.Counters {
+			c := &s.Counters[k]
+			err = errors.Join(err, checkNumbers(c.Value, c.Peers, c.Spreads), checkOptional(c.Past))
+		}
 		if err != nil {
 			return fmt.Errorf("slow peer %d: %w", i+1, err)
 		}
@@ -100,12 +104,15 @@ func cleanSlow(all []provenance.SlowPeer) []provenance.SlowPeer {
 	for i := range all {
 		s := &all[i]
 		cleanTexts(&s.Host, (*string)(&s.Pattern))
-		s.Hosts, s.Functions = copied(s.Hosts), copied(s.Functions)
+		s.Hosts, s.Functions, s.Counters = copied(s.Hosts), copied(s.Functions), copied(s.Counters)
 		for k := range s.Hosts {
 			cleanTexts(&s.Hosts[k])
 		}
 		for k := range s.Functions {
 			cleanTexts(&s.Functions[k].Func)
+		}
+		for k := range s.Counters {
+			cleanTexts(&s.Counters[k].Counter)
 		}
 	}
 	return all

@@ -37,11 +37,12 @@ func peers() *provenance.Peers {
 				TID: provenance.AllThreads, Role: 1, Peers: 1, Weak: true, Ratio: 1.5, From: 9.125, LostOwn: 1, LostCaused: 2, Saved: 1 << 60,
 				Share: 0.125, Confidence: 0.875, Windows: []provenance.LoadWindow{window, slow},
 				Functions: []provenance.SlowFunction{{Func: "f <\"x\">", Calls: 5, Mean: 1.5, Peers: 1, Beyond: 3}}, Twin: &twin,
+				Counters:  []provenance.SlowCounter{{Counter: "c <\"x\">", Rate: true, Value: 2, Peers: 1, Past: new(0.5), Spreads: 7}, {Counter: "d"}},
 				SyncShare: 0.01, PeerSync: 0.25,
 			},
 			{
 				PID: 1, Pattern: provenance.Roaming, Ranks: []trace.Rank{}, Hosts: []string{}, TID: 7, Device: true, Ratio: 1.25, From: 1, To: &to,
-				Windows: []provenance.LoadWindow{}, Functions: []provenance.SlowFunction{},
+				Windows: []provenance.LoadWindow{}, Functions: []provenance.SlowFunction{}, Counters: []provenance.SlowCounter{},
 			},
 		},
 	}
@@ -116,6 +117,7 @@ var peerTests = []test{
 			{Efficiency: []provenance.Efficiency{{DeviceParallel: &nan}}},
 			{Slow: []provenance.SlowPeer{{Ratio: infinite}}},
 			{Slow: []provenance.SlowPeer{{Functions: []provenance.SlowFunction{{Mean: nan}}}}},
+			{Slow: []provenance.SlowPeer{{Counters: []provenance.SlowCounter{{Spreads: nan}}}}},
 		} {
 			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Peers: &bad}); err == nil {
 				f.Errorf("%+v was stored", bad)

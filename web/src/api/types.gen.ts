@@ -1004,6 +1004,7 @@ export interface SlowPlace {
    */
   twin: number | null;
   functions: SlowFunction[]; // the ones that lost the most time
+  counters: SlowCounter[]; // the ones that differ from those of peers, the most unusual first
 }
 /**
  * SlowFunction is a function of a slow peer.
@@ -1015,6 +1016,17 @@ export interface SlowFunction {
   mean_us: number /* float64 */;
   peers_mean_us: number /* float64 */;
   lost_us: number /* int64 */; // beyond the time of equal work of peers
+}
+/**
+ * SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
+ */
+export interface SlowCounter {
+  counter: string;
+  rate: boolean; // values are per second, otherwise means of readings
+  value: number /* float64 */;
+  peers_value: number /* float64 */; // median of peers
+  past_value: number | null; // its own in the rest of the run; nil if unknown
+  spreads: number /* float64 */; // difference to peers divided by their spread
 }
 /**
  * NoData lists ranks without data.

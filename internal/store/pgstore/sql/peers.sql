@@ -37,7 +37,7 @@ CREATE TABLE slow_peers (
     device BOOLEAN NOT NULL, "role" INTEGER NOT NULL, peers INTEGER NOT NULL, weak BOOLEAN NOT NULL, ratio DOUBLE PRECISION NOT NULL,
     from_s DOUBLE PRECISION NOT NULL, to_s DOUBLE PRECISION, -- null if it lasted to the end
     lost_own_us BIGINT NOT NULL, lost_caused_us BIGINT NOT NULL, saved_us BIGINT NOT NULL, saved_share DOUBLE PRECISION NOT NULL,
-    confidence DOUBLE PRECISION NOT NULL, windows JSON NOT NULL, functions JSON NOT NULL,
+    confidence DOUBLE PRECISION NOT NULL, windows JSON NOT NULL, functions JSON NOT NULL, counters JSON NOT NULL,
     twin INTEGER, -- null for none
     sync_share DOUBLE PRECISION NOT NULL, peer_sync_share DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (run, slow_peer)
