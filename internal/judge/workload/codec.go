@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -15,11 +16,20 @@ import (
 // maxShift is sufficient for runs of any length.
 const maxShift = 57
 
+// dense marks loads that AppendDense wrote.
+const dense = 1 << 7
+
 // AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. It may
 // change the indices of work.
-func (l *Load) AppendBinary(b []byte) []byte {
+func (l *Load) AppendBinary(b []byte) []byte { return l.append(b, 0) }
+
+// AppendDense is AppendBinary with another encoding, which takes ten times as long and compresses
+// to half as much.
+func (l *Load) AppendDense(b []byte) []byte { return l.append(b, dense) }
+
+func (l *Load) append(b []byte, form uint8) []byte {
 	l.arrange()
-	b = append(b, l.shift, l.level)
+	b = append(b, l.shift|form, l.level)
 	b = binary.AppendVarint(b, int64(l.begin))
 	b = binary.AppendUvarint(b, uint64(l.end-l.begin))
 	b = binary.AppendUvarint(b, uint64(len(l.works)))
@@ -43,6 +53,10 @@ func (l *Load) AppendBinary(b []byte) []byte {
 		b = append(binary.AppendUvarint(b, uint64(len(host))), host...)
 	}
 	b = binary.AppendUvarint(b, uint64(len(lanes)))
+	var means typicalTimes
+	if form == dense {
+		means = make(typicalTimes, len(l.works))
+	}
 	for _, lane := range lanes {
 		b = binary.AppendUvarint(b, uint64(lane.Program))
 		b = binary.AppendVarint(b, int64(lane.Rank))
@@ -52,12 +66,12 @@ func (l *Load) AppendBinary(b []byte) []byte {
 			device = 1
 		}
 		b = binary.AppendUvarint(b, hosts[lane.Host]<<1|device)
-		b = l.appendWindows(b, lane)
+		b = l.appendWindows(b, lane, means)
 	}
 	return b
 }
 
-func (l *Load) appendWindows(b []byte, lane *Lane) []byte {
+func (l *Load) appendWindows(b []byte, lane *Lane, means typicalTimes) []byte {
 	b = binary.AppendUvarint(b, uint64(len(lane.Windows)))
 	if len(lane.Windows) == 0 {
 		return b
@@ -73,18 +87,62 @@ func (l *Load) appendWindows(b []byte, lane *Lane) []byte {
 		if w.Wait > 0 {
 			b = binary.AppendUvarint(b, w.Sync)
 		}
+		if means != nil {
+			b = l.appendDense(b, w, means)
+			continue
+		}
 		b = binary.AppendUvarint(b, uint64(len(w.cells)))
 		b = append(b, w.cells...)
 	}
 	return b
 }
 
+// typicalTimes has the sums of all cells that were coded so far, by work. From these follows what
+// the next one probably has: encoded times are differences to that, which are short.
+type typicalTimes []callpath.Sums
+
+// next returns the time that so many calls probably take.
+func (t typicalTimes) next(work uint32, calls uint64) uint64 {
+	s := &t[work]
+	high, low := bits.Mul64(s.Exclusive, calls)
+	if high >= s.Calls {
+		return 0
+	}
+	time, _ := bits.Div64(high, low, s.Calls)
+	return time
+}
+
+func (t typicalTimes) add(c *Cell) {
+	t[c.Work].Calls += c.Calls
+	t[c.Work].Exclusive += c.Exclusive
+}
+
+// appendDense appends the cells of a window: first all without their times, which are often equal to
+// those of another lane, and then the times.
+func (l *Load) appendDense(b []byte, w *Window, means typicalTimes) []byte {
+	l.scratch, l.packed = w.Cells(l.scratch[:0]), l.packed[:0]
+	last := uint32(0)
+	for i := range l.scratch {
+		c := &l.scratch[i]
+		l.packed = c.appendHead(l.packed, last)
+		last = c.Work
+	}
+	b = append(binary.AppendUvarint(b, uint64(len(l.packed))), l.packed...)
+	for i := range l.scratch {
+		c := &l.scratch[i]
+		b = binary.AppendVarint(b, int64(c.Exclusive-means.next(c.Work, c.Calls)))
+		means.add(c)
+	}
+	return b
+}
+
 // reader decodes numbers. The first error stays; every number after it is 0.
 type reader struct {
-	b    []byte
-	size int
-	most uint64 // sum
-	err  error
+	b     []byte
+	size  int
+	most  uint64       // sum
+	means typicalTimes // nil if the load is not dense
+	err   error
 }
 
 func (r *reader) fail(why string) {
@@ -136,7 +194,7 @@ func Decode(b []byte, most uint64) (*Load, error) {
 	r := &reader{b: b, size: len(b), most: most}
 	l := New()
 	if head := r.bytes(2); head != nil {
-		l.shift, l.level = head[0], head[1]
+		l.shift, l.level = head[0]&^dense, head[1]
 	}
 	if l.shift < MinShift || l.shift > maxShift || l.level > 64 {
 		r.fail("impossible width of windows or choice of paths")
@@ -146,6 +204,9 @@ func Decode(b []byte, most uint64) (*Load, error) {
 		r.fail("time too large")
 	}
 	l.readWorks(r)
+	if len(b) > 0 && b[0]&dense != 0 {
+		r.means = make(typicalTimes, len(l.works))
+	}
 	l.readLanes(r)
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("trailing bytes")
@@ -246,9 +307,24 @@ func (l *Load) readCells(r *reader, program trace.Program) {
 			r.fail("work unknown, duplicate or of another program")
 			return
 		}
-		l.scratch = append(l.scratch, Cell{uint32(work), callpath.Sums{Calls: calls, Exclusive: r.uint(r.most)}})
+		c := Cell{uint32(work), callpath.Sums{Calls: calls}}
+		if r.means == nil {
+			c.Exclusive = r.uint(r.most)
+		}
+		l.scratch = append(l.scratch, c)
 	}
 	if r.err == nil && len(r.b) < rest {
 		r.fail("work exceeds its window")
+	}
+	if r.means == nil {
+		return
+	}
+	for i := range l.scratch {
+		c := &l.scratch[i]
+		c.Exclusive = r.means.next(c.Work, c.Calls) + uint64(r.int(math.MinInt64, math.MaxInt64))
+		if c.Exclusive > r.most {
+			r.fail("number too large")
+		}
+		r.means.add(c)
 	}
 }

@@ -39,7 +39,7 @@ func TestDecodedLoadsAreEqual(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		one, other := randomLoad(rng), randomLoad(rng)
-		first, second := decode(t, one.AppendBinary(nil)), decode(t, other.AppendBinary([]byte("x"))[1:])
+		first, second := decode(t, one.AppendDense(nil)), decode(t, other.AppendBinary([]byte("x"))[1:])
 		if !maps.Equal(content(first), content(one)) {
 			t.Fatalf("seed %d: content changed", seed)
 		}
@@ -52,20 +52,35 @@ func TestDecodedLoadsAreEqual(t *testing.T) {
 }
 
 func TestDecodeRejectsDamage(t *testing.T) {
-	b := randomLoad(rand.New(rand.NewPCG(1, 4))).AppendBinary(nil)
-	for n := range min(len(b), 3000) {
-		if _, err := workload.Decode(b[:n], math.MaxUint64); !errors.Is(err, stats.ErrEncoding) {
-			t.Fatalf("%d of %d bytes: got %v", n, len(b), err)
+	l := randomLoad(rand.New(rand.NewPCG(1, 4)))
+	for _, b := range [][]byte{l.AppendBinary(nil), l.AppendDense(nil)} {
+		for n := range min(len(b), 3000) {
+			if _, err := workload.Decode(b[:n], math.MaxUint64); !errors.Is(err, stats.ErrEncoding) {
+				t.Fatalf("%d of %d bytes: got %v", n, len(b), err)
+			}
 		}
-	}
-	if _, err := workload.Decode(append(b, 0), math.MaxUint64); !errors.Is(err, stats.ErrEncoding) {
-		t.Errorf("trailing byte: got %v", err)
+		if _, err := workload.Decode(append(b, 0), math.MaxUint64); !errors.Is(err, stats.ErrEncoding) {
+			t.Errorf("trailing byte: got %v", err)
+		}
 	}
 	// A load with two kinds of work, a host and a lane with a window of two cells.
 	valid := []byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 4, 1, 7, 33, 7}
-	decode(t, valid)
-	if _, err := workload.Decode(valid, 6); !errors.Is(err, stats.ErrEncoding) {
-		t.Errorf("sum too large: got %v", err)
+	dense := append(bytes.Clone(valid[:23]), 2, 1, 33, 14, 14)
+	dense[0] |= 1 << 7
+	for _, b := range [][]byte{valid, dense} {
+		if l, err := workload.Decode(b, 7); err != nil || !maps.Equal(content(l), content(decode(t, valid))) {
+			t.Errorf("valid load: got %v", err)
+		}
+		if _, err := workload.Decode(b, 6); !errors.Is(err, stats.ErrEncoding) {
+			t.Errorf("sum too large: got %v", err)
+		}
+	}
+	for at, value := range map[int]byte{23: 3, 25: 63, 27: 13} {
+		b := bytes.Clone(dense)
+		b[at] = value
+		if _, err := workload.Decode(b, 1<<40); !errors.Is(err, stats.ErrEncoding) {
+			t.Errorf("byte %d of a dense load is %d: got %v", at, value, err)
+		}
 	}
 	for name, change := range map[string]map[int]byte{
 		"narrow windows":           {0: 15},
@@ -116,6 +131,7 @@ func FuzzDecode(f *testing.F) {
 		add(small, &e)
 	}
 	f.Add(small.AppendBinary(nil))
+	f.Add(small.AppendDense(nil))
 	f.Add(workload.New().AppendBinary(nil))
 	f.Add([]byte{16, 0, 0, 20, 2, 0, 2, 0, 4, 1, 1, 'h', 1, 0, 0, 0, 0, 1, 0, 9, 0, 5, 3, 4, 1, 7, 33, 7})
 	f.Add([]byte{57, 64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1, 3})
@@ -127,7 +143,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		again := decode(t, l.AppendBinary(nil))
+		again := decode(t, l.AppendDense(nil))
 		if !maps.Equal(content(again), content(l)) {
 			t.Fatal("content changed")
 		}

@@ -457,12 +457,17 @@ func appendCells(b []byte, cells []Cell) []byte {
 			c.Calls += cells[i].Calls
 			c.Exclusive += cells[i].Exclusive
 		}
-		b = binary.AppendUvarint(b, uint64(c.Work-last)<<callBits|min(c.Calls, manyCalls))
-		if c.Calls >= manyCalls {
-			b = binary.AppendUvarint(b, c.Calls-manyCalls)
-		}
-		b = binary.AppendUvarint(b, c.Exclusive)
+		b = binary.AppendUvarint(c.appendHead(b, last), c.Exclusive)
 		last = c.Work
+	}
+	return b
+}
+
+// appendHead appends the encoding of a cell without its time. last is the previous work.
+func (c *Cell) appendHead(b []byte, last uint32) []byte {
+	b = binary.AppendUvarint(b, uint64(c.Work-last)<<callBits|min(c.Calls, manyCalls))
+	if c.Calls >= manyCalls {
+		b = binary.AppendUvarint(b, c.Calls-manyCalls)
 	}
 	return b
 }

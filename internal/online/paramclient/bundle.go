@@ -193,9 +193,9 @@ func (b *bundle) steps() (n int64) {
 	return n
 }
 
-// message writes the bundle to an exchange. id returns the ids of functions, whose names in the
-// load are given by the analyzer's numbers.
-func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) int, names []trace.FuncKey) {
+// message writes the bundle to an exchange, and returns how many bytes the load has. id returns the ids of
+// functions, whose names in the load are given by the analyzer's numbers.
+func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) int, names []trace.FuncKey) (load int) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
@@ -236,5 +236,6 @@ func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) i
 		d.Load = workload.New()
 		d.Load.Merge(b.load, func(_ trace.Program, function uint32) uint32 { return uint32(id(names[function])) })
 	}
-	req.Delta = d.AppendBinary(make([]byte, 0, 256*(len(d.Models)+len(d.Functions)+len(d.Counters))))
+	req.Delta, load = d.AppendBinary(make([]byte, 0, 256*(len(d.Models)+len(d.Functions)+len(d.Counters))))
+	return load
 }

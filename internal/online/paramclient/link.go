@@ -144,11 +144,12 @@ func (l *link) pack(id func(trace.FuncKey) int, names []trace.FuncKey) error {
 		return nil
 	}
 	req := &protocol.ExchangeRequest{Number: l.number + 1}
-	l.fresh.message(req, id, names)
+	load := l.fresh.message(req, id, names)
 	b, err := proto.Marshal(req)
 	if err != nil {
 		return err
 	}
+	l.held.count(load, len(b)-load)
 	l.number++
 	l.sent = append(l.sent, sentBundle{l.number, b, l.fresh.models, l.fresh.steps()})
 	l.fresh = newBundle()

@@ -6,23 +6,36 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// heldLoad is load that is not sent with its steps, but later with that of other steps in the
-// same windows of time: each window repeats the kinds of work. The server knows the load of
+// heldLoad is load that is not sent with its steps, but later with that of other steps: each
+// message repeats the kinds of work, and each window does. The server knows the load of
 // which steps it has, so a restarted analyzer adds it again.
 type heldLoad struct {
 	*workload.Load
-	released trace.Micros // end of the load that was released
-	urgent   bool         // a rank has ended
+	released    trace.Micros // end of the load that was released
+	urgent      bool         // a rank has ended
+	sent, other int          // bytes of load and of everything else so far
 }
 
-// holdTime is the shortest trace time between loads.
-const holdTime trace.Micros = 1e6
+// Load is held for at least minHold of trace time, and if it is more than one part in loadShare of what
+// is sent for maxHold: slow ranks should be found within seconds.
+const (
+	minHold   trace.Micros = 1e6
+	maxHold   trace.Micros = 4e6
+	loadShare              = 10
+)
 
-// due reports whether a window is complete.
+// due reports whether to send the load: a window is complete.
 func (h *heldLoad) due() bool {
 	_, end := h.Span()
-	return h.urgent || end-h.released >= holdTime && end>>h.Shift() != h.released>>h.Shift()
+	least := minHold
+	if h.sent*loadShare > h.other {
+		least = maxHold
+	}
+	return h.urgent || end-h.released >= least && end>>h.Shift() != h.released>>h.Shift()
 }
+
+// count counts the bytes of an exchange.
+func (h *heldLoad) count(load, other int) { h.sent, h.other = h.sent+load, h.other+other }
 
 // hold adds the load of a step, unless the server has it.
 func (l *link) hold(step *analyzer.Contribution) {

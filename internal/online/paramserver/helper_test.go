@@ -97,7 +97,10 @@ func modelsOf(id uint32, times ...int64) []summary.ModelDelta {
 	return []summary.ModelDelta{m}
 }
 
-func encoded(d summary.Delta) []byte { return d.AppendBinary(nil) }
+func encoded(d summary.Delta) []byte {
+	b, _ := d.AppendBinary(nil)
+	return b
+}
 
 // modelOf is modelsOf in the form of an exchange.
 func modelOf(id uint32, times ...int64) []byte {

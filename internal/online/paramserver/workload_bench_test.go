@@ -23,7 +23,7 @@ import (
 // each step of about a second, and how much the load of its ranks adds to them: to those that
 // the analyzer sends, and to those in both directions.
 func BenchmarkLoadBytes(b *testing.B) {
-	for _, size := range []struct{ ranks, steps int }{{1, 60}, {32, 60}, {32, 600}} {
+	for _, size := range []struct{ ranks, steps int }{{1, 60}, {8, 60}, {32, 60}, {1, 600}, {8, 600}, {32, 600}} {
 		b.Run(fmt.Sprintf("ranks=%d/steps=%d", size.ranks, size.steps), func(b *testing.B) {
 			for b.Loop() {
 				sent, received := bytesPerExchange(b, size.ranks, size.steps, false)

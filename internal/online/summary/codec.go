@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -21,6 +24,7 @@ type coder struct {
 	decoding bool
 	size     int  // of the input
 	delta    bool // of an exchange, which may hold no more than maxValues
+	loadSize int  // bytes
 	err      error
 }
 
@@ -270,9 +274,10 @@ func (c *coder) load(l **workload.Load) {
 	if !c.decoding {
 		var text []byte
 		if *l != nil {
-			text = (*l).AppendBinary(nil)
+			text = compressor().EncodeAll((*l).AppendDense(nil), nil)
 		}
 		c.b = append(binary.AppendUvarint(c.b, uint64(len(text))), text...)
+		c.loadSize = len(text)
 		return
 	}
 	*l = nil
@@ -280,11 +285,35 @@ func (c *coder) load(l **workload.Load) {
 	if len(b) == 0 {
 		return
 	}
-	var err error
-	if *l, err = workload.Decode(b, maxValues); err != nil {
+	b, err := decompressor().DecodeAll(b, nil)
+	if err == nil {
+		*l, err = workload.Decode(b, maxValues)
+	}
+	if err != nil {
 		c.fail("malformed load")
 	}
 }
+
+// Loads are compressed with Zstandard. Both are safe for concurrent use.
+var (
+	compressor = sync.OnceValue(func() *zstd.Encoder {
+		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
+		if err != nil {
+			panic(err) // impossible options
+		}
+		return w
+	})
+	decompressor = sync.OnceValue(func() *zstd.Decoder {
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(4), zstd.WithDecoderMaxMemory(maxLoad))
+		if err != nil {
+			panic(err)
+		}
+		return r
+	})
+)
+
+// maxLoad limits the bytes of a load in an exchange.
+const maxLoad = 1 << 28
 
 func (d *Delta) code(c *coder) {
 	list(c, &d.Models, (*ModelDelta).code)
@@ -296,8 +325,12 @@ func (d *Delta) code(c *coder) {
 	c.load(&d.Load)
 }
 
-// AppendBinary appends the encoding of the delta to b.
-func (d *Delta) AppendBinary(b []byte) []byte { return encode(b, d.code) }
+// AppendBinary appends the encoding of the delta to b, and returns how many bytes the load has.
+func (d *Delta) AppendBinary(b []byte) (encoded []byte, load int) {
+	c := &coder{b: b}
+	d.code(c)
+	return c.b, c.loadSize
+}
 
 // Decode replaces the delta by one that AppendBinary wrote, and reuses its memory.
 // It keeps nothing of b. No bytes are an empty delta. The error wraps
