@@ -47,8 +47,10 @@ type population struct {
 	whole    bool    // ranks
 	waiting  []*unit // ranks that may wait for units
 	device   bool
-	least    float64 // logarithm of the least ratio of a slow unit
-	perBlock int     // windows of a block; see block
+	least    float64  // logarithm of the least ratio of a slow unit
+	perBlock int      // windows of a block; see block
+	rounds   float64  // of a window; see rounds
+	noise    *float64 // see noiseOf
 }
 
 // OfRun compares the ranks, threads and GPUs of a run that ended with this outcome. It returns nil if their load is

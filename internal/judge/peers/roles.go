@@ -80,14 +80,20 @@ type usual struct {
 	time  float64
 }
 
+// usualFunctions returns the functions that take a considerable share of the time, and counts rounds.
 func (c *comparison) usualFunctions(p *population) map[uint32]*usual {
 	functions := make(map[uint32]*usual)
-	byWork := make([]float64, len(c.works))
-	total := 0.0
-	for _, u := range p.units {
-		c.each(u, func(_ int, cell workload.Cell) { byWork[cell.Work] += float64(cell.Exclusive) })
+	byWork, blocks := make([]total, len(c.works)), make([]uint16, len(c.works))
+	for i, u := range p.units {
+		c.each(u, func(w int, cell workload.Cell) {
+			byWork[cell.Work].add(i+1, cell)
+			blocks[cell.Work] |= 1 << (w * mostBlocks / c.windows)
+		})
 	}
-	for i, time := range byWork {
+	p.rounds = rounds(byWork, blocks) / float64(c.windows)
+	total := 0.0
+	for i := range byWork {
+		time := byWork[i].time
 		if time == 0 {
 			continue
 		}
