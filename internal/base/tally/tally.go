@@ -60,6 +60,7 @@ const (
 	RecordTooLarge
 	StepsMissed
 	SizeImplausible
+	CountersDropped
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -121,6 +122,8 @@ var table = [NumKinds]entry{
 		"was opened, or discarded them because the reader was too slow (QueueFullPolicy=Discard)"},
 	SizeImplausible: {"size-implausible", Repaired, "messages of an impossible size, more than 2^48 bytes; treated as unknown (TAU does " +
 		"not know the sizes of messages that MPI_Sendrecv receives)"},
+	CountersDropped: {"counters-dropped", Info, "counters of ranks that may not be compared with those of peers, because the " +
+		"program has more counters than the limit"},
 }
 
 // Name returns the name for programs. It is stable over versions.

@@ -86,6 +86,9 @@ func (r *repeated) read() {
 		}
 		r.rank.add(b)
 	}
+	for i := range r.step.Readings {
+		r.rank.addReadings(&r.step.Readings[i], true)
+	}
 }
 
 func (r *repeated) learn() {

@@ -383,10 +383,10 @@ func (r *rank) contribution(step int) *Contribution {
 			c.Contexts = append(c.Contexts, ContextDelta{callpath.Context{FuncKey: key, Path: f.path}, &f.pending.model})
 		}
 	}
-	for id, values := range r.counter {
-		if values.Count() > 0 {
-			c.Counters = append(c.Counters, &summary.Counter{FuncKey: r.counterKey(id), Values: *values})
-			*values = stats.Sums{}
+	for id, of := range r.counter {
+		if of.values.Count() > 0 {
+			c.Counters = append(c.Counters, &summary.Counter{FuncKey: r.counterKey(id), Values: of.values})
+			of.values = stats.Sums{}
 		}
 	}
 	return c

@@ -10,7 +10,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -36,7 +35,7 @@ type rank struct {
 	synced  map[trace.Thread]bool // threads that have taken part in a collective call
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodeState
-	counter map[trace.CounterID]*stats.Sums
+	counter map[trace.CounterID]*localCounter
 
 	step            int // current; -1 between steps
 	start, end      trace.Micros
@@ -53,6 +52,7 @@ type rank struct {
 	counts          rankCounts
 	paths           []callpath.Entry // scratch
 	work            workCounter
+	readings        readingSums
 	load            *workload.Load // of all ranks; that of the step if online
 
 	// For traces that are being written:
@@ -159,7 +159,7 @@ func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, u
 	r := &rank{
 		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
-		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
+		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*localCounter),
 		work: workCounter{shift: workload.MinShift},
 	}
 	bc := callstack.Default()
@@ -244,18 +244,6 @@ func (r *rank) add(b *trace.Batch) {
 	r.end = max(r.end, last)
 	if r.firstEvent == 0 || first < r.firstEvent {
 		r.firstEvent = first
-	}
-}
-
-func (r *rank) addReadings(b *trace.Batch) {
-	for i := range b.Events {
-		e := &b.Events[i]
-		s := r.counter[e.Counter()]
-		if s == nil {
-			s = new(stats.Sums)
-			r.counter[e.Counter()] = s
-		}
-		s.Add(e.Value)
 	}
 }
 
@@ -376,6 +364,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 	}
 	r.touched = left
 	r.mergeWork()
+	r.mergeReadings()
 }
 
 // note makes forget drop the delta of a function.

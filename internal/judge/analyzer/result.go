@@ -300,12 +300,12 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 	}
 	for i, r := range s.ranks {
 		res.Add(s.outcomes[i])
-		for id, values := range r.counter { // two may have the same name
+		for id, of := range r.counter { // two may have the same name
 			key := r.counterKey(id)
 			if counters[key] == nil {
 				counters[key] = &summary.Counter{FuncKey: key}
 			}
-			counters[key].Values.Merge(values)
+			counters[key].Values.Merge(&of.values)
 		}
 	}
 	if a.online != nil {

@@ -186,7 +186,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		r.add(b)
 	}
 	for i := range step.Readings {
-		a.rank(s, step.Readings[i].Rank).addReadings(&step.Readings[i])
+		a.rank(s, step.Readings[i].Rank).addReadings(&step.Readings[i], profile)
 	}
 	for _, r := range s.active {
 		r.learn(profile)

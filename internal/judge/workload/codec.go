@@ -29,7 +29,11 @@ func (l *Load) AppendDense(b []byte) []byte { return l.append(b, dense) }
 
 func (l *Load) append(b []byte, form uint8) []byte {
 	l.arrange()
-	b = append(b, l.shift|form, l.level)
+	level := l.level
+	if len(l.counters) > 0 {
+		level |= hasCounters
+	}
+	b = append(b, l.shift|form, level)
 	b = binary.AppendVarint(b, int64(l.begin))
 	b = binary.AppendUvarint(b, uint64(l.end-l.begin))
 	b = binary.AppendUvarint(b, uint64(len(l.works)))
@@ -68,7 +72,7 @@ func (l *Load) append(b []byte, form uint8) []byte {
 		b = binary.AppendUvarint(b, hosts[lane.Host]<<1|device)
 		b = l.appendWindows(b, lane, means)
 	}
-	return b
+	return l.appendCounters(b, lanes)
 }
 
 func (l *Load) appendWindows(b []byte, lane *Lane, means typicalTimes) []byte {
@@ -194,7 +198,7 @@ func Decode(b []byte, most uint64) (*Load, error) {
 	r := &reader{b: b, size: len(b), most: most}
 	l := New()
 	if head := r.bytes(2); head != nil {
-		l.shift, l.level = head[0]&^dense, head[1]
+		l.shift, l.level = head[0]&^dense, head[1]&^hasCounters
 	}
 	if l.shift < MinShift || l.shift > maxShift || l.level > 64 {
 		r.fail("impossible width of windows or choice of paths")
@@ -208,6 +212,9 @@ func Decode(b []byte, most uint64) (*Load, error) {
 		r.means = make(typicalTimes, len(l.works))
 	}
 	l.readLanes(r)
+	if len(b) > 1 && b[1]&hasCounters != 0 {
+		l.readCounters(r)
+	}
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("trailing bytes")
 	}

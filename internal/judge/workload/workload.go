@@ -62,10 +62,11 @@ func (k LaneKey) Compare(o LaneKey) int {
 // Lane has the work of a thread.
 type Lane struct {
 	LaneKey
-	Host        string       // "" if unknown
-	Device      bool         // a stream of a GPU
-	First, Last trace.Micros // from the first entry to the last exit; 0 if it has no calls
-	Windows     []Window     // with calls, in order of time
+	Host        string          // "" if unknown
+	Device      bool            // a stream of a GPU
+	First, Last trace.Micros    // from the first entry to the last exit; 0 if it has no calls
+	Windows     []Window        // with calls, in order of time
+	Counters    []CounterWindow // with readings, in order of time
 }
 
 // Window has the work of a lane in a window of time.
@@ -87,7 +88,10 @@ type Load struct {
 	lanes      map[LaneKey]*Lane
 	begin, end trace.Micros // 0 if empty
 	scratch    []Cell
-	packed     []byte // scratch
+	packed     []byte         // scratch
+	counters   []CounterState // in order
+	names      map[Counter]string
+	readings   []Reading // scratch
 }
 
 // Cell is the work of one kind in a window of a lane.
@@ -260,6 +264,7 @@ func (l *Load) widenTo(shift uint8) {
 		}
 		clear(lane.Windows[len(merged):])
 		lane.Windows = merged
+		l.widenReadings(lane, shift)
 	}
 	l.shift = shift
 }
@@ -344,6 +349,8 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 	for key := range o.lanes {
 		l.Lane(key)
 	}
+	l.addCounters(o.counters)
+	counters := l.indicesOf(o.counters)
 	for key, from := range o.lanes {
 		lane := l.lanes[key]
 		lane.Host, lane.Device = max(lane.Host, from.Host), lane.Device || from.Device
@@ -362,6 +369,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 			}
 			into.add(l, l.scratch)
 		}
+		l.mergeReadings(lane, from, o.shift, counters)
 	}
 }
 
@@ -370,7 +378,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 func (l *Load) Reset() {
 	clear(l.index)
 	clear(l.lanes)
-	l.works, l.paths = l.works[:0], 0
+	l.works, l.paths, l.counters = l.works[:0], 0, l.counters[:0]
 }
 
 // Clone returns a copy. It shares memory until one of both changes. It may change the indices of
@@ -379,13 +387,14 @@ func (l *Load) Clone() *Load {
 	l.arrange() // so that its clones need not
 	c := *l
 	c.works, c.index, c.lanes = slices.Clone(l.works), maps.Clone(l.index), make(map[LaneKey]*Lane, len(l.lanes))
-	c.scratch, c.packed = nil, nil
+	c.scratch, c.packed, c.readings = nil, nil, nil
+	c.counters, c.names = slices.Clone(l.counters), maps.Clone(l.names)
 	for key, lane := range l.lanes {
 		for i := range lane.Windows {
 			lane.Windows[i].shared = true
 		}
 		copied := *lane
-		copied.Windows = slices.Clone(lane.Windows)
+		copied.Windows, copied.Counters = slices.Clone(lane.Windows), lane.shareReadings()
 		c.lanes[key] = &copied
 	}
 	return &c

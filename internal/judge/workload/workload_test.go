@@ -16,6 +16,7 @@ type event struct {
 	work        workload.Work
 	entry, exit trace.Micros
 	wait        bool
+	counter     workload.CounterState // if not zero, the event is a reading of it, not a call
 }
 
 func randomEvents(rng *rand.Rand) []event {
@@ -29,10 +30,22 @@ func randomEvents(rng *rand.Rand) []event {
 			entry: trace.Micros(entry), exit: trace.Micros(entry + rng.Int64N(1<<rng.IntN(25))), wait: rng.IntN(3) == 0,
 		}
 	}
+	counters := 1 + rng.IntN(1<<rng.IntN(9))
+	for i := range events {
+		if rng.IntN(3) == 0 {
+			n := rng.IntN(counters)
+			c := workload.CounterOf(trace.FuncKey{Name: fmt.Sprint("counter ", n)})
+			events[i].counter = workload.CounterState{Counter: c, Decreases: n%3 == 0 && rng.IntN(9) == 0}
+		}
+	}
 	return events
 }
 
 func add(l *workload.Load, e *event) {
+	if e.counter.Hash != 0 {
+		addReading(l, e)
+		return
+	}
 	lane, work := l.Lane(e.lane), l.Work(e.work)
 	if e.wait {
 		l.AddWait(lane, e.entry, e.exit, uint64(e.exit-e.entry)/3, e.work.Function == 0)
@@ -41,11 +54,22 @@ func add(l *workload.Load, e *event) {
 	l.Add(lane, e.entry, e.exit, []workload.Cell{{Work: work, Sums: callpath.Sums{Calls: 1, Exclusive: uint64(e.exit - e.entry)}}})
 }
 
+func addReading(l *workload.Load, e *event) {
+	e.counter.Program = e.lane.Program
+	l.AddCounter(e.counter)
+	var r []workload.Reading
+	if i, ok := l.CounterIndex(e.counter.Counter); ok {
+		r = []workload.Reading{{Counter: i}}
+		r[0].Add(uint64(e.exit)<<(e.entry%50), uint64(e.exit-e.entry)<<(e.entry%60))
+	}
+	l.AddReadings(l.Lane(e.lane), e.exit, r)
+}
+
 func same(_ trace.Program, function uint32) uint32 { return function }
 
 // content describes a load independently of the order in which it was filled.
 func content(l *workload.Load) map[string]string {
-	all := map[string]string{"width": fmt.Sprint(l.Width())}
+	all := map[string]string{"width": fmt.Sprint(l.Width()), "counters": fmt.Sprint(l.Counters())}
 	for _, lane := range l.Lanes() {
 		all[fmt.Sprint(lane.LaneKey)] = fmt.Sprint(lane.Host, lane.Device, lane.First, lane.Last)
 		for i := range lane.Windows {
@@ -53,6 +77,12 @@ func content(l *workload.Load) map[string]string {
 			all[fmt.Sprint(lane.LaneKey, w.Number)] = fmt.Sprint(w.Wait, w.Sync)
 			for _, c := range w.Cells(nil) {
 				all[fmt.Sprint(lane.LaneKey, w.Number, l.Works()[c.Work])] = fmt.Sprint(c.Sums)
+			}
+		}
+		for i := range lane.Counters {
+			w := &lane.Counters[i]
+			for _, r := range w.Readings(nil) {
+				all[fmt.Sprint(lane.LaneKey, w.Number, l.Counters()[r.Counter])] = fmt.Sprint(r.Count, r.Sum, r.Increase)
 			}
 		}
 	}

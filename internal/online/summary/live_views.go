@@ -61,8 +61,14 @@ func (l *Live) AddPathsTo(o *Outcome, name func(id uint32) string) {
 	}
 }
 
-// Load returns a copy of the load of all ranks, with ids of functions.
-func (l *Live) Load() *workload.Load { return l.load.Clone() }
+// Load returns a copy of the load of all ranks, with ids of functions and names of counters.
+func (l *Live) Load() *workload.Load {
+	load := l.load.Clone()
+	for _, c := range l.counters.list {
+		load.NameCounter(c.FuncKey)
+	}
+	return load
+}
 
 // News is what was added since the last TakeNews.
 type News struct {
