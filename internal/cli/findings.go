@@ -14,7 +14,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -40,6 +42,7 @@ groups anomalies that belong together, or describes a lasting change of a functi
   recurring     a share of the calls is slow by a similar time, throughout the run
   change        a function is slower from some time on
   interference  delays hit whatever runs, in proportion to its time
+  slow-peer     a rank, host, thread or GPU takes longer than others for equal work
   wait          calls waited for others, and the cause is unknown
 
 Findings that cost less than 0.01 % of the time of all ranks are minor, and waits with a
@@ -49,7 +52,8 @@ docs/findings.md describes the rules.
 
 With a number it shows the evidence: examples and a typical execution, the distribution of
 the calls, in what they differ from others, and what would have to be true for the finding
-to be wrong.
+to be wrong. For a slow peer it also shows the ratio to its peers over time, the functions that
+take longer, and a typical peer to compare it with.
 
 If the calls of a finding differ from others, such as in the size of their messages, their
 caller or their host, the list says so (in JSON: differs).
@@ -63,7 +67,7 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		Args: args(cobra.RangeArgs(1, 2)),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: outlier, recurring, change, excess-work, interference or wait")
+	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: outlier, recurring, change, excess-work, interference, slow-peer or wait")
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
 	f.BoolVar(&flags.all, "all", false, "include minor findings, and waits with known causes")
 	f.BoolVar(&flags.old, "withdrawn", false, "only withdrawn findings")
@@ -131,6 +135,9 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 		return nil, err
 	}
 	e := &output.Evidence{Finding: s.Finding, Begin: a.Begin}
+	if e.Slow, err = slowEvidence(ctx, a, s.Finding); err != nil {
+		return nil, err
+	}
 	for i, id := range s.Finding.Examples {
 		event, twin, _, _, err := a.EventWithTwin(ctx, id, &s.Finding.PID)
 		if err != nil {
@@ -151,6 +158,25 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 		return nil, err
 	}
 	return e.Answer(), nil
+}
+
+// slowEvidence returns the evidence of a slow peer, and nil for other findings.
+func slowEvidence(ctx context.Context, a *query.Queries, x *provenance.Finding) (*api.SlowEvidence, error) {
+	if x.Kind != provenance.SlowPlace {
+		return nil, nil //nolint:nilnil // no slow peer
+	}
+	peers, err := a.Peers(ctx)
+	if err != nil || peers == nil {
+		return nil, err
+	}
+	slow := provenance.SlowPeerOf(x, peers.Slow)
+	if slow == nil { // a live run whose comparison has changed since
+		return nil, nil //nolint:nilnil // no slow peer
+	}
+	return ranks.Evidence(peers, slow, ranks.Links{
+		Finding:    func(*provenance.SlowPeer) (int, string) { return x.Number, "" },
+		FunctionID: func(trace.FuncKey) string { return "" },
+	}), nil
 }
 
 // choose returns the findings that the flags choose.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
@@ -66,6 +67,42 @@ func TestRanksListSlowRankFirst(t *testing.T) {
 	}
 	if r := run(t, "ranks", dir, "--show-sql"); !strings.Contains(r.stderr, "FROM units") {
 		t.Errorf("no SQL in %s", r.stderr)
+	}
+}
+
+func TestFindingShowsEvidenceOfSlowRank(t *testing.T) {
+	dir := slowRankRun(t)
+	text := must(t, "findings", dir, "1")
+	for _, want := range []string{
+		`(?m)^  what if     like its peers, the run would be [0-9.]+ s \(1\d\.\d %\) shorter$`,
+		`(?m)^  evidence    strong: slower than 7 peers at equal work, and they wait for it: `,
+		`(?m)^0\.00 s +\d\.\d\d s +(0\.9|1\.0)\d +█+$`,
+		`(?m)^[45]\.\d\d s +[56]\.\d\d s +[23]\.\d\d +slow +█+$`,
+		`(?m)^FUNCTION +CALLS +TIME +AT PEERS +RATIO +LOST +OF LOST$`,
+		`(?m)^update_block +\d+ +[0-9.]+ s +[0-9.]+ m?s +2\.\d+ +[0-9.]+ s +7\d\.\d %$`,
+		`(?m)^rank 3 +node00 +2\.\d+ +[0-9.]+ s +[0-9.]+ ms +0\.\d+ %$`,
+		`(?m)^rank \d +node0\d +1\.00 +[0-9.]+ s +[0-9.]+ s +6\d\.\d %$`,
+		`(?m)^Examples`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	markdown := must(t, "findings", dir, "1", "--format", "markdown")
+	for _, want := range []string{"## Finding 1: Rank 3", "| from | to | ratio |", "| update\\_block |", "| rank 3 | node00 |", "### Examples"} {
+		if !strings.Contains(markdown, want) {
+			t.Errorf("no %q in\n%s", want, markdown)
+		}
+	}
+	var e struct {
+		Slow    api.SlowEvidence `json:"slow_peer"`
+		WrongIf string           `json:"wrong_if"`
+	}
+	if err := json.Unmarshal([]byte(must(t, "findings", dir, "1", "--format", "json")), &e); err != nil {
+		t.Fatal(err)
+	}
+	if s := e.Slow; s.Slow.Place != "rank 3" || len(s.Windows) < 16 || s.Twin == nil || len(s.Slow.Functions) == 0 || s.WrongIf != e.WrongIf {
+		t.Errorf("got %+v", e)
 	}
 }
 

@@ -46,6 +46,25 @@ describe('ranks', () => {
     );
   });
 
+  test('shows the evidence of the slow host in its finding', async () => {
+    await stage.visit(async (v) => {
+      const { page } = v;
+      await v.go('findings');
+      await page.getByRole('row', { name: /slow-peer/ }).click();
+      const chart = page.getByRole('img', { name: /Time divided by that of peers/ });
+      await chart.waitFor();
+      expect(await chart.getAttribute('aria-label')).toMatch(
+        /2\.\d+× while it was slow, 1\.00× otherwise/,
+      );
+      await page.getByText(/strong: slower than 12 peers at equal work/).waitFor();
+      await page.getByRole('table', { name: /Functions that take longer/ }).waitFor();
+      await page.getByRole('table', { name: /compared with a typical peer/ }).waitFor();
+      if (process.env.SHOTS !== undefined)
+        await page.screenshot({ path: `${process.env.SHOTS}/finding.png` });
+      await v.isAccessible();
+    });
+  });
+
   test('works without a mouse and leads to the findings of a rank', async () => {
     await stage.visit(async (v) => {
       const { page } = v;

@@ -101,17 +101,11 @@ type SlowPeer struct {
 	PeerSync  float64        `json:"peer_sync_share"` // median share of time that peers spend in collective calls
 }
 
-// longRanges is the length of a list of ranks that is too long for a name.
-const longRanges = 40
-
 // Place names the slow peer. Names of different places of a run differ, except for places with many ranks.
 func (s *SlowPeer) Place() string {
 	ranks := "ranks " + text.Ranges(s.Ranks)
-	switch {
-	case len(s.Ranks) == 1:
+	if len(s.Ranks) == 1 {
 		ranks = fmt.Sprintf("rank %d", s.Ranks[0])
-	case len(ranks) >= longRanges:
-		ranks = text.Count(len(s.Ranks), "rank")
 	}
 	switch {
 	case s.Pattern == Roaming:

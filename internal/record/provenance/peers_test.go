@@ -21,7 +21,7 @@ func TestPlaceOfSlowPeer(t *testing.T) {
 	}
 	f("rank 4", provenance.SlowPeer{Ranks: one, TID: all})
 	f("ranks 4-5", provenance.SlowPeer{Ranks: two, TID: all})
-	f("49 ranks", provenance.SlowPeer{Ranks: odd, TID: all})
+	f("ranks 1,3,5,7,9,11,13,15,... (49)", provenance.SlowPeer{Ranks: odd, TID: all})
 	f("node2", provenance.SlowPeer{Ranks: two, TID: all, Host: "node2"})
 	f("thread 3 of rank 4", provenance.SlowPeer{Ranks: one, TID: 3})
 	f("GPU thread 9 of rank 4", provenance.SlowPeer{Ranks: one, TID: 9, Device: true})

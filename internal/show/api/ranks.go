@@ -114,6 +114,41 @@ type SlowCounter struct {
 	Spreads float64  `json:"spreads"`                                    // difference to peers divided by their spread
 }
 
+// SlowEvidence is the evidence that a place is slower than its peers.
+type SlowEvidence struct {
+	Slow       SlowPlace     `json:"slow"`
+	Measure    string        `json:"measure"`                            // what the ratios of Windows are
+	Windows    []RatioWindow `json:"windows"`                            // in order of time; times without data are missing
+	Here       Side          `json:"here"`                               // the place while it was slow: the mean of its ranks, threads or GPUs
+	Twin       *Side         `json:"twin" tstype:"Side | null,required"` // a typical peer meanwhile; nil if there is none
+	LostOwn    int64         `json:"lost_own_us"`
+	LostCaused int64         `json:"lost_caused_us"`
+	// SyncShare is the share of time in collective calls while it was slow, and PeerSync the median of that of
+	// its peers: a late place waits less than those that wait for it.
+	SyncShare  float64 `json:"sync_share"`
+	PeerSync   float64 `json:"peer_sync_share"`
+	Confidence float64 `json:"confidence"`
+	Strength   string  `json:"strength"` // how strong the evidence is, in words
+	WrongIf    string  `json:"wrong_if"` // in which case the finding is wrong
+}
+
+// RatioWindow is the ratio of a place to its peers in a window of time.
+type RatioWindow struct {
+	From  float64  `json:"from_s"`
+	To    float64  `json:"to_s"`
+	Ratio *float64 `json:"ratio" tstype:"number | null,required"` // nil without comparable work
+	Slow  bool     `json:"slow"`                                  // within the time for which it is slow
+}
+
+// Side is how a place spent its time while another was slow.
+type Side struct {
+	Place  string   `json:"place"`
+	Host   string   `json:"host"` // empty for several, or if unknown
+	Useful int64    `json:"useful_us"`
+	Wait   int64    `json:"wait_us"`
+	Ratio  *float64 `json:"ratio" tstype:"number | null,required"` // to its peers
+}
+
 // NoData lists ranks without data.
 type NoData struct {
 	Program int64  `json:"program"`

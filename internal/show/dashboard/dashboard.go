@@ -201,6 +201,7 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/ranks", ofRun(s, s.insight.Ranks, (*params).rankTable))
 	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), none))
 	get(run+"/findings/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
+	get(run+"/findings/{key}/slow-peer", ofRun(s, s.insight.SlowPeer, (*params).finding))
 	get(run+"/explain", ofRun(s, s.insight.Explain, (*params).explain))
 	get(run+"/explain/groups", s.cached(ofRun(s, s.insight.Groups, (*params).groups)))
 	get(run+"/flame", s.cached(ofRun(s, s.insight.Flame, (*params).flame)))

@@ -107,6 +107,8 @@ func (p *params) plot() insight.PlotParams {
 	return insight.PlotParams{Key: p.path("key"), Limit: p.limit(defaultPoints, insight.MaxPoints)}
 }
 
+func (p *params) finding() insight.FindingParams { return insight.FindingParams{Key: p.path("key")} }
+
 func (p *params) explain() insight.ExplainParams {
 	of := insight.ExplainParams{
 		Finding: p.text("finding"), Only: p.terms("only"), Without: p.terms("without"), Lasso: p.text("lasso"),

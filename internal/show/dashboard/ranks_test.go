@@ -74,6 +74,20 @@ func TestRanksAreComparedWithPeers(t *testing.T) {
 	}
 	fails(t, do(t, at+monday+"/ranks?by=color", ""), 400, "want rank, host, thread, device, role")
 
+	found := want[api.FindingList](t, do(t, at+monday+"/findings", ""), 200).Rows
+	for _, x := range found {
+		path := at + monday + "/findings/" + x.Key + "/slow-peer"
+		if x.Kind != "slow-peer" {
+			fails(t, do(t, path, ""), 404, "has no slow peer")
+		} else if e := want[api.SlowEvidence](t, do(t, path, ""), 200); e.Slow.Place != "rank 5" || e.Slow.FindingKey != x.Key || e.Here.Useful == 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+	if len(found) < 2 {
+		t.Errorf("%+v", found)
+	}
+	fails(t, do(t, at+monday+"/findings/nosuch/slow-peer", ""), 404, "no finding has the key")
+
 	o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
 	if !strings.HasPrefix(o.Verdict.Sentence, "73 % efficient: 14 % lost to rank 5, ") || len(o.Efficiency) != 1 || len(o.Slow) != 1 ||
 		o.Verdict.Level == api.LevelGood {

@@ -38,6 +38,25 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 	})
 }
 
+// FindingParams name a finding.
+type FindingParams struct{ Key string }
+
+// SlowPeer returns the evidence of a finding about a slow peer.
+func (in *Insight) SlowPeer(ctx context.Context, run string, of FindingParams) (*api.SlowEvidence, error) {
+	return withData(ctx, in, run, func(_ context.Context, q *runQuery) (*api.SlowEvidence, error) {
+		x, err := q.data.finding(of.Key)
+		if err != nil {
+			return nil, err
+		}
+		if p := q.data.peers; p != nil {
+			if s := provenance.SlowPeerOf(x, p.Slow); s != nil {
+				return ranks.Evidence(p, s, q.data.slowLinks()), nil
+			}
+		}
+		return nil, Problemf(api.NotFound, "only findings of kind slow-peer have one", "finding %d has no slow peer", x.Number)
+	})
+}
+
 // knownRanks returns the hosts of all ranks of the run: those of the store and of the pipeline, the
 // expected ones, and gaps between them, since ranks have consecutive numbers.
 func (v *view) knownRanks() map[trace.RankKey]string {

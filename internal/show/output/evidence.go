@@ -10,8 +10,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/explain"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/show/typical"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Evidence is what supports a finding.
@@ -21,16 +24,18 @@ type Evidence struct {
 	Twin     *provenance.Record    // a typical execution like the first example, or nil
 	Differs  *contrast.Explanation // from other calls; nil for a lasting change
 	Begin    trace.Micros          // of the run
+	Slow     *api.SlowEvidence     // of a slow peer; else nil
 }
 
 // evidenceJSON is the evidence for programs.
 type evidenceJSON struct {
 	*provenance.Finding
-	Executions []exampleJSON    `json:"executions"`
-	Twin       *exampleJSON     `json:"twin"`
-	Limit      *float64         `json:"limit_us"` // flagged above; null if the detector has none
-	Differs    []differenceJSON `json:"differs"`
-	WrongIf    string           `json:"wrong_if"`
+	Executions []exampleJSON     `json:"executions"`
+	Twin       *exampleJSON      `json:"twin"`
+	Limit      *float64          `json:"limit_us"` // flagged above; null if the detector has none
+	Differs    []differenceJSON  `json:"differs"`
+	WrongIf    string            `json:"wrong_if"`
+	Slow       *api.SlowEvidence `json:"slow_peer,omitempty"`
 }
 
 // differenceJSON is a field in which the calls differ from others, with the names of
@@ -65,7 +70,10 @@ func (e *Evidence) example(r *provenance.Record) exampleJSON {
 
 // Answer returns the evidence as an answer. Its rows are the examples.
 func (e *Evidence) Answer() *Answer {
-	all := evidenceJSON{Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding)}
+	all := evidenceJSON{Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding), Slow: e.Slow}
+	if e.Slow != nil {
+		all.WrongIf = e.Slow.WrongIf
+	}
 	for _, r := range e.Examples {
 		all.Executions = append(all.Executions, e.example(r))
 	}
@@ -84,10 +92,26 @@ func (e *Evidence) Answer() *Answer {
 			all.Limit = &t.Usual[len(t.Usual)-1].High
 		}
 	}
-	return &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: all, Rows: rowsOf(
-		columns("event_id rank:int host function start_s:float own_us:int lost_us:int why"), all.Executions, func(x *exampleJSON) []any {
+	rows := rowsOf(columns("event_id rank:int host function start_s:float own_us:int lost_us:int why"), all.Executions,
+		func(x *exampleJSON) []any {
 			return []any{x.Event, x.Rank, x.Host, x.Func, x.Start, x.Took, x.Lost, optional(x.Why)}
-		})}
+		})
+	answer := &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: all, Rows: rows}
+	if e.Slow != nil {
+		answer.Markdown = func(w io.Writer) error { return e.writeSlowMarkdown(w, rows) }
+	}
+	return answer
+}
+
+// writeSlowMarkdown writes the evidence of a slow peer, and its examples.
+func (e *Evidence) writeSlowMarkdown(w io.Writer, examples *provdb.Rows) error {
+	fmt.Fprintf(w, "## Finding %d: %s\n\n", e.Finding.Number, text.SingleSpaced(e.Finding.Summary))
+	fmt.Fprintf(w, "- Evidence: %s.\n- It is wrong if %s.\n", e.Slow.Strength, e.Slow.WrongIf)
+	if err := markdownSheet(e.Slow).writeAll(w); err != nil || len(e.Examples) == 0 {
+		return err
+	}
+	fmt.Fprint(w, "\n### Examples\n\n")
+	return writeMarkdown(w, examples)
 }
 
 // wrongIf says what would have to be true for a finding to be wrong.
@@ -103,7 +127,7 @@ func wrongIf(x *provenance.Finding) string {
 	case provenance.Interference:
 		return "the functions that were hit share a cause inside the program, such as a lock or paging"
 	case provenance.SlowPlace:
-		return "this place has more work than its peers, in a way that the trace does not show"
+		return ranks.WrongIf(new(provenance.SlowPeer))
 	case provenance.Waiting:
 		return "the calls waited for something outside the trace, such as a file system or another program"
 	case provenance.ExcessWork:
@@ -129,7 +153,19 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	if x.Reason != "" {
 		fmt.Fprintf(w, "  withdrawn   %s\n", text.SingleSpaced(x.Reason))
 	}
+	if s := e.Slow; s != nil {
+		if s.Slow.Saved > 0 {
+			fmt.Fprintf(w, "  what if     like its peers, the run would be %s (%s) shorter\n", text.Duration(float64(s.Slow.Saved)),
+				text.Percent(100*s.Slow.Share))
+		}
+		fmt.Fprintf(w, "  evidence    %s\n", s.Strength)
+	}
 	fmt.Fprintf(w, "  confidence  %.3g; it is wrong if %s\n", x.Confidence, all.WrongIf)
+	if e.Slow != nil {
+		if err := textSheet(e.Slow).writeAll(w); err != nil {
+			return err
+		}
+	}
 	if len(e.Examples) == 0 {
 		return nil
 	}

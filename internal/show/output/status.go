@@ -27,7 +27,7 @@ func Status(w io.Writer, st *api.Status, all bool) {
 		fmt.Fprintf(w, "%s: %s\n\n", v.Level, text.SingleSpaced(v.Sentence))
 	}
 	nodes(w, st)
-	ranks(w, st, all)
+	writeRanks(w, st, all)
 	for i := range st.Shards {
 		s := &st.Shards[i]
 		fmt.Fprintf(w, "parameters %s: %s exchanges (%.0f/s, %s repeated, %s refused), p99 %s, %d models, version %d\n", s.Name,
@@ -73,8 +73,8 @@ func nodes(w io.Writer, st *api.Status) {
 
 func behind(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
 
-// ranks writes a line per rank, those that are furthest behind or have most anomalies first.
-func ranks(w io.Writer, st *api.Status, all bool) {
+// writeRanks writes a line per rank, those that are furthest behind or have most anomalies first.
+func writeRanks(w io.Writer, st *api.Status, all bool) {
 	const most = 20
 	list := slices.SortedStableFunc(slices.Values(st.Ranks), func(a, b api.Rank) int {
 		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(b.Anomalies, a.Anomalies))

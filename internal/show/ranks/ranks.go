@@ -129,34 +129,37 @@ const maxSlowRanks = 1000
 func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 	list := []api.SlowPlace{}
 	for i := range p.Slow {
-		s := &p.Slow[i]
-		a := api.SlowPlace{
-			Place: s.Place(), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
-			From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
-			Functions: []api.SlowFunction{}, Counters: []api.SlowCounter{},
-		}
-		a.Finding, a.FindingKey = links.Finding(s)
-		for _, r := range s.Ranks[:min(len(s.Ranks), maxSlowRanks)] {
-			a.Ranks = append(a.Ranks, int64(r))
-		}
-		if s.TID != provenance.AllThreads {
-			a.Thread = &s.TID
-		}
-		if s.Twin != nil {
-			a.Twin = new(int64(*s.Twin))
-		}
-		for _, f := range s.Functions {
-			a.Functions = append(a.Functions, api.SlowFunction{
-				Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls, Mean: f.Mean,
-				Peers: f.Peers, Lost: int64(f.Beyond),
-			})
-		}
-		for _, c := range s.Counters {
-			a.Counters = append(a.Counters, api.SlowCounter(c))
-		}
-		list = append(list, a)
+		list = append(list, slowPlace(&p.Slow[i], links))
 	}
 	return list
+}
+
+func slowPlace(s *provenance.SlowPeer, links Links) api.SlowPlace {
+	a := api.SlowPlace{
+		Place: s.Place(), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
+		From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
+		Functions: []api.SlowFunction{}, Counters: []api.SlowCounter{},
+	}
+	a.Finding, a.FindingKey = links.Finding(s)
+	for _, r := range s.Ranks[:min(len(s.Ranks), maxSlowRanks)] {
+		a.Ranks = append(a.Ranks, int64(r))
+	}
+	if s.TID != provenance.AllThreads {
+		a.Thread = &s.TID
+	}
+	if s.Twin != nil {
+		a.Twin = new(int64(*s.Twin))
+	}
+	for _, f := range s.Functions {
+		a.Functions = append(a.Functions, api.SlowFunction{
+			Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls, Mean: f.Mean,
+			Peers: f.Peers, Lost: int64(f.Beyond),
+		})
+	}
+	for _, c := range s.Counters {
+		a.Counters = append(a.Counters, api.SlowCounter(c))
+	}
+	return a
 }
 
 // units returns what the rows consist of, ordered by program, host, rank and thread.

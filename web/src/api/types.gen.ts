@@ -1029,6 +1029,46 @@ export interface SlowCounter {
   spreads: number /* float64 */; // difference to peers divided by their spread
 }
 /**
+ * SlowEvidence is the evidence that a place is slower than its peers.
+ */
+export interface SlowEvidence {
+  slow: SlowPlace;
+  measure: string; // what the ratios of Windows are
+  windows: RatioWindow[]; // in order of time; times without data are missing
+  here: Side; // the place while it was slow: the mean of its ranks, threads or GPUs
+  twin: Side | null; // a typical peer meanwhile; nil if there is none
+  lost_own_us: number /* int64 */;
+  lost_caused_us: number /* int64 */;
+  /**
+   * SyncShare is the share of time in collective calls while it was slow, and PeerSync the median of that of
+   * its peers: a late place waits less than those that wait for it.
+   */
+  sync_share: number /* float64 */;
+  peer_sync_share: number /* float64 */;
+  confidence: number /* float64 */;
+  strength: string; // how strong the evidence is, in words
+  wrong_if: string; // in which case the finding is wrong
+}
+/**
+ * RatioWindow is the ratio of a place to its peers in a window of time.
+ */
+export interface RatioWindow {
+  from_s: number /* float64 */;
+  to_s: number /* float64 */;
+  ratio: number | null; // nil without comparable work
+  slow: boolean; // within the time for which it is slow
+}
+/**
+ * Side is how a place spent its time while another was slow.
+ */
+export interface Side {
+  place: string;
+  host: string; // empty for several, or if unknown
+  useful_us: number /* int64 */;
+  wait_us: number /* int64 */;
+  ratio: number | null; // to its peers
+}
+/**
  * NoData lists ranks without data.
  */
 export interface NoData {

@@ -1,7 +1,8 @@
 import { useState } from 'react';
-import { useLive, useRunQuery, type Finding, type Plot } from '../../api/index.ts';
+import { useLive, useRunQuery, type Finding, type Plot, type Query } from '../../api/index.ts';
 import { selectionOf, writeSelection } from '../../explain/index.ts';
 import { count, duration, plural } from '../../format/index.ts';
+import { SlowPeer } from '../../peers/index.ts';
 import { eventPath, go, useHref, useRoute } from '../../route/index.ts';
 import { copyText, Failure, FunctionPlace, Kind, ended, Waiting } from '../../ui/index.ts';
 import { EventList } from './EventList.tsx';
@@ -125,22 +126,36 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
           </span>
         </div>
       </header>
-      {!plot.data && plot.problem && <Failure problem={plot.problem} retry={plot.refresh} />}
-      {!plot.data && !plot.problem && <Waiting label="loading the executions" lines={5} />}
-      {plot.data && (
-        <div className="finding-body">
-          <div className="finding-plot">
-            <StripPlot plot={plot.data} finding={finding} />
-            {plot.data.total > plot.data.points.length && (
-              <p className="muted small">
-                Showing {count(plot.data.points.length)} of {count(plot.data.total)}, by lost time.
-                Filter by rank or time to see others.
-              </p>
-            )}
-          </div>
-          <EventList plot={plot.data} finding={finding} />
+      {finding.kind === 'slow-peer' ? (
+        <div className="finding-scroll">
+          <SlowPeer finding={finding} />
+          {(plot.data?.points.length ?? 0) > 0 && <Executions plot={plot} finding={finding} />}
         </div>
+      ) : (
+        <Executions plot={plot} finding={finding} />
       )}
     </section>
+  );
+}
+
+/** The executions of a finding, over time and as a list. */
+function Executions({ plot, finding }: { plot: Query<Plot>; finding: Finding }) {
+  if (!plot.data) {
+    if (plot.problem) return <Failure problem={plot.problem} retry={plot.refresh} />;
+    return <Waiting label="loading the executions" lines={5} />;
+  }
+  return (
+    <div className="finding-body">
+      <div className="finding-plot">
+        <StripPlot plot={plot.data} finding={finding} />
+        {plot.data.total > plot.data.points.length && (
+          <p className="muted small">
+            Showing {count(plot.data.points.length)} of {count(plot.data.total)}, by lost time.
+            Filter by rank or time to see others.
+          </p>
+        )}
+      </div>
+      <EventList plot={plot.data} finding={finding} />
+    </div>
   );
 }

@@ -2,6 +2,7 @@ import { screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { describe, expect, test, vi } from 'vitest';
 import { finding, findingList, plot } from '../../test/fixtures/findings.ts';
+import { slowEvidence } from '../../test/fixtures/ranks.ts';
 import { overview } from '../../test/fixtures/run.ts';
 import { renderIn, serve, type Reply } from '../../test/render.tsx';
 import FindingsView from './FindingsView.tsx';
@@ -272,4 +273,28 @@ describe('the strip plot', () => {
     expect(option.yAxis.min).toBeGreaterThan(0);
     expect(option.yAxis.max).toBeGreaterThan(option.yAxis.min);
   });
+});
+
+test('a slow peer shows its ratio over time, its functions, a typical peer and counters', async () => {
+  location.hash = '#/findings?sel=aaaa1111';
+  const list = findingList(8);
+  const slow = finding({ key: 'aaaa1111', kind: 'slow-peer', function: 'push_boris(int)' });
+  serve({
+    findings: { body: { ...list, rows: [slow] } },
+    'findings/aaaa1111/plot': { body: { points: [], total: 0 } },
+    'findings/aaaa1111/slow-peer': { body: slowEvidence() },
+  });
+  renderIn({ overview: overview(8) }, <FindingsView />);
+  const chart = await screen.findByRole('img', { name: /^Time divided by that of peers/ });
+  expect(chart.getAttribute('aria-label')).toContain('1.90× while it was slow, 1.00× otherwise');
+  expect(chart.querySelectorAll('.slow')).toHaveLength(8);
+  expect(chart.querySelectorAll('.incomparable')).toHaveLength(1);
+  const row = (name: RegExp) => screen.getByRole('row', { name }).textContent;
+  expect(row(/^push_boris/)).toContain('1.90×');
+  expect(row(/^push_boris/)).toContain('50 %');
+  expect(row(/^rank 3/)).toContain('3.50 s');
+  expect(screen.getByText(/slower than 12 peers/)).toBeTruthy();
+  expect(screen.getByText(/it has more work/)).toBeTruthy();
+  expect(screen.getByRole('table', { name: /Counters that differ/ })).toBeTruthy();
+  expect(screen.queryByRole('grid', { name: /Anomalies of finding/ })).toBeNull();
 });

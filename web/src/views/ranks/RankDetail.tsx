@@ -1,7 +1,7 @@
 import type { RankRow, RankTable, SlowPlace } from '../../api/index.ts';
 import { count, duration, plural } from '../../format/index.ts';
+import { SlowCounters, SlowFunctions } from '../../peers/index.ts';
 import { useHref, type Target } from '../../route/index.ts';
-import { FunctionName } from '../../ui/index.ts';
 import { patternText, ratioText, rowRanks, share, span } from './ratio.ts';
 
 /** The slow peer that a row belongs to. */
@@ -72,7 +72,8 @@ export function RankDetail(props: {
             </li>
           )}
         </ul>
-        {slow && slow.functions.length > 0 && <Functions slow={slow} />}
+        {slow && <SlowFunctions functions={slow.functions} />}
+        {slow && <SlowCounters counters={slow.counters} />}
       </div>
     </aside>
   );
@@ -107,48 +108,4 @@ export function describe(row: RankRow, slow: SlowPlace | undefined, length: numb
     );
   if (row.missing > 0) parts.push(`${row.missing} of ${row.ranks} ranks have no data.`);
   return parts.join(' ');
-}
-
-/** The functions that lost the most time. */
-function Functions({ slow }: { slow: SlowPlace }) {
-  const href = useHref();
-  return (
-    <table className="rank-functions">
-      <caption>Functions that take longer than on peers</caption>
-      <thead>
-        <tr>
-          <th scope="col">Function</th>
-          <th scope="col" className="right" title="Mean time of a call">
-            mean
-          </th>
-          <th scope="col" className="right" title="Mean time of equal calls of peers">
-            peers
-          </th>
-          <th scope="col" className="right" title="Time beyond that of equal work of peers">
-            lost
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {slow.functions.map((f, i) => (
-          <tr key={i}>
-            <th scope="row">
-              {f.function_id === undefined ? (
-                <FunctionName name={f.function} most={40} />
-              ) : (
-                <a href={href({ view: 'functions', query: { sel: f.function_id } })}>
-                  <FunctionName name={f.function} most={40} />
-                </a>
-              )}
-            </th>
-            <td className="right" title={plural(f.calls, 'call')}>
-              {duration(f.mean_us)}
-            </td>
-            <td className="right">{duration(f.peers_mean_us)}</td>
-            <td className="right">{duration(f.lost_us)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
 }
