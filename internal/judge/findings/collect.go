@@ -6,6 +6,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -35,14 +36,13 @@ func (c *Collector) Add(rank trace.RankKey, anomalies, typical []*provenance.Rec
 func (c *Collector) Ranks() []trace.RankKey { return slices.Collect(maps.Keys(c.ranks)) }
 
 // Conclude returns the findings of a run with this outcome, these call paths and this comparison of peers, which may be
-// nil. It may be called once.
-func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats, peers *provenance.Peers) *Result {
-	var slow []provenance.SlowPeer
-	if peers != nil {
-		slow = peers.Slow
-	}
+// nil, and adds the slow peers that calls show to it. It may be called once.
+func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats, all *provenance.Peers) *Result {
 	c.run.Begin, c.run.End = o.Totals.Begin, max(c.run.End, o.Totals.End)
-	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes), slow)
+	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes), all)
 	c.run = blame.Run{}
+	if all != nil {
+		peers.Add(all, found.Slow...)
+	}
 	return found
 }

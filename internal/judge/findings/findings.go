@@ -22,24 +22,29 @@ type Result struct {
 	// Findings are the costliest first, then waits with known causes, then withdrawn ones.
 	Findings []provenance.Finding
 	Links    []provenance.Link // of each anomaly, in the order of Run.Anomalies
+	// Slow are the slow peers that calls show, but the comparison of peers does not have.
+	Slow []provenance.SlowPeer
 }
 
-// Conclude groups the anomalies of a run, with the links of blame.Find, slow peers, and lasting changes
+// Conclude groups the anomalies of a run, with the links of blame.Find, a comparison of peers, and lasting changes
 // of functions into findings. A nil profile is unknown: then there is neither interference nor
-// recurrence.
-func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile, slow []provenance.SlowPeer) *Result {
+// recurrence. So is a nil comparison: then there are slow peers only by their calls.
+func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile, all *provenance.Peers) *Result {
 	if p == nil {
 		p = NewProfile(nil, nil, nil)
 	}
+	if all == nil {
+		all = new(provenance.Peers)
+	}
 	c := &conclusion{
 		run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies)),
-		causes: make(map[int32]*key),
+		causes: make(map[int32]*key), compared: all,
 	}
 	c.begin, c.end = span(run)
 	c.countExamples()
-	for i := range slow {
-		if len(slow[i].Ranks) > 0 {
-			c.peers = append(c.peers, c.newPeer(&slow[i], i))
+	for i := range all.Slow {
+		if len(all.Slow[i].Ranks) > 0 {
+			c.newPeer(&all.Slow[i])
 		}
 	}
 	c.collect()
@@ -81,6 +86,7 @@ type conclusion struct {
 	member     []*group       // of each anomaly
 	causes     map[int32]*key // slow places that waits without a culprit waited for
 	peers      []*slowPeer
+	compared   *provenance.Peers
 	examples   map[*summary.Mode]*sample
 }
 
@@ -92,7 +98,7 @@ type key struct {
 	fast       bool
 	host       string     // of interference
 	rank       trace.Rank // of interference of one rank, and of its longest delays
-	since      int        // slot, of a host or rank that was slow for a while; number of a slow peer
+	since      int        // number of a slow peer
 	victim     bool
 	cause      *group // of victims; nil if unknown
 }
@@ -108,7 +114,6 @@ type group struct {
 	waiting map[trace.RankKey]bool
 	// Of recurring calls: on all ranks, and throughout the run.
 	everywhere, always bool
-	functions          int // of a slow place
 	peer               *slowPeer
 }
 
@@ -131,11 +136,11 @@ func (c *conclusion) collect() {
 	order := c.run.Order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
 	keys, groups := make(map[int32]*key), make(map[key]*group)
+	c.slowPeers(order, keys)
+	c.slowPlaces(order, keys)
 	for _, p := range c.peers {
 		groups[*p.key] = p.group
 	}
-	c.slowPeers(order, keys)
-	c.slowPlaces(order, keys)
 	c.interference(order, keys)
 	for _, victims := range []bool{false, true} {
 		for _, i := range order {
@@ -275,8 +280,6 @@ func (c *conclusion) sumUp(g *group) {
 			lost[k] = float64(g.all[i].Lost)
 		}
 		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
-	case provenance.LastingChange:
-		c.describePlace(g)
 	default:
 		c.classify(g)
 	}
@@ -348,8 +351,6 @@ func (c *conclusion) complete(g *group) {
 	switch {
 	case g.IsChange():
 		g.Confidence = 1 - byChance
-	case g.Kind == provenance.LastingChange:
-		g.Confidence = 1 - blameChance
 	case g.OfCalls > 0:
 		g.Confidence = 1 - poissonTail(g.Calls, falseAlarms*float64(g.OfCalls))
 	}
@@ -426,6 +427,9 @@ func (c *conclusion) result() *Result {
 	f := &Result{Findings: make([]provenance.Finding, 0, len(c.all)), Links: make([]provenance.Link, len(c.links))}
 	for _, g := range c.all {
 		f.Findings = append(f.Findings, g.Finding)
+		if g.peer != nil && g.peer.byCalls {
+			f.Slow = append(f.Slow, *g.peer.SlowPeer)
+		}
 	}
 	waiting := make([]map[trace.RankKey]bool, len(c.links))
 	for i := range c.links {

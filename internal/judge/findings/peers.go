@@ -1,13 +1,16 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -28,21 +31,87 @@ type slowPeer struct {
 	group *group
 	// From and to are when it was slow. Its anomalies may be a window of the comparison apart.
 	from, to, margin trace.Micros
+	byCalls          bool         // the comparison does not have it
+	useful           trace.Micros // of its ranks meanwhile, if only calls show it
 }
 
-// newPeer returns a slow peer with its group.
-func (c *conclusion) newPeer(s *provenance.SlowPeer, number int) *slowPeer {
-	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Micros(1e6*s.From), to: c.end}
+// newPeer adds a slow peer with its group.
+func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
+	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Micros(math.Round(1e6*s.From)), to: c.end}
 	if s.To != nil {
-		p.to = c.begin + trace.Micros(1e6**s.To)
+		p.to = c.begin + trace.Micros(math.Round(1e6**s.To))
 	}
 	for _, w := range s.Windows {
 		p.margin = max(p.margin, trace.Micros(1e6*(w.To-w.From)))
 	}
-	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: number}
+	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: len(c.peers)}
 	p.group = c.newGroup(p.key, c.run.Anomalies)
 	p.group.peer = p
+	c.peers = append(c.peers, p)
 	return p
+}
+
+// newPlace adds the slow peer of an episode, which these anomalies show.
+func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *slowPeer {
+	at := peers.Place{Program: program, Ranks: slices.Sorted(slices.Values(e.ranks)), Device: true}
+	first, last := c.end, c.begin
+	for _, i := range hits {
+		if a := &c.run.Anomalies[i]; slices.Contains(e.ranks, a.Rank) && e.includes(c.partOf(a.Entry, slots)) {
+			first, last = min(first, a.Entry), max(last, a.Exit)
+			at.Device = at.Device && a.OnDevice
+		}
+	}
+	at.Open = c.provisional() && float64(c.end-last) <= lasting*float64(c.end-c.begin)
+	at.From, at.To = float64(first-c.begin)/1e6, float64(last-c.begin)/1e6
+	s, useful, ok := peers.Judge(c.compared, &at)
+	if !ok {
+		s = provenance.SlowPeer{
+			PID: program, Pattern: provenance.Phase, Ranks: at.Ranks, Hosts: []string{}, TID: provenance.AllThreads, Device: at.Device,
+			Peers: max(0, c.profile.ranks[program]-len(at.Ranks)), From: at.From, To: &at.To, Windows: []provenance.LoadWindow{},
+		}
+		if e.host != "" {
+			s.Hosts = append(s.Hosts, e.host)
+		}
+		if len(at.Ranks) > 1 {
+			s.Host = e.host
+		}
+		if at.Open {
+			s.Pattern, s.To = provenance.Since, nil
+		}
+		useful = (last - first) * trace.Micros(len(at.Ranks))
+	}
+	s.Confidence = 1 - blameChance
+	p := c.newPeer(&s)
+	p.byCalls, p.useful = true, useful
+	return p
+}
+
+// addCalls completes a slow peer that only calls show by the times of these calls, which are a part of its work.
+func (p *slowPeer) addCalls(g *group) {
+	p.LostOwn, p.LostCaused = max(p.LostOwn, g.LostOwn), max(p.LostCaused, g.LostCaused)
+	p.Ratio = float64(p.useful) / float64(max(1, p.useful-p.LostOwn))
+	functions := make(map[string]*provenance.SlowFunction)
+	for _, i := range g.members {
+		a := &g.all[i]
+		f := functions[a.Func]
+		if f == nil {
+			f = &provenance.SlowFunction{Func: a.Func}
+			functions[a.Func] = f
+		}
+		f.Calls++
+		f.Mean += float64(judged(a))
+		f.Peers += float64(judged(a) - a.Lost)
+		f.Beyond += a.Lost
+	}
+	p.Functions = []provenance.SlowFunction{}
+	for _, f := range functions {
+		f.Mean, f.Peers = f.Mean/float64(f.Calls), f.Peers/float64(f.Calls)
+		p.Functions = append(p.Functions, *f)
+	}
+	slices.SortFunc(p.Functions, func(a, b provenance.SlowFunction) int {
+		return cmp.Or(cmp.Compare(b.Beyond, a.Beyond), cmp.Compare(a.Func, b.Func))
+	})
+	p.Functions = p.Functions[:min(peers.MaxFunctions, len(p.Functions))]
 }
 
 // blames reports whether the place is to blame, rather than how work is divided.
@@ -170,6 +239,9 @@ func (c *conclusion) dropPeers() {
 // describePeer describes a slow peer, whose members have been added up, by the comparison with its peers.
 func (c *conclusion) describePeer(g *group) {
 	p := g.peer
+	if p.byCalls {
+		p.addCalls(g)
+	}
 	g.Ranks, g.Hosts, g.WorstRank = p.Ranks, p.Hosts, p.Ranks[0]
 	g.First, g.Last = p.from, p.to
 	g.LostOwn, g.LostCaused = p.LostOwn, p.LostCaused
@@ -201,9 +273,9 @@ func (c *conclusion) peerSummary(g *group) string {
 	p := g.peer
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	ratio, it, computes, peers := text.ThreeDigits(p.Ratio)+"×", "it", "computes", "its "+text.Count(p.Peers, "peer")
+	ratio, it, computes, others := text.ThreeDigits(p.Ratio)+"×", "it", "computes", "its "+text.Count(p.Peers, "peer")
 	if len(p.Ranks) > 1 && p.Host == "" {
-		it, computes, peers = "that", "compute", "their "+text.Count(p.Peers, "peer")
+		it, computes, others = "that", "compute", "their "+text.Count(p.Peers, "peer")
 	}
 	switch p.Pattern {
 	case provenance.ByRole:
@@ -214,11 +286,11 @@ func (c *conclusion) peerSummary(g *group) string {
 		say("Of %s, one after another computes %s slower than its peers", text.Count(len(p.Ranks), "rank"), ratio)
 		it = "that"
 	case provenance.Phase:
-		say("%s computed %s slower than %s from %s to %s", p.name(), ratio, peers, c.clock(p.from), c.clock(p.to))
+		say("%s computed %s slower than %s from %s to %s", p.name(), ratio, others, c.clock(p.from), c.clock(p.to))
 	case provenance.Since:
-		say("%s %s %s slower than %s since %s", p.name(), computes, ratio, peers, c.clock(p.from))
+		say("%s %s %s slower than %s since %s", p.name(), computes, ratio, others, c.clock(p.from))
 	default:
-		say("%s %s %s slower than %s throughout the run", p.name(), computes, ratio, peers)
+		say("%s %s %s slower than %s throughout the run", p.name(), computes, ratio, others)
 	}
 	if p.Share >= provenance.MinorShare {
 		say("; without %s the run would be %s shorter", it, text.Percent(100*p.Share))

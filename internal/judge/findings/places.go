@@ -2,7 +2,6 @@ package findings
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -56,10 +55,11 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 				if slices.ContainsFunc(e.ranks, func(r trace.Rank) bool { return slow[r] != nil }) {
 					continue // its host, or one of its ranks, stands out more
 				}
-				e.key = &key{kind: provenance.LastingChange, program: program, host: e.host, rank: e.rank, since: e.from}
-				if p := c.peerOf(program, e); p != nil {
-					e.key = p.key
+				p := c.peerOf(program, e)
+				if p == nil {
+					p = c.newPlace(program, e, hits)
 				}
+				e.key = p.key
 				for _, r := range e.ranks {
 					slow[r] = e
 				}
@@ -218,37 +218,4 @@ func (s *sums) sum() {
 	for i := range slots {
 		s[i+1] += s[i]
 	}
-}
-
-// describePlace describes the calls of a slow place by its costliest function.
-func (c *conclusion) describePlace(g *group) {
-	lost := make(map[string]trace.Micros)
-	for _, i := range g.members {
-		lost[g.all[i].Func] += g.all[i].Lost
-	}
-	g.functions, g.Form = len(lost), provenance.Shift
-	names := slices.Sorted(maps.Keys(lost))
-	g.Func = slices.MaxFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(lost[a], lost[b]), cmp.Compare(b, a)) })
-	g.Expected, g.Actual, g.OfCalls = 0, 0, 0
-	var actual, expected []float64
-	for _, i := range g.members {
-		if a := &g.all[i]; a.Func == g.Func {
-			actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
-		}
-	}
-	g.Expected, g.Actual = quantile(expected, 0.5), quantile(actual, 0.5)
-	for _, name := range names {
-		g.OfCalls += c.profile.calls(g.PID, "", name)
-	}
-}
-
-// slowdown returns how many times as long as usual the calls of a group took.
-func (g *group) slowdown() float64 {
-	var actual, expected float64
-	for _, i := range g.members { // whole numbers: their order does not matter
-		a := &g.all[i]
-		actual += float64(judged(a))
-		expected += float64(judged(a) - a.Lost)
-	}
-	return actual / max(1, expected)
 }

@@ -3,10 +3,13 @@ package findings_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -25,22 +28,52 @@ func quiet() *scene {
 	return newScene(8, "long 40000 40000000", "short 40000 8000000", "MPI_Wait() 40000 400000")
 }
 
-func TestRankSlowForAWhileIsAChange(t *testing.T) {
+func TestRankSlowForAWhileIsASlowPeer(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 5)
 	s.slow("long", 5, 9*second, 4000)
 	r := s.conclude()
-	if got := of(r); !slices.Equal(got, []string{"change long [5]", "outlier long [5]"}) {
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [5]", "outlier long [5]"}) {
 		t.Fatal(got)
 	}
 	x := &r.Findings[0]
-	if x.From < 2.99 || x.From > 3 || *x.To < 4.9 || *x.To > 5 || x.Form != provenance.Shift || x.Calls != 200 || x.LostOwn != s.lost()-4000 {
+	if x.From < 2.99 || x.From > 3.01 || *x.To < 4.9 || *x.To > 5 || x.Form != "" || x.Calls != 200 || x.LostOwn != s.lost()-4000 {
 		t.Error(x.From, *x.To, x.Form, x.Calls, x.LostOwn)
 	}
-	const want = "Rank 5 (node2) was slow from 3.00 s to 4.99 s: 200 calls of 2 functions took 176 times as long as usual, " +
-		"long 3.01 ms instead of 10 us"
+	const want = "Rank 5 (node2) computed 1.21× slower than its 7 peers from 3.00 s to 4.99 s"
 	if x.Summary != want {
 		t.Error(x.Summary)
+	}
+}
+
+// TestSlowPlaceByCallsIsJudgedByLoads has a rank that is slow for two windows of the comparison, which alone does not find it.
+func TestSlowPlaceByCallsIsJudgedByLoads(t *testing.T) {
+	s := quiet()
+	s.slowed(3, 5, 5)
+	all := new(provenance.Peers)
+	for rank := range trace.Rank(8) {
+		l := provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Host: "node" + strconv.Itoa(int(rank/2)), Role: 1, Peers: 7}
+		for i := range 10 {
+			ratio, wait := 1., 0.5e6
+			if rank == 5 && (i == 3 || i == 4) {
+				ratio, wait = 2, 0
+			}
+			l.Windows = append(l.Windows, provenance.LoadWindow{
+				From: float64(i), To: float64(i + 1), Useful: trace.Micros(1e6 - wait), Wait: trace.Micros(wait), Ratio: &ratio,
+			})
+		}
+		all.Loads = append(all.Loads, l)
+	}
+	r := findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), all)
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [5]"}) || len(r.Slow) != 1 {
+		t.Fatal(got, r.Slow)
+	}
+	const want = "Rank 5 (node2) computed 2.01× slower than its 7 peers from 3.00 s to 4.99 s; without it the run would be 10.0 % shorter"
+	if x := &r.Findings[0]; x.Summary != want || x.LostOwn != second || x.LostCaused != 7*second {
+		t.Error(x.Summary, x.LostOwn, x.LostCaused)
+	}
+	if slow := &r.Slow[0]; slow.Pattern != provenance.Phase || len(slow.Windows) != 10 || slow.Twin == nil || len(slow.Functions) != 2 {
+		t.Errorf("slow peer is %+v", slow)
 	}
 }
 
@@ -52,10 +85,10 @@ func (s *scene) lost() (sum trace.Micros) {
 	return sum
 }
 
-func TestHostSlowForAWhileIsAChange(t *testing.T) {
+func TestHostSlowForAWhileIsASlowPeer(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 4, 5)
-	if got := of(s.conclude()); !slices.Equal(got, []string{"change long [4 5]"}) {
+	if got := of(s.conclude()); !slices.Equal(got, []string{"slow-peer long [4 5]"}) {
 		t.Error(got)
 	}
 }
@@ -67,21 +100,21 @@ func TestRankThatIsSlowNowHasNoEnd(t *testing.T) {
 		s.Anomalies[i].Status = provenance.Provisional
 	}
 	x := &s.conclude().Findings[0]
-	if x.Kind != provenance.LastingChange || x.To != nil || !strings.HasPrefix(x.Summary, "Rank 5 (node2) has been slow since 7.00 s: ") {
+	if x.Kind != provenance.SlowPlace || x.To != nil || !strings.HasSuffix(x.Summary, " since 7.00 s") {
 		t.Error(x.Kind, x.Summary)
 	}
 }
 
-func TestTwoEpisodesAreTwoChanges(t *testing.T) {
+func TestTwoEpisodesAreTwoSlowPeers(t *testing.T) {
 	s := quiet()
 	s.slowed(1, 2, 3)
 	s.slowed(6, 9, 3)
-	if got := of(s.conclude()); !slices.Equal(got, []string{"change long [3]", "change long [3]"}) {
+	if got := of(s.conclude()); !slices.Equal(got, []string{"slow-peer long [3]", "slow-peer long [3]"}) {
 		t.Error(got)
 	}
 }
 
-func TestWhatIsNotAChangeOfAPlace(t *testing.T) {
+func TestWhatIsNotASlowPlace(t *testing.T) {
 	for name, fill := range map[string]func(s *scene){
 		"all ranks for a while":   func(s *scene) { s.slowed(3, 5, 0, 1, 2, 3, 4, 5, 6, 7) },
 		"a rank throughout":       func(s *scene) { s.slowed(0, 10, 5) },
@@ -93,7 +126,7 @@ func TestWhatIsNotAChangeOfAPlace(t *testing.T) {
 			s := quiet()
 			fill(s)
 			for _, x := range s.conclude().Findings {
-				if x.Kind == provenance.LastingChange {
+				if x.Kind == provenance.SlowPlace {
 					t.Error(x.Summary)
 				}
 			}
@@ -108,7 +141,7 @@ func (s *scene) moment(rank int) {
 	}
 }
 
-func TestRandomDelaysAreNoChange(t *testing.T) {
+func TestRandomDelaysAreNoSlowPlace(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s := quiet()
@@ -116,7 +149,7 @@ func TestRandomDelaysAreNoChange(t *testing.T) {
 			s.slow("long", rng.IntN(8), trace.Micros(rng.IntN(10*second)), 1000)
 		}
 		for _, x := range s.conclude().Findings {
-			if x.Kind == provenance.LastingChange {
+			if x.Kind == provenance.SlowPlace {
 				t.Error(seed, x.Summary)
 			}
 		}
@@ -133,7 +166,7 @@ func TestWaitsWhileARankIsSlowAreItsFault(t *testing.T) {
 	s.slow("MPI_Wait()", 1, 3*second-30_000, 800) // before its calls are unusual
 	s.slow("MPI_Wait()", 1, 8*second, 800)
 	r := s.conclude()
-	if got := of(r); !slices.Equal(got, []string{"change long [5]", "wait MPI_Wait() [1]", "wait MPI_Wait() [1]"}) {
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [5]", "wait MPI_Wait() [1]", "wait MPI_Wait() [1]"}) {
 		t.Fatal(got)
 	}
 	if x := &r.Findings[0]; x.Waits != waits+1 || x.LostCaused != (waits+1)*800 || x.WaitRanks != 1 {

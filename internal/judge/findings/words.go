@@ -22,16 +22,6 @@ func (c *conclusion) summary(g *group) string {
 	case provenance.SlowPlace:
 		return c.peerSummary(g)
 	case provenance.LastingChange:
-		if len(g.members) > 0 {
-			if say("%s ", g.slowPlace()); g.To == nil {
-				say("has been slow since %s: ", c.clock(g.First))
-			} else {
-				say("was slow from %s to %s: ", c.clock(g.First), c.clock(g.Last))
-			}
-			say("%s of %s took %s times as long as usual, %s %s instead of %s", text.Count(g.Calls, "call"),
-				text.Count(g.functions, "function"), text.ThreeDigits(g.slowdown()), name, actual, expected)
-			break
-		}
 		say("%s takes %s instead of %s since %s (%s)", name, actual, expected, c.clock(g.First), g.Form)
 	case provenance.Interference:
 		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
@@ -138,18 +128,6 @@ func (g *group) mostHit() string {
 	return text.ShortName(slices.MaxFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(b, a))
 	}))
-}
-
-// slowPlace names the rank or host that was slow, or its GPU.
-func (g *group) slowPlace() string {
-	name := Where(&g.Finding)
-	if len(g.Ranks) > 1 {
-		name = fmt.Sprintf("host %s (ranks %s)", text.Hosts(g.Hosts), text.Ranges(g.Ranks))
-	}
-	if !slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].OnDevice }) {
-		name = "the GPU of " + name
-	}
-	return strings.ToUpper(name[:1]) + name[1:]
 }
 
 // reasonOf says why anomalies were withdrawn.

@@ -15,12 +15,12 @@ import (
 
 // comparison is the state of Compare.
 type comparison struct {
-	load       *workload.Load
 	works      []workload.Work
 	name       func(trace.Program, uint32) string
 	begin, end trace.Micros // of the run
 	first      int64        // number of the first window
 	windows    int
+	edges      []trace.Micros  // of windows
 	fewest     int             // windows of an interval in which a unit is slow
 	cells      []workload.Cell // scratch
 }
@@ -75,13 +75,17 @@ func Compare(load *workload.Load, name func(trace.Program, uint32) string) *prov
 	if len(lanes) == 0 {
 		return out
 	}
-	c := &comparison{load: load, works: load.Works(), name: name}
+	c := &comparison{works: load.Works(), name: name}
 	c.begin, c.end = lanes[0].First, lanes[0].Last
 	for _, l := range lanes {
 		c.begin, c.end = min(c.begin, l.First), max(c.end, l.Last)
 	}
 	c.first = int64(c.begin) >> load.Shift()
 	c.windows = int(int64(c.end)>>load.Shift()-c.first) + 1
+	for w := range c.windows {
+		c.edges = append(c.edges, max(c.begin, trace.Micros((c.first+int64(w))<<load.Shift())))
+	}
+	c.edges = append(c.edges, c.end)
 	if c.fewest = fewestWindows; len(lanes) > manyLanes {
 		c.fewest = fewestWide
 	}
@@ -147,8 +151,8 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 	return ranks, threads, devices
 }
 
-// unit returns a unit with the work of lanes and the waiting time of one.
-func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
+// newUnit returns a unit without work.
+func (c *comparison) newUnit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
 	all := make([]float64, 7*c.windows)
 	part := func(i int) []float64 { return all[i*c.windows : (i+1)*c.windows : (i+1)*c.windows] }
 	u := &unit{
@@ -158,6 +162,12 @@ func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lan
 	for i := range u.excess {
 		u.excess[i], u.raw[i] = math.NaN(), math.NaN()
 	}
+	return u
+}
+
+// unit returns a unit with the work of lanes and the waiting time of one.
+func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
+	u := c.newUnit(main, tid, lanes...)
 	for i := range main.Windows {
 		w := &main.Windows[i]
 		at := c.index(w)
@@ -192,11 +202,8 @@ func (c *comparison) decode(w *workload.Window) []workload.Cell {
 	return c.cells
 }
 
-// bounds returns the beginning and the end of a window of the run.
-func (c *comparison) bounds(w int) (from, to trace.Micros) {
-	shift := c.load.Shift()
-	return max(c.begin, trace.Micros((c.first+int64(w))<<shift)), min(c.end, trace.Micros((c.first+int64(w)+1)<<shift))
-}
+// bounds returns the beginning and the end of a window.
+func (c *comparison) bounds(w int) (from, to trace.Micros) { return c.edges[w], c.edges[w+1] }
 
 // seconds returns the time since the start of the run.
 func (c *comparison) seconds(at trace.Micros) float64 { return float64(at-c.begin) / 1e6 }
@@ -216,21 +223,22 @@ func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []pro
 		return int(a.TID - b.TID)
 	})
 	for i := range slow {
-		s := &slow[i]
-		if s.PID != all[0].program {
-			continue
-		}
-		for k := range loads {
-			l := &loads[k]
-			streams := s.Device && s.TID == provenance.AllThreads // several of a GPU
-			if l.Pattern == "" && l.Device == s.Device && (l.TID == s.TID || streams) && l.Saved <= s.Saved && slices.Contains(s.Ranks, l.RID) {
-				l.Pattern, l.Saved, l.Share = s.Pattern, s.Saved, s.Share
-				from := s.From
-				l.From, l.To = &from, s.To
-			}
-		}
+		mark(loads, &slow[i])
 	}
 	return loads
+}
+
+// mark sets when the places of a slow peer were slow in their loads, unless another one costs more.
+func mark(loads []provenance.RankLoad, s *provenance.SlowPeer) {
+	for k := range loads {
+		l := &loads[k]
+		streams := s.Device && s.TID == provenance.AllThreads // several of a GPU
+		if l.PID == s.PID && l.Pattern == "" && l.Device == s.Device && (l.TID == s.TID || streams) && l.Saved <= s.Saved &&
+			slices.Contains(s.Ranks, l.RID) {
+			from := s.From
+			l.Pattern, l.Saved, l.Share, l.From, l.To = s.Pattern, s.Saved, s.Share, &from, s.To
+		}
+	}
 }
 
 func (c *comparison) rankLoad(u *unit) provenance.RankLoad {

@@ -367,8 +367,8 @@ func commonPattern(some []*unit) (pattern provenance.Pattern) {
 	return pattern
 }
 
-// slowFunctions is the number of functions that are evidence of a slow peer.
-const slowFunctions = 5
+// MaxFunctions is the greatest number of functions that are evidence of a slow peer.
+const MaxFunctions = 5
 
 // addEvidence adds what supports a slow peer.
 func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.SlowPeer) {
@@ -388,7 +388,7 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 	slices.SortFunc(s.Functions, func(a, b provenance.SlowFunction) int {
 		return cmp.Or(cmp.Compare(b.Beyond, a.Beyond), cmp.Compare(a.Func, b.Func))
 	})
-	s.Functions = s.Functions[:min(slowFunctions, len(s.Functions))]
+	s.Functions = s.Functions[:min(MaxFunctions, len(s.Functions))]
 	s.Windows = c.loadWindows(c.together(some), 0, c.windows)
 	var near *unit
 	var peerSync []float64
@@ -416,7 +416,7 @@ func (c *comparison) together(some []*unit) *unit {
 	if len(some) == 1 {
 		return some[0]
 	}
-	s := c.unit(&workload.Lane{}, provenance.AllThreads)
+	s := c.newUnit(&workload.Lane{}, provenance.AllThreads)
 	for w := range c.windows {
 		s.useful[w] = -1
 		for _, u := range some {

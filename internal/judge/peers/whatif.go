@@ -81,12 +81,12 @@ func (c *comparison) block(p *population) int {
 	}
 	const all = 0.9 // share of a window in which a unit only waits
 	longest := 0.0  // wait, in windows
-	width := float64(c.load.Width())
 	for _, u := range p.units {
 		length, most, useful := 0.0, 0.0, 0.0
 		for w, v := range u.useful {
 			useful += max(0, v)
-			share := u.wait[w] / width
+			from, to := c.bounds(w)
+			share := u.wait[w] / max(1, float64(to-from))
 			length += share
 			if most = max(most, length); share < all {
 				length = share // of a wait that may begin here

@@ -24,7 +24,7 @@ type FindingKind string
 const (
 	Outlier       FindingKind = "outlier"      // executions took far longer than others like them
 	RecurringMode FindingKind = "recurring"    // a share of the calls is slow by a similar time throughout the run
-	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on; or a place for a while
+	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on
 	ExcessWork    FindingKind = "excess-work"  // executions did more than usual
 	Interference  FindingKind = "interference" // delays hit whatever runs, in proportion to its time
 	Waiting       FindingKind = "wait"         // calls waited for others
@@ -122,8 +122,8 @@ type Finding struct {
 	WaitRanks int64        `json:"wait_ranks"`
 }
 
-// IsChange reports whether the finding is a lasting change of a function, without anomalies. A rank
-// or host that was slow for a while has ranks.
+// IsChange reports whether the finding is a lasting change of a function, without anomalies. In older runs a rank
+// or host that was slow for a while is a change, too, and has ranks.
 func (f *Finding) IsChange() bool { return f.Kind == LastingChange && len(f.Ranks) == 0 }
 
 // Minor reports whether the finding costs too little to be listed without being asked for.

@@ -238,21 +238,23 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 		return f
 	}
 	if f.stored = len(f.findings) > 0; !f.stored {
-		run, found, err := a.FindOut(ctx, true)
+		found, err := a.FindOut(ctx, true)
 		if err != nil {
 			f.err = err
 			return f
 		}
-		f.findings = found.Findings
+		f.findings, f.peers = found.Findings, found.Peers
 		if len(found.Links) <= maxLinks {
-			f.anomalies, f.links, f.linkOf = run, found.Links, make(map[trace.EventKey]int, len(found.Links))
+			f.anomalies, f.links, f.linkOf = found.Anomalies, found.Links, make(map[trace.EventKey]int, len(found.Links))
 			for i := range found.Links {
 				f.linkOf[trace.EventKey{Program: found.Links[i].PID, ID: found.Links[i].EventID}] = i
 			}
 		}
 	}
-	if f.peers, f.err = a.Peers(ctx); f.err != nil {
-		return f
+	if f.stored {
+		if f.peers, f.err = a.Peers(ctx); f.err != nil {
+			return f
+		}
 	}
 	f.keys = findings.Keys(f.findings)
 	for i, key := range slices.Backward(f.keys) {

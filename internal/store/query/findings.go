@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
+	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
@@ -79,32 +80,45 @@ func (a *Queries) Link(ctx context.Context, program trace.Program, event string)
 // Conclude computes the findings and links of the run from its stored anomalies. If provisional is
 // true, it includes anomalies that have not been reviewed.
 func (a *Queries) Conclude(ctx context.Context, provisional bool) (*findings.Result, error) {
-	_, found, err := a.FindOut(ctx, provisional)
-	return found, err
+	found, err := a.FindOut(ctx, provisional)
+	if err != nil {
+		return nil, err
+	}
+	return found.Result, nil
 }
 
-// FindOut is like Conclude and also returns the anomalies that it read; the links are in the same
-// order.
-func (a *Queries) FindOut(ctx context.Context, provisional bool) (*blame.Run, *findings.Result, error) {
+// Found has the findings of a run and the data that they were found from.
+type Found struct {
+	*findings.Result
+	Anomalies *blame.Run        // the links are in the same order
+	Peers     *provenance.Peers // with the slow peers that only calls show; nil if there is no comparison
+}
+
+// FindOut is like Conclude and also returns the data that it read.
+func (a *Queries) FindOut(ctx context.Context, provisional bool) (*Found, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p, err := a.profile(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	slow, err := a.SlowPeers(ctx)
+	all, err := a.Peers(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	found := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, slow)
+	found := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, all)
+	if all != nil {
+		peers.Add(all, found.Slow...)
+	}
 	for i := range found.Findings {
-		if f := &found.Findings[i]; provisional && f.Kind == provenance.SlowPlace && a.Run.Finished.IsZero() {
+		f := &found.Findings[i] // without calls, which would have a status
+		if provisional && f.Kind == provenance.SlowPlace && len(f.Examples) == 0 && a.Run.Finished.IsZero() {
 			f.Status = provenance.Provisional
 		}
 	}
-	return run, found, nil
+	return &Found{Result: found, Anomalies: run, Peers: all}, nil
 }
 
 // MaxRanks bounds the ranks that are read for findings.

@@ -58,19 +58,19 @@ func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provena
 	if info.Totals.Begin != 0 {
 		a.Begin = info.Totals.Begin
 	}
-	findings, err := a.Conclude(ctx, false)
+	found, err := a.FindOut(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	peers, err := a.Peers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if l := ranks.Divide(peers, ranks.Listed(findings.Findings)); l != nil {
+	if l := ranks.Divide(found.Peers, ranks.Listed(found.Findings)); l != nil {
 		info.Efficiency = l.String()
 	}
-	if len(findings.Findings) == 0 {
+	if len(found.Findings) == 0 {
 		return nil, nil
 	}
-	return findings.Findings, k.Store.Write(ctx, k.Run.ID, &provdb.Batch{Findings: findings.Findings, Links: findings.Links})
+	batch := &provdb.Batch{Findings: found.Findings, Links: found.Links}
+	if len(found.Slow) > 0 {
+		batch.Peers = found.Peers
+	}
+	return found.Findings, k.Store.Write(ctx, k.Run.ID, batch)
 }
