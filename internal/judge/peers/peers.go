@@ -38,6 +38,8 @@ type unit struct {
 	// that the one with the mean of the role. These are not a number without such work.
 	time, expected, excess, raw []float64
 	slow                        *interval // nil if it is not
+	functions                   []rankFunction
+	byMean                      float64 // expected time by the mean of the role
 }
 
 // population has all ranks of a program, all its threads, or all its GPUs.
@@ -255,6 +257,7 @@ func (c *comparison) rankLoad(u *unit) provenance.RankLoad {
 	}
 	l.Ratio = ratio(sum(u.time), sum(u.expected))
 	l.Windows = append(l.Windows, c.loadWindows(u, 0, c.windows)...)
+	l.Functions = u.rankFunctions()
 	return l
 }
 

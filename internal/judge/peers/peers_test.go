@@ -193,6 +193,37 @@ func TestCostOfMildSlownessInNoise(t *testing.T) {
 	}
 }
 
+func TestLoadsHaveFunctionsWithMostTime(t *testing.T) {
+	p := program{ranks: 8, seconds: 4, noise: 0.02, slow: since(0, 1.5, 2), works: func(rank, _ int) (all []work) {
+		for f := range uint32(15) {
+			all = append(all, work{function: f, time: 100 * float64(f+1)})
+		}
+		if rank == 7 { // alone in its role
+			return []work{{function: 20, time: 5000}, {function: 21, time: 10}}
+		}
+		return all
+	}}
+	l, _ := p.run()
+	for _, load := range peers.Compare(l, name).Loads {
+		if load.RID == 7 {
+			if f := load.Functions; len(f) != 1 || f[0].Func != "f20" || f[0].Peers != nil { // the other has less than 1 %
+				t.Errorf("functions of a rank without peers: %+v", f)
+			}
+			continue
+		}
+		want := 1.0
+		if load.RID == 2 {
+			want = 1.5
+		}
+		if f := load.Functions; len(f) != 10 || f[0].Func != "f14" || f[9].Func != "f5" || f[0].Calls == 0 {
+			t.Fatalf("functions of rank %d: %+v", load.RID, load.Functions)
+		}
+		for _, f := range load.Functions {
+			near(t, fmt.Sprintf("ratio of %s of rank %d", f.Func, load.RID), float64(f.Time)/float64(*f.Peers), want, 0.03)
+		}
+	}
+}
+
 func TestRankThatIsSlowForAWhile(t *testing.T) {
 	p := program{ranks: 8, seconds: 12, works: usualWork, noise: 0.05, slow: func(rank, _ int, now float64) float64 {
 		if rank == 2 && now > 4 && now < 7.5 {

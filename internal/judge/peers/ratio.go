@@ -45,13 +45,18 @@ const smallGroup = 1. / 8
 
 // compareRole computes the ratios of units with the same role, and finds slow ones.
 func (c *comparison) compareRole(p *population, units []*unit) {
-	if len(units) < 2 {
-		return
-	}
 	r := &role{units: units, groups: make(map[any]*group)}
 	c.addUp(r)
+	t, most := c.tallies(p)
 	for _, u := range units {
-		c.expect(r, u)
+		c.expect(r, u, t)
+		if t != nil {
+			u.functions = c.take(u, t, most)
+		}
+		u.byMean = sum(u.expected)
+	}
+	if len(units) < 2 {
+		return
 	}
 	hosts := make(map[string]int)
 	for _, u := range units {
@@ -108,9 +113,14 @@ func (r *role) mean(w int, cell workload.Cell) float64 {
 }
 
 // expect sets the time of the comparable work of a unit, and what the mean of units would have taken.
-func (c *comparison) expect(r *role, u *unit) {
+// t sums up its work by function, unless it is nil.
+func (c *comparison) expect(r *role, u *unit, t *tally) {
 	c.each(u, func(w int, cell workload.Cell) {
-		if mean := r.mean(w, cell); mean > 0 {
+		mean := r.mean(w, cell)
+		if t != nil {
+			t.add(cell, mean)
+		}
+		if mean > 0 {
 			u.time[w] += float64(cell.Exclusive)
 			u.expected[w] += float64(cell.Calls) * mean
 		}

@@ -47,6 +47,16 @@ type RankLoad struct {
 	Share float64      `json:"saved_share"` // of the time of the run
 	// Windows are in order of time; times without data are missing.
 	Windows []LoadWindow `json:"windows"`
+	// Functions are the ones with the most time, at most ten; none of threads.
+	Functions []RankFunction `json:"functions"`
+}
+
+// RankFunction is the work of a function on a rank or GPU.
+type RankFunction struct {
+	Func  string        `json:"function"`
+	Calls int64         `json:"calls"`
+	Time  trace.Micros  `json:"time_us"`
+	Peers *trace.Micros `json:"peers_us"` // time of equal work of peers; nil without peers
 }
 
 // LoadWindow is a RankLoad in a window of time.

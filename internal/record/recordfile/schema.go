@@ -50,6 +50,7 @@ var requiredFields = map[reflect.Type][]string{
 	reflect.TypeFor[provenance.Efficiency]():     {"communication", "entire", "from_s", "load_balance", "parallel", "pid", "to_s"},
 	reflect.TypeFor[provenance.SlowPeer]():       {"from_s", "pattern", "pid", "ranks", "ratio"},
 	reflect.TypeFor[provenance.SlowFunction]():   {"function"},
+	reflect.TypeFor[provenance.RankFunction]():   {"function"},
 	reflect.TypeFor[provenance.SlowCounter]():    {"counter", "peers_value", "value"},
 	reflect.TypeFor[stats.Summary]():             {"count"},
 }

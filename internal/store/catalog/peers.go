@@ -15,13 +15,14 @@ func loadTable(run provdb.RunID, loads []provenance.RankLoad) Table {
 		Name: "rank_loads", Len: len(loads),
 		Columns: []string{
 			"run", "pid", "rid", "tid", "device", "host", "role", "peers", "elapsed_us", "useful_us", "wait_us", "sync_us", "ratio", "pattern",
-			"from_s", "to_s", "saved_us", "saved_share",
+			"from_s", "to_s", "saved_us", "saved_share", "functions",
 		},
 		Row: func(i int) []any {
 			l := &loads[i]
 			return []any{
 				int32(run), int32(l.PID), int32(l.RID), l.TID, l.Device, l.Host, int32(l.Role), int32(l.Peers), int64(l.Elapsed), int64(l.Useful),
 				int64(l.Wait), int64(l.Sync), pointed(l.Ratio), OrNull(string(l.Pattern)), pointed(l.From), pointed(l.To), int64(l.Saved), l.Share,
+				list(l.Functions),
 			}
 		},
 	}

@@ -97,7 +97,13 @@ func cleanPeers(p *provenance.Peers) *provenance.Peers {
 	}
 }
 
-func cleanLoad(l *provenance.RankLoad) { cleanTexts(&l.Host, (*string)(&l.Pattern)) }
+func cleanLoad(l *provenance.RankLoad) {
+	cleanTexts(&l.Host, (*string)(&l.Pattern))
+	l.Functions = copied(l.Functions)
+	for i := range l.Functions {
+		cleanTexts(&l.Functions[i].Func)
+	}
+}
 
 func cleanSlow(all []provenance.SlowPeer) []provenance.SlowPeer {
 	all = copied(all)

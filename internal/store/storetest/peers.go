@@ -8,6 +8,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
+// functionsOfRank is the number of functions of each rank of many.
+const functionsOfRank = 4
+
 // Peers returns a comparison of a number of ranks in some windows of time, one of them slow.
 func Peers(ranks, windows int, seed uint64) *provenance.Peers {
 	rng := rand.New(rand.NewPCG(seed, 0x9ee5))
@@ -25,6 +28,12 @@ func Peers(ranks, windows int, seed uint64) *provenance.Peers {
 				From: float64(w), To: float64(w + 1), Useful: useful, Wait: stepLength - useful, Ratio: &ratio,
 			})
 			l.Useful, l.Wait = l.Useful+useful, l.Wait+stepLength-useful
+		}
+		for f := range functionsOfRank {
+			time := trace.Micros(rng.Int64N(int64(stepLength)))
+			l.Functions = append(l.Functions, provenance.RankFunction{
+				Func: fmt.Sprintf("solver::Kernel<double, %d>::apply(Field const&, Field&)", f), Calls: 100, Time: time, Peers: &time,
+			})
 		}
 		p.Loads = append(p.Loads, l)
 	}

@@ -14,17 +14,23 @@ func peers() *provenance.Peers {
 	ratio, from, to, share, twin := 1.5, 9.125, 12.5, 0.75, trace.Rank(0)
 	window := provenance.LoadWindow{From: 8, To: 9, Useful: 900_000, Wait: 100_000}
 	slow := provenance.LoadWindow{From: 9, To: 10, Useful: 1 << 50, Wait: 1, Ratio: &ratio}
+	noFunctions := []provenance.RankFunction{}
 	return &provenance.Peers{
 		Loads: []provenance.RankLoad{
-			{PID: 0, RID: -1, TID: provenance.AllThreads, Host: "node01", Role: 1, Peers: 1, Elapsed: 5, Useful: 3, Wait: 2, Sync: 1},
+			{
+				PID: 0, RID: -1, TID: provenance.AllThreads, Host: "node01", Role: 1, Peers: 1, Elapsed: 5, Useful: 3, Wait: 2, Sync: 1,
+				Functions: noFunctions,
+			},
 			{
 				PID: 0, RID: 3, TID: provenance.AllThreads, Host: "it's \"2\"", Role: 1, Peers: 1, Elapsed: 1 << 60, Useful: 7, Wait: 8, Sync: 9,
 				Ratio: &ratio, Pattern: provenance.Phase, From: &from, To: &to, Saved: 99, Share: 0.125,
-				Windows: []provenance.LoadWindow{window, slow},
+				Windows: []provenance.LoadWindow{window, slow}, Functions: []provenance.RankFunction{
+					{Func: "f <\"x\">", Calls: 5, Time: 1 << 60, Peers: new(trace.Micros(3))}, {Func: "g", Calls: 1, Time: 2},
+				},
 			},
-			{PID: 0, RID: 3, TID: 1, Host: "it's \"2\"", Role: 2, Windows: []provenance.LoadWindow{slow}},
-			{PID: 0, RID: 3, TID: 1, Device: true, Host: "it's \"2\"", Role: 3, Windows: []provenance.LoadWindow{window}},
-			{PID: math.MaxInt32, RID: 0, TID: math.MaxInt64, Role: 1},
+			{PID: 0, RID: 3, TID: 1, Host: "it's \"2\"", Role: 2, Windows: []provenance.LoadWindow{slow}, Functions: noFunctions},
+			{PID: 0, RID: 3, TID: 1, Device: true, Host: "it's \"2\"", Role: 3, Windows: []provenance.LoadWindow{window}, Functions: noFunctions},
+			{PID: math.MaxInt32, RID: 0, TID: math.MaxInt64, Role: 1, Functions: noFunctions},
 		},
 		Efficiency: []provenance.Efficiency{
 			{PID: 0, Entire: true, From: 0, To: 12.5, Ranks: 2, Parallel: 0.5, LoadBalance: 0.75, Communication: 2.0 / 3, Slowest: 3},

@@ -8,7 +8,8 @@ CREATE TABLE rank_loads (
     ratio DOUBLE, -- null without peers
     "pattern" VARCHAR, from_s DOUBLE, -- null if it was not slow
     to_s DOUBLE, -- also null if it was slow to the end
-    saved_us BIGINT NOT NULL, saved_share DOUBLE NOT NULL
+    saved_us BIGINT NOT NULL, saved_share DOUBLE NOT NULL,
+    functions JSON NOT NULL -- the ones with the most time
 );
 
 CREATE TABLE load_windows (

@@ -9,6 +9,7 @@ CREATE TABLE rank_loads (
     "pattern" TEXT COLLATE "C", from_s DOUBLE PRECISION, -- null if it was not slow
     to_s DOUBLE PRECISION, -- also null if it was slow to the end
     saved_us BIGINT NOT NULL, saved_share DOUBLE PRECISION NOT NULL,
+    functions JSON NOT NULL, -- the ones with the most time
     PRIMARY KEY (run, pid, rid, tid, device)
 );
 

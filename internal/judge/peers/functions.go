@@ -1,0 +1,92 @@
+package peers
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// A rank or GPU keeps the functions with the most time, at least leastTime of that of its work: keptFunctions of them,
+// and fewer if all units of a program would have more than allFunctions, but fewestFunctions.
+const (
+	leastTime       = 0.01
+	keptFunctions   = 10
+	fewestFunctions = 4
+	allFunctions    = 40_000
+)
+
+// tally sums up the work of a unit.
+type tally struct {
+	works   []functionTime // by number
+	touched []uint32
+	byName  map[uint32]functionTime
+}
+
+// add adds a cell, and the mean time of such calls; 0 if it cannot be compared, so that it counts as usual.
+func (t *tally) add(cell workload.Cell, mean float64) {
+	f := &t.works[cell.Work]
+	if f.calls == 0 {
+		t.touched = append(t.touched, cell.Work)
+	}
+	calls, time := float64(cell.Calls), float64(cell.Exclusive)
+	f.calls, f.time = f.calls+calls, f.time+time
+	if mean > 0 {
+		f.expected += calls * mean
+	} else {
+		f.expected += time
+	}
+}
+
+// take returns the functions of the unit with the most time, and forgets the unit.
+func (c *comparison) take(u *unit, t *tally, most int) []rankFunction {
+	clear(t.byName)
+	all := 0.0
+	for _, work := range t.touched {
+		w, n := t.works[work], c.works[work].Function
+		f := t.byName[n]
+		t.byName[n] = functionTime{f.calls + w.calls, f.time + w.time, f.expected + w.expected}
+		t.works[work] = functionTime{}
+		all += w.time
+	}
+	t.touched = t.touched[:0]
+	list := make([]rankFunction, 0, len(t.byName))
+	for n, f := range t.byName {
+		if f.time > 0 && f.time >= leastTime*all {
+			list = append(list, rankFunction{c.name(u.Program, n), f})
+		}
+	}
+	slices.SortFunc(list, func(a, b rankFunction) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name)) })
+	return slices.Clone(list[:min(most, len(list))])
+}
+
+// rankFunction is a function of a unit. The expected time is by the mean of its role.
+type rankFunction struct {
+	name string
+	functionTime
+}
+
+// tallies returns an empty tally for the units of a population, and how many functions each of them keeps; nil for
+// threads, whose functions are those of their ranks.
+func (c *comparison) tallies(p *population) (*tally, int) {
+	if !p.whole && !p.device {
+		return nil, 0
+	}
+	t := &tally{works: make([]functionTime, len(c.works)), byName: make(map[uint32]functionTime)}
+	return t, max(fewestFunctions, min(keptFunctions, allFunctions/max(1, len(p.units))))
+}
+
+// rankFunctions returns the functions of a unit, compared with those of its peers if it has any: the expected time is
+// scaled as that of all its work is.
+func (u *unit) rankFunctions() []provenance.RankFunction {
+	list := make([]provenance.RankFunction, 0, len(u.functions))
+	for _, f := range u.functions {
+		r := provenance.RankFunction{Func: f.name, Calls: int64(f.calls), Time: micros(f.time)}
+		if e := sum(u.expected); e > 0 && u.byMean > 0 {
+			r.Peers = new(micros(f.expected * e / u.byMean))
+		}
+		list = append(list, r)
+	}
+	return list
+}
