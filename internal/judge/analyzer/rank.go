@@ -97,7 +97,7 @@ type localFunc struct {
 type delta struct {
 	summary.FunctionStats
 	model outlier.Model
-	work  workSums // in the current window of time
+	work  callpath.Sums // of a thread in the current window of time
 }
 
 func (d *delta) merge(o *delta) {

@@ -9,24 +9,21 @@ import (
 // workCounter sums up the calls of a rank for its load. It needs no names, and allocates only
 // if a step has more records than any before it.
 type workCounter struct {
-	shift   uint8        // that of the load in the last merge, or less
-	window  trace.Micros // of the sums: their exits divided by its width
-	busy    []*localFunc // with sums
-	records []workRecord
-	cells   []workload.Cell // scratch
+	shift       uint8        // that of the load in the last merge, or less
+	begin, end  trace.Micros // of the current window
+	first, last trace.Micros // from the first entry to the last exit of the sums
+	busy        []*localFunc // with sums
+	records     []workRecord
+	cells       []workload.Cell // scratch
 }
 
-// workSums has calls that entered and exited in the same window of time.
-type workSums struct {
-	callpath.Sums
-	first, last trace.Micros // from the first entry to the last exit
-}
-
-// workRecord has calls of a function on a thread: one call, or several in a window.
+// workRecord has calls of a function on a thread: one call, or several that entered and exited in the same
+// window of time.
 type workRecord struct {
 	function int32 // number in rank.all
 	thread   trace.Thread
-	workSums
+	callpath.Sums
+	first, last trace.Micros // of a call, or of all calls of the thread in the window
 }
 
 // maxUnnamed limits the records of functions without a name. Only those of damaged traces have
@@ -35,30 +32,32 @@ const maxUnnamed = 1 << 12
 
 // add adds a call of a thread. Calls come in the order of exits.
 func (w *workCounter) add(thread trace.Thread, f *localFunc, entry, exit trace.Micros, time uint64) {
-	window := exit >> w.shift
-	if window != w.window {
+	if exit < w.begin || exit >= w.end {
 		w.flush(thread)
-		w.window = window
+		w.begin = exit >> w.shift << w.shift
+		w.end = w.begin + 1<<w.shift
 	}
-	if entry>>w.shift != window {
-		w.records = append(w.records, workRecord{f.number, thread, workSums{callpath.Sums{Calls: 1, Exclusive: time}, entry, exit}})
+	if entry < w.begin {
+		w.records = append(w.records, workRecord{f.number, thread, callpath.Sums{Calls: 1, Exclusive: time}, entry, exit})
 		return
 	}
+	if len(w.busy) == 0 {
+		w.first = entry
+	}
+	w.first, w.last = min(w.first, entry), exit
 	s := &f.pending.work
 	if s.Calls == 0 {
-		s.first = entry
 		w.busy = append(w.busy, f)
 	}
 	s.Calls++
 	s.Exclusive += time
-	s.first, s.last = min(s.first, entry), exit
 }
 
 // flush makes records of the sums of a thread.
 func (w *workCounter) flush(thread trace.Thread) {
 	for _, f := range w.busy {
-		w.records = append(w.records, workRecord{f.number, thread, f.pending.work})
-		f.pending.work = workSums{}
+		w.records = append(w.records, workRecord{f.number, thread, f.pending.work, w.first, w.last})
+		f.pending.work = callpath.Sums{}
 	}
 	w.busy = w.busy[:0]
 }
@@ -68,7 +67,7 @@ func (r *rank) mergeWork() {
 	w, load := &r.work, r.load
 	for i := range w.records { // first, because this may change the numbers of work
 		if f := r.all[w.records[i].function]; f.whole.models != nil && f.whole.models.function.useful {
-			load.Work(r.workOf(f))
+			load.Work(r.kindOfWork(f))
 		}
 	}
 	left := w.records[:0]
@@ -96,14 +95,14 @@ func (r *rank) mergeWork() {
 			continue
 		}
 		sum.first, sum.last = min(sum.first, rec.first), max(sum.last, rec.last)
-		cells = append(cells, workload.Cell{Work: load.Work(r.workOf(f)), Sums: rec.Sums})
+		cells = append(cells, workload.Cell{Work: load.Work(r.kindOfWork(f)), Sums: rec.Sums})
 	}
 	add()
 	w.cells, w.shift = cells, load.Shift()
 	w.records = left[max(len(left)-maxUnnamed, 0):]
 }
 
-func (r *rank) workOf(f *localFunc) workload.Work {
+func (r *rank) kindOfWork(f *localFunc) workload.Work {
 	return workload.Work{Program: r.key.Program, Function: uint32(f.whole.models.function.ID), Path: f.path}
 }
 
