@@ -41,6 +41,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 		causes: make(map[int32]*key), compared: all,
 	}
 	c.begin, c.end = span(run)
+	c.findSpans()
 	c.countExamples()
 	for i := range all.Slow {
 		if len(all.Slow[i].Ranks) > 0 {
@@ -87,6 +88,7 @@ type conclusion struct {
 	causes     map[int32]*key // slow places that waits without a culprit waited for
 	peers      []*slowPeer
 	compared   *provenance.Peers
+	spans      map[trace.Program][2]trace.Micros // of programs
 	examples   map[*summary.Mode]*sample
 }
 
@@ -112,8 +114,9 @@ type group struct {
 	lost    map[trace.Rank]trace.Micros
 	hosts   map[string]bool
 	waiting map[trace.RankKey]bool
-	// Of recurring calls: on all ranks, and throughout the run.
+	// Of recurring calls: on all ranks, or all with the roles of these if ofRole is true, and throughout the run.
 	everywhere, always bool
+	ofRole             bool
 	peer               *slowPeer
 }
 

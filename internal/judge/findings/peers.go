@@ -56,7 +56,7 @@ func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *
 	at := peers.Place{Program: program, Ranks: slices.Sorted(slices.Values(e.ranks)), Device: true}
 	first, last := c.end, c.begin
 	for _, i := range hits {
-		if a := &c.run.Anomalies[i]; slices.Contains(e.ranks, a.Rank) && e.includes(c.partOf(a.Entry, slots)) {
+		if a := &c.run.Anomalies[i]; slices.Contains(e.ranks, a.Rank) && e.includes(c.slot(a.Program, a.Entry)) {
 			first, last = min(first, a.Entry), max(last, a.Exit)
 			at.Device = at.Device && a.OnDevice
 		}
@@ -184,7 +184,7 @@ func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 // episode returns when the place was slow as an interval of slots.
 func (p *slowPeer) episode(c *conclusion) *episode {
 	return &episode{
-		place: &place{rank: allRanks, ranks: p.Ranks}, key: p.key, from: c.partOf(p.from, slots), to: c.partOf(p.to, slots) + 1,
+		place: &place{rank: allRanks, ranks: p.Ranks}, key: p.key, from: c.slot(p.PID, p.from), to: c.slot(p.PID, p.to) + 1,
 	}
 }
 
@@ -260,6 +260,58 @@ func (c *conclusion) describePeer(g *group) {
 	}
 	if c.provisional() {
 		g.Status = provenance.Provisional
+	}
+}
+
+// withRolesOf returns the number of ranks that have the role of a rank of a group; all if roles are unknown.
+func (c *conclusion) withRolesOf(g *group, all int) int {
+	roles, sizes := make(map[int]bool), make(map[int]int)
+	for i := range c.compared.Loads {
+		l := &c.compared.Loads[i]
+		if l.PID != g.PID || l.TID != provenance.AllThreads {
+			continue
+		}
+		sizes[l.Role]++
+		if _, ok := slices.BinarySearch(g.Ranks, l.RID); ok {
+			roles[l.Role] = true
+		}
+	}
+	n := 0
+	for role := range roles {
+		n += sizes[role]
+	}
+	if n < len(g.Ranks) {
+		return all
+	}
+	return n
+}
+
+// spanOf returns the beginning and the end of a program; of the run if they are unknown.
+func (c *conclusion) spanOf(program trace.Program) (begin, end trace.Micros) {
+	if span, ok := c.spans[program]; ok {
+		return span[0], span[1]
+	}
+	return c.begin, c.end
+}
+
+// findSpans finds the beginnings and ends of programs. The last ones end with the run, which may have continued since the
+// comparison.
+func (c *conclusion) findSpans() {
+	c.spans = make(map[trace.Program][2]trace.Micros)
+	last := 0.0
+	for i := range c.compared.Efficiency {
+		last = max(last, c.compared.Efficiency[i].To)
+	}
+	for i := range c.compared.Efficiency {
+		e := &c.compared.Efficiency[i]
+		if !e.Entire || e.To <= e.From {
+			continue
+		}
+		span := [2]trace.Micros{e.Begin + trace.Micros(1e6*e.From), c.end}
+		if e.To < last {
+			span[1] = e.Begin + trace.Micros(1e6*e.To)
+		}
+		c.spans[e.PID] = span
 	}
 }
 

@@ -2,6 +2,7 @@ package findings_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -175,5 +176,37 @@ func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 	}
 	if r.Findings[0].Waits == 0 || r.Findings[0].LostCaused != 5_400_000 || r.Findings[1].Cause != 1 {
 		t.Errorf("got %+v", r.Findings)
+	}
+}
+
+// TestSlowModeOfARoleIsANote has a rank whose calls are slow throughout its program, which ends before the run.
+func TestSlowModeOfARoleIsANote(t *testing.T) {
+	s := quiet()
+	for i := range trace.Micros(200) {
+		s.slow("long", 0, i*second/40, 3000+i%100)
+	}
+	s.End = 10 * second
+	roles := func(of func(rank trace.Rank) int) *provenance.Peers {
+		p := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Begin: s.Begin, To: 5}, {PID: 1, Entire: true, To: 10}}}
+		for rank := range trace.Rank(8) {
+			p.Loads = append(p.Loads, provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Role: of(rank)})
+		}
+		return p
+	}
+	for name, test := range map[string]struct {
+		peers    *provenance.Peers
+		severity provenance.Severity
+		place    string
+	}{
+		"alone has its role": {roles(func(rank trace.Rank) int { return min(2, 1+int(rank)) }), provenance.Note, ", which alone has its role, throughout the run"},
+		"one of many":        {roles(func(trace.Rank) int { return 1 }), provenance.Alarm, ", on rank 0 (node0) throughout the run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), test.peers)
+			x := &r.Findings[0]
+			if x.Kind != provenance.RecurringMode || x.Severity != test.severity || !strings.Contains(x.Summary, test.place) {
+				t.Error(x.Kind, x.Severity, x.Summary)
+			}
+		})
 	}
 }

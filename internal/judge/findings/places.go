@@ -10,9 +10,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// slots is the number of parts of the run that are hit or not. A rank or host must be hit in several
+// slots is the number of parts of the time of a program that are hit or not. A rank or host must be hit in several
 // of them to be slow for a while, so that many calls within a moment count once.
 const slots = 512
+
+// slot returns the slot of a program that includes a time.
+func (c *conclusion) slot(program trace.Program, at trace.Micros) int {
+	begin, end := c.spanOf(program)
+	return partOf(at, begin, end, slots)
+}
 
 // place is a rank, or a host with several ranks that were hit.
 type place struct {
@@ -68,7 +74,7 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 			hits = slices.DeleteFunc(hits, func(i int32) bool {
 				a := &c.run.Anomalies[i]
 				e := slow[a.Rank]
-				if e == nil || !e.includes(c.partOf(a.Entry, slots)) {
+				if e == nil || !e.includes(c.slot(a.Program, a.Entry)) {
 					return false
 				}
 				keys[i] = e.key
@@ -92,10 +98,10 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 		}
 		if l.Culprit < 0 {
 			unknown = append(unknown, i)
-		} else if by := &c.run.Anomalies[l.Culprit]; !slices.Contains(e.ranks, by.Rank) || !e.includes(c.partOf(by.Entry, slots)) {
+		} else if by := &c.run.Anomalies[l.Culprit]; !slices.Contains(e.ranks, by.Rank) || !e.includes(c.slot(by.Program, by.Entry)) {
 			continue
 		}
-		hit[c.partOf(a.Entry, slots)+1] = 1
+		hit[c.slot(a.Program, a.Entry)+1] = 1
 	}
 	hit.sum()
 	waits := episode{place: e.place}
@@ -103,7 +109,7 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 		return from < e.to && e.from < to
 	})
 	for _, i := range unknown {
-		if waits.includes(c.partOf(c.run.Anomalies[i].Entry, slots)) {
+		if waits.includes(c.slot(e.key.program, c.run.Anomalies[i].Entry)) {
 			c.causes[i] = e.key
 		}
 	}
@@ -175,7 +181,7 @@ func (c *conclusion) places(hits []int32) (places []*place, all *sums, ranks int
 	all = new(sums)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		k, slot := rankKey{a.Host, a.Rank}, c.partOf(a.Entry, slots)
+		k, slot := rankKey{a.Host, a.Rank}, c.slot(a.Program, a.Entry)
 		p, host := byRank[k], byHost[k.host]
 		if host == nil {
 			host = &place{host: k.host, rank: allRanks, hit: new(sums), cells: new(sums)}

@@ -257,13 +257,16 @@ func (c *conclusion) recurs(g *group) bool {
 // describeMode finds the period of recurring calls, and which ranks have them.
 func (c *conclusion) describeMode(g *group) {
 	g.Period = g.period()
-	ranks, times := make([]int64, max(c.profile.ranks[g.PID], len(g.Ranks))), make([]int64, quarters)
+	all := max(c.profile.ranks[g.PID], len(g.Ranks))
+	ranks, times := make([]int64, c.withRolesOf(g, all)), make([]int64, quarters)
+	begin, end := c.spanOf(g.PID)
 	for _, i := range g.members {
 		at, _ := slices.BinarySearch(g.Ranks, g.all[i].Rank)
 		ranks[at]++
-		times[c.partOf(g.all[i].Entry, quarters)]++
+		times[partOf(g.all[i].Entry, begin, end, quarters)]++
 	}
 	g.everywhere, g.always = evenChance(ranks) >= byChance, evenChance(times) >= byChance
+	g.ofRole = len(ranks) < all
 	if g.everywhere && g.always {
 		g.Severity = provenance.Note
 	}

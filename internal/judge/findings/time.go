@@ -29,11 +29,14 @@ const (
 func (c *conclusion) part(at trace.Micros) int { return c.partOf(at, parts) }
 
 // partOf returns which of n equal parts of the run includes a time.
-func (c *conclusion) partOf(at trace.Micros, n int) int {
-	if c.end <= c.begin {
+func (c *conclusion) partOf(at trace.Micros, n int) int { return partOf(at, c.begin, c.end, n) }
+
+// partOf returns which of n equal parts from begin to end includes a time.
+func partOf(at, begin, end trace.Micros, n int) int {
+	if end <= begin {
 		return 0
 	}
-	return min(n-1, max(0, int(float64(at-c.begin)/float64(c.end-c.begin)*float64(n))))
+	return min(n-1, max(0, int(float64(at-begin)/float64(end-begin)*float64(n))))
 }
 
 func trendOf(counts []int64) provenance.Trend {

@@ -40,9 +40,14 @@ func (c *conclusion) summary(g *group) string {
 		if g.Period != nil {
 			say(", every %s", text.Duration(*g.Period*1e6))
 		}
-		if g.everywhere {
+		switch {
+		case g.everywhere && !g.ofRole:
 			say(", on all ranks")
-		} else {
+		case g.everywhere && len(g.Ranks) == 1:
+			say(", on %s, which alone has its role,", Where(&g.Finding))
+		case g.everywhere:
+			say(", on %s, all with the role,", Where(&g.Finding))
+		default:
 			say(", on %s", Where(&g.Finding))
 		}
 		if g.always {
