@@ -25,6 +25,7 @@ type findingFlags struct {
 	kinds    []string
 	function string
 	all, old bool
+	notes    bool
 	limit    int
 }
 
@@ -41,14 +42,17 @@ groups anomalies that belong together, or describes a lasting change of a functi
   outlier       executions took far longer than others like them
   recurring     a share of the calls is slow by a similar time, throughout the run
   change        a function is slower from some time on
+  excess-work   executions made far more calls than others of the function
   interference  delays hit whatever runs, in proportion to its time
   slow-peer     a rank, host, thread or GPU takes longer than others for equal work
   wait          calls waited for others, and the cause is unknown
 
-Findings that cost less than 0.01 % of the time of all ranks are minor, and waits with a
-known cause are part of the finding that caused them; --all lists both separately. Flags
-that the review at the end of a run withdrew are findings, too: --withdrawn lists them.
-docs/findings.md describes the rules.
+Notes describe normal behavior, such as a slow mode that all ranks have throughout the run.
+They do not count as findings; --notes lists them, and other formats than table have them
+with the severity info. Findings that cost less than 0.01 % of the time of all ranks are
+minor, and waits with a known cause are part of the finding that caused them; --all lists
+both separately. Flags that the review at the end of a run withdrew are findings, too:
+--withdrawn lists them. docs/findings.md describes the rules.
 
 With a number it shows the evidence: examples and a typical execution, the distribution of
 the calls, in what they differ from others, and what would have to be true for the finding
@@ -69,7 +73,8 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 	f := cmd.Flags()
 	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: outlier, recurring, change, excess-work, interference, slow-peer or wait")
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
-	f.BoolVar(&flags.all, "all", false, "include minor findings, and waits with known causes")
+	f.BoolVar(&flags.all, "all", false, "include notes, minor findings, and waits with known causes")
+	f.BoolVar(&flags.notes, "notes", false, "include notes about normal behavior")
 	f.BoolVar(&flags.old, "withdrawn", false, "only withdrawn findings")
 	f.IntVar(&flags.limit, "limit", 20, "number of findings")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
@@ -89,6 +94,7 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		shown := chosen[:min(flags.limit, len(chosen))]
 		list := &output.FindingList{
 			All: findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
+			Notes: flags.notes || flags.all || len(flags.kinds) > 0,
 		}
 		for i := range shown {
 			words, err := difference(ctx, a, &shown[i])
@@ -185,7 +191,7 @@ func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Prog
 	for _, x := range findings {
 		withdrawn := x.Status == provenance.Withdrawn
 		switch {
-		case withdrawn != f.old, !withdrawn && !x.Listed() && !f.all && len(f.kinds) == 0,
+		case withdrawn != f.old, !withdrawn && !x.Listed() && !x.Noted() && !f.all && len(f.kinds) == 0,
 			len(f.kinds) > 0 && !slices.Contains(f.kinds, string(x.Kind)),
 			program != nil && x.PID != *program, !pattern.MatchString(x.Func):
 			continue

@@ -44,6 +44,14 @@ func (h Hash) With(c WorkClass) Hash { return h&(1<<pathBits-1) | Hash(c)<<pathB
 // Path returns the same number for all hashes of a path with its work.
 func (h Hash) Path() Hash { return h & (1<<pathBits - 1) }
 
+// Hashes returns the hashes, without work, that a path may have: With replaces some of the bits.
+func (h Hash) Hashes() (all [1 << (64 - pathBits)]Hash) {
+	for i := range all {
+		all[i] = h.Path() | Hash(i)<<pathBits
+	}
+	return all
+}
+
 // Context is a function with a call path. If Path is 0 it is the function with all its
 // paths.
 type Context struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -245,8 +246,8 @@ func (m *Models) Judge(f *Function) *outlier.Judge {
 func (m *Models) Changes() []summary.Change {
 	changes := []summary.Change{}
 	for _, f := range m.functions {
-		if c, ok := f.change(); ok && !f.ignored {
-			changes = append(changes, c)
+		if s, ok := f.Learned().Shift(); ok && !f.ignored {
+			changes = append(changes, m.change(f, &s))
 		}
 	}
 	slices.SortFunc(changes, func(a, b summary.Change) int {
@@ -255,15 +256,65 @@ func (m *Models) Changes() []summary.Change {
 	return changes
 }
 
-func (f *Function) change() (summary.Change, bool) {
-	s, ok := f.Learned().Shift()
+func (m *Models) change(f *Function, s *outlier.Shift) summary.Change {
 	kind := "shift"
 	if s.Drift {
 		kind = "drift"
 	}
+	before, after := m.callsMade(f, s)
 	return summary.Change{
 		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Micros(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
-	}, ok
+		MadeBefore: before, MadeAfter: after,
+	}
+}
+
+// maxExtended bounds the call paths that callsMade looks for, and so its time.
+const maxExtended = 1 << 20
+
+// callsMade returns how many calls a call of a function made on average before and after its time changed: the
+// number of calls on paths that extend one of its paths. It returns 0 if there are too many.
+func (m *Models) callsMade(f *Function, s *outlier.Shift) (before, after float64) {
+	if f.Learned().Made.Total() == 0 || f.models.paths.Len()*len(m.functions)*len(callpath.Hash(0).Hashes()) > maxExtended {
+		return 0, 0
+	}
+	count := func(s *outlier.Shift, t *stats.Timeline, before, after *float64) {
+		*before += callsBetween(t, math.MinInt64, s.BeforeEnd)
+		*after += callsBetween(t, s.AfterBegin, math.MaxInt64)
+	}
+	var own []callpath.Hash
+	var calls, later float64
+	for path, of := range f.models.paths.Sorted() {
+		own = append(own, path.Path())
+		count(s, &of.model.Times, &calls, &later)
+	}
+	slices.Sort(own)
+	for _, g := range m.functions {
+		if g.Program != f.Program {
+			continue
+		}
+		inside := make(map[callpath.Hash]bool)
+		for _, path := range slices.Compact(own) {
+			for _, h := range path.Hashes() {
+				inside[h.Then(g.Name).Path()] = true
+			}
+		}
+		for path, of := range g.models.paths.Sorted() {
+			if inside[path.Path()] {
+				count(s, &of.model.Times, &before, &after)
+			}
+		}
+	}
+	return before / max(1, calls), after / max(1, later)
+}
+
+// callsBetween returns the number of calls between two times, as if the calls of a span were evenly spread.
+func callsBetween(t *stats.Timeline, from, to int64) (n float64) {
+	for _, s := range t.Spans() {
+		if begin, end := max(from, s.From), min(to, s.To); begin < end {
+			n += float64(s.Total) * float64(end-begin) / float64(s.To-s.From)
+		}
+	}
+	return n
 }
 
 // Modes returns the slow modes of all functions, ordered by program, name and path.

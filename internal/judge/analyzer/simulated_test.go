@@ -121,3 +121,22 @@ func TestMissingStepsAreError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestChangesHaveNumbersOfCallsMade(t *testing.T) {
+	s := simulated(t, "refinement", 2, 50)
+	dir := t.TempDir()
+	if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	var inputs []analyzer.Input
+	for rank := range 2 {
+		inputs = append(inputs, analyzer.Input{Path: filepath.Join(dir, fmt.Sprintf("tau-metrics-amr-%d.bp", rank))})
+	}
+	_, res := analyzeInputs(t, inputs, nil)
+	if len(res.Changes) != 1 || res.Changes[0].Function != "time_step" {
+		t.Fatalf("got %+v", res.Changes)
+	}
+	if c := &res.Changes[0]; c.MadeBefore < 12 || c.MadeBefore > 15 || c.MadeAfter < 28 || c.MadeAfter > 33 || !c.ByWork() {
+		t.Errorf("got %+v", c)
+	}
+}

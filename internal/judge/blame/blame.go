@@ -56,6 +56,8 @@ type Anomaly struct {
 	// calls like it that take as long. Only Promote accepts candidates.
 	Candidate bool
 	Share     float64
+	// Usual is true if its own time is not rare: it is an anomaly only because it explains waits.
+	Usual bool
 	// InStep is when its rank last left a collective call before it, or inside it, and Left
 	// the function of that call; 0 and empty if unknown.
 	InStep trace.Micros
@@ -104,7 +106,7 @@ func (r *Run) Add(rec *provenance.Record) {
 		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
-		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren),
+		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren), Usual: rec.OnlyExplainsWaits(),
 	}
 	if rec.Status == provenance.Withdrawn {
 		r.Withdrawn = append(r.Withdrawn, a)

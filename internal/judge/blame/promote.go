@@ -5,9 +5,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// byChance is the probability below which it is no coincidence that one of the ranks of a
+// ByChance is the probability below which it is no coincidence that one of the ranks of a
 // program takes as long in a call.
-const byChance = 0.05
+const ByChance = 0.05
 
 // Promote returns the indices in Run.Anomalies, in order, of the candidates that explain
 // waits among the anomalies: those that made others wait and are not late by chance, and the
@@ -32,7 +32,7 @@ func Promote(run *Run) []int {
 		if l.Role != provenance.Victim || l.Culprit < 0 {
 			continue
 		}
-		if a := &f.all[l.Culprit]; !a.Candidate || a.Share*ranks[a.Program] < byChance {
+		if a := &f.all[l.Culprit]; !a.Candidate || a.Share*ranks[a.Program] < ByChance {
 			chosen[f.place[i]], chosen[f.place[l.Culprit]] = true, true
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 // Result has the findings of a run and the links between its anomalies.
 type Result struct {
-	// Findings are the costliest first, then waits with known causes, then withdrawn ones.
+	// Findings are alarms, the costliest first, then notes, minor ones, waits with known causes, and withdrawn ones.
 	Findings []provenance.Finding
 	Links    []provenance.Link // of each anomaly, in the order of Run.Anomalies
 	// Slow are the slow peers that calls show, but the comparison of peers does not have.
@@ -53,6 +53,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 		c.sumUp(g)
 	}
 	c.dropPeers()
+	c.excuseChance()
 	for i := range changes {
 		if g := c.changed(&changes[i]); !c.explained(g) {
 			c.all = append(c.all, g)
@@ -117,6 +118,7 @@ type group struct {
 	// Of recurring calls: on all ranks, or all with the roles of these if ofRole is true, and throughout the run.
 	everywhere, always bool
 	ofRole             bool
+	madeCalls          [2]float64 // of a function that has more to do: calls that it makes, before and after its change
 	peer               *slowPeer
 }
 
@@ -299,6 +301,9 @@ func (c *conclusion) classify(g *group) {
 		}
 	}
 	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role != provenance.Victim
+	if g.Kind == provenance.Waiting && g.cause == nil && len(g.members) >= leastExpected*max(c.profile.ranks[g.PID], quarters) {
+		c.spread(g)
+	}
 	switch {
 	case g.Status == provenance.Withdrawn:
 	case g.Kind == provenance.RecurringMode || unexplained && c.recurs(g):
@@ -368,8 +373,11 @@ func (c *conclusion) changed(change *summary.Change) *group {
 	g.First, g.Last, g.Expected, g.Actual = change.Since, c.end, change.Before, change.After
 	g.LostOwn = trace.Micros(max(0, change.After-change.Before) * float64(change.Calls))
 	g.Ranks, g.Hosts, g.Examples = []trace.Rank{}, []string{}, []string{}
-	if change.After <= change.Before {
+	if change.After <= change.Before || change.ByWork() {
 		g.Severity = provenance.Note
+	}
+	if change.ByWork() {
+		g.madeCalls = [2]float64{change.MadeBefore, change.MadeAfter}
 	}
 	c.complete(g)
 	return g
@@ -404,8 +412,12 @@ func (c *conclusion) number() {
 	class := func(g *group) int {
 		switch {
 		case g.Status == provenance.Withdrawn:
-			return 2
+			return 4
 		case g.cause != nil:
+			return 3
+		case g.Minor():
+			return 2
+		case g.Severity == provenance.Note:
 			return 1
 		}
 		return 0

@@ -47,6 +47,10 @@ const (
 	byChance = 1e-3
 	quarters = 4
 
+	// Waits of unknown cause are normal if they are the same on all ranks and throughout the run, and Pearson's test can
+	// tell: it expects at least leastExpected of them on each rank and in each quarter.
+	leastExpected = 5
+
 	// falseAlarms is the share of normal calls that the detector flags.
 	falseAlarms = 1e-6
 )
@@ -257,6 +261,11 @@ func (c *conclusion) recurs(g *group) bool {
 // describeMode finds the period of recurring calls, and which ranks have them.
 func (c *conclusion) describeMode(g *group) {
 	g.Period = g.period()
+	c.spread(g)
+}
+
+// spread finds whether the calls are on all ranks, and throughout the run: then they are normal for the program.
+func (c *conclusion) spread(g *group) {
 	all := max(c.profile.ranks[g.PID], len(g.Ranks))
 	ranks, times := make([]int64, c.withRolesOf(g, all)), make([]int64, quarters)
 	begin, end := c.spanOf(g.PID)
@@ -294,4 +303,30 @@ func (g *group) period() *float64 {
 	}
 	mean /= 1e6
 	return &mean
+}
+
+// excuseChance makes the findings of calls that are not rare notes, if they explain no more waits than chance does: one wait
+// in twenty is late by chance at the same time as such a call (blame.ByChance).
+func (c *conclusion) excuseChance() {
+	type counts struct{ explained, unknown int64 }
+	programs := make(map[trace.Program]counts)
+	var usual []*group
+	for _, g := range c.all {
+		n := programs[g.PID]
+		switch {
+		case g.cause != nil || g.peer != nil:
+			continue
+		case g.Kind == provenance.Waiting && g.Waits == 0:
+			n.unknown += g.Calls
+		case g.Kind == provenance.Outlier && !slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].Usual }):
+			n.explained += g.Waits
+			usual = append(usual, g)
+		}
+		programs[g.PID] = n
+	}
+	for _, g := range usual {
+		if n := programs[g.PID]; binomialTail(n.explained, n.explained+n.unknown, blame.ByChance) >= byChance {
+			g.Severity = provenance.Note
+		}
+	}
 }

@@ -23,6 +23,9 @@ func (c *conclusion) summary(g *group) string {
 		return c.peerSummary(g)
 	case provenance.LastingChange:
 		say("%s takes %s instead of %s since %s (%s)", name, actual, expected, c.clock(g.First), g.Form)
+		if g.madeCalls[1] > 0 {
+			say(", because it makes %s calls instead of %s", text.ThreeDigits(g.madeCalls[1]), text.ThreeDigits(g.madeCalls[0]))
+		}
 	case provenance.Interference:
 		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
 			text.Percent(100*c.shareOfRanks(g)))
@@ -64,6 +67,8 @@ func (c *conclusion) summary(g *group) string {
 			say(" because of finding %d (%s)", g.cause.Number, text.ShortName(g.cause.Func))
 		case g.cause != nil:
 			say(" because of finding %d (%s)", g.cause.Number, g.cause.Kind)
+		case g.everywhere && g.always:
+			say(", evenly on all ranks and throughout the run")
 		case g.Status != provenance.Withdrawn:
 			say("; the cause is unknown")
 		}

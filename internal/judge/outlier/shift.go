@@ -12,6 +12,8 @@ type Shift struct {
 	Since         int64   // its beginning in microseconds, to the length of a span
 	Before, After float64 // medians, in microseconds
 	Calls         uint64  // since then
+	// BeforeEnd and AfterBegin are when the time of Before ends, and that of After begins, in microseconds.
+	BeforeEnd, AfterBegin int64
 }
 
 // The rules of shifts.
@@ -52,7 +54,7 @@ func (m *Model) Shift() (Shift, bool) {
 		if d < distance || found && d == distance {
 			continue
 		}
-		s := Shift{Since: spans[k].From, Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total}
+		s := Shift{Since: spans[k].From, BeforeEnd: spans[k].From, AfterBegin: spans[k].From, Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total}
 		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k) {
 			best, distance, found = s, d, true
 		}
@@ -95,6 +97,7 @@ func (s *Shift) drift(spans []stats.Span) {
 	}
 	first, last := medians[0], medians[len(medians)-1]
 	s.Drift, s.Before, s.After, s.Calls = true, first, last, 0
+	s.BeforeEnd, s.AfterBegin = spans[0].To, spans[len(spans)-1].From
 	begun := false
 	for i := range spans {
 		if !begun && math.Abs(medians[i]-first) > 0.1*math.Abs(last-first) && (medians[i] > first) == (last > first) {

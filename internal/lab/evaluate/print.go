@@ -84,13 +84,19 @@ func printFindings(w io.Writer, s *truth.FindingScore) {
 				text.Percent(100*float64(s.Covered)/float64(s.Lost)), text.Duration(float64(s.Lost)), s.Named, text.Count(len(s.Troubles), "trouble"))
 		}
 	}
+	alarms := 0
+	for i := range s.Others {
+		if !s.Others[i].Informational {
+			alarms++
+		}
+	}
 	fmt.Fprintf(w, "\n%s outside troubles, without interference: %s of the time\n",
-		text.Count(len(s.Others), "finding"), text.Percent(100*s.OthersShare))
+		text.Count(alarms, "finding"), text.Percent(100*s.OthersShare))
 	for i := range s.Others {
 		x := &s.Others[i]
 		kind := string(x.Kind)
 		if x.Informational {
-			kind += " (informational)"
+			kind += " (note)"
 		}
 		fmt.Fprintf(w, "  %d %s, %s: %s\n", x.Number, kind, text.Percent(100*x.Share), sentence(x.Summary))
 	}

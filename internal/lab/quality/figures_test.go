@@ -211,7 +211,7 @@ func TestTableIsAligned(t *testing.T) {
 func TestFindingsOfHalvesAreShownApart(t *testing.T) {
 	r := &FindingResult{Data: "x"}
 	one := FindingCounts{
-		Runs: 1, Lost: 1000, Covered: 999, Troubles: 2, Named: 1, Others: 2, OthersShare: 0.0125, Alarms: 1, AlarmsShare: 0.0025,
+		Runs: 1, Lost: 1000, Covered: 999, Troubles: 2, Named: 1, Others: 1, OthersShare: 0.0025, Notes: 1, NotesShare: 0.0125,
 		Lists: []string{"a"},
 	}
 	for i := range 10 {
@@ -222,7 +222,7 @@ func TestFindingsOfHalvesAreShownApart(t *testing.T) {
 		r.add(&c, i%2 == 0)
 	}
 	got := strings.Join(findingRow(r), " | ")
-	if want := "x | 99.9 | 5/10 | 2 (1.2 %), alarms 1 (0.25 %) | 99.9 | 5/10 | 2 (1.2 %), alarms 1 (0.25 %) | – | – | 9/10"; got != want {
+	if want := "x | 99.9 | 5/10 | 1 (0.25 %), notes 1 (1.2 %) | 99.9 | 5/10 | 1 (0.25 %), notes 1 (1.2 %) | – | – | 9/10"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	stops := FindingCounts{Runs: 1, Stops: 15, StopsFound: 14, StopsNamed: 12, Recorded: 1_000_000, Unexplained: 29}

@@ -29,9 +29,9 @@ type FindingCounts struct {
 	// sum of their shares of the time of their runs.
 	Others      int
 	OthersShare float64
-	// Alarms and AlarmsShare are the part of them that is not only informational.
-	Alarms      int
-	AlarmsShare float64
+	// Notes and NotesShare are the same of notes about normal behavior, which are no findings.
+	Notes      int
+	NotesShare float64
 	// Recorded is the number of calls of runs with a scheduler's record, and Unexplained the number of flags
 	// in them, outside troubles, that it does not explain.
 	Recorded                      int64
@@ -51,8 +51,8 @@ func (c *FindingCounts) Add(o *FindingCounts) {
 	c.Named += o.Named
 	c.Others += o.Others
 	c.OthersShare += o.OthersShare
-	c.Alarms += o.Alarms
-	c.AlarmsShare += o.AlarmsShare
+	c.Notes += o.Notes
+	c.NotesShare += o.NotesShare
 	c.Recorded += o.Recorded
 	c.Unexplained += o.Unexplained
 	c.Stops += o.Stops
@@ -67,7 +67,7 @@ func Reports(findings []provenance.Finding) (all []truth.Report) {
 		if f := &findings[i]; f.Status != provenance.Withdrawn {
 			all = append(all, truth.Report{
 				Number: f.Number, Kind: truth.Finding(f.Kind), Program: f.PID, Function: f.Func, Ranks: f.Ranks, From: f.First, To: f.Last,
-				LostOwn: f.LostOwn, Share: f.Share, Summary: f.Summary, Cause: f.Cause, Listed: f.Listed(),
+				LostOwn: f.LostOwn, Share: f.Share, Summary: f.Summary, Cause: f.Cause, Listed: f.Listed() || f.Noted(),
 				Informational: f.Severity == provenance.Note,
 			})
 		}
@@ -125,13 +125,15 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 	s := m.Findings(Reports(f.concluded.Findings), ranks)
 	c := &FindingCounts{
 		Runs: 1, Lost: float64(s.Lost), Covered: float64(s.Covered), Troubles: len(s.Troubles), Named: s.Named,
-		Others: len(s.Others), OthersShare: s.OthersShare, Lists: []string{listOf(f.concluded.Findings)},
+		Lists: []string{listOf(f.concluded.Findings)},
 	}
 	for i := range s.Others {
-		if !s.Others[i].Informational {
-			c.Alarms++
-			c.AlarmsShare += s.Others[i].Share
+		n, share := &c.Others, &c.OthersShare
+		if s.Others[i].Informational {
+			n, share = &c.Notes, &c.NotesShare
 		}
+		*n++
+		*share += s.Others[i].Share
 	}
 	score := m.Score(0)
 	if len(score.Troubles)+score.Planted > 0 {
@@ -143,13 +145,13 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 	return c
 }
 
-// listOf returns kind, place and function of the listed findings. The place of a finding is its rank if it has one,
+// listOf returns kind, place and function of the listed findings and notes. The place of a finding is its rank if it has one,
 // and otherwise its hosts.
 func listOf(findings []provenance.Finding) string {
 	var lines []string
 	for i := range findings {
 		f := &findings[i]
-		if !f.Listed() {
+		if !f.Listed() && !f.Noted() {
 			continue
 		}
 		place := "all"
@@ -253,8 +255,8 @@ var (
 			func(c *FindingCounts) string { return ratio(c.Named, c.Troubles) },
 		},
 		{
-			"outside", "findings of a run outside troubles, and the share of its time that they cost; interference does not count. If " +
-				"some are only informational, such as a slow mode that all ranks have throughout the run, the alarms follow",
+			"outside", "findings of a run outside troubles, and the share of its time that they cost; interference does not count. Notes " +
+				"about normal behavior, such as a slow mode that all ranks have throughout the run, are no findings; they follow",
 			func(c *FindingCounts) string {
 				if c.Runs == 0 {
 					return ""
@@ -266,8 +268,8 @@ var (
 					return fmt.Sprintf("%.2g (%.2g %%)", float64(n)/float64(c.Runs), 100*share/float64(c.Runs))
 				}
 				text := per(c.Others, c.OthersShare)
-				if c.Alarms < c.Others {
-					text += ", alarms " + per(c.Alarms, c.AlarmsShare)
+				if c.Notes > 0 {
+					text += ", notes " + per(c.Notes, c.NotesShare)
 				}
 				return text
 			},

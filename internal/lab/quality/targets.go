@@ -2,6 +2,7 @@ package quality
 
 import (
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -90,4 +91,10 @@ func reached(results []*FindingResult, of func(*FindingResult) (float64, bool), 
 		text += "; not " + strings.Join(others, ", ")
 	}
 	return text
+}
+
+// WriteFindings writes the table of findings and how far the targets are reached.
+func WriteFindings(w io.Writer, results []*FindingResult) error {
+	_, err := fmt.Fprintf(w, "%s\n%s\n", findingTable(results), strings.Join(targetTexts(results), "\n"))
+	return err
 }

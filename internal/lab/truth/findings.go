@@ -39,7 +39,7 @@ type FindingScore struct {
 	Named    int              `json:"named"`
 	Troubles []TroubleFinding `json:"troubles"`
 	// Others are the findings with less than half of their lost time in troubles, without interference,
-	// and OthersShare is the share of the time of the run that they cost.
+	// and OthersShare is the share of the time of the run that they cost, except those that are only informational.
 	Others      []OtherFinding `json:"others"`
 	OthersShare float64        `json:"others_share"`
 }
@@ -198,7 +198,9 @@ func (m *Matcher) Findings(all []Report, ranks map[trace.Program]int) *FindingSc
 	for _, n := range s.order {
 		if f := s.reports[n]; f.Listed && f.Kind != Interference && !s.belongs(f) {
 			score.Others = append(score.Others, OtherFinding{n, f.Kind, f.Share, f.Summary, f.Informational})
-			score.OthersShare += f.Share
+			if !f.Informational {
+				score.OthersShare += f.Share
+			}
 		}
 	}
 	return score

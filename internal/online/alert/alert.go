@@ -46,7 +46,7 @@ func (r *Runner) Check(ctx context.Context, list []provenance.Finding) {
 	}
 	for i, key := range findings.Keys(list) {
 		f := &list[i]
-		if !f.Listed() || f.Severity != provenance.Alarm || r.known[key] || !r.enqueue() {
+		if !f.Listed() || r.known[key] || !r.enqueue() {
 			continue
 		}
 		r.known[key] = true

@@ -117,6 +117,14 @@ type Change struct {
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"` // since then
+	// MadeBefore and MadeAfter are how many calls a call of the function makes on average; 0 for none.
+	MadeBefore float64 `json:"made_before,omitempty"`
+	MadeAfter  float64 `json:"made_after,omitempty"`
+}
+
+// ByWork reports whether the function makes at least as many times more calls as it takes longer: it has more to do.
+func (c *Change) ByWork() bool {
+	return c.After > c.Before && c.MadeBefore > 0 && c.MadeAfter*c.Before >= c.MadeBefore*c.After
 }
 
 // Mode is a slow mode of a function: a share of its calls takes much longer than the others. Only

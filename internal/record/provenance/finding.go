@@ -130,8 +130,14 @@ func (f *Finding) IsChange() bool { return f.Kind == LastingChange && len(f.Rank
 func (f *Finding) Minor() bool { return f.Share < MinorShare }
 
 // Listed reports whether the finding is in the list that people read first: not withdrawn,
-// not minor, and not shown with its cause.
-func (f *Finding) Listed() bool { return f.Cause == 0 && f.Status != Withdrawn && !f.Minor() }
+// not minor, not shown with its cause, and not a note.
+func (f *Finding) Listed() bool { return f.notable() && f.Severity != Note }
+
+// Noted reports whether the finding is a note about normal behavior that costs enough to be listed:
+// it is not a problem, and does not count as one.
+func (f *Finding) Noted() bool { return f.notable() && f.Severity == Note }
+
+func (f *Finding) notable() bool { return f.Cause == 0 && f.Status != Withdrawn && !f.Minor() }
 
 // Example returns the event id of the execution that lost the most time; empty for none.
 func (f *Finding) Example() string {

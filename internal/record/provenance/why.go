@@ -87,8 +87,13 @@ func (r *Record) madeWords() string {
 
 // ExplainsWaits makes Why of an anomaly say that its own time is not the reason.
 func (r *Record) ExplainsWaits() {
-	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + "not rare, but it explains waits of other ranks"
+	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + notRare
 }
+
+const notRare = "not rare, but it explains waits of other ranks"
+
+// OnlyExplainsWaits reports whether the own time of an anomaly is not rare.
+func (r *Record) OnlyExplainsWaits() bool { return strings.HasSuffix(r.Why, notRare) }
 
 // tookWords returns the judged time and which of the two times it is.
 func (r *Record) tookWords(d *outlier.Description) string {

@@ -87,6 +87,8 @@ type Figures struct {
 	MutedLost     int64    `json:"muted_lost_us"`                    // lost time of these, included in Lost
 	FindingsMinor int64    `json:"findings_minor"`                   // that cost too little to be listed
 	MinorLost     int64    `json:"minor_lost_us"`                    // lost time of these, included in Lost
+	FindingsNotes int64    `json:"findings_notes"`                   // notes about normal behavior, which are no findings
+	NotesLost     int64    `json:"notes_lost_us"`                    // time of these, not included in Lost
 	WithdrawnLost int64    `json:"withdrawn_lost_us"`                // lost time of withdrawn findings, not included in Lost
 	LastEventAge  *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
 }

@@ -193,12 +193,18 @@ func (d *runData) count(f *api.Figures, v *view) {
 			f.MinorLost += int64(x.Lost)
 			continue
 		}
+		if x.Noted() {
+			f.FindingsNotes++
+			f.NotesLost += int64(x.Lost)
+			continue
+		}
 		f.Findings++
 		if v.muted(i) {
 			f.FindingsMuted++
 			f.MutedLost += int64(x.Lost)
 		}
 	}
+	f.Lost = max(0, f.Lost-f.NotesLost)
 }
 
 // Positive returns nil for numbers that are not positive.

@@ -78,7 +78,9 @@ func (v *view) judge(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 			text.CoreTime(f.MutedLost))}
 	case f.FindingsMinor > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("Little time was lost: no finding costs more than 0.01 %% of "+
-			"core time, and all together %s", text.Percent(100*share(o, f.MinorLost)))}
+			"core time, and all together %s%s", text.Percent(100*share(o, f.MinorLost)), notesText(o))}
+	case f.FindingsNotes > 0:
+		return api.Verdict{Level: api.LevelGood, Sentence: "No findings" + notesText(o)}
 	case f.Anomalies > 0: // not stored yet, or not in a finding
 		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", not yet grouped into findings"}
 	}
@@ -105,6 +107,15 @@ func waitingText(o *api.Overview) string {
 	return words + ". Start the analyzers with chimbuko ad --run-dir DIRECTORY TRACE…"
 }
 
+// notesText counts the notes at the end of a sentence.
+func notesText(o *api.Overview) string {
+	n := o.Figures.FindingsNotes
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s about normal behavior, %s of core time", text.Count(n, "note"), text.Percent(100*share(o, o.Figures.NotesLost)))
+}
+
 func mutedText(n int64) string {
 	if n == 1 {
 		return "1 is muted or expected"
@@ -115,14 +126,11 @@ func mutedText(n int64) string {
 // costs sums up the open findings and names the worst.
 func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict {
 	f := &o.Figures
-	var lost, alarms, slow int64
+	var lost, slow int64
 	n := len(open) // without slow peers, if the loss names them
 	for _, i := range open {
 		x := &v.data.findings[i]
 		lost += int64(x.Lost)
-		if x.Severity == provenance.Alarm {
-			alarms += int64(x.Lost)
-		}
 		if x.Kind == provenance.SlowPlace && loss != nil {
 			slow, n = slow+int64(x.Lost), n-1
 		}
@@ -131,7 +139,7 @@ func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 	verdict := api.Verdict{Level: api.LevelWatch, Finding: worst.Number}
 	percent := 100 * share(o, lost)
 	switch {
-	case 100*share(o, alarms) >= badPercent:
+	case percent >= badPercent:
 		verdict.Level = api.LevelBad
 	case percent > 0 && percent < smallPercent:
 		verdict.Level = api.LevelGood

@@ -21,6 +21,7 @@ type FindingList struct {
 	Omitted   int  // findings that are left out at the end
 	Withdrawn bool // withdrawn ones are listed
 	Complete  bool // minor ones are listed
+	Notes     bool // notes are in the table; otherwise the text only counts them
 	// Differs describes how the calls of each listed finding differ from others; empty if they do not. It
 	// may be shorter than Listed.
 	Differs []string
@@ -70,7 +71,13 @@ func (l *FindingList) Answer() *Answer {
 
 func (l *FindingList) write(w io.Writer) error {
 	var table strings.Builder
-	err := writeTable(&table, rowsOf(findingTable, l.Listed, func(x *provenance.Finding) []any {
+	shown, differs := l.shown()
+	if len(shown) == 0 && !l.Withdrawn && !l.Notes {
+		fmt.Fprintln(w, "No findings.")
+		l.footer(w)
+		return nil
+	}
+	err := writeTable(&table, rowsOf(findingTable, shown, func(x *provenance.Finding) []any {
 		var expected, actual, calls any = x.Expected, x.Actual, text.Int(x.Calls)
 		if x.Kind == provenance.Interference {
 			expected = nil
@@ -88,10 +95,10 @@ func (l *FindingList) write(w io.Writer) error {
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
-		if 0 < i && i <= len(l.Listed) {
-			l.remarks(w, &l.Listed[i-1])
-			if words := l.differs(i - 1); words != "" {
-				remark(w, "%s", words)
+		if 0 < i && i <= len(shown) {
+			l.remarks(w, &shown[i-1])
+			if differs[i-1] != "" {
+				remark(w, "%s", differs[i-1])
 			}
 		}
 	}
@@ -102,9 +109,22 @@ func (l *FindingList) write(w io.Writer) error {
 	return nil
 }
 
-// footer tells about the findings that are not listed.
+// shown returns the rows of the table, and how the calls of each differ from others.
+func (l *FindingList) shown() (rows []provenance.Finding, differs []string) {
+	for i := range l.Listed {
+		if l.Notes || !l.Listed[i].Noted() {
+			rows, differs = append(rows, l.Listed[i]), append(differs, l.differs(i))
+		}
+	}
+	return rows, differs
+}
+
+// footer counts the findings that are not listed.
 func (l *FindingList) footer(w io.Writer) {
 	s := provdb.NewFindingSummary(l.All)
+	if s.Notes > 0 && !l.Notes && !l.Withdrawn {
+		fmt.Fprintf(w, "\n%s (--notes lists %s)\n", notesText(s), them(s.Notes))
+	}
 	if s.Minor > 0 && !l.Complete && !l.Withdrawn {
 		fmt.Fprintf(w, "\n%s\n", minorText(s))
 	}
@@ -114,17 +134,28 @@ func (l *FindingList) footer(w io.Writer) {
 }
 
 func minorText(s provdb.FindingSummary) string {
-	cost := "cost"
+	cost, together := "cost", " together"
 	if s.Minor == 1 {
-		cost = "costs"
+		cost, together = "costs", ""
 	}
-	return fmt.Sprintf("%s %s %s of the time together (--all lists them)", text.Count(s.Minor, "minor finding"), cost,
-		text.Percent(100*s.MinorShare))
+	return fmt.Sprintf("%s %s %s of the time%s (--all lists %s)", text.Count(s.Minor, "minor finding"), cost,
+		text.Percent(100*s.MinorShare), together, them(s.Minor))
+}
+
+func notesText(s provdb.FindingSummary) string {
+	return fmt.Sprintf("%s about normal behavior, %s of the time", text.Count(s.Notes, "note"), text.Percent(100*s.NotesShare))
+}
+
+func them(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 func withdrawnText(s provdb.FindingSummary) string {
-	return fmt.Sprintf("%s withdrawn, worth %s of the time (--withdrawn lists them)", wereText(s.Withdrawn),
-		text.Percent(100*s.WithdrawnShare))
+	return fmt.Sprintf("%s withdrawn, worth %s of the time (--withdrawn lists %s)", wereText(s.Withdrawn),
+		text.Percent(100*s.WithdrawnShare), them(s.Withdrawn))
 }
 
 func wereText(n int) string {
@@ -142,7 +173,7 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 		line("withdrawn: %s", x.Reason)
 		return
 	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.Kind == provenance.LastingChange,
-		x.Kind == provenance.SlowPlace:
+		x.Kind == provenance.SlowPlace, x.Noted():
 		line("%s", x.Summary)
 		return
 	case x.Cause > 0:
@@ -203,10 +234,15 @@ func worstFindings(w io.Writer, s *provdb.Info) {
 	f := &s.Findings
 	if f.Count > 0 {
 		fmt.Fprintf(w, "\n%s; the costliest:\n\n", text.Count(f.Count, "finding"))
+	} else {
+		fmt.Fprintln(w, "\nNo findings.")
 	}
 	for i := range f.Worst {
 		x := &f.Worst[i]
 		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, micros(x.Lost), text.Percent(100*x.Share))
+	}
+	if f.Notes > 0 {
+		fmt.Fprintf(w, "\n%s (findings --notes lists %s)\n", notesText(*f), them(f.Notes))
 	}
 	if f.Minor > 0 {
 		fmt.Fprintf(w, "\n%s\n", minorText(*f))

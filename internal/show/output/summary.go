@@ -87,8 +87,12 @@ func changes(w io.Writer, s *provdb.Info) {
 		if c.Kind == "drift" {
 			verb = "drifted to"
 		}
-		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s (%s calls)\n", text.SingleSpaced(c.Function), verb,
-			text.Duration(c.After), text.Duration(c.Before), utc(int64(c.Since)), text.Int(c.Calls))
+		why := ""
+		if c.ByWork() {
+			why = fmt.Sprintf(", because it makes %s calls instead of %s", text.ThreeDigits(c.MadeAfter), text.ThreeDigits(c.MadeBefore))
+		}
+		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
+			text.Duration(c.After), text.Duration(c.Before), utc(int64(c.Since)), why, text.Int(c.Calls))
 	}
 }
 

@@ -89,6 +89,8 @@ type TopFunction struct {
 type FindingSummary struct {
 	Count          int                  `json:"count"` // that are listed
 	Worst          []provenance.Finding `json:"worst"` // the costliest of these
+	Notes          int                  `json:"notes"` // about normal behavior
+	NotesShare     float64              `json:"notes_share"`
 	Minor          int                  `json:"minor"` // that cost too little to be listed
 	MinorShare     float64              `json:"minor_share"`
 	Withdrawn      int                  `json:"withdrawn"`
@@ -107,6 +109,9 @@ func NewFindingSummary(all []provenance.Finding) FindingSummary {
 		case x.Minor():
 			s.Minor++
 			s.MinorShare += x.Share
+		case x.Noted():
+			s.Notes++
+			s.NotesShare += x.Share
 		default:
 			if s.Count++; len(s.Worst) < worstFindings {
 				s.Worst = append(s.Worst, *x)

@@ -454,6 +454,8 @@ export interface Figures {
   muted_lost_us: number /* int64 */; // lost time of these, included in Lost
   findings_minor: number /* int64 */; // that cost too little to be listed
   minor_lost_us: number /* int64 */; // lost time of these, included in Lost
+  findings_notes: number /* int64 */; // notes about normal behavior, which are no findings
+  notes_lost_us: number /* int64 */; // time of these, not included in Lost
   withdrawn_lost_us: number /* int64 */; // lost time of withdrawn findings, not included in Lost
   last_event_age_seconds?: number /* float64 */; // of a live run, since the newest data
 }

@@ -7,6 +7,7 @@
 //	go run ./internal/lab/quality/table -check   print nothing, but fail if a floor is missed
 //	go run ./internal/lab/quality/table -peers   print only slow ranks and hosts, and the runs that miss a target
 //	go run ./internal/lab/quality/table -default print only the results of the default detector
+//	go run ./internal/lab/quality/table -findings print only the table of findings
 //
 // Arguments are directories with recorded traces to use instead of the default ones.
 package main
@@ -40,11 +41,12 @@ func main() {
 	floors := flag.Bool("floors", false, "also write "+floorsFile+" from the measurements")
 	check := flag.Bool("check", false, "run the quick measurements, and fail if a figure misses its floor")
 	onlyDefault := flag.Bool("default", false, "measure only the default detector")
+	onlyFindings := flag.Bool("findings", false, "measure only the findings of the default detector")
 	onlyPeers := flag.Bool("peers", false, "measure only slow ranks and hosts")
 	only := flag.String("only", "", "measure only data sets with one of these texts in their names, separated by commas")
 	fit := flag.Bool("fit", false, "measure slow ranks and hosts only in the fit half")
 	flag.Parse()
-	if *onlyDefault {
+	if *onlyDefault || *onlyFindings {
 		quality.Detectors = []outlier.Algorithm{quality.DefaultDetector}
 	}
 	t := tool{out: os.Stdout, progress: os.Stderr, recorded: flag.Args()}
@@ -55,6 +57,8 @@ func main() {
 		run = t.check
 	case *floors:
 		run = t.floors
+	case *onlyFindings:
+		run = t.findings
 	case *onlyPeers:
 		run = t.printPeers(math.MaxInt)
 		if *fit {
@@ -119,6 +123,15 @@ func (t *tool) page(ctx context.Context) error {
 		fmt.Fprintf(t.progress, "figures that miss their floors:\n%v\n", err)
 	}
 	return quality.WriteMarkdown(t.out, all, results, slow, t.missing)
+}
+
+// findings prints the table of findings.
+func (t *tool) findings(ctx context.Context) error {
+	_, results, err := t.measure(ctx, false)
+	if err != nil {
+		return err
+	}
+	return quality.WriteFindings(t.out, results)
 }
 
 // floors prints the page and writes the floors.

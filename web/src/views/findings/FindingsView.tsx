@@ -118,10 +118,10 @@ export default function FindingsView() {
                   type="button"
                   className="button"
                   aria-pressed={minor}
-                  title="Findings that cost less than 0.01 % of the time of all ranks"
+                  title="Findings that cost less than 0.01 % of the time of all ranks, and notes about normal behavior"
                   onClick={() => setMinor(!minor)}
                 >
-                  {minor ? 'Hide' : 'Show'} {count(small)} minor
+                  {minor ? 'Hide' : 'Show'} {count(small)} minor or normal
                 </button>
               )}
               {(old > 0 || withdrawn) && (

@@ -13,7 +13,7 @@ export interface Narrowing {
   t1: number | undefined;
   /** Includes muted and expected findings. */
   muted: boolean;
-  /** Includes minor findings. */
+  /** Includes minor findings and notes. */
   minor: boolean;
   /** Selects withdrawn findings instead of the others. */
   withdrawn: boolean;
@@ -29,7 +29,7 @@ export function isWithdrawn(i: Finding): boolean {
   return i.status === 'withdrawn';
 }
 
-/** Reports whether a finding costs too little to be listed without being asked for. */
+/** Reports whether a finding costs too little, or is a note about normal behavior, so that it is listed only on request. */
 export function isMinor(i: Finding): boolean {
   return !i.listed && !isWithdrawn(i) && !i.cause;
 }

@@ -1,0 +1,91 @@
+package findings_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// waits returns a scene with n waits of unknown cause, of lengths that are not alike, at random times on ranks from first.
+func waits(n, first int) *scene {
+	s, rng := newScene(4, "work 4000 1000000", "cudaDeviceSynchronize() 40000 1000000"), rand.New(rand.NewPCG(3, 3))
+	for range n {
+		s.slow("cudaDeviceSynchronize()", first+rng.IntN(4-first), trace.Micros(rng.IntN(10*second)), 500<<rng.IntN(5))
+	}
+	return s
+}
+
+func TestEvenWaitsAreNote(t *testing.T) {
+	f := func(what string, s *scene, noted bool) {
+		t.Helper()
+		got := s.conclude().Findings
+		if len(got) != 1 || got[0].Noted() != noted || got[0].Listed() == noted {
+			t.Errorf("%s: got %+v", what, got)
+		}
+	}
+	f("on all ranks throughout the run", waits(100, 0), true)
+	f("not on the first rank", waits(100, 1), false)
+	f("too few to tell", waits(19, 0), false)
+	early := waits(100, 0)
+	for i := range early.Anomalies {
+		a := &early.Anomalies[i]
+		length := a.Exit - a.Entry
+		a.Entry = a.Entry * 3 / 4
+		a.Exit = a.Entry + length
+	}
+	f("not in the last quarter", early, false)
+}
+
+func TestCallsThatExplainFewWaitsAreNote(t *testing.T) {
+	f := func(what string, unknown int, usual, noted bool) {
+		t.Helper()
+		s := newScene(2, "work 4000 1000000", "MPI_Barrier() 4000 1000000", "cudaDeviceSynchronize() 40000 1000000")
+		for i := range 3 {
+			s.slow("work", 0, trace.Micros(1+i)*second, 50_000)
+			s.Anomalies[len(s.Anomalies)-1].Usual = usual
+			s.slow("MPI_Barrier()", 1, trace.Micros(1+i)*second, 51_000)
+		}
+		for i := range unknown {
+			s.slow("cudaDeviceSynchronize()", 1, 5*second+trace.Micros(i)*10_000, 5000)
+		}
+		for _, x := range s.conclude().Findings {
+			if x.Func == "work" && (x.Waits != 3 || x.Noted() != noted) {
+				t.Errorf("%s: got %+v", what, x)
+			}
+		}
+	}
+	f("usual, like one wait in twenty", 60, true, true)
+	f("usual, all waits", 0, true, false)
+	f("unusual", 60, false, false)
+}
+
+func TestFunctionWithMoreToDoIsNote(t *testing.T) {
+	f := func(madeBefore, madeAfter float64, noted bool) {
+		t.Helper()
+		s := newScene(2, "step 4000 1000000")
+		change := summary.Change{
+			Function: "step", Kind: "shift", Since: 5 * second, Before: 100, After: 200, Calls: 2000, MadeBefore: madeBefore, MadeAfter: madeAfter,
+		}
+		got := findings.Conclude(&s.Run, blame.Find(&s.Run), []summary.Change{change}, s.profile(), nil).Findings
+		if len(got) != 1 || got[0].Kind != provenance.LastingChange || got[0].Noted() != noted || got[0].Listed() == noted {
+			t.Errorf("%g calls, then %g: got %+v", madeBefore, madeAfter, got)
+		}
+	}
+	f(10, 20, true)
+	f(10, 19, false)
+	f(0, 0, false)
+}
+
+func TestNotesFollowFindings(t *testing.T) {
+	s := waits(100, 0)
+	s.slow("work", 0, second/2, 20_000)
+	got := s.conclude().Findings
+	if len(got) != 2 || got[0].Func != "work" || !got[1].Noted() || got[1].Lost <= got[0].Lost {
+		t.Errorf("got %+v", got)
+	}
+}
