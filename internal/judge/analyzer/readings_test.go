@@ -16,7 +16,7 @@ func readingsOf(load *workload.Load) map[workload.Counter]workload.Reading {
 		for i := range lane.Counters {
 			for _, r := range lane.Counters[i].Readings(nil) {
 				sum := all[load.Counters()[r.Counter].Counter]
-				sum.Count, sum.Sum, sum.Increase = sum.Count+r.Count, sum.Sum+r.Sum, sum.Increase+r.Increase
+				sum.Merge(&r)
 				all[load.Counters()[r.Counter].Counter] = sum
 			}
 		}

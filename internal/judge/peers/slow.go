@@ -348,6 +348,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	s.Share = saved / max(1, float64(c.end-c.begin))
 	s.Confidence = confidence(median(z), len(p.units)*c.windows*c.windows/2)
 	c.addEvidence(p, some, &s)
+	s.Counters = c.counters(p, some, s.Pattern)
 	return s
 }
 

@@ -49,10 +49,11 @@ type Reading struct {
 
 // Add adds a reading that is greater than the one before it by increase.
 func (r *Reading) Add(value, increase uint64) {
-	r.add(&Reading{Count: 1, Sum: value, Increase: increase})
+	r.Merge(&Reading{Count: 1, Sum: value, Increase: increase})
 }
 
-func (r *Reading) add(o *Reading) {
+// Merge adds other readings of the counter.
+func (r *Reading) Merge(o *Reading) {
 	r.Count, r.Sum, r.Increase = limitedSum(r.Count, o.Count), limitedSum(r.Sum, o.Sum), limitedSum(r.Increase, o.Increase)
 }
 
@@ -256,7 +257,7 @@ func (l *Load) packReadings(w *CounterWindow) {
 	for i := 0; i < len(l.readings); {
 		r := l.readings[i]
 		for i++; i < len(l.readings) && l.readings[i].Counter == r.Counter; i++ {
-			r.add(&l.readings[i])
+			r.Merge(&l.readings[i])
 		}
 		head := uint64(r.Counter-last)<<readingHeader | min(r.Count, manyReadings)
 		increases := r.Increase > 0 && !l.counters[r.Counter].Decreases

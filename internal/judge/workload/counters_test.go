@@ -32,7 +32,7 @@ func readings(l *workload.Load, name string) (sum workload.Reading, windows int)
 		for _, r := range lane.Counters[w].Readings(nil) {
 			if r.Counter == i {
 				windows++
-				sum.Count, sum.Sum, sum.Increase = sum.Count+r.Count, sum.Sum+r.Sum, sum.Increase+r.Increase
+				sum.Merge(&r)
 			}
 		}
 	}

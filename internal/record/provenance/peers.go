@@ -167,7 +167,8 @@ type SlowCounter struct {
 	Value float64  `json:"value"`
 	Peers float64  `json:"peers_value"` // median of peers
 	Past  *float64 `json:"past_value"`  // its own in the rest of the run; nil if unknown
-	// Spreads is the difference to peers divided by the spread of their values.
+	// Spreads is the difference to peers divided by the spread of their values; with few peers, the change beyond
+	// that of peers divided by the spread of its own past.
 	Spreads float64 `json:"spreads"`
 }
 
