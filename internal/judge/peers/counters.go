@@ -15,19 +15,20 @@ import (
 const (
 	leastSure     = 0.99
 	leastReadings = 3
-	mostCounters  = 5   // that are evidence of a slow peer
-	mostCounted   = 256 // peers whose counters are compared; of more, evenly chosen ones
+	mostCounters  = 5  // that are evidence of a slow peer
+	mostCounted   = 64 // peers whose counters are compared; of more, evenly chosen ones
 )
 
 // readings has the readings of some units by counter: while the slow peer was slow, and in the rest of the run.
 type readings struct {
-	slow, rest         []workload.Reading
+	counters           []counterReadings
 	slowTime, restTime float64 // seconds of all units
 }
 
-// counterSeries has the readings of the slow peer by window.
-type counterSeries struct {
-	slow, rest []workload.Reading
+// counterReadings has the readings of a counter: their sums, and those of windows that have any.
+type counterReadings struct {
+	slow, rest           workload.Reading
+	inWindows, elsewhere []workload.Reading
 }
 
 // counters returns the counters of slow units that differ from those of their peers, the most unusual first.
@@ -38,21 +39,20 @@ func (c *comparison) counters(p *population, some []*unit, pattern provenance.Pa
 		return all
 	}
 	in := commonInterval(some)
-	own, series := c.read(p, some, in, first, n)
+	own := c.read(p, some, in, first, n)
 	var peers []readings
 	for _, units := range p.countedPeers(some) {
-		r, _ := c.read(p, units, in, first, n)
-		peers = append(peers, r)
+		peers = append(peers, c.read(p, units, in, first, n))
 	}
 	for i := range n {
-		of := c.load.Counters()[first+i]
-		q := counterQuestion{own: &own, series: &series[i], peers: peers, counter: i, cases: 2 * n}
-		rate := !of.Decreases && q.increases()
+		of := c.load.Counters()[first+i].Counter
+		q := counterQuestion{own: &own, peers: peers, counter: i, cases: 2 * n}
+		rate := q.mostIncrease() > 0
 		s, ok := q.differs(rate)
 		if !ok && rate && pattern == provenance.Always {
 			s, ok = q.differs(false) // more from the start
 		}
-		if s.Counter = c.load.CounterName(of.Counter); ok && s.Counter != "" {
+		if s.Counter = c.load.CounterName(of); ok && s.Counter != "" {
 			all = append(all, s)
 		}
 	}
@@ -122,8 +122,8 @@ func (p *population) countedLanes(u *unit) []*workload.Lane {
 }
 
 // read sums up the readings of n counters of units.
-func (c *comparison) read(p *population, units []*unit, in *interval, first, n int) (readings, []counterSeries) {
-	all := readings{slow: make([]workload.Reading, n), rest: make([]workload.Reading, n)}
+func (c *comparison) read(p *population, units []*unit, in *interval, first, n int) readings {
+	all := readings{counters: make([]counterReadings, n)}
 	sums := make([]workload.Reading, n*c.windows)
 	var some []workload.Reading
 	for _, u := range units {
@@ -146,38 +146,39 @@ func (c *comparison) read(p *population, units []*unit, in *interval, first, n i
 			}
 		}
 	}
-	series := make([]counterSeries, n)
-	for i := range series {
+	for i := range all.counters {
+		of := &all.counters[i]
 		for w := range c.windows {
 			r := &sums[i*c.windows+w]
 			switch {
 			case r.Count == 0:
 			case in.includes(w):
-				all.slow[i].Merge(r)
-				series[i].slow = append(series[i].slow, *r)
+				of.slow.Merge(r)
+				of.inWindows = append(of.inWindows, *r)
 			default:
-				all.rest[i].Merge(r)
-				series[i].rest = append(series[i].rest, *r)
+				of.rest.Merge(r)
+				of.elsewhere = append(of.elsewhere, *r)
 			}
 		}
 	}
-	return all, series
+	return all
 }
 
 // counterQuestion is whether a counter of a slow peer differs.
 type counterQuestion struct {
 	own     *readings
-	series  *counterSeries
 	peers   []readings
 	counter int
 	cases   int // in which chance could have made a difference
 }
 
-// increases reports whether the counter increased.
-func (q *counterQuestion) increases() bool {
-	i := q.counter
-	return q.own.slow[i].Increase+q.own.rest[i].Increase > 0 ||
-		slices.ContainsFunc(q.peers, func(r readings) bool { return r.slow[i].Increase+r.rest[i].Increase > 0 })
+// mostIncrease returns the greatest increase of the counter in the run: 0 if it ever decreases.
+func (q *counterQuestion) mostIncrease() (most float64) {
+	for _, r := range append(q.peers, *q.own) {
+		of := &r.counters[q.counter]
+		most = max(most, float64(of.slow.Increase)+float64(of.rest.Increase))
+	}
+	return most
 }
 
 // values returns the value of a counter of some units, while the slow peer was slow and in the rest of the run: the
@@ -192,7 +193,8 @@ func (r *readings) values(counter int, rate bool) (slow, rest float64) {
 		}
 		return float64(r.Sum) / float64(r.Count)
 	}
-	return value(&r.slow[counter], r.slowTime), value(&r.rest[counter], r.restTime)
+	of := &r.counters[counter]
+	return value(&of.slow, r.slowTime), value(&of.rest, r.restTime)
 }
 
 // byWindow returns the value in each window with readings. Rates are such that their mean is that of all.
@@ -211,14 +213,18 @@ func byWindow(windows []workload.Reading, seconds float64, rate bool) (values []
 // differs compares the counter with that of peers.
 func (q *counterQuestion) differs(rate bool) (s provenance.SlowCounter, ok bool) {
 	value, past := q.own.values(q.counter, rate)
-	if math.IsNaN(value) || len(q.series.slow) < leastReadings {
+	of := &q.own.counters[q.counter]
+	if math.IsNaN(value) || len(of.inWindows) < leastReadings {
 		return s, false
 	}
-	var peers, changes []float64
+	own := byWindow(of.inWindows, q.own.slowTime, rate)
+	scatter := standardDeviation(own)
+	var peers, changes, scatters []float64
 	for i := range q.peers {
 		now, before := q.peers[i].values(q.counter, rate)
 		if !math.IsNaN(now) {
 			peers = append(peers, now)
+			scatters = append(scatters, standardDeviation(byWindow(q.peers[i].counters[q.counter].inWindows, q.peers[i].slowTime, rate)))
 		}
 		if !math.IsNaN(now - before) {
 			changes = append(changes, now-before)
@@ -231,29 +237,30 @@ func (q *counterQuestion) differs(rate bool) (s provenance.SlowCounter, ok bool)
 	if !math.IsNaN(past) {
 		s.Past = &past
 	}
-	// Readings are integers, and numbers of events scatter at least as those of independent ones.
-	floor := 1 / math.Sqrt(12)
+	// Readings are integers, means of a counter that only increases differ by its increases, and numbers of events
+	// scatter at least as those of independent ones.
+	floor := max(1/math.Sqrt(12), q.mostIncrease())
 	if rate {
 		floor = math.Sqrt(max(1, s.Peers*q.own.slowTime)) / q.own.slowTime
 	}
-	own := byWindow(q.series.slow, q.own.slowTime, rate)
 	sure := func(difference, spread float64, n int) bool {
 		return confidence(normal(difference/spread, float64(n-1)), q.cases) >= leastSure
 	}
 	beyondScatter := func(difference float64) bool {
-		return sure(difference, max(floor, standardDeviation(own))/math.Sqrt(float64(len(own)-1)), len(own))
+		return sure(difference, max(floor, scatter, mean(scatters))/math.Sqrt(float64(len(own)-1)), len(own))
 	}
 	spread := max(floor, leastSpread*math.Abs(s.Peers))
-	if k := float64(len(peers)); len(peers) >= enoughPeers {
+	hasPast := len(changes) > 0 && len(of.elsewhere) >= leastReadings
+	if k := float64(len(peers)); len(peers) >= enoughPeers || len(peers) > 1 && !hasPast {
 		spread = max(spread, standardDeviation(peers)*math.Sqrt((k+1)/(k-1)))
 		difference := math.Abs(value - s.Peers)
 		s.Spreads = difference / spread
 		return s, sure(difference, spread, len(peers)) && beyondScatter(difference)
 	}
-	if len(changes) == 0 || s.Past == nil || len(q.series.rest) < leastReadings {
+	if !hasPast {
 		return s, false
 	}
-	rest := byWindow(q.series.rest, q.own.restTime, rate)
+	rest := byWindow(of.elsewhere, q.own.restTime, rate)
 	means := appendMeans(nil, rest, max(1, min(len(own), len(rest)/leastReadings)))
 	spread = max(spread, standardDeviation(means))
 	change, beyond := value-past, value-past-median(changes)

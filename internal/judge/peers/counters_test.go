@@ -160,10 +160,11 @@ func TestCountersThatDiffer(t *testing.T) {
 
 // TestCountersThatDoNotDiffer counts unrelated counters that are listed: chance may do that in 1 % of the cases.
 func TestCountersThatDoNotDiffer(t *testing.T) {
-	for _, ranks := range []int{2, 4, 5, 8, 24} {
+	for _, ranks := range []int{3, 4, 5, 8, 20} {
 		runs, listed := 0, map[string]int{}
-		for seed := range uint64(12) {
-			p := program{ranks: ranks, seconds: 10, works: usualWork, noise: 0.02, slow: since(5, 1.8, 1), seed: seed}
+		for seed := range uint64(20) {
+			at := 5 * float64(seed%2) // or always
+			p := program{ranks: ranks, seconds: 10, works: usualWork, noise: 0.02, slow: since(at, 1.8, 1), seed: seed}
 			for _, s := range p.counted(nil).Slow {
 				runs++
 				for _, c := range s.Counters {
