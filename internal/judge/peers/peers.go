@@ -17,8 +17,9 @@ import (
 type comparison struct {
 	works      []workload.Work
 	name       func(trace.Program, uint32) string
-	begin, end trace.Micros // of the run
-	first      int64        // number of the first window
+	load       *workload.Load // only for counters
+	begin, end trace.Micros   // of the run
+	first      int64          // number of the first window
 	windows    int
 	edges      []trace.Micros  // of windows
 	fewest     int             // windows of an interval in which a unit is slow
@@ -77,7 +78,7 @@ func Compare(load *workload.Load, name func(trace.Program, uint32) string) *prov
 	if len(lanes) == 0 {
 		return out
 	}
-	c := &comparison{works: load.Works(), name: name}
+	c := &comparison{works: load.Works(), name: name, load: load}
 	c.begin, c.end = lanes[0].First, lanes[0].Last
 	for _, l := range lanes {
 		c.begin, c.end = min(c.begin, l.First), max(c.end, l.Last)
