@@ -45,7 +45,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&s.Shard, "shard", 0, "number of this process among them; the first starts the others")
 	f.IntVar(&s.Ranks, "ranks", 0, "ranks of the run; 0 ends it when all ranks have ended and no analyzer has joined for --linger")
 	f.DurationVar(&s.Linger, "linger", 5*time.Second, "time to wait for more analyzers after all ranks have ended")
-	f.DurationVar(&s.Snapshot, "snapshot", 5*time.Second, "time between snapshots of the parameter server")
+	f.DurationVar(&s.Snapshot, "snapshot", 5*time.Second, "shortest time between snapshots of the parameter server")
 	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "address of HTTP")
 	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "serve /metrics without a token")
 	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "more host names of HTTP, such as those of a proxy")

@@ -24,7 +24,7 @@ import (
 // ServerConfig configures a Server.
 type ServerConfig struct {
 	Dir      string        // of snapshots
-	Snapshot time.Duration // between snapshots
+	Snapshot time.Duration // between snapshots, unless they take long
 	Workers  int           // exchanges at once
 	Log      *slog.Logger
 }
@@ -51,6 +51,9 @@ func StatePath(dir string, shard int) string {
 	return filepath.Join(dir, fmt.Sprintf("parameters-%d.state", shard))
 }
 
+// sharing is how many analyzers that have ended may wait for the same snapshot.
+const sharing = 64
+
 // NewServer serves a state until Close.
 func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) {
 	s := newServer(state, cfg)
@@ -64,8 +67,8 @@ func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) 
 	err := errors.Join(
 		serve("register", cfg.Workers, s.register),
 		serve("exchange", cfg.Workers, s.exchange),
-		serve("delays", 1, s.delays),
-		serve("outcome", 1, s.outcome),
+		serve("delays", sharing, s.delays),
+		serve("outcome", sharing, s.outcome),
 		serve("stop", 1, s.stop),
 	)
 	if err != nil {
@@ -114,6 +117,21 @@ func (s *Server) saveUpTo(changes uint64) error {
 // tick is the time between checks of the state.
 const tick = 100 * time.Millisecond
 
+// Snapshots may take one part in snapshotShare of the time: those of 10 000 ranks have hundreds of megabytes. But
+// they are never further apart than snapshotLimit, because analyzers keep everything that is not durable.
+const (
+	snapshotShare = 20
+	snapshotLimit = 30 * time.Second
+)
+
+// snapshotPeriod returns the time from the beginning of the last snapshot to the next.
+func (s *Server) snapshotPeriod() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took := time.Duration(s.snap.Duration * float64(time.Second))
+	return max(s.cfg.Snapshot, min(snapshotShare*took, snapshotLimit))
+}
+
 // Run makes snapshots and advances the phase of the run until ctx ends. The first
 // shard returns nil when all ranks are reviewed.
 func (s *Server) Run(ctx context.Context) error {
@@ -127,7 +145,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return ctx.Err()
 		case now := <-ticker.C:
 			before := s.state.Phase()
-			if s.state.Tick(now) != before || now.Sub(saved) >= s.cfg.Snapshot {
+			if s.state.Tick(now) != before || now.Sub(saved) >= s.snapshotPeriod() {
 				saved = now
 				err := s.Save()
 				if err != nil && last == nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -192,4 +193,17 @@ func (s *State) Changed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changes != s.saved
+}
+
+func TestExpensiveSnapshotsAreRare(t *testing.T) {
+	server := newServer(busyState(t), ServerConfig{Snapshot: 5 * time.Second})
+	for _, f := range []struct {
+		took float64
+		want time.Duration
+	}{{0, 5 * time.Second}, {0.1, 5 * time.Second}, {0.75, 15 * time.Second}, {100, snapshotLimit}} {
+		server.snap.Duration = f.took
+		if got := server.snapshotPeriod(); got != f.want {
+			t.Errorf("after a snapshot that took %v s the next comes %v later, want %v", f.took, got, f.want)
+		}
+	}
 }

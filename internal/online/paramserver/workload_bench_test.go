@@ -118,7 +118,7 @@ func (s *stepwise) Finish(context.Context) error {
 func (s *stepwise) Promote(context.Context, *blame.Run) ([]int, error) { return nil, nil }
 
 // BenchmarkLoadMemory reports the memory of the load of 10 000 ranks with 200 functions in all
-// windows at the server, and the times of a copy and of a snapshot.
+// windows at the server, the times of a copy and of a snapshot, and how often it is made.
 func BenchmarkLoadMemory(b *testing.B) {
 	const ranks, functions = 10_000, 200
 	heap := func() float64 {
@@ -161,5 +161,12 @@ func BenchmarkLoadMemory(b *testing.B) {
 		encoded = load.AppendBinary(encoded[:0])
 		b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "snapshot-ms")
 		b.ReportMetric(float64(len(encoded))/1e6, "snapshot-MB")
+		server := newServer(newState(b, Config{Ranks: ranks}), ServerConfig{Dir: b.TempDir(), Snapshot: 5 * time.Second})
+		server.state.live, server.state.changes = live, 1
+		if err := server.Save(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(server.snap.Duration, "save-s")
+		b.ReportMetric(server.snapshotPeriod().Seconds(), "save-every-s")
 	}
 }

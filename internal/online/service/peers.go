@@ -5,16 +5,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 )
 
-// A comparison of peers may take at most one part in peersShare of the time. A store may have to
-// replace peerRows rows per second, which takes it about as long.
+// A comparison of peers may take one part in peersShare of a processor, and a store may have to replace peerRows
+// rows per second, which is about as much for it. PostgreSQL reclaims the space of replaced rows once a minute.
 const (
-	peersShare = 10
-	peerRows   = 20_000
+	peersShare = 12 // a tenth with the garbage collection that follows
+	peerRows   = 10_000
 )
 
 // storePeers compares the ranks with their peers periodically until ctx ends, and stores the result if
@@ -26,18 +28,31 @@ func (s *server) storePeers(ctx context.Context) {
 		if changes == compared || !s.storeKeepsUp(ctx) {
 			continue
 		}
-		begin := time.Now()
-		p := peers.Compare(s.state.Load())
-		rows := len(p.Loads)
-		for i := range p.Loads {
-			rows += len(p.Loads[i].Windows)
+		stored := false
+		if stored, pause = sendPeers(ctx, s.stream, s.run, s.state.Load); stored {
+			compared = changes
 		}
-		if rows > 0 {
-			id := "peers-" + strconv.FormatInt(begin.UnixNano(), 36)
-			if recordstream.SendPeers(ctx, s.stream, s.run, knownSubject(s.run), id, p) == nil {
-				compared = changes
-			}
-		}
-		pause = max((peersShare-1)*time.Since(begin), time.Duration(rows)*time.Second/peerRows)
 	}
+}
+
+// sendPeers compares the ranks of a load and sends the result, unless it is empty. It returns how long to wait
+// before the next time.
+func sendPeers(ctx context.Context, stream recordstream.Stream, run string, load func() (*workload.Load, func(trace.Program, uint32) string)) (
+	sent bool, pause time.Duration,
+) {
+	begin, used := time.Now(), processorSeconds()
+	p := peers.Compare(load())
+	rows := len(p.Loads)
+	for i := range p.Loads {
+		rows += len(p.Loads[i].Windows)
+	}
+	if rows > 0 {
+		id := "peers-" + strconv.FormatInt(begin.UnixNano(), 36)
+		sent = recordstream.SendPeers(ctx, stream, run, knownSubject(run), id, p) == nil
+	}
+	took := time.Since(begin)
+	if used = processorSeconds() - used; used > 0 { // with other work, but without waiting for a processor
+		took = min(took, time.Duration(used*float64(time.Second)))
+	}
+	return sent, max((peersShare-1)*took, time.Duration(rows)*time.Second/peerRows)
 }

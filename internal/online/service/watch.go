@@ -16,7 +16,7 @@ const (
 	findingsCost  = 10
 )
 
-// watchFindings runs the command of the user for each new finding until live ends, and once more with
+// watchFindings runs the command of the user for each new finding until live ends, and again with
 // the final findings. It returns when all commands have ended.
 func (s *server) watchFindings(ctx, live context.Context) {
 	r := &alert.Runner{
