@@ -65,7 +65,10 @@ The run directory contains run.json (settings, totals) and provenance.duckdb, a 
 for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records
 json or both it also contains JSON files: records/ (anomalies, typical executions and
 metadata of each rank and step) and global/ (profiles, call paths, models, findings, loads
-of ranks).`,
+of ranks).
+
+If traces are damaged, or were not closed because the program was killed, everything that
+can be read is analyzed. The summary states what is missing, and the exit code is 1.`,
 		Example: `  chimbuko analyze traces/ --out run
   chimbuko findings run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8
@@ -149,7 +152,9 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	}
 	for _, broken := range res.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", broken)
-		err = errReported
 	}
-	return err
+	if len(info.Incomplete) > 0 {
+		return errReported
+	}
+	return nil
 }

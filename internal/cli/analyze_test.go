@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -217,6 +218,38 @@ func TestModelIsSavedLoadedAndFrozen(t *testing.T) {
 		!strings.Contains(r.stderr, "not a model file of chimbuko") {
 		t.Errorf("a broken model: exit code %d, %q", r.code, r.stderr)
 	}
+}
+
+// Data that is missing or damaged makes a run incomplete and its analysis fail, however little can be read.
+func TestDamagedTraceFailsAnalysis(t *testing.T) {
+	f := func(file, want string, damage func(b []byte) []byte) {
+		t.Helper()
+		trace := tracetest.Copy(t, tracetest.Recorded(t, "ring-BP4")[0])
+		path := filepath.Join(trace, file)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, damage(good), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir, r := analyze(t, trace)
+		if r.code != 1 || !strings.Contains(r.stdout, "incomplete: ") || !strings.Contains(r.stdout+r.stderr, want) {
+			t.Errorf("%s: exit code %d, want 1 and %q:\n%s%s", file, r.code, want, r.stdout, r.stderr)
+		}
+		var info provdb.Info
+		if b, err := os.ReadFile(filepath.Join(dir, "run.json")); err != nil || json.Unmarshal(b, &info) != nil || len(info.Incomplete) == 0 {
+			t.Errorf("%s: the run is not incomplete: %v\n%s", file, err, b)
+		}
+	}
+	f("md.idx", "1 traces that were not closed", func(b []byte) []byte { return b[:40] })
+	f("md.idx", "1 traces that were not closed", func([]byte) []byte { return nil })
+	f("md.idx", "bytes of metadata that the index does not mention", func(b []byte) []byte { return b[:len(b)-64] })
+	f("md.idx", "1 traces that were not closed", func(b []byte) []byte { // the writer was killed
+		b[38] = 1
+		return b
+	})
+	f("data.0", "data loss: ", func(b []byte) []byte { return slices.Concat(b[:len(b)/3], make([]byte, 33), b[len(b)/3:]) })
 }
 
 func TestConfigPrintsSettingsOfAnalyze(t *testing.T) {

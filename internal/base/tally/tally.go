@@ -27,6 +27,8 @@ type Kind uint8
 // The kinds of counts.
 const (
 	IndexTorn Kind = iota
+	IndexRepeated
+	NotClosed
 	MetadataUnindexed
 	ElementSkipped
 	AttributeMalformed
@@ -75,6 +77,9 @@ type entry struct {
 var table = [NumKinds]entry{
 	IndexTorn: {"index-torn", Info, "index records that were incomplete when the trace was read; the writer was active or was " +
 		"killed"},
+	IndexRepeated: {"index-repeated", Repaired, "index records that repeat the one before; ignored"},
+	NotClosed: {"not-closed", DataLoss, "traces that were not closed: their program was killed or is still running, so that " +
+		"steps may be missing"},
 	MetadataUnindexed: {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, " +
 		"and with it steps"},
 	ElementSkipped: {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},

@@ -33,17 +33,25 @@ func parseBP4Record(b []byte) (rec bp4Record, ok bool) {
 }
 
 func (e *bp4) next() (*Step, error) {
-	b, err := e.index.take(e.steps, func([]byte) (int, error) { return bp4RecordSize, nil })
-	if err != nil {
-		return nil, e.atEnd(err)
+	for {
+		b, err := e.index.take(e.steps, func([]byte) (int, error) { return bp4RecordSize, nil })
+		if err != nil {
+			return nil, e.atEnd(err)
+		}
+		rec, ok := parseBP4Record(b)
+		if !ok {
+			return nil, e.corruptIndex("the record's positions are not in order")
+		}
+		pos, size := int64(rec.groups), rec.end-rec.groups
+		if again, err := e.repeats(bp4RecordSize, pos, size); err != nil {
+			return nil, err
+		} else if again {
+			continue
+		}
+		return e.load(bp4RecordSize, pos, size, int64(rec.time), func(md []byte) error {
+			return place(parseBP4Step(md, rec, &e.step, e.tally), e.meta.path, e.steps, 0)
+		})
 	}
-	rec, ok := parseBP4Record(b)
-	if !ok {
-		return nil, e.corruptIndex("the record's positions are not in order")
-	}
-	return e.load(bp4RecordSize, int64(rec.groups), rec.end-rec.groups, int64(rec.time), func(md []byte) error {
-		return place(parseBP4Step(md, rec, &e.step, e.tally), e.meta.path, e.steps, 0)
-	})
 }
 
 // parseBP4Step decodes the metadata of one step, which rec describes.

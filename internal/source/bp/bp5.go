@@ -71,6 +71,11 @@ func (e *bp5) next() (*Step, error) {
 			if err != nil {
 				return nil, e.corruptIndex("%v", err)
 			}
+			if again, err := e.repeats(len(b), rec.pos, rec.size); err != nil {
+				return nil, err
+			} else if again {
+				continue
+			}
 			return e.load(len(b), rec.pos, rec.size, 0, func(md []byte) error {
 				return place(e.decoder.decode(&e.step, md, &rec, e.lookup), e.meta.path, e.steps, rec.pos)
 			})

@@ -183,7 +183,7 @@ func TestTruncatedClosedIndexIsError(t *testing.T) {
 			steps, boundary := ends[n]
 			switch {
 			case n < headerSize: // not even a header: nothing was written yet
-				if got.err != nil || got.steps != 0 || !got.active {
+				if got.err != nil || got.steps != 0 || !got.active || got.tally.Count(tally.NotClosed) != 1 {
 					t.Fatalf("%s: %d bytes of index: %d steps, active %v, %v", run, n, got.steps, got.active, got.err)
 				}
 			case boundary:
@@ -220,11 +220,42 @@ func TestTruncatedActiveIndexHasFewerSteps(t *testing.T) {
 			if last == n || n < headerSize {
 				torn = 0
 			}
-			if got.err != nil || got.steps != want || !got.active || got.tally.Count(tally.IndexTorn) != torn {
+			if got.err != nil || got.steps != want || !got.active || got.tally.Count(tally.IndexTorn) != torn ||
+				got.tally.Count(tally.NotClosed) != 1 {
 				t.Fatalf("%s: cut at %d: %d steps, active %v, %d torn records, %v; want %d steps, %d torn",
 					run, n, got.steps, got.active, got.tally.Count(tally.IndexTorn), got.err, want, torn)
 			}
 		})
+	}
+}
+
+// A record of the index that is there twice is one step. One that refers to other metadata that were read before is damage.
+func TestRepeatedIndexRecord(t *testing.T) {
+	for _, run := range damagedRuns {
+		dir := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
+		good := readFile(t, filepath.Join(dir, "md.idx"))
+		var ends []int64
+		for end, steps := range recordEnds(t, dir) {
+			if steps > 0 {
+				ends = append(ends, end)
+			}
+		}
+		slices.Sort(ends)
+		last := ends[len(ends)-1]
+		insert := func(from, to, at int64) (got reading) {
+			bad := slices.Concat(good[:at], good[from:to], good[at:])
+			if err := os.WriteFile(filepath.Join(dir, "md.idx"), bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var v visitor
+			return v.read(t, dir, func(int, []byte) {})
+		}
+		if got := insert(ends[0], ends[1], ends[1]); got.err != nil || got.steps != len(ends) || got.tally.Count(tally.IndexRepeated) != 1 {
+			t.Errorf("%s: a repeated record: %d of %d steps, %v", run, got.steps, len(ends), got.err)
+		}
+		if got := insert(ends[0], ends[1], last); len(ends) > 2 {
+			wantCorrupt(t, got.err, dir, "md.idx")
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ type dataset struct {
 	tally *tally.Tally
 	step  Step
 	steps int
+	begin int64 // of the metadata of the last step
 	end   int64 // of the metadata that the index mentioned so far
 	live  bool
 }
@@ -33,6 +34,20 @@ func newDataset(dir string, x index, activeByte int, opt Options) dataset {
 		tally: opt.Tally,
 		live:  opt.Follow,
 	}
+}
+
+// repeats reports whether an index record of recordSize bytes with metadata at pos repeats the one before, and
+// then uses it up. A record may not refer to other metadata before the end of those of the last step.
+func (d *dataset) repeats(recordSize int, pos int64, n uint64) (bool, error) {
+	if d.steps == 0 || pos >= d.end {
+		return false, nil
+	}
+	if pos != d.begin || n != uint64(d.end-d.begin) {
+		return false, d.corruptIndex("the metadata of the record begin at byte %d, before the end of those of the last step at %d", pos, d.end)
+	}
+	d.index.use(recordSize)
+	d.tally.Add(tally.IndexRepeated, 1)
+	return true, nil
 }
 
 // load reads n bytes of metadata at pos of md.0, has decode turn them into d.step,
@@ -53,7 +68,7 @@ func (d *dataset) load(recordSize int, pos int64, n uint64, time int64, decode f
 	d.index.remember(&d.meta, pos, md)
 	d.index.use(recordSize)
 	d.steps++
-	d.end = pos + int64(n)
+	d.begin, d.end = pos, pos+int64(n)
 	return &d.step, nil
 }
 

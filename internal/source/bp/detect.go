@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
 var (
@@ -98,6 +100,9 @@ func (r *Reader) notStarted(head []byte, modified time.Time) error {
 	e := emptyEngine{engine: "BP4", active: !closed, modified: modified}
 	if _, err := os.Stat(filepath.Join(r.path, "mmd.0")); err == nil {
 		e.engine = "BP5"
+	}
+	if md, err := os.Stat(filepath.Join(r.path, "md.0")); err == nil && closed {
+		r.opt.Tally.Add(tally.MetadataUnindexed, md.Size())
 	}
 	r.engine = e
 	return nil

@@ -84,7 +84,11 @@ func expectTruth(t *testing.T, dataset, engine string, want []truthStep, active 
 	if r.Engine() != engine || r.Active() != active {
 		t.Errorf("the dataset is %s, active %v; want %s, active %v", r.Engine(), r.Active(), engine, active)
 	}
-	if counts := maps.Collect(opt.Tally.All()); len(counts) != 0 {
+	counts := maps.Collect(opt.Tally.All())
+	if active == (counts[tally.NotClosed] == 0) {
+		t.Errorf("active %v, but %d datasets that were not closed", active, counts[tally.NotClosed])
+	}
+	if delete(counts, tally.NotClosed); len(counts) != 0 {
 		t.Errorf("something was skipped or repaired: %v", counts)
 	}
 }

@@ -215,11 +215,14 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 // finish ends the stream because of something that does not exist, without waiting.
 func (r *Reader) finish(pending *pendingError) error {
 	r.err = io.EOF
-	if pending == errTorn {
-		r.opt.Tally.Add(tally.IndexTorn, 1)
-	} else if pending.file != "" {
+	switch {
+	case pending.file != "":
 		r.err = pending.corrupt()
+		return r.err
+	case pending == errTorn:
+		r.opt.Tally.Add(tally.IndexTorn, 1)
 	}
+	r.opt.Tally.Add(tally.NotClosed, 1)
 	return r.err
 }
 

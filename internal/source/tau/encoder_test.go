@@ -122,7 +122,7 @@ func TestEncodeRecordedTrace(t *testing.T) {
 // the smallest to the largest, keys and names with all kinds of characters, a
 // step without events and a thread with nothing but a counter.
 func TestEncodeUnusualValues(t *testing.T) {
-	const rank, last = 70_000, 1<<63 - 1
+	const rank, last = 70_000, 1 << 53
 	names := tau.NewNames("a program", []string{"main()", "f(int) [{x.cpp} {1,2}]", "", "käse \"\n"}, []string{"timer 1", "c"},
 		map[trace.Rank]map[trace.Thread]trace.GPU{
 			rank: {9: {Device: "0", Context: "1", Stream: "7"}},

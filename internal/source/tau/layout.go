@@ -52,6 +52,7 @@ func (t *table) rowSize() int { return 8 * len(t.columns) }
 const (
 	maxProgram = 1_000_000
 	maxThread  = 1_000_000 // exclusive
+	maxTime    = 1 << 53   // microseconds: the year 2255
 )
 
 // Prefixes of attribute names; a number follows, after a blank.

@@ -26,7 +26,7 @@ func (d *Decoder) decodeFuncs(rows []byte, first uint32, want rankCheck) {
 		if binary.LittleEndian.Uint64(row[colProgram:]) > maxProgram ||
 			(binary.LittleEndian.Uint64(row[colRank:])^want.want)&want.mask != 0 ||
 			thread >= maxThread || typ > math.MaxUint8 || kind-trace.Enter > trace.Exit-trace.Enter ||
-			id > math.MaxUint32 || time-1 >= math.MaxInt64 {
+			id > math.MaxUint32 || time-1 >= maxTime {
 			d.reject(row[:], want, typ > math.MaxUint8 || kind != trace.Enter && kind != trace.Exit, id > math.MaxUint32)
 			first++
 			continue
@@ -64,7 +64,7 @@ func (d *Decoder) decodeComms(rows []byte, first uint32, want rankCheck) {
 		if binary.LittleEndian.Uint64(row[colProgram:]) > maxProgram ||
 			(binary.LittleEndian.Uint64(row[colRank:])^want.want)&want.mask != 0 ||
 			thread >= maxThread || typ > math.MaxUint8 || kind-trace.Send > trace.Recv-trace.Send ||
-			!isInt32(tag) || !isInt32(partner) || time-1 >= math.MaxInt64 {
+			!isInt32(tag) || !isInt32(partner) || time-1 >= maxTime {
 			d.reject(row[:], want, typ > math.MaxUint8 || kind != trace.Send && kind != trace.Recv, !isInt32(tag) || !isInt32(partner))
 			first++
 			continue
@@ -100,7 +100,7 @@ func (d *Decoder) decodeCounters(rows []byte, first uint32, want rankCheck) {
 		time := binary.LittleEndian.Uint64(row[counterTime:])
 		if binary.LittleEndian.Uint64(row[colProgram:]) > maxProgram ||
 			(binary.LittleEndian.Uint64(row[colRank:])^want.want)&want.mask != 0 ||
-			thread >= maxThread || id > math.MaxUint32 || time-1 >= math.MaxInt64 {
+			thread >= maxThread || id > math.MaxUint32 || time-1 >= maxTime {
 			d.reject(row[:], want, false, id > math.MaxUint32)
 			first++
 			continue

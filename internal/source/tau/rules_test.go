@@ -199,6 +199,7 @@ func TestImpossibleRowsAreDropped(t *testing.T) {
 	f(tally.IDImplausible, [6]uint64{0, 0, 0, 0, 1 << 32, 5})
 	f(tally.TimeImplausible, [6]uint64{0, 0, 0, 0, 7, 0})
 	f(tally.TimeImplausible, [6]uint64{0, 0, 0, 0, 7, huge + 1})
+	f(tally.TimeImplausible, [6]uint64{0, 0, 0, 0, 7, 1<<53 + 1})
 }
 
 func TestFirstRowsDecideRank(t *testing.T) {

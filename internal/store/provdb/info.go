@@ -175,7 +175,7 @@ func (i *Info) Finish(res *summary.Outcome) {
 	i.Incomplete = append(i.Incomplete, i.missing()...)
 }
 
-// missing describes the data that is missing because traces or the program ended early.
+// missing describes the data that is missing because the program or traces ended early, or because traces are damaged.
 func (i *Info) missing() (why []string) {
 	switch p := i.Program; {
 	case p == nil:
@@ -185,11 +185,14 @@ func (i *Info) missing() (why []string) {
 		why = append(why, "the program was signaled to stop and has not ended")
 	}
 	if n := len(i.Broken); n > 0 {
-		text := fmt.Sprintf("%d of %d traces could be read only in part: %s", n, max(n, len(i.Traces)), i.Broken[0])
+		reason := fmt.Sprintf("%d of %d traces could be read only in part: %s", n, max(n, len(i.Traces)), i.Broken[0])
 		if n > 1 {
-			text += ", and so on"
+			reason += ", and so on"
 		}
-		why = append(why, text)
+		why = append(why, reason)
+	}
+	if slices.ContainsFunc(i.Notes, func(n tally.Note) bool { return n.Severity == tally.DataLoss.String() }) {
+		why = append(why, "parts of the traces are missing or damaged") // Notes has the losses
 	}
 	return why
 }
