@@ -4,18 +4,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newRanksCmd(env *Env) *cobra.Command {
 	var q queryFlags
-	var table query.RankTable
+	var table ranks.Params
+	var limit int
 	cmd := &cobra.Command{
 		Use:   "ranks RUN",
 		Short: "Compare ranks, hosts, threads, GPUs or roles with their peers, the costliest first",
@@ -44,25 +47,45 @@ docs/findings.md describes the rules.` + runHelp,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPUs) or role")
-	cmd.Flags().IntVar(&table.Limit, "limit", 20, "number of rows")
+	cmd.Flags().IntVar(&limit, "limit", 20, "number of rows")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
+		if !slices.Contains(ranks.By, table.By) {
+			return nil, usagef("unknown by %q (want %s)", table.By, strings.Join(slices.Sorted(slices.Values(ranks.By)), ", "))
+		}
 		table.Program = q.chosenProgram()
-		rows, err := a.RankTable(ctx, table)
+		d, err := rankData(ctx, a, table.By == ranks.ByThread || table.By == ranks.ByDevice)
 		if err != nil {
 			return nil, err
 		}
-		efficiency, err := a.Efficiency(ctx, true)
-		if err != nil {
-			return nil, err
+		list := &output.RankList{By: table.By, List: *ranks.Costliest(*d, table, limit)}
+		for _, e := range d.Peers.Efficiency {
+			if e.Entire && (table.Program == nil || e.PID == *table.Program) {
+				list.Efficiency = append(list.Efficiency, e)
+			}
 		}
-		if len(efficiency) == 0 {
-			return nil, noLoads(&a.Run)
-		}
-		if table.Program != nil {
-			efficiency = slices.DeleteFunc(efficiency, func(e provenance.Efficiency) bool { return e.PID != *table.Program })
-		}
-		list := &output.RankList{By: table.By, Efficiency: efficiency, RankRows: *rows}
 		return list.Answer(), nil
+	})
+}
+
+// rankData reads the comparison of the ranks of a run, or of their threads.
+func rankData(ctx context.Context, a *query.Queries, ofThreads bool) (*ranks.Data, error) {
+	peers, err := a.PeersWithoutWindows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if peers == nil || len(peers.Efficiency) == 0 {
+		return nil, noLoads(&a.Run)
+	}
+	d := &ranks.Data{Peers: peers, Lost: make(map[ranks.LostKey]trace.Micros), Known: make(map[trace.RankKey]string)}
+	placed, err := a.Ranks(ctx, query.MaxRanks)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range placed {
+		d.Known[r.RankKey] = r.Host
+	}
+	return d, a.LostTime(ctx, ofThreads, func(of trace.RankKey, tid int64, lost trace.Micros) {
+		d.Lost[ranks.LostKey{RankKey: of, TID: tid}] = lost
 	})
 }
 

@@ -65,7 +65,7 @@ func TestRanksListSlowRankFirst(t *testing.T) {
 	if text := must(t, "ranks", dir, "--format", "markdown"); !strings.Contains(text, "| rank | host | role |") {
 		t.Errorf("got %s", text)
 	}
-	if r := run(t, "ranks", dir, "--show-sql"); !strings.Contains(r.stderr, "FROM units") {
+	if r := run(t, "ranks", dir, "--show-sql"); !strings.Contains(r.stderr, "FROM rank_loads") {
 		t.Errorf("no SQL in %s", r.stderr)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Ranks compares the ranks of a run with their peers.
@@ -30,11 +29,11 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 		if of.By == ranks.ByThread || of.By == ranks.ByDevice {
 			return ranks.New(d, of), nil
 		}
-		var err error
-		if d.Lost, err = q.lostByRank(ctx, d.Known); err != nil {
-			return nil, err
-		}
-		return ranks.New(d, of), nil
+		d.Lost = make(map[ranks.LostKey]trace.Micros)
+		err := q.LostTime(ctx, false, func(of trace.RankKey, tid int64, lost trace.Micros) {
+			d.Lost[ranks.LostKey{RankKey: of, TID: tid}] = lost
+		})
+		return ranks.New(d, of), err
 	})
 }
 
@@ -57,65 +56,17 @@ func (in *Insight) SlowPeer(ctx context.Context, run string, of FindingParams) (
 	})
 }
 
-// knownRanks returns the hosts of all ranks of the run: those of the store and of the pipeline, the
-// expected ones, and gaps between them, since ranks have consecutive numbers.
+// knownRanks returns the hosts of the ranks of the run: those of the store and of the pipeline, and expected ones.
 func (v *view) knownRanks() map[trace.RankKey]string {
 	hosts := make(map[trace.RankKey]string)
-	highest := make(map[trace.Program]trace.Rank)
-	count := make(map[trace.Program]int)
-	add := func(key trace.RankKey, host string) {
-		if _, ok := hosts[key]; !ok {
-			hosts[key] = host
-			highest[key.Program] = max(highest[key.Program], key.Rank)
-			count[key.Program]++
-		}
-	}
-	for _, r := range v.ranks() {
-		add(r.RankKey, r.Host)
-	}
-	if v.data != nil && v.data.peers != nil {
-		for i := range v.data.peers.Loads {
-			l := &v.data.peers.Loads[i]
-			add(trace.RankKey{Program: l.PID, Rank: l.RID}, l.Host)
-		}
-	}
 	_, never := v.silentRanks()
 	for _, key := range never {
-		add(key, "")
+		hosts[key] = ""
 	}
-	for program, last := range highest {
-		if 2*count[program] <= int(last) { // a selection of ranks was analyzed
-			continue
-		}
-		for rank := range last {
-			key := trace.RankKey{Program: program, Rank: rank}
-			if _, ok := hosts[key]; !ok {
-				hosts[key] = "" // a gap
-			}
-		}
+	for _, r := range v.ranks() {
+		hosts[r.RankKey] = r.Host
 	}
 	return hosts
-}
-
-// lostByRank returns the time that ranks lost to anomalies.
-func (q *runQuery) lostByRank(ctx context.Context, known map[trace.RankKey]string) (map[trace.RankKey]trace.Micros, error) {
-	t := executions.Timeline{To: q.data.extent, Columns: 1, Lines: make(map[trace.RankKey]int, len(known))}
-	keys := make([]trace.RankKey, 0, len(known))
-	for key := range known {
-		t.Lines[key] = len(keys)
-		keys = append(keys, key)
-	}
-	lines, err := q.Timeline(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	lost := make(map[trace.RankKey]trace.Micros, len(lines))
-	for i := range lines {
-		for _, us := range lines[i].Lost {
-			lost[keys[lines[i].Number]] += trace.Micros(us)
-		}
-	}
-	return lost, nil
 }
 
 func (d *runData) slowLinks() ranks.Links {

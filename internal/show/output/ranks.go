@@ -7,15 +7,15 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // RankList is the ranks of a run, compared with their peers.
 type RankList struct {
 	By         string                  `json:"by"` // rank, host, thread, device or role
 	Efficiency []provenance.Efficiency `json:"efficiency"`
-	query.RankRows
+	ranks.List
 }
 
 var peerColumns = columns(`program:int ranks tid:int host role:int peers:int units:int units_with_data:int slow_units:int useful_us:int
@@ -29,7 +29,7 @@ func (l *RankList) Answer() *Answer {
 			fmt.Fprintf(w, "%s\n", l.efficiency())
 			return writeMarkdown(w, l.table())
 		},
-		Rows: rowsOf(peerColumns, l.Rows, func(r *query.RankRow) []any {
+		Rows: rowsOf(peerColumns, l.Rows, func(r *ranks.Row) []any {
 			return []any{
 				r.Program, text.Ranges(r.Ranks), r.Thread, optional(r.Host), r.Role, r.Peers, r.Units, r.HaveData, r.Slow, r.Useful, r.Wait,
 				r.Lost, r.Ratio, optional(r.Pattern), r.From, r.To, r.Saved, r.Share,
@@ -100,7 +100,7 @@ func (l *RankList) table() *provdb.Rows {
 	if l.By != "role" {
 		heads += " role"
 	}
-	return rowsOf(columns(heads+" useful wait lost_to_findings ratio slow if_like_peers"), l.Rows, func(r *query.RankRow) []any {
+	return rowsOf(columns(heads+" useful wait lost_to_findings ratio slow if_like_peers"), l.Rows, func(r *ranks.Row) []any {
 		var row []any
 		if l.programs() {
 			row = append(row, r.Program)
@@ -115,7 +115,7 @@ func (l *RankList) table() *provdb.Rows {
 }
 
 // place returns the columns that identify a row.
-func (l *RankList) place(r *query.RankRow) []any {
+func (l *RankList) place(r *ranks.Row) []any {
 	host, ranks := text.SingleSpaced(r.Host), text.Ranges(r.Ranks)
 	if host == "" {
 		host = missing
@@ -131,7 +131,7 @@ func (l *RankList) place(r *query.RankRow) []any {
 	return []any{ranks, host}
 }
 
-func roleText(r *query.RankRow) string { return orMissing(r.Role, text.Int[int]) }
+func roleText(r *ranks.Row) string { return orMissing(r.Role, text.Int[int]) }
 
 // programs reports whether the list has several programs.
 func (l *RankList) programs() bool {
@@ -144,7 +144,7 @@ func (l *RankList) programs() bool {
 }
 
 // slowText describes when a row was slow.
-func (l *RankList) slowText(r *query.RankRow) string {
+func (l *RankList) slowText(r *ranks.Row) string {
 	length := 0.0
 	for i := range l.Efficiency {
 		length = max(length, l.Efficiency[i].To)
@@ -183,7 +183,7 @@ func (l *RankList) slowText(r *query.RankRow) string {
 }
 
 // savedText describes by how much the run would be shorter.
-func savedText(r *query.RankRow) string {
+func savedText(r *ranks.Row) string {
 	switch {
 	case r.Saved == nil || r.Ratio == nil:
 		return missing
@@ -196,7 +196,7 @@ func savedText(r *query.RankRow) string {
 // fewPeers is the number of peers below which a comparison is weak evidence.
 const fewPeers = 4
 
-func weak(r *query.RankRow) bool { return r.Peers != nil && *r.Peers < fewPeers }
+func weak(r *ranks.Row) bool { return r.Peers != nil && *r.Peers < fewPeers }
 
 // footer describes what the table does not show.
 func (l *RankList) footer(w io.Writer) {

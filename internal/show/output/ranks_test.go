@@ -8,15 +8,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/output"
-	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 )
 
 // rankRow returns a row of ranks that were slow from 9.1 s on, if saved is positive.
-func rankRow(ratio float64, saved trace.Micros, peers int, ranks ...trace.Rank) query.RankRow {
-	role, share, n := 1, float64(saved)/1e7, int64(len(ranks))
+func rankRow(ratio float64, saved trace.Micros, peers int, of ...trace.Rank) ranks.Row {
+	role, share, n := 1, float64(saved)/1e7, int64(len(of))
 	useful, wait, lost := trace.Micros(9_000_000), trace.Micros(1_000_000), trace.Micros(2500)
-	r := query.RankRow{
-		Ranks: ranks, Host: "node0", Role: &role, Peers: &peers, Units: n, HaveData: n, Useful: &useful, Wait: &wait, Lost: &lost, Ratio: &ratio,
+	r := ranks.Row{
+		Ranks: of, Host: "node0", Role: &role, Peers: &peers, Units: n, HaveData: n, Useful: &useful, Wait: &wait, Lost: &lost, Ratio: &ratio,
 		Saved: &saved, Share: &share,
 	}
 	if saved > 0 {
@@ -39,9 +39,9 @@ func rankText(t *testing.T, l output.RankList) string {
 
 func TestRanksShowEfficiencyAndSlowRanks(t *testing.T) {
 	efficiency := []provenance.Efficiency{{Entire: true, To: 10, Ranks: 6, Parallel: 0.874, LoadBalance: 0.93, Communication: 0.94}}
-	none := query.RankRow{Ranks: []trace.Rank{5}, Units: 1}
-	l := output.RankList{By: "rank", Efficiency: efficiency, RankRows: query.RankRows{
-		Rows: []query.RankRow{rankRow(1.31, 1_400_000, 4, 3), rankRow(1, 0, 4, 0), none}, All: 6, Empty: 1,
+	none := ranks.Row{Ranks: []trace.Rank{5}, Units: 1}
+	l := output.RankList{By: "rank", Efficiency: efficiency, List: ranks.List{
+		Rows: []ranks.Row{rankRow(1.31, 1_400_000, 4, 3), rankRow(1, 0, 4, 0), none}, All: 6, Empty: 1,
 	}}
 	want := `87 % efficient: load balance 93 %, communication 94 %
 
@@ -68,8 +68,8 @@ Some ranks have no data to compare (–). They may be slow, too.
 
 func TestRanksReportWeakEvidence(t *testing.T) {
 	efficiency := []provenance.Efficiency{{Entire: true, To: 100}, {PID: 1, Entire: true}}
-	text := rankText(t, output.RankList{By: "rank", Efficiency: efficiency, RankRows: query.RankRows{
-		Rows: []query.RankRow{rankRow(1.8, 1_000_000, 1, 1), rankRow(1.2, 0, 1, 0)},
+	text := rankText(t, output.RankList{By: "rank", Efficiency: efficiency, List: ranks.List{
+		Rows: []ranks.Row{rankRow(1.8, 1_000_000, 1, 1), rankRow(1.2, 0, 1, 0)},
 	}})
 	for _, want := range []string{
 		"program 0: 0 % efficient", "\nprogram 1: ", "PROGRAM  RANK", "1.80   since 00:00:09, weak evidence", "1.20   unclear",
@@ -79,8 +79,8 @@ func TestRanksReportWeakEvidence(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	only := query.RankRow{Ranks: []trace.Rank{0}, Peers: new(int), Units: 1}
-	alone := rankText(t, output.RankList{By: "rank", RankRows: query.RankRows{Rows: []query.RankRow{only}}})
+	only := ranks.Row{Ranks: []trace.Rank{0}, Peers: new(int), Units: 1}
+	alone := rankText(t, output.RankList{By: "rank", List: ranks.List{Rows: []ranks.Row{only}}})
 	if !strings.Contains(alone, "efficiency unknown") || !strings.Contains(alone, "Some have no peers") {
 		t.Errorf("got\n%s", alone)
 	}
@@ -89,8 +89,8 @@ func TestRanksReportWeakEvidence(t *testing.T) {
 func TestHostsWithoutSomeDataAreNotHealthy(t *testing.T) {
 	fine, partly := rankRow(1, 0, 7, 0, 1, 2, 3), rankRow(1, 0, 7, 4, 5, 6, 7)
 	partly.HaveData, partly.Host = 3, "node1"
-	rows := []query.RankRow{rankRow(1.5, 100_000, 7, 8, 9), fine, partly}
-	text := rankText(t, output.RankList{By: "host", RankRows: query.RankRows{Rows: rows}})
+	rows := []ranks.Row{rankRow(1.5, 100_000, 7, 8, 9), fine, partly}
+	text := rankText(t, output.RankList{By: "host", List: ranks.List{Rows: rows}})
 	for _, want := range []string{
 		"HOST   RANKS  ROLE", "node0  8-9 ", "since 9.10 s (1 of 2)", "node0  0-3    1     9.00 s  1.00 s  2.50 ms           1.00   no  ",
 		"no, as far as known (1 without data)", "They may be slow, too.",

@@ -14,7 +14,8 @@ import (
 // Evidence returns the evidence that a place is slower than its peers. s is one of the slow peers of p.
 func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.SlowEvidence {
 	e := &api.SlowEvidence{
-		Slow: slowPlace(s, links), Measure: "Time divided by that of peers at equal work", Windows: []api.RatioWindow{}, LostOwn: int64(s.LostOwn), LostCaused: int64(s.LostCaused),
+		Slow: slowPlace(s, links), Measure: "Time divided by that of peers at equal work", Windows: []api.RatioWindow{},
+		LostOwn: int64(s.LostOwn), LostCaused: int64(s.LostCaused),
 		SyncShare: s.SyncShare, PeerSync: s.PeerSync, Confidence: s.Confidence, Strength: strength(s), WrongIf: WrongIf(s),
 	}
 	var here, others []*provenance.RankLoad // others: ranks outside of the place
@@ -156,7 +157,8 @@ func unitName(l *provenance.RankLoad) string {
 // strength describes how strong the evidence of a slow peer is. Its time at equal work and how long it waits in
 // collective calls are independent signals.
 func strength(s *provenance.SlowPeer) string {
-	sync := fmt.Sprintf("it spends %s of the time in collective calls, and they %s", text.Percent(100*s.SyncShare), text.Percent(100*s.PeerSync))
+	sync := fmt.Sprintf("it spends %s of the time in collective calls, and they %s", text.Percent(100*s.SyncShare),
+		text.Percent(100*s.PeerSync))
 	peers := text.Count(s.Peers, "peer")
 	switch {
 	case s.Pattern == provenance.ByRole:

@@ -64,7 +64,8 @@ func TestEvidenceOfRole(t *testing.T) {
 	s := &d.Peers.Slow[0]
 	s.Pattern, s.Host, s.From, s.Windows, s.Ratio = provenance.ByRole, "", 0, d.Peers.Loads[4].Windows, 2
 	e := ranks.Evidence(d.Peers, s, d.Links)
-	if *e.Windows[9].Ratio != 2 || !e.Windows[9].Slow || e.Twin.Place != "4 other ranks" || e.Twin.Useful != windows*4e5 || e.Here.Useful != windows*8e5 {
+	if *e.Windows[9].Ratio != 2 || !e.Windows[9].Slow || e.Twin.Place != "4 other ranks" ||
+		e.Twin.Useful != windows*4e5 || e.Here.Useful != windows*8e5 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -77,7 +78,8 @@ func TestTwinOfThread(t *testing.T) {
 		d.Peers.Loads = append(d.Peers.Loads, provenance.RankLoad{RID: 3, TID: tid, Host: "node0000", Ratio: &ratio, Role: 1, Peers: 2})
 	}
 	s := &provenance.SlowPeer{Pattern: provenance.Always, Ranks: []trace.Rank{3}, TID: 2, Ratio: 2, Twin: new(trace.Rank(3))}
-	if e := ranks.Evidence(d.Peers, s, d.Links); e.Twin == nil || e.Twin.Place != "thread 0 of rank 3" || e.Here.Place != "thread 2 of rank 3" {
+	e := ranks.Evidence(d.Peers, s, d.Links)
+	if e.Twin == nil || e.Twin.Place != "thread 0 of rank 3" || e.Here.Place != "thread 2 of rank 3" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -34,8 +34,15 @@ type Data struct {
 	Links
 
 	Peers *provenance.Peers
-	Lost  map[trace.RankKey]trace.Micros // to findings
-	Known map[trace.RankKey]string       // hosts of all ranks of the run, also of those without data
+	Lost  map[LostKey]trace.Micros // to findings; nil: unknown
+	// Known has the hosts of ranks of the run, also of those without data. Gaps between them are ranks, too.
+	Known map[trace.RankKey]string
+}
+
+// LostKey is a rank, or one of its threads, that lost time.
+type LostKey struct {
+	trace.RankKey
+	TID int64 // provenance.AllThreads: the rank
 }
 
 // Links find other answers about slow peers.
@@ -81,27 +88,63 @@ type table struct {
 	answer   *api.RankTable
 }
 
-// New returns the table of a run.
-func New(d Data, p Params) *api.RankTable {
+// newTable returns an empty table.
+func newTable(d Data, p Params) *table {
 	t := &table{Data: d, Params: &p, answer: &api.RankTable{
 		By: p.By, Windows: []api.RankWindow{}, Rows: []api.RankRow{}, Efficiency: []api.Efficiency{}, Missing: []api.NoData{},
 	}}
 	if t.Peers == nil {
 		t.Peers = new(provenance.Peers)
 	}
+	t.addKnown()
 	for key := range t.Known {
 		t.programs = t.programs || key.Program > 0
 	}
-	for i := range t.Peers.Loads {
-		t.programs = t.programs || t.Peers.Loads[i].PID > 0
+	t.indexSlow()
+	return t
+}
+
+// addKnown adds ranks with loads to those that are known, and gaps between them, since ranks have consecutive
+// numbers.
+func (t *table) addKnown() {
+	known := make(map[trace.RankKey]string, len(t.Known))
+	highest, count := make(map[trace.Program]trace.Rank), make(map[trace.Program]int)
+	add := func(key trace.RankKey, host string) {
+		old, ok := known[key]
+		if known[key] = cmp.Or(old, host); !ok {
+			highest[key.Program] = max(highest[key.Program], key.Rank)
+			count[key.Program]++
+		}
 	}
+	for key, host := range t.Known {
+		add(key, host)
+	}
+	for i := range t.Peers.Loads {
+		l := &t.Peers.Loads[i]
+		add(trace.RankKey{Program: l.PID, Rank: l.RID}, l.Host)
+	}
+	for program, last := range highest {
+		if 2*count[program] <= int(last) { // a selection of ranks was analyzed
+			continue
+		}
+		for rank := range last {
+			if key := (trace.RankKey{Program: program, Rank: rank}); known[key] == "" {
+				known[key] = "" // a gap
+			}
+		}
+	}
+	t.Known = known
+}
+
+// New returns the table of a run for the page, which puts neighbors together if there are many.
+func New(d Data, p Params) *api.RankTable {
+	t := newTable(d, p)
 	units := t.units()
 	t.windows(units)
-	t.indexSlow()
 	groups := t.group(units)
 	t.answer.Total = int64(len(groups))
 	for _, g := range neighbors(groups, maxRows) {
-		t.answer.Rows = append(t.answer.Rows, t.row(g))
+		t.answer.Rows = append(t.answer.Rows, t.pageRow(g))
 	}
 	for i := range t.Peers.Efficiency {
 		if e := &t.Peers.Efficiency[i]; p.Program == nil || e.PID == *p.Program {

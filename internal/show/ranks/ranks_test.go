@@ -50,7 +50,8 @@ func run(n int) ranks.Data {
 		Finding:    func(*provenance.SlowPeer) (int, string) { return 3, "abc" },
 		FunctionID: func(f trace.FuncKey) string { return "id of " + f.Name },
 	}
-	return ranks.Data{Peers: p, Known: known, Lost: map[trace.RankKey]trace.Micros{{Rank: 2}: 77}, Links: links}
+	lost := map[ranks.LostKey]trace.Micros{{RankKey: trace.RankKey{Rank: 2}, TID: provenance.AllThreads}: 77}
+	return ranks.Data{Peers: p, Known: known, Lost: lost, Links: links}
 }
 
 // place returns the row of a place.
@@ -126,6 +127,32 @@ func TestMissingDataIsMissing(t *testing.T) {
 	}
 	if host := place(t, ranks.New(d, ranks.Params{By: ranks.ByHost}), "node0002"); host.Missing != 2 || host.Ranks != 2 {
 		t.Errorf("%+v", host)
+	}
+}
+
+func TestCostliestRowsComeFirst(t *testing.T) {
+	d := run(16)
+	d.Known[trace.RankKey{Rank: 17}] = "node0004" // and 16 is a gap
+	list := ranks.Costliest(d, ranks.Params{By: ranks.ByRank}, 7)
+	if list.All != 18 || list.Empty != 2 || len(list.Rows) != 7 {
+		t.Fatalf("%d of %d rows, %d without data", len(list.Rows), list.All, list.Empty)
+	}
+	for i, r := range list.Rows[:4] {
+		if r.Ranks[0] != trace.Rank(4+i) || r.Slow != 1 || r.Pattern != provenance.Since || *r.Saved != 9e6 || *r.Peers != 15 || *r.Lost != 0 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+	if r := list.Rows[6]; r.Ranks[0] != 2 || r.Slow != 0 || *r.Lost != 77 || *r.Saved != 0 {
+		t.Errorf("%+v", r)
+	}
+	d.Peers.Slow[0].Host, d.Peers.Slow[0].Ranks = "", []trace.Rank{5}
+	hosts := ranks.Costliest(d, ranks.Params{By: ranks.ByHost}, 20)
+	r := hosts.Rows[0]
+	if len(hosts.Rows) != 6 || r.Host != "node0001" || r.Units != 4 || r.Slow != 1 || *r.Useful != 160e6 || math.Abs(*r.Ratio-1.45) > 1e-9 {
+		t.Errorf("%+v", hosts)
+	}
+	if last := hosts.Rows[5]; last.HaveData != 0 || last.Useful != nil || last.Peers != nil || last.Ratio != nil || last.Saved != nil {
+		t.Errorf("%+v", last)
 	}
 }
 

@@ -31,6 +31,15 @@ func (a *Queries) hasPeerTables(ctx context.Context) (bool, error) {
 // Peers returns the comparison of the ranks of the run with their peers. It returns nil if there is
 // none: in the first seconds of a run, and for runs of an earlier version.
 func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
+	p, err := a.PeersWithoutWindows(ctx)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	return p, a.readLoadWindows(ctx, p.Loads)
+}
+
+// PeersWithoutWindows is like Peers, but leaves out the windows of loads, which are most of it.
+func (a *Queries) PeersWithoutWindows(ctx context.Context) (*provenance.Peers, error) {
 	if has, err := a.hasPeerTables(ctx); err != nil || !has {
 		return nil, err
 	}
@@ -42,7 +51,7 @@ func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
 	if err := errors.Join(errs[:]...); err != nil || len(p.Loads)+len(p.Efficiency)+len(p.Slow) == 0 {
 		return nil, err
 	}
-	return &p, a.readLoadWindows(ctx, p.Loads)
+	return &p, nil
 }
 
 // readLoadWindows sets the windows of loads, which have the order of the statement.
