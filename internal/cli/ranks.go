@@ -37,7 +37,8 @@ communication (greatest useful time divided by the elapsed time).
 
 Rows of hosts and roles have the sums of their ranks, the ratio of all together, and the
 pattern and cost of their costliest rank. – means that there is no data. With fewer than four
-peers the evidence is weak: a rank counts as slow only if it also became slower than it was.
+peers the evidence is weak: a rank is also compared with its own past. One that is slow from
+the start has none, and counts as slow only if it is far slower than two or three peers.
 docs/findings.md describes the rules.` + runHelp,
 		Example: `  chimbuko ranks run
   chimbuko ranks run --by host

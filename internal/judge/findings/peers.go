@@ -348,7 +348,11 @@ func (c *conclusion) peerSummary(g *group) string {
 		say("; without %s the run would be %s shorter", it, text.Percent(100*p.Share))
 	}
 	if p.Weak {
-		say(" (weak evidence: few peers)")
+		say(" (weak evidence: %s", text.Count(p.Peers, "peer"))
+		if p.Pattern == provenance.Always {
+			say(", and no past to compare with")
+		}
+		say("; %s by chance)", text.Percent(100*(1-p.Confidence)))
 	}
 	return b.String()
 }

@@ -53,13 +53,17 @@ func TestSummaryOfSlowPeer(t *testing.T) {
 		) {
 			s.Pattern, s.To = provenance.Since, nil
 		},
-		"Rank 4 (node2) computes 1.90× slower than its 1 peer since 3.00 s; without it the run would be 9.0 % shorter (weak evidence: few peers)": func(
+		"Rank 4 (node2) computes 1.90× slower than its 1 peer since 3.00 s; without it the run would be 9.0 % shorter (weak evidence: 1 peer; 1.0 % by chance)": func(
 			s *provenance.SlowPeer,
 		) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.Peers, s.Weak = provenance.Since, nil, s.Ranks[:1], "", 1, true
 		},
 		"GPU thread 3 of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.Device, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", true, 3, 0
+		},
+		"Rank 4 (node2) computes 1.90× slower than its 3 peers throughout the run (weak evidence: 3 peers, and no past to compare with; " +
+			"1.0 % by chance)": func(s *provenance.SlowPeer) {
+			s.Pattern, s.To, s.Ranks, s.Host, s.Share, s.Peers, s.Weak = provenance.Always, nil, s.Ranks[:1], "", 0, 3, true
 		},
 		"Thread 3 of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", 3, 0

@@ -517,6 +517,33 @@ func TestNoiseIsNoSlowRank(t *testing.T) {
 	}
 }
 
+// TestFewRanksAreSeldomBlamed has programs with two or three ranks in noise, of which one in a hundred may be blamed.
+func TestFewRanksAreSeldomBlamed(t *testing.T) {
+	const seeds = 200
+	for _, ranks := range []int{2, 3} {
+		for what, p := range map[string]program{
+			"noise": {noise: 0.2}, "stops": {noise: 0.05, stops: 0.0005}, "drift": {noise: 0.1, slow: drift},
+		} {
+			blamed := 0
+			for seed := range uint64(seeds) {
+				p.ranks, p.seconds, p.works, p.seed = ranks, 4, usualWork, seed
+				l, _ := p.run()
+				if len(peers.Compare(l, name).Slow) > 0 {
+					blamed++
+				}
+			}
+			if blamed > 0.02*seeds { // 1 %, and chance
+				t.Errorf("%d ranks with %s: a rank is blamed in %d of %d runs", ranks, what, blamed, seeds)
+			}
+		}
+	}
+}
+
+// drift makes ranks slower and faster again, each at times of its own.
+func drift(rank, _ int, now float64) float64 {
+	return 1 + 0.05*math.Sin(2*math.Pi*now/(0.7+0.13*float64(rank)))
+}
+
 func TestEfficiency(t *testing.T) {
 	p := program{ranks: 8, seconds: 6, works: usualWork, slow: since(0, 2, 7)}
 	l, _ := p.run()

@@ -109,6 +109,7 @@ func (c *comparison) reconstructUnit(l *provenance.RankLoad, windows map[float64
 		from := &l.Windows[i]
 		w := windows[from.From]
 		u.useful[w], u.wait[w] = float64(from.Useful), float64(from.Wait)
+		u.sync[w] = u.wait[w] * float64(l.Sync) / float64(max(1, l.Wait)) // as in the run
 		if from.Ratio != nil && *from.Ratio > 0 {
 			u.excess[w] = math.Log(*from.Ratio)
 			u.time[w], u.expected[w] = u.useful[w], u.useful[w] / *from.Ratio

@@ -14,8 +14,8 @@ import (
 // the windows, at least fewestWindows of them, and its mean logarithm is leastZ times the spread of its peers: of
 // their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy
 // GPUs of one kind differ by 8 %, at most by 22 %. Fewer than enoughPeers do not show how much units differ: then
-// it must be slower by fewPeersRatio, or slower than in the rest of the run as well. A single peer may be fast by
-// itself.
+// it must be slower than in the rest of the run as well, so much that noise gives that in at most weakChance of all
+// runs. If the rest is shorter than fewestBatches of the shortest intervals, it must be slower by fewPeersRatio instead.
 const (
 	leastRatio       = 1.05
 	leastDeviceRatio = 1.10
@@ -27,6 +27,8 @@ const (
 	manyLanes        = 512 // more have wider windows
 	enoughPeers      = 4
 	fewPeersRatio    = 1.25
+	weakChance       = 0.01
+	fewestBatches    = 3
 )
 
 // edge is the share of the windows of a unit, at the beginning or the end of the run, that say little about
@@ -45,7 +47,8 @@ type interval struct {
 	start, open bool    // it lasts from the start, or to the end
 	level       float64 // mean logarithm of the ratio
 	z           float64
-	weak        bool // with too few peers
+	weak        bool    // with too few peers
+	chance      float64 // of a weak one: probability that noise gives so much, in any interval
 	functions   map[uint32]functionTime
 	lostOwn     float64
 }
@@ -77,26 +80,44 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 	if spread := max(leastSpread, g.spread); v.level >= leastZ*spread {
 		v.z = v.level / max(spread, g.spreadIn(r.units, v.first, v.last))
 	}
-	if v.weak && (u.peers == 1 || v.level < math.Log(fewPeersRatio) || v.z < leastZ) {
-		v.z = c.ownZ(u, v, values, from, to)
-	}
-	if v.z < leastZ {
+	if v.weak && !c.standsOut(u, v, values, from, to) || !v.weak && v.z < leastZ {
 		return nil
 	}
+	v.z = max(v.z, leastZ)
 	c.refine(u, v, windows, values, from, to, max(p.least, edges*g.spread, edges*v.level/v.z))
 	return v
 }
 
-// ownZ compares an interval with the rest of the run: it returns by how much the unit is slower than in the rest, and
-// than its peers, divided by the standard deviation of intervals of that length in the rest.
-func (c *comparison) ownZ(u *unit, v *interval, values []float64, from, to int) float64 {
-	rest := slices.Concat(values[:from], values[to:])
-	means := appendMeans(nil, rest, max(c.fewest, min(to-from, len(rest)/3)))
-	if len(means) == 0 {
-		return 0
+// standsOut reports whether a unit with few peers is slow. Where there is a past, or a time after, the unit is compared with
+// that. Otherwise it must be much slower than several peers: a single one may be fast by itself.
+func (c *comparison) standsOut(u *unit, v *interval, values []float64, from, to int) bool {
+	if rest := len(values) - (to - from); rest < fewestBatches*c.fewest {
+		v.chance = studentTail(v.z, float64(u.peers-1))
+		return u.peers > 1 && v.level >= math.Log(fewPeersRatio) && v.z >= leastZ
 	}
-	own := math.Log(max(c.ownRatio(u, v.includes), 1e-9))
-	return min(v.level, v.level-mean(rest), own) / max(leastSpread, standardDeviation(means))
+	v.chance = min(1, c.ownChance(u, v, values, from, to)*float64(len(values)/c.fewest))
+	return v.chance < weakChance
+}
+
+// ownChance returns the probability that noise makes a unit in an interval slower than its peers, and slower in
+// relation to them and to itself than in the rest of the run, as much as it is. How much the ratio varies is
+// measured by its means over batches of windows in the rest, which need not be independent windows. Few of them may be
+// disturbed.
+func (c *comparison) ownChance(u *unit, v *interval, values []float64, from, to int) float64 {
+	rest := slices.Concat(values[:from], values[to:])
+	least := min(v.level, v.level-mean(rest), math.Log(max(c.ownRatio(u, v.includes), 1e-9)))
+	spread := max(leastSpread, deviation(appendMeans(nil, rest, c.fewest)))
+	batches, inside := float64(len(rest))/float64(c.fewest), float64(to-from)/float64(c.fewest)
+	return studentTail(least/(spread*math.Sqrt(1/inside+1/batches)), batches-1)
+}
+
+// studentTail approximates the probability that a value with Student's distribution is greater (Wallace).
+func studentTail(t, degrees float64) float64 {
+	if !(t > 0) || degrees < 1 {
+		return 1
+	}
+	z := (8*degrees + 1) / (8*degrees + 3) * math.Sqrt(degrees*math.Log1p(t*t/degrees))
+	return math.Erfc(z/math.Sqrt2) / 2
 }
 
 // comparable returns the windows of a unit with enough comparable work, and the logarithms of the ratios.
@@ -346,7 +367,9 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	saved, caused := c.whatIf(p, some, (*unit).fixed)
 	s.Saved, s.LostCaused = micros(saved), micros(caused)
 	s.Share = saved / max(1, float64(c.end-c.begin))
-	s.Confidence = confidence(median(z), len(p.units)*c.windows*c.windows/2)
+	if s.Confidence = confidence(median(z), len(p.units)*c.windows*c.windows/2); s.Weak {
+		s.Confidence = 1 - first.slow.chance
+	}
 	c.addEvidence(p, some, &s)
 	s.Counters = c.counters(p, some, s.Pattern)
 	return s

@@ -91,7 +91,7 @@ type SlowPeer struct {
 	Device  bool          `json:"device"`
 	Role    int           `json:"role"`
 	Peers   int           `json:"peers"` // ranks that it was compared with
-	Weak    bool          `json:"weak"`  // too few peers: compared with its own past as well
+	Weak    bool          `json:"weak"`  // too few peers: compared with its own past as well, if there is one
 	Ratio   float64       `json:"ratio"` // while it was slow
 	From    float64       `json:"from_s"`
 	To      *float64      `json:"to_s"`

@@ -225,6 +225,6 @@ func (l *RankList) footer(w io.Writer) {
 		fmt.Fprintf(w, "\nSome have no peers: nothing else does the same work, so their speed cannot be judged.\n")
 	case least < fewPeers:
 		fmt.Fprintf(w, "\nWeak evidence: some have only %s. A ratio shows that they differ, not which is at fault;\n"+
-			"one counts as slow only if it also became slower than its own past.\n", text.Count(least, "peer"))
+			"one counts as slow only if it also became slower than its own past, or is far slower than several.\n", text.Count(least, "peer"))
 	}
 }
