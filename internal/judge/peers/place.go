@@ -53,7 +53,7 @@ func Add(all *provenance.Peers, slow ...provenance.SlowPeer) {
 
 // reconstruct returns the population of a place from loads. Times are since the start of the run.
 func reconstruct(all *provenance.Peers, at *Place) (*comparison, *population) {
-	c := &comparison{}
+	c := &comparison{load: workload.New()} // counters are not among loads
 	p := &population{program: at.Program, device: at.Device, whole: !at.Device}
 	includes := func(l *provenance.RankLoad) bool {
 		return l.PID == at.Program && (l.Device && at.Device || l.TID == provenance.AllThreads)
