@@ -18,12 +18,12 @@ const MaxCounters = 64
 // Counter identifies a counter of a program.
 type Counter struct {
 	Program trace.Program
-	Hash    callpath.Hash // of the name
+	Hash    uint32 // of the name: short, because loads are sent often; two of 64 are equal in one of 2 million programs
 }
 
 // CounterOf returns the counter with a name.
 func CounterOf(key trace.FuncKey) Counter {
-	return Counter{key.Program, callpath.Hash(0).Then(key.Name)}
+	return Counter{key.Program, uint32(callpath.Hash(0).Then(key.Name) >> 32)}
 }
 
 // Compare orders counters by program and hash.
@@ -293,7 +293,7 @@ func (l *Load) appendCounters(b []byte, lanes []*Lane) []byte {
 		if c.Decreases {
 			head |= 1
 		}
-		b = binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, head), uint64(c.Hash))
+		b = binary.LittleEndian.AppendUint32(binary.AppendUvarint(b, head), c.Hash)
 	}
 	for _, lane := range lanes {
 		b = binary.AppendUvarint(b, uint64(len(lane.Counters)))
@@ -317,8 +317,8 @@ func (l *Load) readCounters(r *reader) {
 	for ; n > 0 && r.err == nil; n-- {
 		head := r.uint(math.MaxUint32<<1 | 1)
 		c := CounterState{Counter{Program: trace.Program(head >> 1)}, head&1 != 0}
-		if b := r.bytes(8); b != nil {
-			c.Hash = callpath.Hash(binary.LittleEndian.Uint64(b))
+		if b := r.bytes(4); b != nil {
+			c.Hash = binary.LittleEndian.Uint32(b)
 		}
 		if i := len(l.counters); i > 0 && l.counters[i-1].Compare(c.Counter) >= 0 {
 			r.fail("counters duplicate or out of order")
