@@ -63,6 +63,7 @@ const (
 	StepsMissed
 	SizeImplausible
 	CountersDropped
+	WorkUnnamed
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -129,6 +130,8 @@ var table = [NumKinds]entry{
 		"not know the sizes of messages that MPI_Sendrecv receives)"},
 	CountersDropped: {"counters-dropped", Info, "counters of ranks that may not be compared with those of peers, because the " +
 		"program has more counters than the limit"},
+	WorkUnnamed: {"work-unnamed", DataLoss, "calls that are missing when ranks are compared, because the trace named their function " +
+		"too late or never"},
 }
 
 // Name returns the name for programs. It is stable over versions.

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,7 +161,7 @@ func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, u
 		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*localCounter),
-		work: workCounter{shift: workload.MinShift},
+		work: workCounter{shift: workload.MinShift, first: math.MaxInt64},
 	}
 	bc := callstack.Default()
 	bc.Window = max(cfg.Window, 1)
@@ -286,7 +287,11 @@ func (r *rank) learn(profile bool) {
 				exclusive := uint64(max(c.Exclusive(), 0))
 				l.Exclusive.Add(exclusive)
 				l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
-				r.work.add(t.ID, f, c.Entry, c.Exit, exclusive)
+				if r.work.includes(c.Entry, c.Exit) {
+					r.work.add(&l.work, c.Entry, c.Exit, exclusive)
+				} else {
+					r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
+				}
 			}
 			if r.cfg.SkipFirst && r.setUp(t.ID, f.whole) {
 				c.Label = callstack.Normal
@@ -297,7 +302,7 @@ func (r *rank) learn(profile bool) {
 				l.model.LearnMade(c.Children)
 			}
 		}
-		r.work.flush(t.ID)
+		r.endWindow(t.ID)
 	}
 }
 

@@ -1,6 +1,9 @@
 package analyzer
 
 import (
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
@@ -12,7 +15,6 @@ type workCounter struct {
 	shift       uint8        // that of the load in the last merge, or less
 	begin, end  trace.Micros // of the current window
 	first, last trace.Micros // from the first entry to the last exit of the sums
-	busy        []*localFunc // with sums
 	records     []workRecord
 	cells       []workload.Cell // scratch
 }
@@ -30,36 +32,43 @@ type workRecord struct {
 // none in the long run.
 const maxUnnamed = 1 << 12
 
-// add adds a call of a thread. Calls come in the order of exits.
-func (w *workCounter) add(thread trace.Thread, f *localFunc, entry, exit trace.Micros, time uint64) {
+// includes reports whether a call entered and exited in the current window.
+func (w *workCounter) includes(entry, exit trace.Micros) bool {
+	return entry >= w.begin && exit < w.end
+}
+
+// add adds a call that the current window includes to the sums of its function.
+func (w *workCounter) add(s *callpath.Sums, entry, exit trace.Micros, time uint64) {
+	s.Calls++
+	s.Exclusive += time
+	w.first, w.last = min(w.first, entry), exit
+}
+
+// addWork adds a call of a thread in any window. Calls come in the order of exits.
+func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Micros, time uint64) {
+	w := &r.work
 	if exit < w.begin || exit >= w.end {
-		w.flush(thread)
+		r.endWindow(thread)
 		w.begin = exit >> w.shift << w.shift
 		w.end = w.begin + 1<<w.shift
 	}
-	if entry < w.begin {
-		w.records = append(w.records, workRecord{f.number, thread, callpath.Sums{Calls: 1, Exclusive: time}, entry, exit})
+	if w.includes(entry, exit) {
+		w.add(&f.pending.work, entry, exit, time)
 		return
 	}
-	if len(w.busy) == 0 {
-		w.first = entry
-	}
-	w.first, w.last = min(w.first, entry), exit
-	s := &f.pending.work
-	if s.Calls == 0 {
-		w.busy = append(w.busy, f)
-	}
-	s.Calls++
-	s.Exclusive += time
+	w.records = append(w.records, workRecord{f.number, thread, callpath.Sums{Calls: 1, Exclusive: time}, entry, exit})
 }
 
-// flush makes records of the sums of a thread.
-func (w *workCounter) flush(thread trace.Thread) {
-	for _, f := range w.busy {
-		w.records = append(w.records, workRecord{f.number, thread, f.pending.work, w.first, w.last})
-		f.pending.work = callpath.Sums{}
+// endWindow makes records of the sums of a thread.
+func (r *rank) endWindow(thread trace.Thread) {
+	w := &r.work
+	for _, f := range r.touched {
+		if s := &f.pending.work; s.Calls > 0 {
+			w.records = append(w.records, workRecord{f.number, thread, *s, w.first, w.last})
+			*s = callpath.Sums{}
+		}
 	}
-	w.busy = w.busy[:0]
+	w.first = math.MaxInt64
 }
 
 // mergeWork moves the records of functions that have names to the load.
@@ -99,7 +108,11 @@ func (r *rank) mergeWork() {
 	}
 	add()
 	w.cells, w.shift = cells, load.Shift()
-	w.records = left[max(len(left)-maxUnnamed, 0):]
+	excess := max(len(left)-maxUnnamed, 0)
+	for i := range left[:excess] {
+		r.tally.Add(tally.WorkUnnamed, int64(left[i].Calls))
+	}
+	w.records = left[:copy(left, left[excess:])]
 }
 
 func (r *rank) kindOfWork(f *localFunc) workload.Work {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -135,5 +136,28 @@ func TestLoadWaitsForNames(t *testing.T) {
 	}
 	if want := (callpath.Sums{Calls: 41, Exclusive: 4100}); sums != want || load.Shift() != workload.MinShift {
 		t.Errorf("got %v, want %v", sums, want)
+	}
+}
+
+func TestWorkWithoutNamesIsLimited(t *testing.T) {
+	p := newProgram()
+	p.enter(1)
+	for range 5000 {
+		p.call(9, 100_000) // longer than a window
+	}
+	p.step()
+	p.at().Attrs = [][2]string{{"timer 9", "late()"}}
+	p.call(9, 100)
+	a := analyze(t, p.write(t), nil)
+	calls := uint64(0)
+	for _, lane := range a.Load.Lanes() {
+		for i := range lane.Windows {
+			for _, c := range lane.Windows[i].Cells(nil) {
+				calls += c.Calls
+			}
+		}
+	}
+	if lost := a.Tally.Count(tally.WorkUnnamed); lost < 900 || calls+uint64(lost) != 5001 {
+		t.Errorf("the load has %d calls, and %d are reported as missing, want 5001 in all", calls, lost)
 	}
 }
