@@ -295,13 +295,13 @@ func (c *conclusion) sumUp(g *group) {
 // needs as many calls as any other: some may have been waits with a known cause.
 func (c *conclusion) classify(g *group) {
 	waits := g.all[g.members[0]].Wait != blame.Nothing
-	if g.Kind == provenance.RecurringMode && len(g.members) < leastHits {
+	if g.Kind == provenance.RecurringMode && (len(g.members) < leastHits || !c.isSpread(g)) {
 		if g.Kind = provenance.Outlier; waits {
 			g.Kind = provenance.Waiting
 		}
 	}
 	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role != provenance.Victim
-	if g.Kind == provenance.Waiting && g.cause == nil && len(g.members) >= leastExpected*max(c.profile.ranks[g.PID], quarters) {
+	if g.Kind == provenance.Waiting && g.cause == nil && g.Waits == 0 && len(g.members) >= leastExpected*max(c.profile.ranks[g.PID], quarters) {
 		c.spread(g)
 	}
 	switch {

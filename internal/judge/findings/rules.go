@@ -17,10 +17,12 @@ import (
 // The constants of the rules.
 const (
 	// A path is to blame for its delays, rather than what interrupts it, if they are more than
-	// blameRatio times as frequent in its time without delays as those of all other paths, and chance
+	// blameRatio times as frequent in its time without delays as those of all other paths together, or
+	// more than eachRatio times as those of each other path with at least leastHits, and chance
 	// gives so many with a probability below blameChance. The others are paths in which a delay of its
 	// median length cannot hide: it is at least noticed times their mean call.
 	blameRatio  = 5
+	eachRatio   = 2
 	blameChance = 1e-6
 	noticed     = 10
 
@@ -164,11 +166,11 @@ func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 				}
 				end := sort.Search(len(all), func(k int) bool { return noticed*all[k].mean > d.median })
 				end = max(end, i+1)
-				hits, others := n[i]+n[end]-n[i+1], time[i]+time[end]-time[i+1]
-				if float64(d.hits())*others <= blameRatio*float64(hits)*x.time {
-					continue
+				p := x.chance(d, blameRatio, n[i]+n[end]-n[i+1], time[i]+time[end]-time[i+1])
+				if o := mostDelayed(all[:end], x); o != nil {
+					p = min(p, x.chance(d, eachRatio, o.hits(), o.time))
 				}
-				if p := binomialTail(d.hits(), d.hits()+hits, x.time/(x.time+others)); p < least {
+				if p < least {
 					worst, least = d, p
 				}
 			}
@@ -182,6 +184,26 @@ func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 		a := &c.run.Anomalies[i]
 		return byPath[c.names.stable(a.Path)].of(a).blamed
 	})
+}
+
+// chance returns the probability of delays of the path if they are as frequent as others; 1 if they are not more than ratio
+// times as frequent.
+func (x *suspect) chance(d *delays, ratio float64, hits int64, time float64) float64 {
+	if float64(d.hits())*time <= ratio*float64(hits)*x.time {
+		return 1
+	}
+	return binomialTail(d.hits(), d.hits()+hits, x.time/(x.time+time))
+}
+
+// mostDelayed returns the path that is delayed most often in its time, except x, of those with at least leastHits delays;
+// nil if there is none.
+func mostDelayed(all []*suspect, x *suspect) (most *suspect) {
+	for _, o := range all {
+		if o != x && o.hits() >= leastHits && (most == nil || float64(o.hits())*most.time > float64(most.hits())*o.time) {
+			most = o
+		}
+	}
+	return most
 }
 
 func (c *conclusion) isInterference(hits []int32) bool {
@@ -249,13 +271,19 @@ func (c *conclusion) recurs(g *group) bool {
 		return false
 	}
 	var lost []float64
+	for _, i := range g.members {
+		lost = append(lost, float64(g.all[i].Lost))
+	}
+	return c.isSpread(g) && quantile(lost, 0.75) <= likeTimes*quantile(lost, 0.25)
+}
+
+// isSpread reports whether calls are in at least half of the parts of the run that as many at random times would hit.
+func (c *conclusion) isSpread(g *group) bool {
 	hit := make(map[int]bool)
 	for _, i := range g.members {
-		a := &g.all[i]
-		lost = append(lost, float64(a.Lost))
-		hit[c.partOf(a.Entry, occupancy)] = true
+		hit[c.partOf(g.all[i].Entry, occupancy)] = true
 	}
-	return float64(len(hit)) >= expectedOccupancy(n, occupancy)/2 && quantile(lost, 0.75) <= likeTimes*quantile(lost, 0.25)
+	return float64(len(hit)) >= expectedOccupancy(len(g.members), occupancy)/2
 }
 
 // describeMode finds the period of recurring calls, and which ranks have them.

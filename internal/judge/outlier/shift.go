@@ -2,6 +2,7 @@ package outlier
 
 import (
 	"math"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
@@ -9,7 +10,7 @@ import (
 // Shift is a lasting change of a function's usual time. No single call is an outlier.
 type Shift struct {
 	Drift         bool    // gradual
-	Since         int64   // its beginning in microseconds, to the length of a span
+	Since         int64   // its beginning in microseconds; of a drift to the length of a span
 	Before, After float64 // medians, in microseconds
 	Calls         uint64  // since then
 	// BeforeEnd and AfterBegin are when the time of Before ends, and that of After begins, in microseconds.
@@ -60,9 +61,36 @@ func (m *Model) Shift() (Shift, bool) {
 		}
 	}
 	if found {
+		best.begin(spans)
 		best.drift(spans)
 	}
 	return best, found
+}
+
+// begin moves the beginning of a change into the span in which it is, by the share of its calls that are like those after it.
+func (s *Shift) begin(spans []stats.Span) {
+	k := slices.IndexFunc(spans, func(x stats.Span) bool { return x.From == s.Since })
+	middle := stats.CoarseBinOf(int64((s.Before + s.After) / 2))
+	above := func(x stats.Span) float64 {
+		n := 0.0
+		for from, to := x.Range(); from < to; to-- {
+			if to-1 < middle {
+				break
+			}
+			n += float64(x.Count(to - 1))
+		}
+		return n / float64(x.Total)
+	}
+	// The spans on both sides of the beginning may be mixed, unless there are no others.
+	first, last := max(1, k-1), min(len(spans)-1, k+1)
+	before, after := above(stats.Together(spans[:first])), above(stats.Together(spans[last:]))
+	if before == after {
+		return
+	}
+	part := func(x stats.Span) float64 { return max(0, min(1, (above(x)-before)/(after-before))) }
+	early, late := part(spans[k-1]), 1-part(spans[k])
+	s.Since += int64(late*float64(spans[k].To-spans[k].From) - early*float64(spans[k-1].To-spans[k-1].From))
+	s.Calls = uint64(float64(s.Calls) - late*float64(spans[k].Total) + early*float64(spans[k-1].Total))
 }
 
 // lasts reports whether few spans before the change at span k resemble those after it,

@@ -81,10 +81,12 @@ func (m *Matcher) touch(trouble int32, lost trace.Micros, victim bool) {
 
 // membership sums up the flags of a finding.
 type membership struct {
-	lost    trace.Micros
-	in      trace.Micros // lost by those that troubles affect
-	byRank  map[trace.Rank]trace.Micros
-	trouble map[int32]*inTrouble
+	lost trace.Micros
+	in   trace.Micros // lost by those that troubles affect
+	// recorded is the time that those lost that no trouble affects, but the scheduler's record explains.
+	recorded trace.Micros
+	byRank   map[trace.Rank]trace.Micros
+	trouble  map[int32]*inTrouble
 }
 
 // inTrouble is the time that the flags of a finding lost in a trouble.
@@ -94,19 +96,22 @@ type inTrouble struct {
 }
 
 // addMember adds a flag, which the current touches affect, to the sums of its finding.
-func (m *Matcher) addMember(finding int, rank trace.Rank, lost trace.Micros) {
-	s := m.members[finding]
+func (m *Matcher) addMember(f *Flag) {
+	s := m.members[f.Finding]
 	if s == nil {
 		s = &membership{byRank: make(map[trace.Rank]trace.Micros), trouble: make(map[int32]*inTrouble)}
-		m.members[finding] = s
+		m.members[f.Finding] = s
 	}
-	s.lost += lost
-	s.byRank[rank] += lost
-	if len(m.touches) > 0 {
-		s.in += lost
+	s.lost += f.Lost
+	s.byRank[f.Rank] += f.Lost
+	switch {
+	case len(m.touches) > 0:
+		s.in += f.Lost
+	case len(m.truth.delays) > 0 && m.truth.explains(f):
+		s.recorded += f.Lost
 	}
 	for i := range m.touches {
-		s.add(&m.touches[i], lost)
+		s.add(&m.touches[i], f.Lost)
 	}
 }
 
@@ -158,8 +163,11 @@ func (t *target) fits(f *Report) bool {
 	return t.Program == f.Program && t.hasFunction(f.Function) && t.From <= f.To && (t.To == 0 || f.From <= t.To)
 }
 
-func (t *target) hasKind(kind Finding) bool {
-	return len(t.Findings) == 0 || slices.Contains(t.Findings, kind)
+// hasKind reports whether the kind of a finding is right. Long calls of a function that waits for others are waits of unknown
+// cause unless something shows that they are not.
+func (t *target) hasKind(f *Report) bool {
+	return len(t.Findings) == 0 || slices.Contains(t.Findings, f.Kind) ||
+		f.Kind == Wait && f.Cause == 0 && slices.Contains(t.Findings, Outlier) && slices.Contains(t.Functions, f.Function)
 }
 
 // findingScorer is the state of Findings.
@@ -186,6 +194,9 @@ func (m *Matcher) Findings(all []Report, ranks map[trace.Program]int) *FindingSc
 	}
 	score := &FindingScore{Troubles: []TroubleFinding{}, Others: []OtherFinding{}}
 	for i := range s.targets {
+		if m.isBelow(i) {
+			continue
+		}
 		if t := s.score(int32(i)); t.Lost > 0 || m.causes(i) > 0 {
 			score.Troubles = append(score.Troubles, t)
 			score.Lost += t.Lost
@@ -214,6 +225,15 @@ func (m *Matcher) causes(i int) int {
 	return m.truth.extent[i].causes
 }
 
+// isBelow reports whether all calls of a target lost too little to be flagged.
+func (m *Matcher) isBelow(i int) bool {
+	if i >= len(m.truth.Troubles) {
+		return false
+	}
+	e := &m.truth.extent[i]
+	return 0 < e.most && e.most < m.LeastLoss
+}
+
 // onRanks returns the share of the time of a finding that is on these ranks.
 func (s *findingScorer) onRanks(f *Report, ranks map[trace.Rank]bool) float64 {
 	switch m := s.members[f.Number]; {
@@ -238,9 +258,13 @@ func (s *findingScorer) onRanks(f *Report, ranks map[trace.Rank]bool) float64 {
 }
 
 // isPlaced reports whether at least half of the time of a finding is on ranks of troubles that fit or, of a rank
-// that was stopped, in calls that overlap a stop.
+// that was stopped, in calls that overlap a stop. Interference may also be in calls that waited for a processor by the
+// scheduler's record: no trace shows which of the two it was.
 func (s *findingScorer) isPlaced(f *Report) bool {
 	ranks, inStops := make(map[trace.Rank]bool), 0.
+	if m := s.members[f.Number]; m != nil && f.Kind == Interference {
+		inStops = float64(m.recorded) / max(1, float64(m.lost))
+	}
 	for i := range s.targets {
 		t := &s.targets[i]
 		switch {
@@ -261,7 +285,7 @@ func (s *findingScorer) isPlaced(f *Report) bool {
 // names reports whether a finding names function and ranks of a trouble. Interference does not name the function of a
 // trouble that is of another kind.
 func (s *findingScorer) names(f *Report, t *target) bool {
-	if f.Function == "" && len(t.Functions) > 0 && !t.hasKind(f.Kind) {
+	if f.Function == "" && len(t.Functions) > 0 && !t.hasKind(f) {
 		return false
 	}
 	return t.fits(f) && s.placed[f.Number] &&
@@ -311,7 +335,7 @@ func (s *findingScorer) score(i int32) TroubleFinding {
 	for _, n := range s.order {
 		f := s.reports[n]
 		own, all := s.within(f, i)
-		if f.Listed && t.hasKind(f.Kind) && s.names(f, t) {
+		if f.Listed && t.hasKind(f) && s.names(f, t) {
 			covered += own
 		}
 		if f.Cause != 0 {

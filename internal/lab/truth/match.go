@@ -86,6 +86,10 @@ type TroubleScore struct {
 // Matcher compares flags with a Truth, in any order. It keeps only flags near anomalies
 // of the text formats. It must not be shared.
 type Matcher struct {
+	// LeastLoss is the least time that a call must lose to be flagged, by the settings of the analysis. Findings leaves out
+	// troubles whose calls all lost less.
+	LeastLoss trace.Micros
+
 	truth   *Truth
 	flagged []bool     // of each listed call
 	seen    []sighting // of each trouble
@@ -135,7 +139,7 @@ func (m *Matcher) Add(f *Flag) {
 		m.addRegions(f, listed)
 	}
 	if f.Finding > 0 {
-		m.addMember(f.Finding, f.Rank, f.Lost)
+		m.addMember(f)
 	}
 }
 

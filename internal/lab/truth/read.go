@@ -266,6 +266,7 @@ func (r *reader) finish() (*Truth, error) {
 			continue
 		}
 		e.injected += max(0, c.injected)
+		e.most = max(e.most, c.injected)
 		switch {
 		case c.minor:
 			continue

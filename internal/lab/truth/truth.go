@@ -124,6 +124,7 @@ type listedCall struct {
 type extent struct {
 	causes, victims int
 	injected        trace.Micros // into all causes
+	most            trace.Micros // into one cause
 	begin           trace.Micros // From, or the entry of the first cause if that is later
 }
 

@@ -113,7 +113,7 @@ type Change struct {
 	Program  trace.Program `json:"program"`
 	Function string        `json:"function"`
 	Kind     string        `json:"kind"`  // shift: at once; drift: gradually
-	Since    trace.Micros  `json:"since"` // rounded to a span that grows with the run
+	Since    trace.Micros  `json:"since"` // of a drift rounded to a span that grows with the run
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"` // since then
