@@ -179,10 +179,9 @@ func slowEvidence(ctx context.Context, a *query.Queries, x *provenance.Finding) 
 	if slow == nil { // a live run whose comparison has changed since
 		return nil, nil //nolint:nilnil // no slow peer
 	}
-	return ranks.Evidence(peers, slow, ranks.Links{
-		Finding:    func(*provenance.SlowPeer) (int, string) { return x.Number, "" },
-		FunctionID: func(trace.FuncKey) string { return "" },
-	}), nil
+	links := noLinks
+	links.Finding = func(*provenance.SlowPeer) (int, string) { return x.Number, "" }
+	return ranks.Evidence(peers, slow, links), nil
 }
 
 // choose returns the findings that the flags choose.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -42,12 +43,20 @@ the start has none, and counts as slow only if it is far slower than two or thre
 docs/findings.md describes the rules.` + runHelp,
 		Example: `  chimbuko ranks run
   chimbuko ranks run --by host
+  chimbuko ranks run --rank 3       # and its functions
   chimbuko ranks run --by thread --limit 50
   chimbuko ranks run --format json
   chimbuko query run 'SELECT * FROM load_windows WHERE rid = 3'   # over time`,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPUs) or role")
+	cmd.Flags().Func("rank", "only these ranks, as in 0,4-7, with the functions that take most of their time", func(text string) error {
+		ranges, err := query.ParseRanks(text)
+		for _, r := range ranges {
+			table.Ranks = append(table.Ranks, ranks.Range(r))
+		}
+		return err
+	})
 	cmd.Flags().IntVar(&limit, "limit", 20, "number of rows")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		if !slices.Contains(ranks.By, table.By) {
@@ -59,6 +68,9 @@ docs/findings.md describes the rules.` + runHelp,
 			return nil, err
 		}
 		list := &output.RankList{By: table.By, List: *ranks.Costliest(*d, table, limit)}
+		if len(table.Ranks) > 0 {
+			list.Functions = ranks.Functions(*d, table)
+		}
 		for _, e := range d.Peers.Efficiency {
 			if e.Entire && (table.Program == nil || e.PID == *table.Program) {
 				list.Efficiency = append(list.Efficiency, e)
@@ -77,7 +89,7 @@ func rankData(ctx context.Context, a *query.Queries, ofThreads bool) (*ranks.Dat
 	if peers == nil || len(peers.Efficiency) == 0 {
 		return nil, noLoads(&a.Run)
 	}
-	d := &ranks.Data{Peers: peers, Lost: make(map[ranks.LostKey]trace.Micros), Known: make(map[trace.RankKey]string)}
+	d := &ranks.Data{Peers: peers, Links: noLinks, Lost: make(map[ranks.LostKey]trace.Micros), Known: make(map[trace.RankKey]string)}
 	placed, err := a.Ranks(ctx, query.MaxRanks)
 	if err != nil {
 		return nil, err
@@ -88,6 +100,12 @@ func rankData(ctx context.Context, a *query.Queries, ofThreads bool) (*ranks.Dat
 	return d, a.LostTime(ctx, ofThreads, func(of trace.RankKey, tid int64, lost trace.Micros) {
 		d.Lost[ranks.LostKey{RankKey: of, TID: tid}] = lost
 	})
+}
+
+// noLinks are links of answers for a terminal.
+var noLinks = ranks.Links{
+	Finding:    func(*provenance.SlowPeer) (int, string) { return 0, "" },
+	FunctionID: func(trace.FuncKey) string { return "" },
 }
 
 // noLoads explains why the ranks of a run cannot be compared.

@@ -70,6 +70,26 @@ func TestRanksListSlowRankFirst(t *testing.T) {
 	}
 }
 
+func TestFunctionsOfRank(t *testing.T) {
+	dir := slowRankRun(t)
+	text := must(t, "ranks", dir, "--rank", "3,99")
+	for _, want := range []string{
+		`(?m)^FUNCTION +CALLS +TIME +SHARE +AT PEERS +RATIO$`, `(?m)^update_block +8000 +8\.\d+ s +7\d\.\d % +7\.\d+ s +1\.2\d$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	l := ranksOf(t, dir, "--rank", "4-7", "--by", "host")
+	if len(l.Rows) != 1 || l.Functions == nil || l.Functions.Ranks != 4 || l.Functions.Functions[0].Calls != 32000 {
+		t.Errorf("got %+v", l)
+	}
+	if l := ranksOf(t, dir); l.Functions != nil {
+		t.Errorf("got functions %+v of all ranks", l.Functions)
+	}
+	fails(t, 2, []string{"ranks", dir, "--rank", "x"}, `--rank: "x" is not a rank`)
+}
+
 func TestFindingShowsEvidenceOfSlowRank(t *testing.T) {
 	dir := slowRankRun(t)
 	text := must(t, "findings", dir, "1")

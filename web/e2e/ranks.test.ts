@@ -37,7 +37,14 @@ describe('ranks', () => {
         await page.mouse.up();
         const detail = page.getByRole('complementary', { name: 'rank 9' });
         await detail.getByText(/node02 takes 2\.\d+× as long as its 12 peers/).waitFor();
-        await detail.getByRole('link', { name: /advect_tracer/ }).waitFor();
+        await detail
+          .getByRole('table', { name: /take longer/ })
+          .getByRole('link', { name: /advect_tracer/ })
+          .waitFor();
+        await detail
+          .getByRole('table', { name: /with the most time/ })
+          .getByRole('link', { name: /advect_tracer/ })
+          .waitFor();
         if (process.env.SHOTS !== undefined)
           await page.screenshot({ path: `${process.env.SHOTS}/ranks-${scheme}.png` });
         await v.isAccessible();

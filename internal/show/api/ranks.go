@@ -114,6 +114,23 @@ type SlowCounter struct {
 	Spreads float64  `json:"spreads"`                                    // difference to peers divided by their spread
 }
 
+// RankFunctions are the functions of ranks or GPUs with the most time.
+type RankFunctions struct {
+	Functions []RankFunction `json:"functions"` // the one with the most time first
+	Ranks     int64          `json:"ranks"`     // ranks, or GPUs, whose functions these are
+}
+
+// RankFunction is the work of a function on ranks or GPUs.
+type RankFunction struct {
+	Function   string  `json:"function"`
+	FunctionID string  `json:"function_id,omitempty"` // for functions/{id}
+	Calls      int64   `json:"calls"`
+	Time       int64   `json:"time_us"`
+	Share      float64 `json:"share"` // of the time of these functions
+	// Peers is the time of equal work of peers; nil without peers.
+	Peers *int64 `json:"peers_us" tstype:"number | null,required"`
+}
+
 // SlowEvidence is the evidence that a place is slower than its peers.
 type SlowEvidence struct {
 	Slow       SlowPlace     `json:"slow"`

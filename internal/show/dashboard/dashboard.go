@@ -199,6 +199,7 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/overview", ofRun(s, s.insight.Overview, (*params).overview))
 	get(run+"/heatmap", ofRun(s, s.insight.Heatmap, (*params).heatmap))
 	get(run+"/ranks", ofRun(s, s.insight.Ranks, (*params).rankTable))
+	get(run+"/ranks/functions", ofRun(s, s.insight.RankFunctions, (*params).rankFunctions))
 	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), none))
 	get(run+"/findings/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
 	get(run+"/findings/{key}/slow-peer", ofRun(s, s.insight.SlowPeer, (*params).finding))

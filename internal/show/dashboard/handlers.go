@@ -103,6 +103,16 @@ func (p *params) rankTable() ranks.Params {
 	return of
 }
 
+func (p *params) rankFunctions() ranks.Params {
+	of := p.rankTable()
+	of.Role = int(p.integer("role", 0, 0, math.MaxInt32))
+	if p.text("thread") != "" {
+		tid := p.integer("thread", 0, 0, math.MaxInt64)
+		of.Thread = &tid
+	}
+	return of
+}
+
 func (p *params) plot() insight.PlotParams {
 	return insight.PlotParams{Key: p.path("key"), Limit: p.limit(defaultPoints, insight.MaxPoints)}
 }

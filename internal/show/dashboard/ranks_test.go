@@ -35,7 +35,8 @@ func comparePeers(ctx context.Context, t *testing.T, store provdb.Store, run str
 		}
 		p.Loads = append(p.Loads, provenance.RankLoad{
 			RID: r, TID: provenance.AllThreads, Host: fmt.Sprintf("node%d", r/2), Role: 1, Peers: 7, Elapsed: 2e6, Useful: 1.5e6, Wait: 5e5,
-			Ratio: &ratio, Windows: []provenance.LoadWindow{{To: 1, Useful: 7e5, Ratio: &ratio}, {From: 1, To: 2, Useful: 8e5, Ratio: &ratio}},
+			Functions: []provenance.RankFunction{{Func: "f", Calls: 9, Time: 1e6}},
+			Ratio:     &ratio, Windows: []provenance.LoadWindow{{To: 1, Useful: 7e5, Ratio: &ratio}, {From: 1, To: 2, Useful: 8e5, Ratio: &ratio}},
 		})
 	}
 	found, err := query.Find(ctx, store, run)
@@ -73,6 +74,11 @@ func TestRanksAreComparedWithPeers(t *testing.T) {
 		t.Errorf("%+v", few.Rows)
 	}
 	fails(t, do(t, at+monday+"/ranks?by=color", ""), 400, "want rank, host, thread, device, role")
+
+	if f := want[api.RankFunctions](t, do(t, at+monday+"/ranks/functions?rank=2-3&host=node1", ""), 200); f.Ranks != 2 || f.Functions[0].Calls != 18 {
+		t.Errorf("%+v", f)
+	}
+	fails(t, do(t, at+monday+"/ranks/functions?thread=x", ""), 400, "thread")
 
 	found := want[api.FindingList](t, do(t, at+monday+"/findings", ""), 200).Rows
 	for _, x := range found {

@@ -37,6 +37,13 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 	})
 }
 
+// RankFunctions returns the functions of the selected ranks with the most time.
+func (in *Insight) RankFunctions(ctx context.Context, run string, of ranks.Params) (*api.RankFunctions, error) {
+	return withData(ctx, in, run, func(_ context.Context, q *runQuery) (*api.RankFunctions, error) {
+		return ranks.Functions(ranks.Data{Peers: q.data.peers, Links: q.data.slowLinks()}, of), nil
+	})
+}
+
 // FindingParams name a finding.
 type FindingParams struct{ Key string }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -16,6 +17,7 @@ type RankList struct {
 	By         string                  `json:"by"` // rank, host, thread, device or role
 	Efficiency []provenance.Efficiency `json:"efficiency"`
 	ranks.List
+	Functions *api.RankFunctions `json:"functions,omitempty"` // of selected ranks
 }
 
 var peerColumns = columns(`program:int ranks tid:int host role:int peers:int units:int units_with_data:int slow_units:int useful_us:int
@@ -27,7 +29,11 @@ func (l *RankList) Answer() *Answer {
 		JSON: l, Text: l.writeText,
 		Markdown: func(w io.Writer) error {
 			fmt.Fprintf(w, "%s\n", l.efficiency())
-			return writeMarkdown(w, l.table())
+			if err := writeMarkdown(w, l.table()); err != nil || l.Functions == nil {
+				return err
+			}
+			fmt.Fprintf(w, "\n### %s\n\n", functionsTitle)
+			return writeMarkdown(w, l.functions())
 		},
 		Rows: rowsOf(peerColumns, l.Rows, func(r *ranks.Row) []any {
 			return []any{
@@ -40,15 +46,28 @@ func (l *RankList) Answer() *Answer {
 
 func (l *RankList) writeText(w io.Writer) error {
 	fmt.Fprintln(w, l.efficiency())
-	var table strings.Builder
-	if err := writeTable(&table, l.table()); err != nil {
+	if err := writeTrimmed(w, l.table()); err != nil {
 		return err
 	}
-	for line := range strings.Lines(table.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
-	}
 	l.footer(w)
-	return nil
+	if l.Functions == nil {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s\n\n", functionsTitle)
+	return writeTrimmed(w, l.functions())
+}
+
+const functionsTitle = "Functions with the most time"
+
+// functions returns the functions of selected ranks.
+func (l *RankList) functions() *provdb.Rows {
+	return rowsOf(columns("function calls:int time_us:int share at_peers_us:int ratio"), l.Functions.Functions, func(f *api.RankFunction) []any {
+		var ratio *float64
+		if f.Peers != nil && *f.Peers > 0 {
+			ratio = new(float64(f.Time) / float64(*f.Peers))
+		}
+		return []any{text.ShortName(f.Function), f.Calls, f.Time, text.Percent(100 * f.Share), f.Peers, ratioText(ratio)}
+	})
 }
 
 // efficiency describes the efficiency of each program in a line.
@@ -202,7 +221,8 @@ func weak(r *ranks.Row) bool { return r.Peers != nil && *r.Peers < fewPeers }
 func (l *RankList) footer(w io.Writer) {
 	if len(l.Rows) == 0 {
 		fmt.Fprintf(w, "\n%s\n", map[string]string{
-			"thread": "All ranks have one thread: see --by rank.", "device": "The run has no GPUs.",
+			"thread": "All ranks have one thread: see --by rank.", "device": "The run has no GPUs.", "rank": "There are no such ranks.",
+			"host": "There are no such ranks.", "role": "There are no such ranks.",
 		}[l.By])
 		return
 	}

@@ -83,3 +83,32 @@ func TestTwinOfThread(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestFunctionsOfRanks(t *testing.T) {
+	d := run(8)
+	for i := range d.Peers.Loads {
+		d.Peers.Loads[i].Functions = []provenance.RankFunction{
+			{Func: "push", Calls: 10, Time: 3e6, Peers: new(trace.Micros(2e6))}, {Func: "sort", Calls: 1, Time: 1e6, Peers: new(trace.Micros(1e6))},
+		}
+	}
+	d.Peers.Loads[7].Functions[1].Peers = nil
+	d.Peers.Loads = append(d.Peers.Loads, provenance.RankLoad{
+		RID: 3, TID: 9, Device: true, Functions: []provenance.RankFunction{{Func: "kernel", Calls: 4, Time: 5}},
+	})
+	one := ranks.Functions(d, ranks.Params{By: ranks.ByThread, Ranks: []ranks.Range{{First: 3, Last: 3}}, Thread: new(int64(0))})
+	if f := one.Functions; one.Ranks != 1 || len(f) != 2 || f[0].Function != "push" || f[0].FunctionID != "id of push" || f[0].Share != 0.75 ||
+		*f[0].Peers != 2e6 {
+		t.Errorf("%+v", one)
+	}
+	host := ranks.Functions(d, ranks.Params{By: ranks.ByHost, Host: "node0001"})
+	if f := host.Functions; host.Ranks != 4 || f[0].Calls != 40 || f[0].Time != 12e6 || *f[0].Peers != 8e6 || f[1].Peers != nil {
+		t.Errorf("%+v", host)
+	}
+	gpu := ranks.Functions(d, ranks.Params{By: ranks.ByDevice, Thread: new(int64(9))})
+	if f := gpu.Functions; len(f) != 1 || f[0].Function != "kernel" || f[0].Peers != nil {
+		t.Errorf("%+v", gpu)
+	}
+	if none := ranks.Functions(d, ranks.Params{By: ranks.ByRank, Role: 2}); len(none.Functions) != 0 || none.Ranks != 0 {
+		t.Errorf("%+v", none)
+	}
+}

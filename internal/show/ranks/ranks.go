@@ -59,6 +59,8 @@ type Params struct {
 	Program *trace.Program // nil: all
 	Host    string         // pattern; "": all
 	Ranks   []Range        // any of them; nil: all
+	Role    int            // 0: all
+	Thread  *int64         // nil: all
 }
 
 // Range is a range of ranks from First to Last, inclusive.
@@ -248,7 +250,8 @@ func (t *table) excludes() func(u unit) bool {
 	}
 	return func(u unit) bool {
 		inside := func(r Range) bool { return int64(u.Rank) >= r.First && int64(u.Rank) <= r.Last }
-		return t.Program != nil && u.Program != *t.Program || !match(u.host) || len(t.Ranks) > 0 && !slices.ContainsFunc(t.Ranks, inside)
+		return t.Program != nil && u.Program != *t.Program || !match(u.host) || len(t.Ranks) > 0 && !slices.ContainsFunc(t.Ranks, inside) ||
+			t.Role != 0 && (u.load == nil || u.load.Role != t.Role) || t.Thread != nil && u.tid() != *t.Thread
 	}
 }
 

@@ -1031,6 +1031,27 @@ export interface SlowCounter {
   spreads: number /* float64 */; // difference to peers divided by their spread
 }
 /**
+ * RankFunctions are the functions of ranks or GPUs with the most time.
+ */
+export interface RankFunctions {
+  functions: RankFunction[]; // the one with the most time first
+  ranks: number /* int64 */; // ranks, or GPUs, whose functions these are
+}
+/**
+ * RankFunction is the work of a function on ranks or GPUs.
+ */
+export interface RankFunction {
+  function: string;
+  function_id?: string; // for functions/{id}
+  calls: number /* int64 */;
+  time_us: number /* int64 */;
+  share: number /* float64 */; // of the time of these functions
+  /**
+   * Peers is the time of equal work of peers; nil without peers.
+   */
+  peers_us: number | null;
+}
+/**
  * SlowEvidence is the evidence that a place is slower than its peers.
  */
 export interface SlowEvidence {

@@ -1,4 +1,4 @@
-import type { Side, SlowCounter, SlowFunction } from '../api/index.ts';
+import type { RankFunction, Side, SlowCounter, SlowFunction } from '../api/index.ts';
 import { duration, percent, plural, short, unknown } from '../format/index.ts';
 import { useHref } from '../route/index.ts';
 import { FunctionName } from '../ui/index.ts';
@@ -145,6 +145,51 @@ export function SlowCounters({ counters }: { counters: readonly SlowCounter[] })
             <td className="right">{value(c, c.value)}</td>
             <td className="right">{value(c, c.peers_value)}</td>
             <td className="right">{value(c, c.past_value)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** The functions of ranks with the most time. */
+export function RankFunctionTable({ functions }: { functions: readonly RankFunction[] }) {
+  return (
+    <table className="peers-table">
+      <caption>Functions with the most time</caption>
+      <thead>
+        <tr>
+          <th scope="col">Function</th>
+          <th scope="col" className="right" title="Time of its calls, without callees and waits">
+            time
+          </th>
+          <th scope="col" className="right" title="Share of the time of these functions">
+            share
+          </th>
+          <th scope="col" className="right" title="Time that peers take for equal work">
+            peers
+          </th>
+          <th scope="col" className="right" title="Time divided by that of equal work of peers">
+            ratio
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {functions.map((f) => (
+          <tr key={f.function}>
+            <th scope="row">
+              <FunctionLink name={f.function} id={f.function_id} />
+            </th>
+            <td className="right" title={plural(f.calls, 'call')}>
+              {duration(f.time_us)}
+            </td>
+            <td className="right">{percent(Number((100 * f.share).toPrecision(3)))}</td>
+            <td className="right">{f.peers_us === null ? unknown : duration(f.peers_us)}</td>
+            <td className="right">
+              {f.peers_us === null || f.peers_us <= 0
+                ? unknown
+                : `${(f.time_us / f.peers_us).toFixed(2)}×`}
+            </td>
           </tr>
         ))}
       </tbody>

@@ -1,6 +1,6 @@
 import type { RankRow, RankTable, SlowPlace } from '../../api/index.ts';
 import { count, duration, plural } from '../../format/index.ts';
-import { SlowCounters, SlowFunctions } from '../../peers/index.ts';
+import { RankFunctions, SlowCounters, SlowFunctions } from '../../peers/index.ts';
 import { useHref, type Target } from '../../route/index.ts';
 import { patternText, ratioText, rowRanks, share, span } from './ratio.ts';
 
@@ -74,9 +74,22 @@ export function RankDetail(props: {
         </ul>
         {slow && <SlowFunctions functions={slow.functions} />}
         {slow && <SlowCounters counters={slow.counters} />}
+        {row.missing < row.ranks && <RankFunctions select={functionsOf(table, row)} />}
       </div>
     </aside>
   );
+}
+
+/** The parameters that select the functions of a row. */
+export function functionsOf(table: RankTable, row: RankRow) {
+  return {
+    by: table.by === 'device' ? 'device' : 'rank',
+    program: row.program,
+    rank: rowRanks(row),
+    ...(row.host !== '' && { host: row.host }),
+    ...(row.role !== 0 && table.by === 'role' && { role: row.role }),
+    ...(row.thread !== undefined && table.by === 'device' && { thread: row.thread }),
+  };
 }
 
 /** A row in a sentence. */

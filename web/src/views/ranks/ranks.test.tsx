@@ -2,7 +2,7 @@ import { cleanup, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ratioRamp } from '../../color/index.ts';
-import { rankRow, rankTable } from '../../test/fixtures/ranks.ts';
+import { rankFunctions, rankRow, rankTable } from '../../test/fixtures/ranks.ts';
 import { overview } from '../../test/fixtures/run.ts';
 import { renderIn, serve, type Reply } from '../../test/render.tsx';
 import { points } from './EfficiencyPanel.tsx';
@@ -22,7 +22,7 @@ afterEach(() => {
 
 function show(hash = '#/ranks', reply: Reply = { body: rankTable() }, ranks = 16) {
   location.hash = hash;
-  const requests = serve({ ranks: reply });
+  const requests = serve({ ranks: reply, 'ranks/functions': { body: rankFunctions() } });
   renderIn({ overview: overview(ranks, { live: false }) }, <RanksView />);
   return requests;
 }
@@ -58,8 +58,19 @@ describe('the view of ranks', () => {
     expect(link(/Functions that lost time/)).toBe('#/findings?rank=9');
     expect(link(/push_boris/)).toBe('#/functions?sel=0:7');
     expect(link(/rank 3/)).toContain('rank=3');
+    const functions = await within(detail).findByRole('table', { name: /with the most time/ });
+    expect(within(functions).getByRole('row', { name: /field_solve/ }).textContent).toContain(
+      '0.95×',
+    );
     await userEvent.click(within(detail).getByRole('button', { name: 'Close' }));
     expect(screen.queryByRole('complementary')).toBeNull();
+  });
+
+  test('shows the functions of a rank that is not slow', async () => {
+    const requests = show();
+    await userEvent.click(await screen.findByRole('row', { name: /rank 2/ }));
+    expect(await screen.findByRole('row', { name: /field_solve/ })).toBeTruthy();
+    expect(requests.at(-1)?.path).toContain('ranks/functions?by=rank&program=0&rank=2&host=node00');
   });
 
   test('begins with hosts if there are many ranks, and shows the ranks of a host', async () => {
