@@ -114,7 +114,11 @@ func TestAnswerFormats(t *testing.T) {
 		"[2]}\",18446744073709551615\n")
 	f("markdown", "| zeta | alpha | none | Yes | half | nan | took | at | before | share | t | j | large |\n"+
 		strings.Repeat("| --- ", 13)+"|\n"+
-		`| 3 | &lt;a\|b&gt; "c",\* | - | true | 2.5 | NaN | 1.50 ms | +0.250 s | -1.000 s | 12.5 % | 2026-01-02T03:04:05.5Z | {"b": 1, "a": [2]} | 18446744073709551615 |`+"\n")
+		`| 3 | &lt;a\|b&gt; "c",\* | - | true | 2.5 | NaN | 1.50 ms | +0.250 s | -1.000 s | 12.5 % | 2026-01-02T03:04:05.5Z | {"b": 1, "a": \[2\]} | 18446744073709551615 |`+"\n")
+	if got := must(t, "query", dir, "SELECT '[x](https://e.org) www.e.org' AS a", "--format", "markdown"); !strings.HasSuffix(got,
+		"\n| \\[x\\](https&#58;//e.org) www&#46;e.org |\n") {
+		t.Errorf("links as markdown: %q", got)
+	}
 	if got := must(t, "query", dir, "SELECT 1500 AS took_us, NULL AS nothing, 'x' AS a_b"); got != "TOOK     NOTHING  A B\n1.50 ms  -        x\n" {
 		t.Errorf("table: %q", got)
 	}

@@ -138,7 +138,8 @@ func writeTable(w io.Writer, rows *provdb.Rows) error {
 }
 
 func writeMarkdown(w io.Writer, rows *provdb.Rows) error {
-	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`")
+	escape := strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`, "~", `\~`,
+		"`", "\\`", "[", `\[`, "]", `\]`, "://", "&#58;//", "www.", "www&#46;") // links as well, which some viewers find by themselves
 	rule := strings.Repeat("| --- ", len(rows.Columns)) + "|\n" // below the heading
 	for line, err := range lines(rows) {
 		if err != nil {
