@@ -3,10 +3,12 @@ package viewer
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,5 +41,25 @@ func TestRunWithHangingPartIsRunning(t *testing.T) {
 	}
 	if stopped, err := IsStopped(t.Context(), dir, rundir.Place{}); stopped || err != nil {
 		t.Errorf("stopped: %t, %v", stopped, err)
+	}
+}
+
+func TestStatusOfKilledServices(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := rundir.WriteServices(dir, &rundir.Services{Run: "run", Bus: "nats://" + address, Web: "http://" + address}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = StatusAt(t.Context(), dir)
+	want := dir + ": the services of this run have ended or were killed: nothing answers at " + address
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "chimbuko finish "+dir) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -106,6 +107,10 @@ func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 		}
 	}
 	st, err := fetchStatus(ctx, s)
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && s.Web != where {
+		return nil, fmt.Errorf("%s: the services of this run have ended or were killed: nothing answers at %s (results: chimbuko top %s; "+
+			"if the run is not finished: chimbuko finish %s)", where, dial.Addr, where, where)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (if the run has ended, try chimbuko top %s)", err, where)
 	}
