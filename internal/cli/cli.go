@@ -131,8 +131,21 @@ them with their context, and discards the rest.`,
 		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newExplainCmd(env), newTopCmd(env), newAnomaliesCmd(env),
 		newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
-		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
+		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newVersionCmd(env), newHelpMarkdownCmd(env))
 	return root
+}
+
+// newVersionCmd prints what --version prints.
+func newVersionCmd(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(env.Stdout, "chimbuko version %s\n", cmd.Root().Version)
+			return err
+		},
+	}
 }
 
 // helpOnly prints the help of a command that only has subcommands.

@@ -74,6 +74,13 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+func TestVersion(t *testing.T) {
+	if command, flag := run(t, "version"), run(t, "--version"); command != flag || command.code != 0 ||
+		!strings.HasPrefix(command.stdout, "chimbuko version ") {
+		t.Errorf("got %+v and %+v", command, flag)
+	}
+}
+
 func TestInvalidCommandLinesAreExplained(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
