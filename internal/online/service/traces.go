@@ -33,6 +33,7 @@ type traceFinder struct {
 	streams []string  // all so far: a contact file disappears with its stream
 	count   int       // of traces
 	latest  time.Time // when count changed
+	waiting bool      // for the first trace, as was logged
 
 	programs inspect.Programs
 	previous []string // traces of the previous search
@@ -57,6 +58,10 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 		t.onFound(&paths)
 	}
 	complete := t.complete(open)
+	if t.count == 0 && !complete && !t.waiting {
+		t.waiting = true
+		t.cfg.Log.Info("waiting for traces: none matches yet", "traces", t.cfg.Patterns)
+	}
 	inputs, err := t.inputs(paths, complete)
 	if err != nil {
 		return nil, false, err

@@ -73,6 +73,23 @@ func TestStreamRemainsAfterItsContactFileIsRemoved(t *testing.T) {
 	}
 }
 
+func TestWaitingForTracesIsLoggedOnce(t *testing.T) {
+	var log strings.Builder
+	cfg := &AnalyzerConfig{
+		Dir: t.TempDir(), Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{t.TempDir() + "/none-*.bp"},
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	finder := &traceFinder{cfg: cfg, now: time.Now, onFound: func(*[]string) {}, open: (&streams{cfg: cfg}).opener}
+	for range 3 {
+		if _, complete, err := finder.find(); err != nil || complete {
+			t.Fatalf("complete %v, error %v", complete, err)
+		}
+	}
+	if text := log.String(); strings.Count(text, "waiting for traces") != 1 || !strings.Contains(text, "none-*.bp") {
+		t.Errorf("got %q", text)
+	}
+}
+
 // TestProgramsByNames: programs that start together are numbered by name, those that start
 // later get the next number, and an analyzer that is restarted has the same numbers.
 func TestProgramsByNames(t *testing.T) {
