@@ -122,6 +122,9 @@ func TestAnswerFormats(t *testing.T) {
 	if got := must(t, "query", dir, "SELECT 1500 AS took_us, NULL AS nothing, 'x' AS a_b"); got != "TOOK     NOTHING  A B\n1.50 ms  -        x\n" {
 		t.Errorf("table: %q", got)
 	}
+	if got := must(t, "query", dir, "SELECT DATE '5881580-07-10' AS a", "--format", "json"); got != "[\n{\"a\":\"5881580-07-10T00:00:00Z\"}\n]\n" {
+		t.Errorf("a date that Go does not marshal: %q", got)
+	}
 	if got := must(t, "query", dir, "SELECT 1 AS a WHERE false", "--format", "json"); got != "[\n]\n" {
 		t.Errorf("no rows as json: %q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
@@ -30,8 +31,13 @@ func MarshalRow(columns []Column, row []any) (json.RawMessage, error) {
 
 // MarshalValue returns a value of a row as JSON. Numbers that JSON cannot express are null.
 func MarshalValue(v any) (json.RawMessage, error) {
-	if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
-		v = nil
+	switch x := v.(type) {
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return json.RawMessage("null"), nil
+		}
+	case time.Time:
+		return api.Marshal(PlainText(x)) // also years that time.Time does not marshal
 	}
 	return api.Marshal(v)
 }
