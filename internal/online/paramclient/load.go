@@ -16,12 +16,12 @@ type heldLoad struct {
 	sent, other int          // bytes of load and of everything else so far
 }
 
-// Load is held for at least minHold of trace time, and if it is more than one part in loadShare of what
-// is sent for maxHold: slow ranks should be found within seconds.
+// Load is held for at least minHold of trace time. If it is more than one part in loadShare of everything else that
+// was sent, it is held for maxHold: slow ranks should be found within seconds.
 const (
 	minHold   trace.Micros = 1e6
 	maxHold   trace.Micros = 4e6
-	loadShare              = 10
+	loadShare              = 12
 )
 
 // due reports whether to send the load: a window is complete.
