@@ -276,25 +276,25 @@ func (c *Difference) Support() string {
 // sentence describes the first difference.
 func (e *Explanation) sentence() string {
 	what := text.Count(e.Selected, "execution")
-	if e.Reckoned {
+	if e.Estimated {
 		what = "about " + what
 	}
 	if len(e.Functions) == 1 {
 		what += " of " + Plain(e.Functions[0].Function)
 	}
-	if e.Selected > int64(e.Looked) {
-		what = fmt.Sprintf("%s (%s examined)", what, text.Int(e.Looked))
+	if e.Selected > int64(e.Examined) {
+		what = fmt.Sprintf("%s (%s examined)", what, text.Int(e.Examined))
 	}
 	if len(e.Fields) == 0 {
 		return "No field is stored by which " + what + " could differ from others"
 	}
 	first := &e.Fields[0]
 	count := fmt.Sprintf("%s of %s", text.Int(first.With), what)
-	if first.Of < e.Looked { // messages, counters and states are read of a part
+	if first.Of < e.Examined { // messages, counters and states are read of a part
 		count = fmt.Sprintf("%s of %s examined closely, of %s,", text.Int(first.With),
 			text.Int(first.Of), what)
 	}
-	if first.With == first.Of && first.Of >= e.Looked {
+	if first.With == first.Of && first.Of >= e.Examined {
 		count = "All " + strings.TrimPrefix(what, "about ")
 		if first.Of == 1 {
 			count = "The only execution"

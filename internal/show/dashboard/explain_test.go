@@ -32,7 +32,7 @@ func TestFindingIsExplainedDuringAndAfterRun(t *testing.T) {
 		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
 			i := findingOf(t, at+run, function)
 			e := want[api.Explained](t, do(t, at+run+"/explain?finding="+i.Key, ""), 200)
-			if e.Selected != i.Calls || e.Lost != i.LostOwn || int64(e.Looked) != i.Calls || e.Typical == 0 || len(e.Functions) != 1 ||
+			if e.Selected != i.Calls || e.Lost != i.LostOwn || int64(e.Examined) != i.Calls || e.Typical == 0 || len(e.Functions) != 1 ||
 				len(e.Fields) == 0 {
 				t.Fatalf("%s, %s: got %+v of %+v", run, function, e, i)
 			}
@@ -112,7 +112,7 @@ func TestSelectionIsNarrowedAndGrouped(t *testing.T) {
 		}
 	}
 	g := want[api.ExplainGroups](t, do(t, at+strings.Replace(of, "explain?", "explain/groups?", 1)+"&by=rank&limit=3&without=rank=5", ""), 200)
-	if g.Selected != 120 || g.Looked != 120 || len(g.Rows) != 3 || g.Values != 3 || g.Ranges || g.Rows[0].Executions != 40 ||
+	if g.Selected != 120 || g.Examined != 120 || len(g.Rows) != 3 || g.Values != 3 || g.Ranges || g.Rows[0].Executions != 40 ||
 		!strings.HasPrefix(g.Rows[0].Term, "rank=") || g.Rows[0].Lost < g.Rows[1].Lost ||
 		!strings.HasSuffix(g.Command, " --without 'rank=5' --group-by rank") {
 		t.Errorf("got %+v", g)

@@ -65,7 +65,7 @@ type scale struct {
 	name   string
 	before string  // a run to compare it with; or itself
 	length float64 // seconds
-	ranks  []query.Placed
+	ranks  []query.RankHost
 	hosts  []string
 }
 

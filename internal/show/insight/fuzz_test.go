@@ -34,9 +34,9 @@ func FuzzGroups(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 1, 2}, uint8(3))
 	f.Add([]byte{0, 16, 32, 48, 64}, uint8(2))
 	f.Fuzz(func(t *testing.T, places []byte, most uint8) {
-		var ranks []query.Placed
+		var ranks []query.RankHost
 		for i, b := range places {
-			ranks = append(ranks, query.Placed{
+			ranks = append(ranks, query.RankHost{
 				RankKey: trace.RankKey{Program: trace.Program(b >> 5), Rank: trace.Rank(i)},
 				Host:    string(rune('a' + b&31)),
 			})

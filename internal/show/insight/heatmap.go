@@ -97,7 +97,7 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 // NewHeatmap returns a heatmap of a run of that length with rows, but without cells, and the
 // query for them. ranks are ordered by program, host and rank; silent are those without data.
 func NewHeatmap(
-	h *HeatmapParams, ranks []query.Placed, silent map[trace.RankKey]string, length trace.Micros,
+	h *HeatmapParams, ranks []query.RankHost, silent map[trace.RankKey]string, length trace.Micros,
 ) (*api.Heatmap, executions.Timeline) {
 	groups := groupRanks(chosenRanks(ranks, h.Filter), min(h.Rows, maxHeatCells/h.Columns))
 	from, to := h.span(length)
@@ -136,7 +136,7 @@ func AddLine(h *api.Heatmap, l *executions.Line) {
 }
 
 // heatRow returns the row of a group of ranks; silent are those without data.
-func heatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow {
+func heatRow(group []query.RankHost, silent map[trace.RankKey]string) api.HeatRow {
 	row := api.HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
 	for _, r := range group {
 		row.FirstRank, row.LastRank = min(row.FirstRank, int64(r.Rank)), max(row.LastRank, int64(r.Rank))
@@ -148,7 +148,7 @@ func heatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow 
 }
 
 // chosenRanks returns the ranks that pass a filter.
-func chosenRanks(all []query.Placed, f executions.Filter) []query.Placed {
+func chosenRanks(all []query.RankHost, f executions.Filter) []query.RankHost {
 	if f.Program == nil && f.Host == "" {
 		return all
 	}
@@ -156,7 +156,7 @@ func chosenRanks(all []query.Placed, f executions.Filter) []query.Placed {
 	if f.Host != "" {
 		match = outlier.Glob(f.Host).MatchString
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(r query.Placed) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(r query.RankHost) bool {
 		return f.Program != nil && r.Program != *f.Program || !match(r.Host)
 	})
 }
@@ -164,19 +164,19 @@ func chosenRanks(all []query.Placed, f executions.Filter) []query.Placed {
 // groupRanks divides ranks, ordered by program, host and rank, into at most that many groups
 // of neighbors: within a host if possible, else of whole hosts of one program, else across
 // programs.
-func groupRanks(ranks []query.Placed, most int) [][]query.Placed {
+func groupRanks(ranks []query.RankHost, most int) [][]query.RankHost {
 	if len(ranks) == 0 {
 		return nil
 	}
-	hosts := cutWhere(ranks, func(a, b query.Placed) bool { return a.Program != b.Program || a.Host != b.Host })
+	hosts := cutWhere(ranks, func(a, b query.RankHost) bool { return a.Program != b.Program || a.Host != b.Host })
 	if len(hosts) <= most {
-		return smallest(most, hosts, func(host []query.Placed, n int) [][]query.Placed { return slices.Collect(slices.Chunk(host, n)) })
+		return smallest(most, hosts, func(host []query.RankHost, n int) [][]query.RankHost { return slices.Collect(slices.Chunk(host, n)) })
 	}
-	programs := cutWhere(hosts, func(a, b []query.Placed) bool { return a[0].Program != b[0].Program })
+	programs := cutWhere(hosts, func(a, b []query.RankHost) bool { return a[0].Program != b[0].Program })
 	if len(programs) > most {
-		programs = [][][]query.Placed{hosts}
+		programs = [][][]query.RankHost{hosts}
 	}
-	return smallest(most, programs, func(program [][]query.Placed, n int) (groups [][]query.Placed) {
+	return smallest(most, programs, func(program [][]query.RankHost, n int) (groups [][]query.RankHost) {
 		for chunk := range slices.Chunk(program, n) {
 			groups = append(groups, slices.Concat(chunk...))
 		}
@@ -198,9 +198,9 @@ func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 
 // smallest cuts each part into pieces of the smallest size that gives at most that many
 // pieces. There are no more parts than that.
-func smallest[T any](most int, parts []T, cut func(part T, size int) [][]query.Placed) [][]query.Placed {
+func smallest[T any](most int, parts []T, cut func(part T, size int) [][]query.RankHost) [][]query.RankHost {
 	for size := 1; ; size++ {
-		var pieces [][]query.Placed
+		var pieces [][]query.RankHost
 		for _, p := range parts {
 			if pieces = append(pieces, cut(p, size)...); len(pieces) > most {
 				break

@@ -226,7 +226,7 @@ func (in *Insight) queriesOf(ctx context.Context, run string) (*query.Queries, e
 	if errors.Is(err, provdb.ErrNotFound) && run == in.Run {
 		return nil, Problemf(api.NotFound, "try again when the first records are written", "nothing of run %q is stored yet", run)
 	}
-	if err != nil || !a.Guessed {
+	if err != nil || !a.BeginEstimated {
 		return a, err
 	}
 	return a, in.begins.correct(ctx, a)

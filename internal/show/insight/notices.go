@@ -62,7 +62,7 @@ func (d *runData) reviewed(r *api.ReviewEnd, list *noticeList) {
 	level, words := api.LevelGood, fmt.Sprintf("%s confirmed at the end", wasWere(r.Confirmed, "flag"))
 	if r.Withdrawn > 0 {
 		words = fmt.Sprintf("%s of %s withdrawn at the end", text.Int(r.Withdrawn), wasWere(r.Flagged, "flag"))
-		several := slices.ContainsFunc(d.ranks, func(p query.Placed) bool { return p.Host != d.ranks[0].Host })
+		several := slices.ContainsFunc(d.ranks, func(p query.RankHost) bool { return p.Host != d.ranks[0].Host })
 		if h := d.withdrawn; several && h.share >= 0.5 {
 			words += fmt.Sprintf(", %s on %s", text.Percent(100*h.share), text.OneLine(h.host))
 			if r.Withdrawn > r.Confirmed {

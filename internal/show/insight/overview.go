@@ -278,8 +278,8 @@ func (v *view) programs() []api.Program {
 }
 
 // ranks returns the ranks of the store and of the pipeline, ordered by program, host and rank.
-func (v *view) ranks() []query.Placed {
-	var stored []query.Placed
+func (v *view) ranks() []query.RankHost {
+	var stored []query.RankHost
 	if v.data != nil {
 		stored = v.data.ranks
 	}
@@ -295,7 +295,7 @@ func (v *view) ranks() []query.Placed {
 		r := &v.status.Ranks[i]
 		p := trace.RankKey{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
 		if j, ok := at[p]; !ok {
-			all = append(all, query.Placed{RankKey: p, Host: r.Host})
+			all = append(all, query.RankHost{RankKey: p, Host: r.Host})
 		} else if all[j].Host == "" {
 			all[j].Host = r.Host
 		}

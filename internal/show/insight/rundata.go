@@ -30,7 +30,7 @@ type runData struct {
 	extent    trace.Micros // from begin to the newest time
 	info      *provdb.Info
 	kept      query.Kept
-	ranks     []query.Placed // ordered by program, host and rank
+	ranks     []query.RankHost // ordered by program, host and rank
 	names     map[trace.Program]string
 	slowest   []api.Slowest
 	strip     api.Strip // in DefaultColumns columns
@@ -238,7 +238,7 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 		return f
 	}
 	if f.stored = len(f.findings) > 0; !f.stored {
-		found, err := a.FindOut(ctx, true)
+		found, err := a.ConcludeWithData(ctx, true)
 		if err != nil {
 			f.err = err
 			return f
@@ -282,8 +282,8 @@ func (f *conclusion) findSparse(ctx context.Context, a *query.Queries) error {
 }
 
 // SortRanks sorts ranks by program, host and rank.
-func SortRanks(ranks []query.Placed) {
-	slices.SortFunc(ranks, func(a, b query.Placed) int {
+func SortRanks(ranks []query.RankHost) {
+	slices.SortFunc(ranks, func(a, b query.RankHost) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
 	})
 }

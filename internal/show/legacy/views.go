@@ -162,9 +162,9 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h.Metric = insight.MetricAnomalies
-	ranks := make([]query.Placed, 0, len(p.ranks))
+	ranks := make([]query.RankHost, 0, len(p.ranks))
 	for rank := range p.ranks {
-		ranks = append(ranks, query.Placed{RankKey: rank})
+		ranks = append(ranks, query.RankHost{RankKey: rank})
 	}
 	insight.SortRanks(ranks)
 	heat, t := insight.NewHeatmap(&h, ranks, nil, max(1, p.end-p.begin))

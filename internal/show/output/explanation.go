@@ -29,7 +29,7 @@ func Explanation(e *contrast.Explanation) *Answer {
 
 func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", text.SingleSpaced(e.Sentence))
-	if e.Looked > 0 {
+	if e.Examined > 0 {
 		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n",
 			text.Count(e.Selected, "anomaly"), text.Duration(float64(e.Lost)),
 			text.Count(e.Typical, "typical execution"), text.Count(e.Others, "other anomaly"))
@@ -69,7 +69,7 @@ func Groups(g *api.ExplainGroups) *Answer {
 
 func writeGroups(w io.Writer, g *api.ExplainGroups) error {
 	about := ""
-	if g.Reckoned {
+	if g.Estimated {
 		about = "about "
 	}
 	values := text.Count(g.Values, "value")
@@ -78,14 +78,14 @@ func writeGroups(w io.Writer, g *api.ExplainGroups) error {
 	}
 	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n",
 		about, text.Count(g.Selected, "anomaly"), text.Duration(float64(g.Lost)), values, text.SingleSpaced(g.Name))
-	if g.Looked < g.Selected {
-		fmt.Fprintf(w, "The table is based on a sample of %s.\n", text.Count(g.Looked, "anomaly"))
+	if g.Examined < g.Selected {
+		fmt.Fprintf(w, "The table is based on a sample of %s.\n", text.Count(g.Examined, "anomaly"))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(text.SingleSpaced(g.Name)))
 	row := func(r *api.ExplainGroup, label string) {
 		if r.Executions > 0 {
-			share := 100 * float64(r.Executions) / float64(g.Looked)
+			share := 100 * float64(r.Executions) / float64(g.Examined)
 			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", text.Int(r.Executions), share, text.Duration(float64(r.Lost)), label)
 		}
 	}

@@ -85,7 +85,7 @@ func TestDetailsOutsideSampleAreReadFromStore(t *testing.T) {
 	e := explainedAs(t, a, query.Selection{})
 	// The run, and three numbers for each of 25 selected and 25 typical executions.
 	if queries != 1 || maxArgs > 1+3*2*25 {
-		t.Errorf("%d selected and %d typical executions: got %d queries for messages with %d arguments", e.Looked, e.Typical, queries, maxArgs)
+		t.Errorf("%d selected and %d typical executions: got %d queries for messages with %d arguments", e.Examined, e.Typical, queries, maxArgs)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestEstimatesFromSampleAreClose(t *testing.T) {
 	sampled := *a
 	withDetails(t, &sampled, 3)
 	estimate := groups(&sampled)
-	if estimate.Looked >= exact.Looked || exact.Looked != whole.Selected || len(exact.Rows) < 5 {
+	if estimate.Examined >= exact.Examined || exact.Examined != whole.Selected || len(exact.Rows) < 5 {
 		t.Fatalf("got %+v from all, %+v from a sample", exact, estimate)
 	}
 	if estimate.Selected != whole.Selected || estimate.Lost != whole.Lost {
@@ -115,9 +115,9 @@ func TestEstimatesFromSampleAreClose(t *testing.T) {
 		r := &exact.Rows[i]
 		got := explainedAs(t, &sampled, query.Selection{Only: terms(t, r.Term)})
 		share := float64(r.Executions) / float64(whole.Selected)
-		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(estimate.Looked))
-		if math.Abs(float64(got.Selected-r.Executions)) > allowed || !got.Reckoned {
-			t.Errorf("%s: got %d (estimated: %t), want %d ± %.0f", r.Term, got.Selected, got.Reckoned, r.Executions, allowed)
+		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(estimate.Examined))
+		if math.Abs(float64(got.Selected-r.Executions)) > allowed || !got.Estimated {
+			t.Errorf("%s: got %d (estimated: %t), want %d ± %.0f", r.Term, got.Selected, got.Estimated, r.Executions, allowed)
 		}
 	}
 }

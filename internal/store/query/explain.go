@@ -26,7 +26,7 @@ type Selection struct {
 	Only, Without []contrast.Term
 	Lasso         []contrast.Vertex
 	// Ranks are all ranks of the run, and Extent is its duration. If nil or 0, they are read from the store.
-	Ranks  []Placed
+	Ranks  []RankHost
 	Extent trace.Micros
 }
 
@@ -168,7 +168,7 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 		return nil, err
 	}
 	e := &contrast.Explanation{Explained: api.Explained{
-		Selected: s.total, Lost: int64(s.lost), Reckoned: s.estimated, Looked: len(s.selected), Typical: len(s.typical),
+		Selected: s.total, Lost: int64(s.lost), Estimated: s.estimated, Examined: len(s.selected), Typical: len(s.typical),
 		Others: len(s.others), Functions: s.functions(),
 	}}
 	if len(s.selected) == 0 {

@@ -82,7 +82,7 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 		return nil, err
 	}
 	g := &grouped{field: by, ExplainGroups: api.ExplainGroups{
-		Field: by.String(), Name: by.Words(), Selected: s.total, Lost: int64(s.lost), Reckoned: s.estimated, Rows: []api.ExplainGroup{},
+		Field: by.String(), Name: by.Words(), Selected: s.total, Lost: int64(s.lost), Estimated: s.estimated, Rows: []api.ExplainGroup{},
 	}}
 	g.fill(s, max(1, limit))
 	return &g.ExplainGroups, nil
@@ -110,7 +110,7 @@ func (a *Queries) sumGroups(ctx context.Context, s *sampling, by executions.Grou
 func (g *grouped) fill(s *sampling, limit int) {
 	at := make(map[contrast.Cell]int)
 	for _, x := range s.selected {
-		g.Looked += x.count
+		g.Examined += x.count
 		c, ok := s.cell(g.field, x)
 		if !ok {
 			add(&g.None, x)

@@ -143,7 +143,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	only, without := q, q
 	only.Only, without.Without = f.Terms, f.Terms
 	with, rest := explainedAs(t, a, only), explainedAs(t, a, without)
-	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Reckoned ||
+	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Estimated ||
 		len(f.Terms) == 0 {
 		t.Errorf("%s: only selects %d and without %d of %d, want %d with the value; lost %d and %d of %d", what,
 			with.Selected, rest.Selected, e.Selected, f.With, with.Lost, rest.Lost, e.Lost)
@@ -174,7 +174,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 			t.Errorf("%s: %s lost more than %s", what, r.Label, g.Rows[i-1].Label)
 		}
 	}
-	if n != e.Selected || lost != e.Lost || g.Selected != e.Selected || g.Lost != e.Lost || g.Looked != e.Selected || len(g.Rows) > 5 ||
+	if n != e.Selected || lost != e.Lost || g.Selected != e.Selected || g.Lost != e.Lost || g.Examined != e.Selected || len(g.Rows) > 5 ||
 		len(g.Rows) == 0 {
 		t.Errorf("%s: got groups %+v, want %d executions that lost %d", what, g, e.Selected, e.Lost)
 	}
@@ -196,7 +196,7 @@ func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 				t.Fatal(err)
 			}
 			g, err := a.Group(t.Context(), query.Selection{Finding: x, Member: member}, field, 10)
-			if err != nil || g.Rows[0].Executions != want || g.Looked != 160 {
+			if err != nil || g.Rows[0].Executions != want || g.Examined != 160 {
 				t.Errorf("%s: got %+v, %v", key, g, err)
 			}
 		}

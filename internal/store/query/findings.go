@@ -80,7 +80,7 @@ func (a *Queries) Link(ctx context.Context, program trace.Program, event string)
 // Conclude computes the findings and links of the run from its stored anomalies. If provisional is
 // true, it includes anomalies that have not been reviewed.
 func (a *Queries) Conclude(ctx context.Context, provisional bool) (*findings.Result, error) {
-	found, err := a.FindOut(ctx, provisional)
+	found, err := a.ConcludeWithData(ctx, provisional)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,8 @@ type Found struct {
 	Peers     *provenance.Peers // with the slow peers that only calls show; nil if there is no comparison
 }
 
-// FindOut is like Conclude and also returns the data that it read.
-func (a *Queries) FindOut(ctx context.Context, provisional bool) (*Found, error) {
+// ConcludeWithData is like Conclude and also returns the data that it read.
+func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Found, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ func (a *Queries) Kept(ctx context.Context, minCalls int) (*Kept, error) {
 	return k, nil
 }
 
-// Placed is a rank and its host.
-type Placed struct {
+// RankHost is a rank and its host.
+type RankHost struct {
 	trace.RankKey `sql:"pid,rid"`
 	Host          string `sql:"host"` // empty if unknown
 }
@@ -48,8 +48,8 @@ func (a *Queries) Provisional(ctx context.Context) (int64, error) {
 }
 
 // Ranks returns the stored ranks in order, at most limit.
-func (a *Queries) Ranks(ctx context.Context, limit int) ([]Placed, error) {
-	return executions.ReadAll[Placed](ctx, a, text("ranks"), int64(limit))
+func (a *Queries) Ranks(ctx context.Context, limit int) ([]RankHost, error) {
+	return executions.ReadAll[RankHost](ctx, a, text("ranks"), int64(limit))
 }
 
 // Executables returns the executables of programs that are in the metadata.

@@ -22,9 +22,9 @@ var files embed.FS
 // Queries are the queries of one run of a store.
 type Queries struct {
 	executions.Reader
-	// Guessed reports that Begin is the entry of the first stored execution, because the start of
+	// BeginEstimated reports that Begin is the entry of the first stored execution, because the start of
 	// the run is not stored yet.
-	Guessed bool
+	BeginEstimated bool
 	// Details caches messages, counters and node states of some executions for explanations. If
 	// nil, explanations read them from the store.
 	Details *Details
@@ -95,7 +95,7 @@ func (a *Queries) WithReader(r provdb.Reader) *Queries {
 	return &b
 }
 
-// begin sets Begin and Guessed.
+// begin sets Begin and BeginEstimated.
 func (a *Queries) begin(ctx context.Context) error {
 	if a.Begin = a.Run.Decoded().Totals.Begin; a.Begin != 0 {
 		return nil
@@ -113,7 +113,7 @@ func (a *Queries) begin(ctx context.Context) error {
 	}
 	first, err := executions.ReadValue[*trace.Micros](ctx, a, text("begin"))
 	if first != nil {
-		a.Begin, a.Guessed = *first, true
+		a.Begin, a.BeginEstimated = *first, true
 	}
 	return err
 }

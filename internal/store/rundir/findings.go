@@ -58,7 +58,7 @@ func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provena
 	if info.Totals.Begin != 0 {
 		a.Begin = info.Totals.Begin
 	}
-	found, err := a.FindOut(ctx, false)
+	found, err := a.ConcludeWithData(ctx, false)
 	if err != nil {
 		return nil, err
 	}
