@@ -146,13 +146,13 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 	return c
 }
 
-// listOf returns kind, place and function of the listed findings and notes. The place of a finding is its rank if it has one,
+// listOf returns kind, place and function of the listed findings, without notes. The place of a finding is its rank if it has one,
 // and otherwise its hosts.
 func listOf(findings []provenance.Finding) string {
 	var lines []string
 	for i := range findings {
 		f := &findings[i]
-		if !f.Listed() && !f.Noted() {
+		if !f.Listed() {
 			continue
 		}
 		place := "all"
@@ -290,7 +290,7 @@ var (
 			return perMillion(c.unexplained())
 		}},
 		{
-			"same", fmt.Sprintf("of %d seeds, those with the most common list of findings (kinds, places and functions; the place is the "+
+			"same", fmt.Sprintf("of %d seeds, those with the most common list of findings (kinds, places and functions, without notes; the place is the "+
 				"rank if there is only one, and otherwise the hosts)", seeds+moreSeeds),
 			func(c *FindingCounts) string {
 				if len(c.Lists) < seeds+moreSeeds {

@@ -3,7 +3,11 @@ package quality
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
 // target is a target for findings, and how far it is reached.
@@ -97,4 +101,21 @@ func reached(results []*FindingResult, of func(*FindingResult) (float64, bool), 
 func WriteFindings(w io.Writer, results []*FindingResult) error {
 	_, err := fmt.Fprintf(w, "%s\n%s\n", findingTable(results), strings.Join(targetTexts(results), "\n"))
 	return err
+}
+
+// WriteLists writes how many seeds have which list of findings, for data sets where they differ.
+func WriteLists(w io.Writer, results []*FindingResult) {
+	for _, r := range results {
+		all := r.All()
+		if len(all.Lists) < seeds+moreSeeds || all.stable() == len(all.Lists) {
+			continue
+		}
+		counts := make(map[string]int)
+		for _, list := range all.Lists {
+			counts[list]++
+		}
+		for _, list := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(w, "%s, %s: %s\n", r.Data, text.Count(counts[list], "seed"), strings.ReplaceAll(list, "\n", "; "))
+		}
+	}
 }

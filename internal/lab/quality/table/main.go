@@ -7,7 +7,7 @@
 //	go run ./internal/lab/quality/table -check   print nothing, but fail if a floor is missed
 //	go run ./internal/lab/quality/table -peers   print only slow ranks and hosts, and the runs that miss a target
 //	go run ./internal/lab/quality/table -default print only the results of the default detector
-//	go run ./internal/lab/quality/table -findings print only the table of findings
+//	go run ./internal/lab/quality/table -findings print only the table of findings, and lists that depend on the seed
 //
 // Arguments are directories with recorded traces to use instead of the default ones.
 package main
@@ -131,6 +131,7 @@ func (t *tool) findings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	quality.WriteLists(t.progress, results)
 	return quality.WriteFindings(t.out, results)
 }
 
