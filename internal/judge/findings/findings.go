@@ -301,7 +301,8 @@ func (c *conclusion) classify(g *group) {
 		}
 	}
 	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role != provenance.Victim
-	if g.Kind == provenance.Waiting && g.cause == nil && g.Waits == 0 && len(g.members) >= leastExpected*max(c.profile.ranks[g.PID], quarters) {
+	if g.Kind == provenance.Waiting && g.cause == nil && g.Waits == 0 &&
+		len(g.members) >= leastExpected*max(c.profile.ranks[g.PID], quarters) {
 		c.spread(g)
 	}
 	switch {

@@ -114,6 +114,22 @@ func TestInterferenceIsNotBlamedOnFunctions(t *testing.T) {
 	}
 }
 
+func TestPathDelayedMoreOftenThanEachOtherIsToBlame(t *testing.T) {
+	f := func(more int, want bool) {
+		t.Helper()
+		s, rng := interrupted()
+		for range more { // of 70 on average
+			s.slow("long", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 3000+trace.Micros(rng.IntN(2000)))
+		}
+		if list := of(s.conclude()); slices.Contains(list, "outlier long [0 1 2 3]") || slices.Contains(list, "recurring long [0 1 2 3]") != want {
+			t.Errorf("%d more: got %q", more, list)
+		}
+	}
+	f(0, false)
+	f(50, false)
+	f(250, true)
+}
+
 func TestCostliestDelaysAreNamed(t *testing.T) {
 	s, rng := newScene(2, "a 40000 10000000", "b 40000 10000000", "c 40000 10000000"), rand.New(rand.NewPCG(1, 1))
 	for i := range 120 {

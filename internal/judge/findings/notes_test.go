@@ -89,3 +89,32 @@ func TestNotesFollowFindings(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestSlowModeWithinMomentDoesNotRecur(t *testing.T) {
+	f := func(length trace.Micros, want provenance.FindingKind) {
+		t.Helper()
+		s := newScene(1, "work 4000 1000000")
+		for i := range trace.Micros(40) {
+			a := s.call("work", 0, second+i*length/40, 5000)
+			a.Kind = provenance.Recurring
+			s.Anomalies = append(s.Anomalies, a)
+		}
+		if got := s.conclude().Findings; len(got) != 1 || got[0].Kind != want {
+			t.Errorf("within %d us: got %+v, want %s", length, got, want)
+		}
+	}
+	f(8*second, provenance.RecurringMode)
+	f(second/2, provenance.Outlier)
+}
+
+func TestCulpritsAmongEvenWaitsAreFinding(t *testing.T) {
+	s := waits(100, 0)
+	for i := range s.Anomalies {
+		s.Anomalies[i].Func, s.Anomalies[i].Path, s.Anomalies[i].Wait = "MPI_Recv()", "MPI_Recv()", blame.Ranks
+	}
+	for _, x := range s.conclude().Findings {
+		if x.Kind == provenance.Waiting && x.Waits > 0 && x.Noted() {
+			t.Errorf("got %+v", x)
+		}
+	}
+}

@@ -191,6 +191,29 @@ func TestFindingMustBeOfRightKind(t *testing.T) {
 	f("a: 900 of 1000, finding 1 true", found)
 	found.Kind = truth.Outlier
 	f("a: 0 of 1000, finding 0 false; outside 1", found)
+
+	trouble.Findings = []truth.Finding{truth.Outlier}
+	planted = read(t, jsonl(t, []truth.Trouble{trouble}, nil))
+	found = outlier(1, "f()", 900, 8)
+	found.Kind = truth.Wait // of the trouble's function, and nobody knows why
+	f("a: 900 of 1000, finding 1 true", found)
+	found.Cause = 2
+	f("a: 0 of 1000, finding 0 false", found)
+}
+
+func TestTroublesBelowMinimumLossDoNotCount(t *testing.T) {
+	f := func(want string, least trace.Micros) {
+		t.Helper()
+		m := scene(t).Matcher()
+		m.LeastLoss = least
+		if got := describe(m.Findings(nil, map[trace.Program]int{1: 10})); got != want {
+			t.Errorf("%d us: got %s, want %s", least, got, want)
+		}
+	}
+	both := "a: 0 of 80, finding 0 false; b: 0 of 80, finding 0 false"
+	f(both, 0)
+	f(both, 40)
+	f("", 1000)
 }
 
 func TestFindingAboutStopsConsistsOfThem(t *testing.T) {
@@ -210,6 +233,11 @@ func TestFindingAboutStopsConsistsOfThem(t *testing.T) {
 	stop := slow(1, "f", 110_000, 205_000)
 	f("stall 1: 90000 of 100000, finding 1 true; stall 2: 0 of 100000, finding 0 false", stop)
 	f("stall 1: 0 of 100000, finding 1 false; stall 2: 0 of 100000, finding 0 false", stop, slow(1, "g", 600_000, 800_000))
+	// The scheduler's record explains the longer delay.
+	f("stall 1: 15000 of 100000, finding 1 true; stall 2: 0 of 100000, finding 0 false", slow(1, "f", 110_000, 125_000),
+		slow(0, "g", 510_000, 530_000))
+	f("stall 1: 0 of 100000, finding 1 false; stall 2: 0 of 100000, finding 0 false", slow(1, "f", 110_000, 125_000),
+		slow(0, "g", 610_000, 630_000))
 }
 
 func TestPlantedCallsOfTextFormatAreTroubles(t *testing.T) {
