@@ -49,7 +49,8 @@ type Reading struct {
 
 // Add adds a reading that is greater than the one before it by increase.
 func (r *Reading) Add(value, increase uint64) {
-	r.Merge(&Reading{Count: 1, Sum: value, Increase: increase})
+	r.Count++
+	r.Sum, r.Increase = limitedSum(r.Sum, value), limitedSum(r.Increase, increase)
 }
 
 // Merge adds other readings of the counter.
@@ -163,7 +164,7 @@ func appendMoved(dst []Reading, w *CounterWindow, moved []int64) []Reading {
 }
 
 // AddReadings adds readings of a lane, all in the window of a time. The load includes the time also without readings:
-// those of counters that it does not have.
+// those of counters that it does not have. If the load includes the time, readings may be l.readings.
 func (l *Load) AddReadings(lane *Lane, at trace.Micros, readings []Reading) {
 	if l.extend(at); len(readings) == 0 {
 		return
@@ -200,11 +201,10 @@ func (l *Load) widenReadings(lane *Lane, shift uint8) {
 
 // mergeReadings adds the readings of a lane of a load with that shift. Its counters have the moved indices here.
 func (l *Load) mergeReadings(lane, from *Lane, shift uint8, moved []int64) {
-	var some []Reading
 	for i := range from.Counters {
 		w := &from.Counters[i]
-		some = appendMoved(some[:0], w, moved)
-		l.AddReadings(lane, min(max(trace.Micros(w.Number<<shift), l.begin), l.end), some)
+		l.readings = appendMoved(l.readings[:0], w, moved)
+		l.AddReadings(lane, min(max(trace.Micros(w.Number<<shift), l.begin), l.end), l.readings) // which includes the time already
 	}
 }
 

@@ -1,11 +1,11 @@
 // Package workload counts the work of ranks over time: calls and time by thread, by window of
-// time and by kind of work, and the time spent waiting. From these, peers that do equal work can
-// be compared, also while a run is in progress.
+// time and by kind of work, the time spent waiting, and readings of counters. From these, peers
+// that do equal work can be compared, also while a run is in progress.
 //
 // A Load is bounded, and merging loads gives the same result in any order and grouping. Windows
 // are aligned to powers of two of microseconds; a longer run has wider windows. If there are too
-// many call paths, some count as their function with all paths. Both depend only on everything
-// that was ever added, not on its order. The package is pure; a Load must not be shared between
+// many call paths, some count as their function with all paths; of too many counters, some are
+// left out. All of this depends only on everything that was ever added, not on its order. The package is pure; a Load must not be shared between
 // goroutines.
 package workload
 
