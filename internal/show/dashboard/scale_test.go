@@ -168,10 +168,12 @@ func multiply(ctx context.Context, file string) (err error) {
 	}
 	do("DELETE FROM rollups")
 	do("INSERT INTO rollups SELECT * FROM live_rollups")
-	do(`UPDATE findings SET anomalies = anomalies * $1::BIGINT, lost_us = lost_us * $1::BIGINT, waits = waits * $1::BIGINT, waits_lost_us = waits_lost_us * $1::BIGINT,
-		last_us = last_us + 3000000 * $1::BIGINT,
-		rank_list = (SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.finding = findings.finding),
-		host_list = (SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l WHERE l.finding = findings.finding)`, int64(copies))
+	do(`UPDATE findings SET calls = calls * $1::BIGINT, lost_us = lost_us * $1::BIGINT, lost_own_us = lost_own_us * $1::BIGINT,
+		waits = waits * $1::BIGINT, lost_caused_us = lost_caused_us * $1::BIGINT, last_us = last_us + 3000000 * $1::BIGINT,
+		ranks = coalesce((SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.finding = findings.finding), ranks),
+		hosts = coalesce((SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l
+			WHERE l.finding = findings.finding), hosts)
+		WHERE kind <> 'slow-peer'`, int64(copies))
 	for _, table := range []string{"functions", "paths", "models", "final_models", "metadata", "profiles", "counter_stats", "path_profiles"} {
 		do("INSERT INTO " + table + " SELECT * REPLACE (2 AS run) FROM " + table + " WHERE run = 1")
 	}
@@ -203,10 +205,36 @@ func movedEvent(column string) string {
 	return "((" + part(1) + " + 1237 * $1::INTEGER) % 10000) || ':' || (" + part(2) + " + 3 * $1::INTEGER) || ':' || " + part(3)
 }
 
+// scalePeers compares the ranks in 16 windows of time: node0100 is slow in the second half, and the ranks of node0200
+// have no data.
+func scalePeers() *provenance.Peers {
+	p := storetest.Peers(scaleRanks, 16, 1)
+	slow := provenance.SlowPeer{
+		Pattern: provenance.Since, Host: "node0100", Hosts: []string{"node0100"}, TID: provenance.AllThreads, Role: 1, Peers: scaleRanks - 8,
+		Ratio: 1.9, From: 8, LostOwn: 30e6, LostCaused: 300e6, Saved: 3e6, Share: 0.2, Confidence: 1, Twin: new(trace.Rank(3)),
+		Functions: []provenance.SlowFunction{{Func: p.Loads[0].Functions[0].Func, Calls: 800, Mean: 1900, Peers: 1000, Beyond: 30e6}},
+		SyncShare: 0.01, PeerSync: 0.3,
+	}
+	for i := range p.Loads {
+		l := &p.Loads[i]
+		if l.Host = fmt.Sprintf("node%04d", l.RID/8); l.Host != slow.Host {
+			continue
+		}
+		slow.Ranks = append(slow.Ranks, l.RID)
+		for k := 8; k < len(l.Windows); k++ {
+			l.Windows[k].Ratio = new(1.9)
+		}
+		l.Ratio, slow.Windows = new(1.45), l.Windows
+	}
+	p.Slow = []provenance.SlowPeer{slow}
+	p.Loads = slices.DeleteFunc(p.Loads, func(l provenance.RankLoad) bool { return l.Host == "node0200" })
+	return p
+}
+
 // scaleSurroundings returns the data besides executions: hosts of ranks, calls and models of
 // functions, counters, and call paths.
 func scaleSurroundings() *provdb.Batch {
-	b := new(provdb.Batch)
+	b := &provdb.Batch{Peers: scalePeers()}
 	for rank := range trace.Rank(scaleRanks) {
 		facts := []provenance.Metadata{{RID: rank, Descr: "Hostname", Value: fmt.Sprintf("node%04d", rank/8)}}
 		for i := range 20 {

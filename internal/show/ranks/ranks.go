@@ -329,16 +329,23 @@ func cutWhere(units []unit, apart func(a, b unit) bool) (parts [][]unit) {
 }
 
 // neighbors puts as few neighboring groups together as leave at most that many: of one host if
-// possible, else of one program.
+// possible, else of one program. If possible, groups without data stay apart from others, so that they are visible.
 func neighbors(groups [][]unit, most int) [][]unit {
 	if len(groups) <= most {
 		return groups
 	}
-	for _, apart := range []func(a, b unit) bool{otherHost, otherProgram, func(_, _ unit) bool { return false }} {
+	host := func(a, b []unit) bool { return otherHost(a[0], b[0]) }
+	program := func(a, b []unit) bool { return otherProgram(a[0], b[0]) }
+	data := func(a, b []unit) bool { return hasData(a) != hasData(b) }
+	either := func(f, g func(a, b []unit) bool) func(a, b []unit) bool {
+		return func(a, b []unit) bool { return f(a, b) || g(a, b) }
+	}
+	never := func(_, _ []unit) bool { return false }
+	for _, apart := range []func(a, b []unit) bool{either(host, data), host, either(program, data), program, never} {
 		var sections [][][]unit
 		first := 0
 		for i := 1; i <= len(groups); i++ {
-			if i == len(groups) || apart(groups[i-1][0], groups[i][0]) {
+			if i == len(groups) || apart(groups[i-1], groups[i]) {
 				sections = append(sections, groups[first:i])
 				first = i
 			}
@@ -364,6 +371,11 @@ func neighbors(groups [][]unit, most int) [][]unit {
 		}
 	}
 	return groups // not reached: one section always fits
+}
+
+// hasData reports whether a unit of a group has data.
+func hasData(group []unit) bool {
+	return slices.ContainsFunc(group, func(u unit) bool { return u.load != nil })
 }
 
 // missing lists the ranks without data.

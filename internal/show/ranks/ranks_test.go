@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,6 +195,22 @@ func TestManyRanksShareRows(t *testing.T) {
 		if count != 10_000 || worst != 3 || len(table.Rows) > 400 {
 			t.Errorf("by %s: %d ranks in %d of %d rows, the worst has %v", by, count, len(table.Rows), table.Total, worst)
 		}
+	}
+}
+
+// Of many hosts, those without data are not hidden among others.
+func TestManyRanksShowMissingHosts(t *testing.T) {
+	d := run(10_000)
+	d.Peers.Loads = slices.DeleteFunc(d.Peers.Loads, func(l provenance.RankLoad) bool { return l.Host == "node0200" })
+	hosts := ranks.New(d, ranks.Params{By: ranks.ByHost})
+	if r := place(t, hosts, "node0200"); r.Missing != 4 || r.Ranks != 4 || r.Ratios[5] != nil {
+		t.Errorf("%+v", r)
+	}
+	if r := place(t, hosts, "node0000 to node0006"); r.Ranks != 28 || r.Missing != 0 || r.Pattern != "since" {
+		t.Errorf("%+v", r)
+	}
+	if r := place(t, ranks.New(d, ranks.Params{By: ranks.ByRank}), "ranks 800-803"); r.Missing != 4 || r.Ratio != nil {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -163,8 +163,9 @@ func (t *table) slowUnit(u *unit) (int, bool) {
 func (t *table) pageRow(group []unit) api.RankRow {
 	r := t.row(group)
 	p := api.RankRow{
-		Place: t.place(&r, group[0].host), Program: int64(r.Program), FirstRank: int64(r.Ranks[0]), LastRank: int64(r.Ranks[len(r.Ranks)-1]),
-		Ranks: int64(len(r.Ranks)), Missing: r.Units - r.HaveData, Thread: r.Thread, Host: r.Host, Pattern: string(r.Pattern), From: r.From,
+		Place: t.place(&r, group[0].host, group[len(group)-1].host), Program: int64(r.Program), FirstRank: int64(r.Ranks[0]),
+		LastRank: int64(r.Ranks[len(r.Ranks)-1]),
+		Ranks:    int64(len(r.Ranks)), Missing: r.Units - r.HaveData, Thread: r.Thread, Host: r.Host, Pattern: string(r.Pattern), From: r.From,
 		To: r.To, Ratios: make([]*float64, len(t.answer.Windows)),
 	}
 	if r.Lost != nil && t.By != ByThread && t.By != ByDevice {
@@ -212,17 +213,19 @@ func rounded(ratio *float64) *float64 {
 	return &v
 }
 
-// place names a row, whose first unit is on a host.
-func (t *table) place(r *Row, host string) string {
+// place names a row, whose units are on hosts from first to last.
+func (t *table) place(r *Row, first, last string) string {
 	words := "ranks " + text.Ranges(r.Ranks)
 	if len(r.Ranks) == 1 {
 		words = fmt.Sprintf("rank %d", r.Ranks[0])
 	}
 	switch {
-	case t.By == ByHost && host == "":
+	case t.By == ByHost && first == last && first == "":
 		words = "unknown host"
-	case t.By == ByHost && r.Host != "":
-		words = text.OneLine(host)
+	case t.By == ByHost && first == last:
+		words = text.OneLine(first)
+	case t.By == ByHost && first != "":
+		words = text.OneLine(first) + " to " + text.OneLine(last)
 	case t.By == ByRole && r.Role != nil:
 		words = fmt.Sprintf("role %d", *r.Role)
 	case t.By == ByRole:

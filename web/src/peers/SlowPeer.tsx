@@ -13,6 +13,7 @@ export function SlowPeer({ finding }: { finding: Finding }) {
   );
   const e = result.data;
   if (!e) {
+    if (result.problem?.status === 404) return null; // the comparison has changed since
     if (result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
     return <Waiting label="loading the comparison with peers" lines={5} />;
   }
