@@ -2,6 +2,7 @@ package analyzer_test
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -553,8 +554,8 @@ func TestProgressIsMonotonic(t *testing.T) {
 	f(2, tracetest.Recorded(t, "ring-BP4")[0], tracetest.Recorded(t, "ring-BP5")[0])
 }
 
-// repeatSteps creates a BP4 dataset that repeats the steps of another: its index refers to the
-// same metadata and data several times.
+// repeatSteps creates a BP4 dataset that repeats the steps of another: its metadata refer to the
+// same data several times.
 func repeatSteps(tb testing.TB, dataset string, steps int) string {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), filepath.Base(dataset))
@@ -562,17 +563,23 @@ func repeatSteps(tb testing.TB, dataset string, steps int) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	meta, err := os.ReadFile(filepath.Join(dataset, "md.0"))
+	if err != nil {
+		tb.Fatal(err)
+	}
 	const header, record = 64, 64
 	records := idx[header:]
-	out := idx[:header:header]
+	out, all := idx[:header:header], meta[:header:header]
 	for i := range steps {
-		at := i * record % len(records)
-		out = append(out, records[at:at+record]...)
+		r := slices.Clone(records[i*record%len(records):][:record])
+		begin, end := binary.LittleEndian.Uint64(r[16:]), binary.LittleEndian.Uint64(r[40:])
+		for at := 16; at <= 40; at += 8 { // positions in md.0
+			binary.LittleEndian.PutUint64(r[at:], binary.LittleEndian.Uint64(r[at:])-begin+uint64(len(all)))
+		}
+		out, all = append(out, r...), append(all, meta[begin:end]...)
 	}
-	err = errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "md.idx"), out, 0o600))
-	for _, name := range []string{"md.0", "data.0"} {
-		err = errors.Join(err, os.Symlink(filepath.Join(dataset, name), filepath.Join(dir, name)))
-	}
+	err = errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "md.idx"), out, 0o600),
+		os.WriteFile(filepath.Join(dir, "md.0"), all, 0o600), os.Symlink(filepath.Join(dataset, "data.0"), filepath.Join(dir, "data.0")))
 	if err != nil {
 		tb.Fatal(err)
 	}
