@@ -5,8 +5,8 @@
 // A Load is bounded, and merging loads gives the same result in any order and grouping. Windows
 // are aligned to powers of two of microseconds; a longer run has wider windows. If there are too
 // many call paths, some count as their function with all paths; of too many counters, some are
-// left out. All of this depends only on everything that was ever added, not on its order. The package is pure; a Load must not be shared between
-// goroutines.
+// left out. All of this depends only on everything that was ever added, not on its order. The package is pure; a
+// Load must not be shared between goroutines.
 package workload
 
 import (

@@ -37,9 +37,9 @@ func (s *server) storePeers(ctx context.Context) {
 
 // sendPeers compares the ranks of a load and sends the result, unless it is empty. It returns how long to wait
 // before the next time.
-func sendPeers(ctx context.Context, stream recordstream.Stream, run string, load func() (*workload.Load, func(trace.Program, uint32) string)) (
-	sent bool, pause time.Duration,
-) {
+func sendPeers(
+	ctx context.Context, stream recordstream.Stream, run string, load func() (*workload.Load, func(trace.Program, uint32) string),
+) (sent bool, pause time.Duration) {
 	begin, used := time.Now(), processorSeconds()
 	p := peers.Compare(load())
 	rows := len(p.Loads)
