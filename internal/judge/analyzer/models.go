@@ -277,15 +277,15 @@ func (m *Models) callsMade(f *Function, s *outlier.Shift) (before, after float64
 	if f.Learned().Made.Total() == 0 || f.models.paths.Len()*len(m.functions)*len(callpath.Hash(0).Hashes()) > maxExtended {
 		return 0, 0
 	}
-	count := func(s *outlier.Shift, t *stats.Timeline, before, after *float64) {
-		*before += callsBetween(t, math.MinInt64, s.BeforeEnd)
-		*after += callsBetween(t, s.AfterBegin, math.MaxInt64)
+	count := func(m *outlier.Model, before, after *float64) {
+		*before += m.CallsBetween(math.MinInt64, s.BeforeEnd)
+		*after += m.CallsBetween(s.AfterBegin, math.MaxInt64)
 	}
 	var own []callpath.Hash
 	var calls, later float64
 	for path, of := range f.models.paths.Sorted() {
 		own = append(own, path.Path())
-		count(s, &of.model.Times, &calls, &later)
+		count(&of.model, &calls, &later)
 	}
 	slices.Sort(own)
 	for _, g := range m.functions {
@@ -300,21 +300,11 @@ func (m *Models) callsMade(f *Function, s *outlier.Shift) (before, after float64
 		}
 		for path, of := range g.models.paths.Sorted() {
 			if inside[path.Path()] {
-				count(s, &of.model.Times, &before, &after)
+				count(&of.model, &before, &after)
 			}
 		}
 	}
 	return before / max(1, calls), after / max(1, later)
-}
-
-// callsBetween returns the number of calls between two times, as if the calls of a span were evenly spread.
-func callsBetween(t *stats.Timeline, from, to int64) (n float64) {
-	for _, s := range t.Spans() {
-		if begin, end := max(from, s.From), min(to, s.To); begin < end {
-			n += float64(s.Total) * float64(end-begin) / float64(s.To-s.From)
-		}
-	}
-	return n
 }
 
 // Modes returns the slow modes of all functions, ordered by program, name and path.

@@ -66,6 +66,17 @@ func (m *Model) timeline() *stats.Timeline {
 	return m.Times.Fitting(mostBytes - m.Hist.Size() - m.Made.Size())
 }
 
+// CallsBetween returns the number of calls between two times in microseconds, as if the calls of a span of the
+// timeline were evenly spread.
+func (m *Model) CallsBetween(from, to int64) (n float64) {
+	for _, s := range m.timeline().Spans() {
+		if begin, end := max(from, s.From), min(to, s.To); begin < end {
+			n += float64(s.Total) * float64(end-begin) / float64(s.To-s.From)
+		}
+	}
+	return n
+}
+
 // ReadModel decodes a model from the start of b and returns the rest of b.
 func ReadModel(b []byte) (m Model, rest []byte, err error) {
 	rest, err = m.Decode(b)
