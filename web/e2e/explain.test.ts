@@ -175,8 +175,10 @@ describe('explain', () => {
         .getByRole('link', { name: /push_boris/ })
         .click();
       const finding = page.getByRole('region', { name: /^Finding \d/ });
+      await finding.getByText('Wrong if').first().waitFor(); // the evidence above the plot is complete
       await finding.getByRole('button', { name: 'lasso' }).click();
       const sheet = finding.getByRole('img', { name: /Draw a lasso around executions/ });
+      await sheet.scrollIntoViewIfNeeded();
       const box = await sheet.boundingBox();
       if (!box) throw new Error('the plot has no place');
       // A circle around all that lasted for long between 18 s and 30 s of 60 s.

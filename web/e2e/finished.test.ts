@@ -31,7 +31,7 @@ describe('a finished run', () => {
     await stage.visit(async ({ page }) => {
       const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
       await verdict
-        .filter({ hasText: /GPU of rank 13 \(node03\).* from 00:00:1\d.*push_boris/ })
+        .filter({ hasText: /GPU .*of rank 13 \(node03\).* from 00:00:1\d.*push_boris/ })
         .waitFor();
     });
   });
