@@ -71,7 +71,8 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		Args: args(cobra.RangeArgs(1, 2)),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds, separated by commas: outlier, recurring, change, excess-work, interference, slow-peer or wait")
+	f.StringSliceVar(&flags.kinds, "kind", nil,
+		"kinds, separated by commas: outlier, recurring, change, excess-work, interference, slow-peer or wait")
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
 	f.BoolVar(&flags.all, "all", false, "include notes, minor findings, and waits with known causes")
 	f.BoolVar(&flags.notes, "notes", false, "include notes about normal behavior")

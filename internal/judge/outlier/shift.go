@@ -55,7 +55,10 @@ func (m *Model) Shift() (Shift, bool) {
 		if d < distance || found && d == distance {
 			continue
 		}
-		s := Shift{Since: spans[k].From, BeforeEnd: spans[k].From, AfterBegin: spans[k].From, Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total}
+		s := Shift{
+			Since: spans[k].From, BeforeEnd: spans[k].From, AfterBegin: spans[k].From,
+			Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total,
+		}
 		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k) {
 			best, distance, found = s, d, true
 		}

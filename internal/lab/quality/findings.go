@@ -290,8 +290,8 @@ var (
 			return perMillion(c.unexplained())
 		}},
 		{
-			"same", fmt.Sprintf("of %d seeds, those with the most common list of findings (kinds, places and functions, without notes; the place is the "+
-				"rank if there is only one, and otherwise the hosts)", seeds+moreSeeds),
+			"same", fmt.Sprintf("of %d seeds, those with the most common list of findings (kinds, places and functions, without notes; "+
+				"the place is the rank if there is only one, and otherwise the hosts)", seeds+moreSeeds),
 			func(c *FindingCounts) string {
 				if len(c.Lists) < seeds+moreSeeds {
 					return ""

@@ -56,7 +56,9 @@ var requiredFields = map[reflect.Type][]string{
 }
 
 // sharedNames are the fields with text that many records share.
-var sharedNames = []string{"func", "counter_name", "type", "field", "hostname", "kind", "descr", "host", "hosts", "pattern", "function", "counter"}
+var sharedNames = []string{
+	"func", "counter_name", "type", "field", "hostname", "kind", "descr", "host", "hosts", "pattern", "function", "counter",
+}
 
 // schemaOf returns the schema of the objects that stand for structs of a type.
 func schemaOf(path string, t reflect.Type) *schema {

@@ -70,7 +70,9 @@ func (e *Evidence) example(r *provenance.Record) exampleJSON {
 
 // Answer returns the evidence as an answer. Its rows are the examples.
 func (e *Evidence) Answer() *Answer {
-	all := evidenceJSON{Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding), Slow: e.Slow}
+	all := evidenceJSON{
+		Finding: e.Finding, Executions: []exampleJSON{}, Differs: []differenceJSON{}, WrongIf: wrongIf(e.Finding), Slow: e.Slow,
+	}
 	if e.Slow != nil {
 		all.WrongIf = e.Slow.WrongIf
 	}

@@ -61,7 +61,8 @@ const functionsTitle = "Functions with the most time"
 
 // functions returns the functions of selected ranks.
 func (l *RankList) functions() *provdb.Rows {
-	return rowsOf(columns("function calls:int time_us:int share at_peers_us:int ratio"), l.Functions.Functions, func(f *api.RankFunction) []any {
+	of := columns("function calls:int time_us:int share at_peers_us:int ratio")
+	return rowsOf(of, l.Functions.Functions, func(f *api.RankFunction) []any {
 		var ratio *float64
 		if f.Peers != nil && *f.Peers > 0 {
 			ratio = new(float64(f.Time) / float64(*f.Peers))
