@@ -159,11 +159,10 @@ type RatioWindow struct {
 
 // Side is how a place spent its time while another was slow.
 type Side struct {
-	Place  string   `json:"place"`
-	Host   string   `json:"host"` // empty for several, or if unknown
-	Useful int64    `json:"useful_us"`
-	Wait   int64    `json:"wait_us"`
-	Ratio  *float64 `json:"ratio" tstype:"number | null,required"` // to its peers
+	Place  string `json:"place"`
+	Host   string `json:"host"` // empty for several, or if unknown
+	Useful int64  `json:"useful_us"`
+	Wait   int64  `json:"wait_us"`
 }
 
 // NoData lists ranks without data.

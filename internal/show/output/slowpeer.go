@@ -137,10 +137,10 @@ func (s *slowSheet) sides() *provdb.Rows {
 	if s.Twin == nil {
 		return nil
 	}
-	return rowsOf(columns("place host ratio useful_us:int wait_us:int of_time_waiting"), []api.Side{s.Here, *s.Twin}, func(a *api.Side) []any {
+	return rowsOf(columns("place host useful_us:int wait_us:int of_time_waiting"), []api.Side{s.Here, *s.Twin}, func(a *api.Side) []any {
 		all := max(1, a.Useful+a.Wait)
 		return []any{
-			a.Place, optional(a.Host), ratioText(a.Ratio), a.Useful, a.Wait, text.Percent(100 * float64(a.Wait) / float64(all)),
+			a.Place, optional(a.Host), a.Useful, a.Wait, text.Percent(100 * float64(a.Wait) / float64(all)),
 		}
 	})
 }

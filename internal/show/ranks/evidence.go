@@ -28,13 +28,13 @@ func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.Slo
 		}
 	}
 	e.Here = side(s, here)
-	e.Here.Place, e.Here.Ratio = s.Place(), &s.Ratio
+	e.Here.Place = s.Place()
 	if s.Pattern == provenance.ByRole { // at equal work its ratio is 1
 		e.Measure = "Useful time divided by that of other ranks"
 		e.Windows = usefulRatios(s, here, others)
 		if len(others) > 0 {
 			t := side(s, others)
-			t.Place, t.Ratio = text.Count(len(others), "other rank"), new(1.0)
+			t.Place = text.Count(len(others), "other rank")
 			e.Twin = &t
 		}
 		return e
@@ -119,7 +119,6 @@ func side(s *provenance.SlowPeer, loads []*provenance.RankLoad) api.Side {
 		return a
 	}
 	var useful, wait trace.Micros
-	var time, expected float64
 	a.Place, a.Host = unitName(loads[0]), loads[0].Host
 	for _, l := range loads {
 		if l.Host != a.Host {
@@ -127,19 +126,12 @@ func side(s *provenance.SlowPeer, loads []*provenance.RankLoad) api.Side {
 		}
 		for i := range l.Windows {
 			w := &l.Windows[i]
-			if !isSlowIn(s, w) {
-				continue
-			}
-			useful, wait = useful+w.Useful, wait+w.Wait
-			if w.Ratio != nil && *w.Ratio > 0 {
-				time, expected = time+float64(w.Useful), expected+float64(w.Useful)/(*w.Ratio)
+			if isSlowIn(s, w) {
+				useful, wait = useful+w.Useful, wait+w.Wait
 			}
 		}
 	}
 	a.Useful, a.Wait = int64(useful)/int64(len(loads)), int64(wait)/int64(len(loads))
-	if expected > 0 {
-		a.Ratio = new(time / expected)
-	}
 	return a
 }
 

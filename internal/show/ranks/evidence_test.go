@@ -1,7 +1,6 @@
 package ranks_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -26,10 +25,10 @@ func TestEvidenceOfSlowHost(t *testing.T) {
 	if len(e.Windows) != windows || e.Windows[31].Slow || !e.Windows[32].Slow || !e.Windows[47].Slow || e.Windows[48].Slow {
 		t.Errorf("windows %+v", e.Windows)
 	}
-	if h := e.Here; h.Place != "node0001" || h.Host != "node0001" || h.Useful != 16*95e4 || h.Wait != 16*5e4 || *h.Ratio != 1.9 {
+	if h := e.Here; h.Place != "node0001" || h.Host != "node0001" || h.Useful != 16*95e4 || h.Wait != 16*5e4 {
 		t.Errorf("slow side %+v", h)
 	}
-	if w := e.Twin; w == nil || w.Place != "rank 2" || w.Host != "node0000" || math.Abs(*w.Ratio-1.01) > 0.01 || w.Wait < 7e6 {
+	if w := e.Twin; w == nil || w.Place != "rank 2" || w.Host != "node0000" || w.Wait < 7e6 {
 		t.Errorf("twin %+v", w)
 	}
 	if e.Slow.Finding != 3 || e.Slow.Functions[0].FunctionID != "id of push" || e.LostOwn != 9e6 {

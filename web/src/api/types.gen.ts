@@ -1089,7 +1089,6 @@ export interface Side {
   host: string; // empty for several, or if unknown
   useful_us: number /* int64 */;
   wait_us: number /* int64 */;
-  ratio: number | null; // to its peers
 }
 /**
  * NoData lists ranks without data.

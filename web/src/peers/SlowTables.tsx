@@ -79,9 +79,6 @@ export function Sides({ here, twin }: { here: Side; twin: Side }) {
         <tr>
           <th scope="col">Place</th>
           <th scope="col" className="right">
-            ratio
-          </th>
-          <th scope="col" className="right">
             useful
           </th>
           <th scope="col" className="right">
@@ -97,7 +94,6 @@ export function Sides({ here, twin }: { here: Side; twin: Side }) {
               {s.place}
               {s.host !== '' && s.host !== s.place && <span className="muted"> {s.host}</span>}
             </th>
-            <td className="right">{s.ratio === null ? unknown : `${s.ratio.toFixed(2)}×`}</td>
             <td className="right">{duration(s.useful_us)}</td>
             <td className="right">{duration(s.wait_us)}</td>
             <td>
