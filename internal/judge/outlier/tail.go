@@ -28,6 +28,7 @@ type tail struct {
 	slow      *mode   // of slow calls; nil if there is none
 	slowCalls float64 // its calls
 	usual     int64   // shortest usual time
+	early     int64   // longer times of a function with few calls are candidates, although so far they are frequent
 }
 
 // mode is a usual time with its tails.
@@ -67,6 +68,8 @@ const (
 	maxExcess = 100_000
 	// nearDecades is how much less rare than an outlier a candidate may be.
 	nearDecades = 2
+	// Of fewCalls calls or fewer, more than slowShare may be slow for now, at most half. Those above a gap are candidates.
+	fewCalls, halfShare = 480, 0.5
 	// A valley is one of cells with equal numbers of times that is valley times as wide, in
 	// the logarithm of time, as one before it and one after it. There are at least
 	// cellTimes in a cell.
@@ -143,11 +146,11 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		median := part.at(0.5)
 		limit, near := part.limits(&m.up, 1, rare)
 		if to == 1 {
-			if gap := q.gap(decades, float64(least)); !math.IsInf(gap, 1) {
+			if gap := q.gap(decades, float64(least), slowShare); !math.IsInf(gap, 1) {
 				limit = min(limit, gap)
 				t.findSlow(q, gap, rare)
 			}
-			near = min(near, q.gap(decades/3, float64(least)))
+			near = min(near, q.gap(decades/3, float64(least), slowShare))
 		}
 		lowest := median + float64(least)
 		m.high, m.nearHigh = whole(max(limit, lowest)), whole(max(min(near, limit), lowest))
@@ -161,6 +164,9 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		m.align()
 		t.modes = append(t.modes, m)
 		from = to
+	}
+	if t.early = math.MaxInt64; q.total <= fewCalls {
+		t.early = whole(q.gap(decades/3, float64(least), halfShare))
 	}
 	return t
 }
@@ -222,7 +228,10 @@ func (t *tail) judge(v int64) (float64, Verdict) {
 			verdict = Normal
 		}
 	}
-	if verdict == Outlier {
+	switch {
+	case verdict == Normal && v > t.early:
+		verdict = Candidate
+	case verdict == Outlier:
 		score = max(score, t.threshold) // it may be above a gap
 		if t.slow != nil && v >= t.slow.low && v <= t.slow.high {
 			verdict = Recurring
@@ -398,15 +407,15 @@ func (q *quantiles) before(v int64) float64 {
 }
 
 // gap returns the longest time below the lowest gap that is too wide for a tail of the
-// heaviest index, or infinity. That the next of i longest times is longer by a factor f
-// has the probability f^(-i/heaviest). Times are increased by least before, because
+// heaviest index, or infinity. At most a share most of the times is above it. That the next of i longest times
+// is longer by a factor f has the probability f^(-i/heaviest). Times are increased by least before, because
 // smaller differences do not matter.
-func (q *quantiles) gap(decades, least float64) float64 {
+func (q *quantiles) gap(decades, least, most float64) float64 {
 	needed := float64(decades*math.Ln10) + math.Log(q.total)
 	found := math.Inf(1)
 	for i := len(q.bins) - 1; i > 0; i-- {
 		above := q.total - q.upTo[i-1]
-		if above > slowShare*q.total {
+		if above > most*q.total {
 			break
 		}
 		if q.bins[i] == q.bins[i-1]+1 {

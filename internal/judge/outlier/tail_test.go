@@ -689,6 +689,38 @@ func TestLateOutliersWereCandidates(t *testing.T) {
 	t.Logf("\n%s", table)
 }
 
+// When all ranks but one wait once, early in the run, a third of the calls of a collective function is slow.
+// Later calls show that this was unusual.
+func TestEarlyClusterOfSlowCallsIsCandidate(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 1))
+	var m outlier.Model
+	learn := func(n int, median float64) {
+		for range n {
+			m.Learn(int64(median*math.Exp(0.3*r.NormFloat64())), 0)
+		}
+	}
+	learn(32, 2000)
+	for range 15 {
+		m.Learn(2_740_000, 0)
+	}
+	early := m.Clone()
+	if _, verdict := judge(outlier.Default(), &early).Judge(2_740_000); verdict != outlier.Candidate {
+		t.Errorf("15 of 47 calls: verdict %d, want a candidate", verdict)
+	}
+	learn(150, 2000)
+	if _, verdict := judge(outlier.Default(), &m).Judge(2_740_000); verdict < outlier.Recurring {
+		t.Errorf("15 of 197 calls: verdict %d, want an outlier", verdict)
+	}
+	var even outlier.Model // half of the calls are fast
+	for range 1000 {
+		even.Learn(1000, 0)
+		even.Learn(1_000_000, 0)
+	}
+	if _, verdict := judge(outlier.Default(), &even).Judge(1_000_000); verdict != outlier.Normal {
+		t.Errorf("1000 of 2000 calls: verdict %d, want normal", verdict)
+	}
+}
+
 // Those of the recorded traces and of all scenarios are at most 2 KB.
 func TestModelSize(t *testing.T) {
 	largest, of := 0, ""
