@@ -151,6 +151,11 @@ func TestCulpritsAreFound(t *testing.T) {
 		a 0 ranks 100..200 90 <1/0@198
 		b 1 ranks 100..190 90 <0/0@188`,
 		"a>b/1 b!")
+	f("a rank that waited for the waiting one before is not late because of that", `
+		b 1 ranks 100..190 90 <0/0@188
+		a 0 ranks 300..400 90 <1/0@398
+		c 2 ranks 320..410 90 <0/0@408`,
+		"a! b>0 c>a/1")
 	f("ranks that send to each other and leave together: the first was late", `
 		a 0 ranks 1000..2000 900 >1/0@1001
 		b 1 ranks 1010..1999 900 >0/0@1011`,

@@ -101,7 +101,9 @@ func (f *finder) blamePartner(i int32) {
 		until = at
 	}
 	if t := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Last.Partner}]; t != nil {
-		all := slices.DeleteFunc(t.during(f.since[i], until), func(j int32) bool { return w.before(&f.all[j]) })
+		all := slices.DeleteFunc(t.during(f.since[i], until), func(j int32) bool {
+			return w.before(&f.all[j]) || f.all[j].Exit <= w.Entry && f.all[j].receivedFrom(w.Rank)
+		})
 		for _, j := range all {
 			if a := &f.all[j]; a.before(w) {
 				until = max(until, a.Exit)
@@ -116,6 +118,12 @@ func (f *finder) blamePartner(i int32) {
 func (a *Anomaly) before(o *Anomaly) bool {
 	apart := max(a.Exit-o.Exit, o.Exit-a.Exit)
 	return o.Wait == Ranks && float64(apart) <= together*float64(a.Exit-a.Entry) && a.Entry < o.Entry
+}
+
+// receivedFrom reports whether the anomaly waited for a message from a rank. Then that rank was late as well, and what makes it
+// wait for this one later is something else.
+func (a *Anomaly) receivedFrom(rank trace.Rank) bool {
+	return a.Wait == Ranks && a.Last != nil && !a.Last.Sent && a.Last.Partner == rank
 }
 
 // span is the time of a wait.
