@@ -121,7 +121,7 @@ func TestPathDelayedMoreOftenThanEachOtherIsToBlame(t *testing.T) {
 		for range more { // of 70 on average
 			s.slow("long", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 3000+trace.Micros(rng.IntN(2000)))
 		}
-		if list := of(s.conclude()); slices.Contains(list, "outlier long [0 1 2 3]") || slices.Contains(list, "recurring long [0 1 2 3]") != want {
+		if list := of(s.conclude()); slices.Contains(list, "outlier long [0 1 2 3]") != want || slices.Contains(list, "recurring long [0 1 2 3]") {
 			t.Errorf("%d more: got %q", more, list)
 		}
 	}
@@ -222,6 +222,27 @@ func TestRecurringMode(t *testing.T) {
 	f("in the second half", provenance.Alarm, true, func(_ *scene, i int) (int, trace.Micros) {
 		return i % 4, 5*second + trace.Micros(i/4)*second/2
 	})
+}
+
+func TestRareCallsAreOutliersHoweverManyThereAre(t *testing.T) {
+	f := func(what string, calls int, kind provenance.FindingKind, severity provenance.Severity, period bool) {
+		t.Helper()
+		s := newScene(4, fmt.Sprintf("work %d 40000000", calls), "rest 1000 30000000")
+		for i := range 40 {
+			at := trace.Micros(i/4) * second
+			if !period {
+				at += trace.Micros(i*i%17) * second / 20
+			}
+			s.slow("work", i%4, at, 5000+trace.Micros(i%7))
+		}
+		if got := s.conclude().Findings; len(got) != 1 || got[0].Kind != kind || got[0].Severity != severity {
+			t.Errorf("%s: got %+v", what, got)
+		}
+	}
+	f("1 % of the calls", 4000, provenance.RecurringMode, provenance.Note, false)
+	f("0.5 % of the calls", 8000, provenance.Outlier, provenance.Alarm, false)
+	f("0.01 % of the calls", 400_000, provenance.Outlier, provenance.Alarm, false)
+	f("0.01 % of the calls at regular intervals", 400_000, provenance.RecurringMode, provenance.Note, true)
 }
 
 func TestLongestOfRecurringCallsIsAnOutlier(t *testing.T) {

@@ -36,9 +36,11 @@ const (
 
 	// Slow calls recur if there are at least leastHits of them, in at least half of the occupancy
 	// parts of the run that as many calls at random times would hit, and the middle half of their
-	// lost times is within a factor of likeTimes.
+	// lost times is within a factor of likeTimes. They are at least modeShare of the calls on their ranks, or periodic, or their
+	// times are not rare by themselves: rare calls are outliers, however many a long run has.
 	occupancy = 16
 	likeTimes = 2
+	modeShare = 0.01
 
 	// Slow calls are periodic if the gaps between those of a thread vary by less than regular of
 	// their mean.
@@ -266,8 +268,7 @@ func (c *conclusion) limitOf(hits []int32) trace.Micros {
 
 // recurs reports whether outliers recur throughout the run.
 func (c *conclusion) recurs(g *group) bool {
-	n := len(g.members)
-	if n < leastHits || g.OfCalls == 0 {
+	if len(g.members) < leastHits || g.OfCalls == 0 || !c.isShare(g) && g.period() == nil {
 		return false
 	}
 	var lost []float64
@@ -275,6 +276,24 @@ func (c *conclusion) recurs(g *group) bool {
 		lost = append(lost, float64(g.all[i].Lost))
 	}
 	return c.isSpread(g) && quantile(lost, 0.75) <= likeTimes*quantile(lost, 0.25)
+}
+
+// usual reports whether the times of all calls are not rare by themselves.
+func (g *group) usual() bool {
+	return !slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].Usual })
+}
+
+// isShare reports whether such calls are a considerable share of those on their ranks.
+func (c *conclusion) isShare(g *group) bool {
+	if g.usual() {
+		return true
+	}
+	ranks := make(map[trace.Rank]bool)
+	for _, i := range g.members {
+		ranks[g.all[i].Rank] = true
+	}
+	all := max(c.profile.ranks[g.PID], len(ranks))
+	return float64(len(g.members))*float64(all) >= modeShare*float64(g.OfCalls)*float64(len(ranks))
 }
 
 // isSpread reports whether calls are in at least half of the parts of the run that as many at random times would hit.
@@ -346,7 +365,7 @@ func (c *conclusion) excuseChance() {
 			continue
 		case g.Kind == provenance.Waiting && g.Waits == 0:
 			n.unknown += g.Calls
-		case g.Kind == provenance.Outlier && !slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].Usual }):
+		case g.Kind == provenance.Outlier && g.usual():
 			n.explained += g.Waits
 			usual = append(usual, g)
 		}
