@@ -9,8 +9,10 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -19,11 +21,14 @@ func newQueryCmd(env *Env) *cobra.Command {
 	var file string
 	var maxRows int
 	var params []string
+	var megabytes int64
 	cmd := &cobra.Command{
 		Use:   "query RUN [SQL]",
 		Short: "Query a run in SQL",
 		Long: `Run one read-only SQL statement. It has no access to files or the network. docs/sql.md
-lists tables and views, with examples. $1, $2 … stand for the values of --param.` + runHelp,
+lists tables and views, with examples. $1, $2 … stand for the values of --param. The
+statement runs in a process of its own, which ends at --timeout and if it needs more
+memory than --sql-memory.` + runHelp,
 		Example: `  chimbuko query run 'SELECT func, count(*) FROM anomalies GROUP BY func ORDER BY 2 DESC'
   chimbuko query run 'SELECT * FROM anomalies WHERE rid = $1 LIMIT 5' --param 3 --format json
   chimbuko query run --file query.sql --format csv > answer.csv`,
@@ -32,6 +37,7 @@ lists tables and views, with examples. $1, $2 … stand for the values of --para
 	f := cmd.Flags()
 	f.StringVar(&file, "file", "", "file with the statement; - for standard input")
 	f.IntVar(&maxRows, "max-rows", 100_000, "maximum number of rows, with a warning if there are more; 0 for all")
+	registerSQLMemory(f, &megabytes)
 	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		sql, err := statement(env, args, file)
@@ -42,7 +48,10 @@ lists tables and views, with examples. $1, $2 … stand for the values of --para
 		for i, p := range params {
 			values[i] = paramValue(p)
 		}
-		rows, err := a.Query(ctx, sql, values...)
+		if megabytes < 0 {
+			return nil, usagef("--sql-memory %d is negative", megabytes)
+		}
+		rows, err := a.Query(provdb.WithLimits(ctx, provdb.Limits{Memory: megabytes * 1e6}), sql, values...)
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +62,11 @@ lists tables and views, with examples. $1, $2 … stand for the values of --para
 		}
 		return &output.Answer{Rows: rows}, nil
 	})
+}
+
+// registerSQLMemory adds the flag for the memory limit of statements that users write.
+func registerSQLMemory(f *pflag.FlagSet, megabytes *int64) {
+	f.Int64Var(megabytes, "sql-memory", 0, "megabytes that an SQL query may use; 0 for an eighth of this machine's memory, at most 2000")
 }
 
 // statement returns the SQL of the command line or of a file.

@@ -30,6 +30,7 @@ type runFlags struct {
 	attach     bool
 	quiet      bool
 	grace      time.Duration
+	sqlMemory  int64 // of serve
 }
 
 func (r *runFlags) register(f *pflag.FlagSet) {
@@ -40,6 +41,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&r.statsURL, "stats-url", "", "URL to post statistics to")
 	f.StringVar(&r.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
 	registerOnFinding(f, &r.onFinding)
+	registerSQLMemory(f, &r.sqlMemory)
 	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine of TAU: BP5 or BP4 (files), or SST (live streams, no files)")
 	f.DurationVar(&r.period, "period", time.Second, "time between steps that TAU writes")
 	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces, which are large, after a complete run")
@@ -58,6 +60,7 @@ func (r *runFlags) check(command []string) error {
 	bad.addIf(!ok, "unknown engine %q (want BP5, BP4 or SST)", r.engine)
 	r.engine = engine
 	bad.addIf(r.period < time.Millisecond, "--period %v is shorter than a millisecond", r.period)
+	bad.addIf(r.sqlMemory < 0, "--sql-memory %d is negative", r.sqlMemory)
 	bad.addIf(r.grace < 0, "--grace %v is negative", r.grace)
 	bad.checkAddress("http", r.web)
 	bad.addIf(r.attach && len(command) > 0, "--attach takes no command: you start the program yourself")

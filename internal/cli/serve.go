@@ -85,6 +85,7 @@ func (s *serveFlags) check() error {
 	u, err := url.Parse(s.StatsURL)
 	bad.addIf(s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""),
 		"--stats-url %q is not of the form http://host:port/path", s.StatsURL)
+	bad.addIf(s.Page.SQLMemory < 0, "--sql-memory %d is negative", s.Page.SQLMemory)
 	bad.checkAddress("nats-listen", s.Listen)
 	bad.checkAddress("http", s.Page.Listen)
 	return bad.usage()

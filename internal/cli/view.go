@@ -19,6 +19,7 @@ import (
 func registerPage(f *pflag.FlagSet, p *viewer.Options) {
 	f.BoolVar(&p.ReadOnly, "read-only", false, "reject notes and muting of findings on the page")
 	f.StringArrayVar(&p.Compare, "compare", nil, "run or baseline to compare the run with; repeatable")
+	registerSQLMemory(f, &p.SQLMemory)
 	f.StringVar(&p.UIDir, "ui-dir", "", "directory with a built page, to develop it")
 }
 
@@ -70,6 +71,7 @@ Ctrl-C ends the page.`,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			var bad usageErrors
 			bad.checkAddress("http", flags.page.Listen)
+			bad.addIf(flags.page.SQLMemory < 0, "--sql-memory %d is negative", flags.page.SQLMemory)
 			if err := bad.usage(); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 func problem(status int, message, hint string) *api.Problem {
@@ -136,6 +137,9 @@ func writeProblem(w http.ResponseWriter, err error) {
 	p := insight.AsProblem(err)
 	if d, ok := errors.AsType[*retry](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
+	}
+	if errors.Is(err, provdb.ErrBusy) {
+		w.Header().Set("Retry-After", "5")
 	}
 	if e, ok := errors.AsType[*insight.SQLError](err); ok {
 		writeJSON(w, p.Status, api.SQLProblem{Message: p.Message, Hint: p.Hint, Line: e.Line, Column: e.Column})

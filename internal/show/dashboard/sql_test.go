@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
@@ -127,5 +130,52 @@ func TestRateLimitHasRetryAfter(t *testing.T) {
 	// Other requests do not count.
 	if a := do(t, at+monday+"/top", ""); a.code != 200 {
 		t.Errorf("%d %s", a.code, a.body)
+	}
+}
+
+// Statements of users run apart from the queries of the page, two at a time.
+func TestSlowSQLDelaysOnlySQL(t *testing.T) {
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.MaxQueries, c.Timeout = 1, 20*time.Second })
+	const endless = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE hash(a.range, b.range) = 0"
+	ctx, cancel := context.WithCancel(t.Context())
+	var slow sync.WaitGroup
+	for range 2 {
+		body := strings.NewReader(queryJSON(t, api.SQLQuestion{SQL: endless}))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+monday+"/sql", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		slow.Go(func() {
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				_ = resp.Body.Close()
+				t.Errorf("an endless query: got %s", resp.Status)
+			}
+		})
+	}
+	defer slow.Wait()
+	defer cancel()
+	for { // until both run
+		a := do(t, at+monday+"/sql", queryJSON(t, api.SQLQuestion{SQL: "SELECT 1"}))
+		if a.code == 200 {
+			continue
+		}
+		if a.code != 503 || a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), "2 at a time") {
+			t.Errorf("got %d %v %s, want 503 with Retry-After", a.code, a.header, a.body)
+		}
+		break
+	}
+	begin := time.Now()
+	if a := do(t, at+monday+"/top?by=host", ""); a.code != 200 || time.Since(begin) > 10*time.Second {
+		t.Errorf("got %d after %v", a.code, time.Since(begin))
+	}
+}
+
+func TestSQLAboveItsMemoryLimitFails(t *testing.T) {
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.SQLMemory = 200e6 })
+	const large = "SELECT max(len(l)) FROM (SELECT list(range) l FROM range(4000000000))"
+	got := want[api.SQLProblem](t, do(t, at+monday+"/sql", queryJSON(t, api.SQLQuestion{SQL: large})), 413)
+	if !strings.Contains(got.Message, "more than 200.0 MB of memory") || !strings.Contains(got.Message, "--sql-memory") {
+		t.Errorf("got %q", got.Message)
 	}
 }

@@ -41,6 +41,7 @@ type Config struct {
 
 	Timeout    time.Duration // of one query (30 s)
 	MaxQueries int           // concurrent queries; others wait (4)
+	SQLMemory  int64         // bytes that a statement of a user may use (the default of the store)
 }
 
 // Insight answers queries about runs. It is safe for concurrent use.
@@ -94,6 +95,8 @@ func AsProblem(err error) *api.Problem {
 		{provdb.ErrNotFound, api.NotFound, ""},
 		{provdb.ErrReadOnly, api.Forbidden, "send one SELECT; docs/sql.md lists the tables"},
 		{provdb.ErrClosed, api.Unavailable, "the process is ending; open the run directory instead"},
+		{provdb.ErrBusy, api.Unavailable, "try again in a moment"},
+		{provdb.ErrLimit, api.TooLarge, ""},
 		{provdb.ErrInUse, api.Unavailable, "try again in a moment"},
 		{context.DeadlineExceeded, api.TimedOut, "request fewer rows, one rank or a shorter time"},
 		{context.Canceled, api.Unavailable, "the query was canceled"},
@@ -117,15 +120,8 @@ type runQuery struct {
 }
 
 // read calls f with a run in a slot.
-func read[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
-	return readFor(ctx, in, run, in.Timeout, f)
-}
-
-// readFor is read with another timeout.
-func readFor[T any](ctx context.Context, in *Insight, run string, timeout time.Duration,
-	f func(ctx context.Context, q *runQuery) (T, error),
-) (none T, err error) {
-	limited, done, err := in.slot(ctx, timeout)
+func read[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (none T, err error) {
+	limited, done, err := in.slot(ctx, in.Timeout)
 	if err != nil {
 		return none, err
 	}
@@ -137,7 +133,7 @@ func readFor[T any](ctx context.Context, in *Insight, run string, timeout time.D
 	a.Memory = in.caches.Peek(runKey(&a.Run))
 	v, err := f(limited, &runQuery{Queries: a})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
+		return none, fmt.Errorf("no answer within %v: %w", in.Timeout, context.DeadlineExceeded)
 	}
 	return v, err
 }

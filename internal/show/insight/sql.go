@@ -24,7 +24,25 @@ type SQLParams struct {
 
 // SQL executes a read-only statement, which may read all runs of the store.
 func (in *Insight) SQL(ctx context.Context, run string, of SQLParams) (*api.SQLAnswer, error) {
-	return read(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.SQLAnswer, error) { return q.sql(ctx, of) })
+	return readSQL(ctx, in, run, in.Timeout, func(ctx context.Context, q *runQuery) (*api.SQLAnswer, error) { return q.sql(ctx, of) })
+}
+
+// readSQL calls f with a run and a context whose statements have the limits of those that users
+// write. They need no slot, so that they do not delay other queries.
+func readSQL[T any](ctx context.Context, in *Insight, run string, timeout time.Duration,
+	f func(ctx context.Context, q *runQuery) (T, error),
+) (none T, err error) {
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	a, err := in.queriesOf(bounded, run)
+	if err != nil {
+		return none, err
+	}
+	v, err := f(provdb.WithLimits(bounded, provdb.Limits{Memory: in.SQLMemory}), &runQuery{Queries: a})
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
+	}
+	return v, err
 }
 
 func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error) {
@@ -65,7 +83,7 @@ func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error
 func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience int,
 	f func(ctx context.Context, rows *provdb.Rows) error,
 ) error {
-	_, err := readFor(ctx, in, run, time.Duration(patience)*in.Timeout, func(ctx context.Context, q *runQuery) (none struct{}, err error) {
+	_, err := readSQL(ctx, in, run, time.Duration(patience)*in.Timeout, func(ctx context.Context, q *runQuery) (none struct{}, err error) {
 		rows, err := q.Query(ctx, of.SQL, of.Args...)
 		if err == nil {
 			err = errors.Join(f(ctx, rows), rows.Close())
@@ -89,6 +107,9 @@ func (e *SQLError) Unwrap() error { return e.Problem }
 
 // badSQL returns an SQLError. Errors of unknown kind are blamed on the statement.
 func badSQL(sql string, err error) error {
+	if errors.Is(err, provdb.ErrBusy) {
+		return err
+	}
 	p := AsProblem(err)
 	if p.Status == api.Internal {
 		p = &api.Problem{Status: api.Invalid, Message: err.Error(), Hint: "docs/sql.md lists tables and views, with examples"}

@@ -31,6 +31,7 @@ type Options struct {
 	AllowedHosts []string // further names in the Host header
 	MetricsOpen  bool     // serve /metrics without the token
 	Cert, Key    string   // files for TLS; "" serves plain HTTP
+	SQLMemory    int64    // megabytes that an SQL query may use; 0: the default of the store
 }
 
 // Page is a running server of a page.
@@ -62,6 +63,7 @@ func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Refere
 // "". before is the URL at which the page was served earlier, or "": if Listen leaves the
 // port open, Serve tries that port first.
 func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, before string) (*Page, error) {
+	cfg.SQLMemory = o.SQLMemory * 1e6
 	cfg.AllowedHosts, cfg.MetricsOpen = o.AllowedHosts, o.MetricsOpen
 	if err := o.configure(&cfg, dir); err != nil {
 		return nil, err

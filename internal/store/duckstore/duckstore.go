@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -34,6 +35,9 @@ const (
 	storageFormat = "v1.2.0"
 )
 
+// threadMemory is the memory limit for each thread from which on more threads are used.
+const threadMemory = 128 << 20
+
 // checkpointSize is the size of the log at which DuckDB merges it into the file.
 const checkpointSize = "64MB"
 
@@ -51,18 +55,22 @@ type Options struct {
 	// ReadOnly opens an existing file. Any number of processes can do so while no process
 	// writes it.
 	ReadOnly bool
+
+	memory int64 // limit in bytes; 0: DuckDB's default
 }
 
 // Store is a provdb.Store in a file.
 type Store struct {
 	path     string
 	readOnly bool
+	memory   int64
 	claim    string // in inUse
 	db       *sql.DB
 	cache    *lru.Cache[string, *cachedStatement]
+	slots    provdb.Slots // of statements with limits
 
 	queriesMu sync.Mutex
-	queries   map[*openQuery]bool // that have not ended; nil after Close
+	queries   map[running]bool // that have not ended; nil after Close
 
 	mu       sync.Mutex // one writer at a time
 	conn     *sql.Conn  // of the writer; nil after Close
@@ -81,8 +89,8 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	create := err != nil
 	s := &Store{
-		path: path, readOnly: o.ReadOnly, claim: resolved(path),
-		queries: make(map[*openQuery]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
+		path: path, readOnly: o.ReadOnly, memory: o.memory, claim: resolved(path), slots: provdb.NewSlots(),
+		queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
 	}
 	s.cache, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
@@ -98,6 +106,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := s.prepare(ctx, create); err != nil {
 		_ = s.release() // err is the cause
 		return nil, s.explain("open", err)
+	}
+	if !s.readOnly {
+		removeSnapshots(path)
 	}
 	return s, nil
 }
@@ -133,11 +144,16 @@ func (s *Store) prepare(ctx context.Context, create bool) (err error) {
 	case create:
 		attach += fmt.Sprintf(", BLOCK_SIZE %d, ROW_GROUP_SIZE %d, STORAGE_VERSION '%s'", blockSize, groupSize, storageFormat)
 	}
-	for _, statement := range []string{
+	statements := []string{
 		"SET checkpoint_threshold = '" + checkpointSize + "'",
 		attach + ")", "USE prov",
 		"SET temp_directory = ''", "SET enable_external_access = false", "SET lock_configuration = true",
-	} {
+	}
+	if s.memory > 0 {
+		threads := max(1, min(int64(runtime.NumCPU()), s.memory/threadMemory))
+		statements = append([]string{fmt.Sprintf("SET memory_limit = '%dB'; SET threads = %d", s.memory, threads)}, statements...)
+	}
+	for _, statement := range statements {
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -189,6 +205,28 @@ func (s *Store) createTables(ctx context.Context) error {
 	})
 }
 
+// running is a query that has not ended.
+type running interface {
+	// abort ends the query with a cause.
+	abort(cause error) error
+}
+
+// register adds a query that Close ends. It returns false after Close.
+func (s *Store) register(q running) bool {
+	s.queriesMu.Lock()
+	defer s.queriesMu.Unlock()
+	if s.queries != nil {
+		s.queries[q] = true
+	}
+	return s.queries != nil
+}
+
+func (s *Store) unregister(q running) {
+	s.queriesMu.Lock()
+	defer s.queriesMu.Unlock()
+	delete(s.queries, q)
+}
+
 // transaction runs f in a transaction. The caller holds mu, unless the store is still being
 // opened.
 func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) error {
@@ -223,8 +261,7 @@ func (s *Store) Close() error {
 	s.queriesMu.Unlock()
 	var errs []error
 	for q := range open {
-		q.cancel(provdb.ErrClosed)
-		errs = append(errs, q.end())
+		errs = append(errs, q.abort(provdb.ErrClosed))
 	}
 	return errors.Join(append(errs, s.release())...)
 }

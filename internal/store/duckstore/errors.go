@@ -25,13 +25,14 @@ func (s *Store) explain(doing string, err error) error {
 		err = fmt.Errorf("%w (choose another file or directory)", err)
 	}
 	if problem, ok := errors.AsType[*duckdb.Error](err); ok {
-		err = meaning(problem, err)
+		err = meaning(problem, err, s.memory)
 	}
 	return fmt.Errorf("%s: %s: %w", s.path, doing, err)
 }
 
-// meaning wraps err, which has a DuckDB error, in an error of provdb or with a hint.
-func meaning(problem *duckdb.Error, err error) error {
+// meaning wraps err, which has a DuckDB error, in an error of provdb or with a hint. limit is
+// the memory limit of the store, or 0.
+func meaning(problem *duckdb.Error, err error, limit int64) error {
 	has := func(parts ...string) bool {
 		for _, p := range parts {
 			if strings.Contains(problem.Msg, p) {
@@ -41,6 +42,10 @@ func meaning(problem *duckdb.Error, err error) error {
 		return false
 	}
 	switch problem.Type {
+	case duckdb.ErrorTypeOutOfMemory:
+		if limit > 0 {
+			return memoryError(limit)
+		}
 	case duckdb.ErrorTypePermission:
 		return fmt.Errorf("%w, without access to files: %w", provdb.ErrReadOnly, err)
 	case duckdb.ErrorTypeTransaction:

@@ -30,6 +30,9 @@ type openQuery struct {
 
 // Query answers one statement that only reads.
 func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.Rows, error) {
+	if l, ok := provdb.LimitsOf(ctx); ok {
+		return s.queryLimited(ctx, l, query, args)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	q := &openQuery{s: s, ctx: ctx, cancel: cancel}
 	rows, err := q.start(query, args)
@@ -46,13 +49,7 @@ func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.R
 func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.s.queriesMu.Lock()
-	closed := q.s.queries == nil
-	if !closed {
-		q.s.queries[q] = true
-	}
-	q.s.queriesMu.Unlock()
-	if closed {
+	if !q.s.register(q) {
 		return nil, provdb.ErrClosed
 	}
 	if q.conn, err = q.s.db.Conn(q.ctx); err != nil {
@@ -148,6 +145,12 @@ func (q *openQuery) cause(err error) error {
 	return err
 }
 
+// abort ends the query.
+func (q *openQuery) abort(cause error) error {
+	q.cancel(cause)
+	return q.end()
+}
+
 // end closes the connection.
 func (q *openQuery) end() error {
 	q.mu.Lock()
@@ -156,11 +159,7 @@ func (q *openQuery) end() error {
 		return nil
 	}
 	q.ended = true
-	defer func() { // after the connection: Close waits for open queries
-		q.s.queriesMu.Lock()
-		delete(q.s.queries, q)
-		q.s.queriesMu.Unlock()
-	}()
+	defer q.s.unregister(q) // after the connection: Close waits for open queries
 	defer q.cancel(nil)
 	if q.conn == nil {
 		return nil

@@ -29,7 +29,10 @@ const (
 	insufficientRights   = "42501"
 	undefinedColumn      = "42703"
 	diskFull             = "53100"
+	outOfMemory          = "53200"
 	tooManyConnections   = "53300"
+	limitExceeded        = "53400" // of temporary files
+	programLimit         = "54000" // such as the length of a text
 	queryCanceled        = "57014"
 	adminShutdown        = "57P01"
 	crashShutdown        = "57P02"

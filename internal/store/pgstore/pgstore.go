@@ -42,6 +42,7 @@ type Store struct {
 	readOnly  bool
 	retryTime time.Duration
 	reader    bool // queries run as readerRole
+	slots     provdb.Slots
 
 	life   sync.RWMutex // held for reading by running writes
 	closed bool
@@ -64,6 +65,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	s := &Store{
 		name: serverName(config.ConnConfig), readOnly: o.ReadOnly, retryTime: o.RetryTime,
 		runs: make(map[provdb.RunID]*numbers), answers: make(map[*answer]bool),
+		slots: provdb.NewSlots(),
 	}
 	if s.retryTime == 0 {
 		s.retryTime = DefaultRetryTime

@@ -13,9 +13,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -32,8 +34,9 @@ func (s *Store) Query(ctx context.Context, sql string, args ...any) (*provdb.Row
 	return rows, nil
 }
 
-// meaning returns provdb.ErrReadOnly for an error of a statement that would write, and
-// context.DeadlineExceeded for a query that the server stopped.
+// meaning returns provdb.ErrReadOnly for an error of a statement that would write,
+// context.DeadlineExceeded for a query that the server stopped, and provdb.ErrLimit for one
+// that needs too much memory or disk.
 func meaning(err error) error {
 	switch state(err) {
 	case readOnlyTransaction:
@@ -41,6 +44,11 @@ func meaning(err error) error {
 		return refuse(e.Message)
 	case queryCanceled:
 		return fmt.Errorf("the query took too long: %w: %w", context.DeadlineExceeded, err)
+	case limitExceeded, outOfMemory, programLimit:
+		return fmt.Errorf("%w: it used too much memory or disk of the server (aggregate or filter earlier): %w", provdb.ErrLimit, err)
+	}
+	if _, ok := errors.AsType[*pgproto3.ExceededMaxBodyLenErr](err); ok {
+		return fmt.Errorf("%w: a row has more than %s (shorten its values)", provdb.ErrLimit, text.Bytes(maxLimitedRow))
 	}
 	return err
 }
@@ -48,8 +56,15 @@ func meaning(err error) error {
 // start sends a query and returns its rows. The connection is free again when they have
 // been read.
 func (s *Store) start(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+	release := func() {}
+	if _, ok := provdb.LimitsOf(ctx); ok {
+		var err error
+		if release, err = s.slots.Take(ctx); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	a := &answer{s: s, ctx: ctx, cancel: cancel}
+	a := &answer{s: s, ctx: ctx, cancel: cancel, release: sync.OnceFunc(release)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s.mu.Lock()
@@ -59,6 +74,7 @@ func (s *Store) start(ctx context.Context, sql string, args []any) (*provdb.Rows
 	}
 	s.mu.Unlock()
 	if closed {
+		a.release()
 		return nil, provdb.ErrClosed
 	}
 	if err := a.begin(sql, args); err != nil {
@@ -80,6 +96,8 @@ type answer struct {
 	ctx    context.Context //nolint:containedctx // of the query
 	cancel context.CancelCauseFunc
 
+	release func() // the slot of a statement with limits
+
 	mu      sync.Mutex // protects the fields below
 	conn    *pgxpool.Conn
 	columns []provdb.Column
@@ -100,6 +118,7 @@ func (a *answer) begin(sql string, args []any) (err error) {
 		return err
 	}
 	pg := a.conn.Conn().PgConn()
+	pg.Frontend().SetMaxBodyLen(maxRow(a.ctx))
 	if err := pg.Exec(a.ctx, a.s.preamble(a.ctx)).Close(); err != nil {
 		return err
 	}
@@ -142,9 +161,30 @@ func bind(conn *pgx.Conn, statement *pgconn.StatementDescription, args []any) (b
 	return b, b.Build(conn.TypeMap(), statement, bound)
 }
 
+// limitedSettings bound the memory and the temporary files of a statement that a user wrote.
+// Only a superuser may set the latter; for others the administrator does.
+const limitedSettings = `SET LOCAL work_mem = '64MB';
+	SELECT CASE WHEN current_setting('is_superuser') = 'on' THEN set_config('temp_file_limit', '4GB', true) END`
+
+// The largest rows, in bytes.
+const (
+	maxLimitedRow = 64 << 20 // of statements that users write
+	maxAnyRow     = 1 << 30  // PostgreSQL allows no larger ones
+)
+
+func maxRow(ctx context.Context) int {
+	if _, ok := provdb.LimitsOf(ctx); ok {
+		return maxLimitedRow
+	}
+	return maxAnyRow
+}
+
 // preamble returns the statements that begin the transaction of a query.
 func (s *Store) preamble(ctx context.Context) string {
 	sql := "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED READ ONLY"
+	if _, ok := provdb.LimitsOf(ctx); ok {
+		sql += "; " + limitedSettings
+	}
 	if s.reader {
 		sql += "; SET LOCAL ROLE " + readerRole
 	}
@@ -308,6 +348,7 @@ func (a *answer) end() {
 	a.s.mu.Lock()
 	delete(a.s.answers, a)
 	a.s.mu.Unlock()
+	defer a.release()
 	defer a.cancel(nil)
 	if a.conn == nil {
 		return

@@ -200,3 +200,47 @@ func TestQueryErrorsComeFromQueryOrRows(t *testing.T) {
 	}
 	expect(t, s, [][]any{{int64(1)}}, "SELECT 1")
 }
+
+func TestLimitedStatements(t *testing.T) {
+	s := newStore(t)
+	run := func(ctx context.Context, sql string) ([][]any, error) {
+		rows, err := s.Query(provdb.WithLimits(ctx, provdb.Limits{}), sql)
+		if err != nil {
+			return nil, err
+		}
+		return rows.Collect()
+	}
+	got, err := run(t.Context(), "SELECT current_setting('work_mem'), current_setting('temp_file_limit')")
+	if err != nil || got[0][0] != "64MB" {
+		t.Errorf("got %v, %v, want 64MB of work_mem", got, err)
+	}
+	for _, sql := range []string{"SELECT repeat('x', 100000000)", "SELECT length(repeat('x', 2000000000))"} {
+		if _, err := run(t.Context(), sql); !errors.Is(err, provdb.ErrLimit) {
+			t.Errorf("%s: got %v, want ErrLimit", sql, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, cap(s.slots))
+	for range cap(s.slots) {
+		go func() {
+			_, err := run(ctx, "SELECT pg_sleep(600)")
+			ended <- err
+		}()
+	}
+	for len(s.slots) < cap(s.slots) {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := run(t.Context(), "SELECT 1"); !errors.Is(err, provdb.ErrBusy) {
+		t.Errorf("got %v, want ErrBusy", err)
+	}
+	cancel()
+	for range cap(s.slots) {
+		<-ended
+	}
+	if _, err := run(t.Context(), "SELECT 1"); err != nil {
+		t.Error(err)
+	}
+	if rows := query(t, s, "SELECT length(x) FROM (SELECT repeat('x', 100000000) x) y"); rows[0][0] != int64(100000000) {
+		t.Errorf("a statement without limits: got %v", rows)
+	}
+}

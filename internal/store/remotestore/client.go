@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/wire"
 )
 
 const (
@@ -79,7 +80,7 @@ func (c *Client) ping(ctx context.Context) error {
 	late := fmt.Errorf("%s: process %d does not answer: %w", c.announce, c.owner.PID, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTimeout, late)
 	defer cancel()
-	rows, err := c.send(ctx, request{Ping: true})
+	rows, err := c.send(ctx, wire.Request{Ping: true})
 	if err == nil {
 		_, err = rows.Collect()
 	}
@@ -103,19 +104,15 @@ func (c *Client) Query(ctx context.Context, sql string, args ...any) (*provdb.Ro
 	if !utf8.ValidString(sql) {
 		return nil, errors.New("the query is not valid UTF-8")
 	}
-	q := request{SQL: sql}
-	for i, v := range args {
-		p, err := plainArg(v)
-		if err != nil {
-			return nil, fmt.Errorf("argument %d: %w", i+1, err)
-		}
-		q.Args = append(q.Args, p)
+	q, err := wire.NewRequest(ctx, sql, args)
+	if err != nil {
+		return nil, err
 	}
 	return c.send(ctx, q)
 }
 
 // send sends a query and reads the columns of its answer.
-func (c *Client) send(ctx context.Context, q request) (*provdb.Rows, error) {
+func (c *Client) send(ctx context.Context, q wire.Request) (*provdb.Rows, error) {
 	var body bytes.Buffer
 	if err := gob.NewEncoder(&body).Encode(q); err != nil {
 		return nil, err
@@ -135,8 +132,8 @@ func (c *Client) send(ctx context.Context, q request) (*provdb.Rows, error) {
 		end(nil)
 		return nil, err
 	}
-	d := newDecoder(in)
-	columns, err := d.header()
+	d := wire.NewDecoder(in)
+	columns, err := d.Header()
 	if err != nil {
 		err = errors.Join(c.explain(ctx, err), in.Close())
 		end(nil)
@@ -148,7 +145,7 @@ func (c *Client) send(ctx context.Context, q request) (*provdb.Rows, error) {
 		err := ctx.Err()
 		for err == nil {
 			var row []any
-			if row, err = d.row(); errors.Is(err, errEnd) {
+			if row, err = d.Row(); errors.Is(err, wire.ErrEnd) {
 				return
 			}
 			if err = errors.Join(err, ctx.Err()); err == nil && !yield(row, nil) {
@@ -188,7 +185,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	if _, ok := errors.AsType[*ownerError](err); ok {
+	if _, ok := errors.AsType[*wire.Error](err); ok {
 		return err
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) || c.owner.stale(c.announce) {

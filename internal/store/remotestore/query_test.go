@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/wire"
 )
 
 func TestValuesSurviveRoundTrip(t *testing.T) {
@@ -325,7 +326,7 @@ func rawAnswer(t *testing.T, s *Server, announce string) string {
 		t.Fatal(err)
 	}
 	var body bytes.Buffer
-	if err := gob.NewEncoder(&body).Encode(request{}); err != nil {
+	if err := gob.NewEncoder(&body).Encode(wire.Request{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = fmt.Fprintf(conn, "POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", s.own.Token,

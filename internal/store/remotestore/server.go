@@ -7,13 +7,13 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/wire"
 )
 
 // limits bound the load that other processes cause.
@@ -159,7 +159,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "method not allowed (want POST)", http.StatusMethodNotAllowed)
 		return
 	}
-	q, err := readRequest(http.MaxBytesReader(w, r.Body, maxRequest))
+	q, err := wire.ReadRequest(http.MaxBytesReader(w, r.Body, maxRequest))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		http.Error(w, fmt.Sprintf("query too large (limit %d bytes)", tooLarge.Limit), http.StatusRequestEntityTooLarge)
 		return
@@ -173,17 +173,13 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	if err != nil && s.ctx.Err() != nil {
 		err = errEnding // whatever the store returns then
 	}
-	last := frame{End: err == nil}
-	if err != nil {
-		last.Error = newOwnerError(err)
-	}
-	_ = out.send(last, true) // fails only when the client is gone
+	_ = out.send(wire.Last(err), true) // fails only when the client is gone
 }
 
 // answer writes an answer, except its last frame.
-func (s *Server) answer(ctx context.Context, q request, out *stream) error {
+func (s *Server) answer(ctx context.Context, q wire.Request, out *stream) error {
 	if q.Ping {
-		return out.send(frame{}, true)
+		return out.send(wire.Frame{}, true)
 	}
 	select {
 	case <-s.closing:
@@ -198,39 +194,10 @@ func (s *Server) answer(ctx context.Context, q request, out *stream) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rows, err := s.reader.Query(ctx, q.SQL, q.Args...)
-	if err != nil {
-		return err
+	if q.Limits != nil {
+		ctx = provdb.WithLimits(ctx, *q.Limits)
 	}
-	defer func() { _ = rows.Close() }()                                  // All yields the error
-	if err := out.send(frame{Columns: rows.Columns}, true); err != nil { // the client waits for them
-		return err
-	}
-	var plain []any
-	for row, err := range rows.All {
-		if err == nil {
-			plain, err = plainRow(row, plain)
-		}
-		if err == nil {
-			err = out.send(frame{Row: plain}, false)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func readRequest(body io.Reader) (q request, err error) {
-	if err := gob.NewDecoder(body).Decode(&q); err != nil {
-		return q, err
-	}
-	for i, v := range q.Args {
-		if q.Args[i], err = plain(v); err != nil {
-			return q, fmt.Errorf("argument %d: %w", i+1, err)
-		}
-	}
-	return q, nil
+	return wire.Answer(ctx, s.reader, q, out.send)
 }
 
 // stream sends an answer. It gives up on a client that does not read for long.
@@ -251,7 +218,7 @@ func newStream(w http.ResponseWriter, stall time.Duration) *stream {
 }
 
 // send writes a frame, and flushes if now is set or enough is buffered.
-func (s *stream) send(f frame, now bool) error {
+func (s *stream) send(f wire.Frame, now bool) error {
 	if err := s.gob.Encode(f); err != nil {
 		return err
 	}

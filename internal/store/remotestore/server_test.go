@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/wire"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -188,15 +189,15 @@ func TestServerRejectsInvalidRequests(t *testing.T) {
 		}
 	}
 	right := "Bearer " + s.own.Token
-	body := func(q request) string {
+	body := func(q wire.Request) string {
 		var b bytes.Buffer
 		if err := gob.NewEncoder(&b).Encode(q); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
 	}
-	f("POST", "/query", right, body(request{Args: []any{int64(1)}}), http.StatusOK)
-	f("POST", "/query", right, body(request{Ping: true}), http.StatusOK)
+	f("POST", "/query", right, body(wire.Request{Args: []any{int64(1)}}), http.StatusOK)
+	f("POST", "/query", right, body(wire.Request{Ping: true}), http.StatusOK)
 	f("POST", "/query", "", `{}`, http.StatusUnauthorized)
 	f("POST", "/query", "Bearer ", `{}`, http.StatusUnauthorized)
 	f("POST", "/query", right+"0", `{}`, http.StatusUnauthorized)
@@ -208,8 +209,8 @@ func TestServerRejectsInvalidRequests(t *testing.T) {
 	f("POST", "/query/", right, `{}`, http.StatusNotFound)
 	f("POST", "/query", right, "", http.StatusBadRequest)
 	f("POST", "/query", right, `{"sql":1}`, http.StatusBadRequest)
-	f("POST", "/query", right, body(request{Args: []any{[]byte("x")}}), http.StatusBadRequest)
-	f("POST", "/query", right, body(request{SQL: strings.Repeat("x", maxRequest)}), http.StatusRequestEntityTooLarge)
+	f("POST", "/query", right, body(wire.Request{Args: []any{[]byte("x")}}), http.StatusBadRequest)
+	f("POST", "/query", right, body(wire.Request{SQL: strings.Repeat("x", maxRequest)}), http.StatusRequestEntityTooLarge)
 }
 
 func TestQueryMayOutliveReceiveTimeout(t *testing.T) {

@@ -1,26 +1,28 @@
-package remotestore
+package wire
 
 import (
 	"bytes"
 	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // decode reads an answer to its end.
 func decode(r io.Reader) (columns []provdb.Column, rows [][]any, err error) {
-	d := newDecoder(r)
-	if columns, err = d.header(); err != nil {
+	d := NewDecoder(r)
+	if columns, err = d.Header(); err != nil {
 		return nil, nil, err
 	}
 	for {
-		row, err := d.row()
-		if errors.Is(err, errEnd) {
+		row, err := d.Row()
+		if errors.Is(err, ErrEnd) {
 			return columns, rows, nil
 		}
 		if err != nil {
@@ -30,7 +32,7 @@ func decode(r io.Reader) (columns []provdb.Column, rows [][]any, err error) {
 	}
 }
 
-func encode(frames ...frame) ([]byte, error) {
+func encode(frames ...Frame) ([]byte, error) {
 	var b bytes.Buffer
 	var err error
 	enc := gob.NewEncoder(&b)
@@ -41,17 +43,17 @@ func encode(frames ...frame) ([]byte, error) {
 }
 
 // answer returns the frames of a complete answer.
-func answer(columns []provdb.Column, rows [][]any) []frame {
-	all := []frame{{Columns: columns}}
+func answer(columns []provdb.Column, rows [][]any) []Frame {
+	all := []Frame{{Columns: columns}}
 	for _, row := range rows {
-		all = append(all, frame{Row: row})
+		all = append(all, Frame{Row: row})
 	}
-	return append(all, frame{End: true})
+	return append(all, Frame{End: true})
 }
 
 func TestMalformedAnswersAreErrors(t *testing.T) {
-	head, end := frame{Columns: make([]provdb.Column, 1)}, frame{End: true}
-	f := func(want string, frames ...frame) {
+	head, end := Frame{Columns: make([]provdb.Column, 1)}, Frame{End: true}
+	f := func(want string, frames ...Frame) {
 		t.Helper()
 		text, err := encode(frames...)
 		if err != nil {
@@ -62,23 +64,26 @@ func TestMalformedAnswersAreErrors(t *testing.T) {
 			t.Errorf("%v: got %v, want an error", frames, rows)
 			return
 		}
-		wantText(t, err, want)
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not contain %q", err, want)
+		}
 	}
 	f("unexpected EOF")
 	f("unexpected EOF", head)
-	f("unexpected EOF", head, frame{Row: []any{"x"}})
-	f("0 values for 1 columns", head, frame{})
-	f("2 values for 1 columns", head, frame{Row: []any{true, false}}, end)
+	f("unexpected EOF", head, Frame{Row: []any{"x"}})
+	f("0 values for 1 columns", head, Frame{})
+	f("2 values for 1 columns", head, Frame{Row: []any{true, false}}, end)
 	f("no columns", end)
-	f("no columns", frame{Row: []any{true}}, end)
-	f("sorry", frame{Error: &ownerError{Text: "sorry", Kind: "unknown"}})
+	f("no columns", Frame{Row: []any{true}}, end)
+	f("sorry", Frame{Error: &Error{Text: "sorry", Kind: "unknown"}})
 	if _, _, err := decode(strings.NewReader("{\"end\":true}\n")); err == nil {
 		t.Error("decoded JSON")
 	}
 }
 
 func FuzzAnswer(f *testing.F) {
-	whole, err := encode(answer(make([]provdb.Column, len(manyValues())), [][]any{manyValues(), manyValues()})...)
+	row := []any{nil, true, int64(-1), 0.1, "text", json.Number("18446744073709551616"), json.RawMessage(`{"a": 1.0}`), time.Unix(0, 0).UTC()}
+	whole, err := encode(answer(make([]provdb.Column, len(row)), [][]any{row, row})...)
 	if err != nil {
 		f.Fatal(err)
 	}
