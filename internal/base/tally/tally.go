@@ -64,6 +64,7 @@ const (
 	SizeImplausible
 	CountersDropped
 	WorkUnnamed
+	StepsUnattended
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -124,14 +125,16 @@ var table = [NumKinds]entry{
 		"store is slow or was unavailable (see --stream-size)"},
 	RecordTooLarge: {"record-too-large", DataLoss, "records lost because they are larger than the stream: give chimbuko serve " +
 		"a larger --stream-size"},
-	StepsMissed: {"steps-missed", DataLoss, "steps of live streams that never arrived: the program wrote them before its stream " +
-		"was opened, or discarded them because the reader was too slow (QueueFullPolicy=Discard)"},
+	StepsMissed: {"steps-missed", DataLoss, "steps of live streams that the program discarded because the reader was too slow " +
+		"(QueueFullPolicy=Discard)"},
 	SizeImplausible: {"size-implausible", Repaired, "messages of an impossible size, more than 2^48 bytes; treated as unknown (TAU does " +
 		"not know the sizes of messages that MPI_Sendrecv receives)"},
 	CountersDropped: {"counters-dropped", Info, "counters of ranks that may not be compared with those of peers, because the " +
 		"program has more counters than the limit"},
 	WorkUnnamed: {"work-unnamed", DataLoss, "calls that are missing when ranks are compared, because the trace named their function " +
 		"too late or never"},
+	StepsUnattended: {"steps-unattended", DataLoss, "steps of live streams that passed while no analyzer was connected: before its " +
+		"start, or between the death of one and its replacement"},
 }
 
 // Name returns the name for programs. It is stable over versions.

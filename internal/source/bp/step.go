@@ -114,6 +114,7 @@ type Step struct {
 	Time       int64 // Unix seconds of the write; 0 in BP5, which does not store it
 	Variables  []Variable
 	Attributes []Attribute // those that are new in this step
+	Restored   bool        // the step was read before; only its attributes are here
 
 	data   data
 	byName map[string]int
@@ -152,7 +153,7 @@ func (s *Step) Variable(name string) *Variable {
 }
 
 func (s *Step) reset(index int, time int64, data data) {
-	s.Index, s.Time, s.data = index, time, data
+	s.Index, s.Time, s.Restored, s.data = index, time, false, data
 	s.Variables = s.Variables[:0]
 	s.Attributes = s.Attributes[:0]
 	if s.byName == nil {

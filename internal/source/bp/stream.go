@@ -110,6 +110,18 @@ func (s *Stream) Skip(index int, parts []Part) error {
 	return err
 }
 
+// Restore returns a step without variables that has attributes of an earlier reader of the
+// stream. Later steps do not repeat them.
+func (s *Stream) Restore(index int, attributes []Attribute) *Step {
+	s.step.reset(-1, 0, s.data) // before all others
+	s.decoder.tries++
+	for _, a := range attributes {
+		s.decoder.add(&s.step, a)
+	}
+	s.step.Index, s.step.Restored = index, true
+	return &s.step
+}
+
 func (s *Stream) attributes(step *Step, parts []Part) error {
 	for w := range parts {
 		if len(parts[w].Attributes) == 0 {

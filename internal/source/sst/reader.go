@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -42,6 +43,13 @@ type Options struct {
 	// Connected, if not nil, is called after the registration was sent. The program
 	// answers it at its next step.
 	Connected func(address string)
+	// Save keeps the attributes of the stream in a file beside its contact file, because
+	// the writer sends them only once. The next reader of the stream with this option
+	// returns them first, in steps that have nothing else. They are on disk before Next
+	// returns the step that they arrived with.
+	Save bool
+	// Unsaved, if not nil, is called with the error if attributes cannot be saved.
+	Unsaved func(error)
 	// Tally counts losses; it may be nil.
 	Tally *tally.Tally
 }
@@ -91,6 +99,10 @@ type Reader struct {
 	err       error      // that ended the stream; the queue may still have steps
 	bytes     int64      // bytes of data received
 
+	restored []savedStep // of an earlier reader, to return before all others
+	saving   bool        // attributes
+
+	started bool       // a step was returned
 	last    int64      // number of the last returned step
 	current [][]byte   // buffers of the last returned step
 	skipped []*pending // discarded steps before the next one, with their attributes
@@ -147,9 +159,12 @@ func (r *Reader) Received() int64 {
 }
 
 // Close lets the writer continue without this reader and frees all memory. Steps become
-// invalid.
+// invalid. Saved attributes remain until the writer has closed the stream.
 func (r *Reader) Close() error {
 	r.mu.Lock()
+	if r.saving && errors.Is(r.err, io.EOF) {
+		_ = os.Remove(r.path + SavedSuffix) // a file that remains does no harm
+	}
 	r.fail(os.ErrClosed)
 	r.err = os.ErrClosed
 	r.queue, r.current, r.skipped, r.early = nil, nil, nil, nil
@@ -210,6 +225,11 @@ func (r *Reader) take() (*bp.Step, error) {
 		r.pool.put(b)
 	}
 	r.current = r.current[:0]
+	if len(r.restored) > 0 {
+		saved := &r.restored[0]
+		r.restored = r.restored[1:]
+		return r.stream.Restore(saved.Step, saved.Attributes), nil
+	}
 	for len(r.queue) > 0 && r.queue[0].missing == 0 {
 		p := r.queue[0]
 		r.queue[0] = nil
@@ -239,10 +259,14 @@ func (r *Reader) take() (*bp.Step, error) {
 // discarded steps come with the next step that is not discarded, so their attributes wait
 // until then.
 func (r *Reader) decode(p *pending) (*bp.Step, error) {
-	r.opt.Tally.Add(tally.StepsMissed, p.step-r.last-1)
+	lost := tally.StepsMissed
+	if !r.started {
+		lost = tally.StepsUnattended
+	}
+	r.opt.Tally.Add(lost, p.step-r.last-1)
 	r.last = p.step
 	if p.discarded {
-		r.opt.Tally.Add(tally.StepsMissed, 1)
+		r.opt.Tally.Add(lost, 1)
 		if slices.ContainsFunc(p.parts, func(p bp.Part) bool { return len(p.Attributes) > 0 }) {
 			r.skipped = append(r.skipped, p)
 		} else {
@@ -256,8 +280,14 @@ func (r *Reader) decode(p *pending) (*bp.Step, error) {
 		}
 		r.recycle(s)
 	}
-	r.skipped = nil
-	return r.stream.Decode(int(p.step), p.parts)
+	r.skipped, r.started = nil, true
+	step, err := r.stream.Decode(int(p.step), p.parts)
+	if err == nil && r.saving && len(step.Attributes) > 0 {
+		if err := r.save(step); err != nil {
+			r.failToSave(err)
+		}
+	}
+	return step, err
 }
 
 func (r *Reader) recycle(p *pending) {

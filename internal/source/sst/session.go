@@ -28,6 +28,11 @@ func (r *Reader) attach(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // ctx has ended
 	defer stop()
+	if r.opt.Save {
+		if err := r.restore(at); err != nil {
+			r.failToSave(err)
+		}
+	}
 	resp, conns, err := r.register(ctx, c, at, &own)
 	if err != nil {
 		_ = c.Close() // the first error is the one that matters

@@ -46,6 +46,7 @@ type Step struct {
 	Batches  []trace.Batch    // by rank, then by thread; one per thread
 	Metadata []trace.Metadata // that are new in this step
 	Readings []trace.Batch    // only the counter events of Batches
+	Restored bool             // the step was read before; only its metadata are here
 
 	Funcs, Comms, Counters int // events of each kind
 }
@@ -122,7 +123,7 @@ func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	if d.room == nil {
 		d.room = rooms.Get().(*room)
 	}
-	d.step = Step{Index: s.Index, Metadata: d.step.Metadata[:0]}
+	d.step = Step{Index: s.Index, Metadata: d.step.Metadata[:0], Restored: s.Restored}
 	d.noticeOneFile(s)
 	d.learn(s.Attributes)
 	learned := *d.tally
