@@ -84,7 +84,7 @@ standard error.
 The program has the standard input and output of this command, which exits with the
 program's exit code (128 plus the number of the signal that killed it). Problems of the
 analysis never slow or stop the program. Services and analyzers that die are restarted,
-and nothing is lost.
+and nothing is lost; with --engine sst, only steps that pass in the meantime are.
 
 Ctrl-C reaches the program as usual; after the program has ended, the results so far are
 stored and printed. Another Ctrl-C, at least a second later, postpones that: the run is

@@ -266,26 +266,21 @@ func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
 
 // merge merges the models that the ranks of a source learned in a step.
 func (a *Analyzer) merge(s *source, frozen, profile bool) {
-	if !s.done {
-		a.totals.Steps++
+	if !s.done && !s.restored {
+		s.read.Steps++
 	}
 	for _, r := range s.active {
-		a.totals.Started(r.start)
-		a.totals.End = max(a.totals.End, r.end)
+		s.read.Started(r.start)
+		s.read.End = max(s.read.End, r.end)
 		r.merge(a.models, frozen, profile)
 	}
 }
 
 // sumUp updates the totals of all ranks.
 func (a *Analyzer) sumUp() {
-	a.totals.Events, a.totals.Calls, a.totals.Flagged, a.totals.Ranks = 0, 0, 0, 0
+	a.totals = summary.Totals{Pass: a.totals.Pass}
 	for _, s := range a.sources {
-		a.totals.Events += s.events.total()
-		a.totals.Ranks += len(s.ranks)
-		for _, r := range s.ranks {
-			a.totals.Calls += r.counts.Calls
-			a.totals.Flagged += r.counts.Flagged
-		}
+		a.totals.Merge(s.totals())
 	}
 }
 

@@ -32,6 +32,16 @@ type Contribution struct {
 	PathDepth   int                   // greatest depth of call paths
 	Load        *workload.Load        // of the step, with numbers of functions; nil if there is none
 	Names       []trace.FuncKey       // of functions by these numbers; later contributions extend it
+	// Stream is the progress of the live stream with this rank, because an analyzer that is
+	// restarted cannot read it again; nil for datasets.
+	Stream *StreamProgress
+}
+
+// StreamProgress is what this process has read from a live stream so far.
+type StreamProgress struct {
+	Totals summary.Totals // without ranks
+	Tally  tally.Tally
+	Bytes  int64
 }
 
 // FunctionDelta is the delta of a function in a step. It may be without calls or without
@@ -69,6 +79,9 @@ type ModelSync interface {
 	Frozen() bool
 	// Stopped reports whether to treat all traces as ended.
 	Stopped() bool
+	// Earlier returns the number of steps of a rank that the other analyzers have from
+	// earlier processes of this one, or false while that is unknown.
+	Earlier(key trace.RankKey) (steps int, known bool)
 	// Finish waits until all analyzers have added their last deltas. After it, Merged
 	// yields the final models.
 	Finish(ctx context.Context) error
@@ -294,7 +307,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	start = a.timed(stageJudge, start)
 	for _, s := range ready {
 		for _, r := range s.active {
-			a.share(r, s.step, false)
+			a.share(s, r, false)
 		}
 	}
 	a.timed(stageShare, start)
@@ -327,17 +340,40 @@ func (s *source) timeout() time.Duration {
 func (a *Analyzer) ended(s *source) {
 	s.close()
 	for _, r := range s.ranks {
-		a.share(r, s.step, true)
+		a.share(s, r, true)
 	}
 }
 
 // share passes the deltas of a rank to the ModelSync.
-func (a *Analyzer) share(r *rank, step int, ended bool) {
-	c := r.contribution(step)
+func (a *Analyzer) share(s *source, r *rank, ended bool) {
+	c := r.contribution(s.step)
+	if stream, ok := s.reader.(interface{ Received() int64 }); ok && r == s.ranks[0] {
+		c.Stream = &StreamProgress{Totals: s.totals(), Tally: a.counts(s), Bytes: stream.Received()}
+		c.Stream.Totals.Ranks = 0
+	}
 	c.Ended, c.Names = ended, a.models.names
 	a.online.Sync.Add(c)
 	r.forget(a.savesMemory())
 	r.load.Reset()
+}
+
+// counts returns the counts of a source. The reader of a stream counts all steps before its
+// first one as unattended; earlier processes of this analyzer may have read some of them. None
+// counts until their number is known.
+func (a *Analyzer) counts(s *source) tally.Tally {
+	t := s.tally
+	before := t.Count(tally.StepsUnattended)
+	if before == 0 || a.online == nil {
+		return t
+	}
+	read := before
+	if len(s.ranks) > 0 { // which all have the same steps
+		if steps, known := a.online.Sync.Earlier(s.ranks[0].key); known {
+			read = min(read, int64(steps))
+		}
+	}
+	t.Add(tally.StepsUnattended, -read)
+	return t
 }
 
 // abandon ends traces that are not complete.
@@ -397,7 +433,8 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 	a.sumUp()
 	rep := &Report{Totals: a.totals, Ended: ended}
 	for _, s := range a.sources {
-		rep.Tally.Merge(&s.tally)
+		counts := a.counts(s)
+		rep.Tally.Merge(&counts)
 		rep.Events.add(s.events)
 		behind := now.Sub(s.caughtUp)
 		if s.done || s.idle {

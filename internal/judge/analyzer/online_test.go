@@ -78,10 +78,11 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 func (l *ledger) Merged() iter.Seq[analyzer.MergedModel] {
 	return func(func(analyzer.MergedModel) bool) {}
 }
-func (l *ledger) Ready() bool                  { l.waits--; return l.waits < 0 }
-func (l *ledger) Frozen() bool                 { return l.frozen }
-func (l *ledger) Stopped() bool                { return l.stopAfter > 0 && l.added >= l.stopAfter }
-func (l *ledger) Finish(context.Context) error { return nil }
+func (l *ledger) Ready() bool                       { l.waits--; return l.waits < 0 }
+func (l *ledger) Frozen() bool                      { return l.frozen }
+func (l *ledger) Earlier(trace.RankKey) (int, bool) { return 0, true }
+func (l *ledger) Stopped() bool                     { return l.stopAfter > 0 && l.added >= l.stopAfter }
+func (l *ledger) Finish(context.Context) error      { return nil }
 
 func (l *ledger) Promote(_ context.Context, run *blame.Run) ([]int, error) {
 	return blame.Promote(run), nil

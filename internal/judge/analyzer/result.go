@@ -294,7 +294,8 @@ func (a *Analyzer) newResult() *Result {
 
 // addTo adds a source and its ranks, which have been reviewed, to the result.
 func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counter, s *source) {
-	res.Tally.Merge(&s.tally)
+	counts := a.counts(s)
+	res.Tally.Merge(&counts)
 	if s.err != nil {
 		res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
 	}

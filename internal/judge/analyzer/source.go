@@ -85,7 +85,9 @@ type source struct {
 	active   []*rank               // with events in this step
 	metadata []provenance.Metadata // of this step
 	step     int
+	restored bool // this step was read before
 	events   EventCounts
+	read     summary.Totals // only steps and times; use totals
 	done     bool
 	err      error // that ended the trace early
 
@@ -120,6 +122,17 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 	s.reader = r
 	s.steps = &dataset{r, tau.NewReader(r, tau.Config{Program: in.Program, Rank: in.Rank, Ranks: in.Ranks}, &s.tally)}
 	return s, nil
+}
+
+// totals returns the totals of the source.
+func (s *source) totals() summary.Totals {
+	t := s.read
+	t.Events, t.Ranks = s.events.total(), len(s.ranks)
+	for _, r := range s.ranks {
+		t.Calls += r.counts.Calls
+		t.Flagged += r.counts.Flagged
+	}
+	return t
 }
 
 func (s *source) close() {
@@ -166,7 +179,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		}
 		return nil
 	}
-	s.step = step.Index
+	s.step, s.restored = step.Index, step.Restored
 	s.events.add(EventCounts{int64(step.Funcs), int64(step.Comms), int64(step.Counters)})
 	for i := range step.Metadata {
 		m := &step.Metadata[i]

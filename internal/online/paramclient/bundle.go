@@ -112,6 +112,10 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	if shard != 0 {
 		return
 	}
+	if p := c.Stream; p != nil {
+		h := summary.Handover{Totals: p.Totals, Tally: p.Tally}
+		steps.Stream = &protocol.StreamProgress{Handover: h.AppendBinary(nil), Bytes: p.Bytes}
+	}
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		p := at(b.functions, f.FuncKey)
@@ -156,7 +160,7 @@ func (b *bundle) merge(o *bundle, shard, shards int) {
 	for key, steps := range o.covers {
 		b.covers[key] = proto.CloneOf(steps)
 		if shard != 0 {
-			b.covers[key].Loaded = 0
+			b.covers[key].Loaded, b.covers[key].Stream = 0, nil
 		}
 	}
 	for context, m := range o.models {

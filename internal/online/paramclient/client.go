@@ -66,7 +66,8 @@ type Client struct {
 	functions  []trace.FuncKey        // by the analyzer's numbers
 	withoutID  map[trace.FuncKey]bool // functions without an id
 	links      []*link
-	claimed    map[trace.RankKey]bool // by all links, so that they are not in the inbox
+	claimed    map[trace.RankKey]bool   // by all links, so that they are not in the inbox
+	earlier    map[trace.RankKey]uint32 // the first step that earlier sessions have not shared
 	inbox      inbox
 	changed    map[callpath.Context]bool // models since Merged
 	frozen     bool
@@ -98,8 +99,9 @@ func New(cfg Config, bus Requester) *Client {
 	c := &Client{
 		cfg: cfg, bus: bus, started: time.Now(), ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
 		withoutID: make(map[trace.FuncKey]bool), changed: make(map[callpath.Context]bool), claimed: make(map[trace.RankKey]bool),
-		inbox: newInbox(cmp.Or(cfg.MaxSeparate, 1<<16)),
-		wake:  make(chan struct{}, 1), finish: make(chan struct{}), newIDs: make(chan struct{}),
+		earlier: make(map[trace.RankKey]uint32),
+		inbox:   newInbox(cmp.Or(cfg.MaxSeparate, 1<<16)),
+		wake:    make(chan struct{}, 1), finish: make(chan struct{}), newIDs: make(chan struct{}),
 	}
 	c.session.Store(cfg.Session)
 	c.links = c.newLinks(cfg.Shards)
@@ -221,6 +223,15 @@ func (c *Client) Frozen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.frozen
+}
+
+// Earlier returns the number of steps of a rank that earlier sessions have shared, or false
+// until the server has replied.
+func (c *Client) Earlier(key trace.RankKey) (steps int, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, known := c.earlier[key]
+	return int(next), known
 }
 
 // Stopped reports whether all traces count as ended. A restarted analyzer first

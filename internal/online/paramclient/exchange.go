@@ -111,6 +111,9 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	l.registered, c.accepted = true, true
 	for i, key := range ranks {
 		l.claim(key, reply.GetNext()[i])
+		if _, known := c.earlier[key]; !known && l.shard == 0 {
+			c.earlier[key] = reply.GetNext()[i]
+		}
 		if i < len(reply.GetLoaded()) {
 			l.loaded[key] = max(l.loaded[key], reply.GetLoaded()[i])
 		}

@@ -170,6 +170,11 @@ func (s *State) checkSteps(n *node, req *request) error {
 		case s.phase >= protocol.Phase_PHASE_REVIEWING && from < to:
 			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run has ended without it", key.Rank, key.Program, from)
 		}
+		if st.Stream != nil {
+			if _, err := summary.ReadHandover(st.Stream.GetHandover()); err != nil {
+				return fmt.Errorf("rank %d of program %d: %w", key.Rank, key.Program, err)
+			}
+		}
 		r.seen = s.checked
 	}
 	if s.phase >= protocol.Phase_PHASE_REVIEWING {
@@ -188,6 +193,16 @@ func (s *State) checkSteps(n *node, req *request) error {
 	return nil
 }
 
+// note stores the progress of a session in a live stream.
+func (r *rankState) note(session uint64, p *protocol.StreamProgress) {
+	p.Session = session
+	if last := len(r.streams) - 1; last >= 0 && r.streams[last].GetSession() == session {
+		r.streams[last] = p
+		return
+	}
+	r.streams = append(r.streams, p)
+}
+
 // merge merges an exchange.
 func (s *State) merge(n *node, req *request) {
 	n.Last = req.GetNumber()
@@ -199,6 +214,9 @@ func (s *State) merge(n *node, req *request) {
 		r.next, r.loaded = st.GetTo(), max(r.loaded, st.GetLoaded())
 		r.ended = r.ended || st.GetEnded()
 		r.host = cmp.Or(st.GetHost(), r.host)
+		if st.Stream != nil {
+			r.note(n.Session, st.Stream)
+		}
 	}
 	if !s.cfg.Frozen {
 		for i := range req.delta.Models {

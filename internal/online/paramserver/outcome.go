@@ -3,6 +3,7 @@ package paramserver
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -68,11 +69,46 @@ func (s *State) Outcome(models map[uint32]summary.Learned) (*summary.Outcome, er
 		}
 		ranks = append(ranks, part.Ranks...)
 	}
+	if err := s.addEarlier(o, ranks); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(ranks, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	for _, r := range ranks {
 		o.Add(r)
 	}
 	return o, nil
+}
+
+// addEarlier adds what earlier sessions of analyzers have read from live streams. ranks are
+// those of the last sessions.
+func (s *State) addEarlier(o *summary.Outcome, ranks []*summary.RankOutcome) error {
+	for p, r := range s.earlierStreams() {
+		part, err := summary.ReadHandover(p.GetHandover())
+		if err != nil {
+			return fmt.Errorf("rank %d of program %d: %w", r.Rank, r.Program, err)
+		}
+		read := slices.ContainsFunc(ranks, func(o *summary.RankOutcome) bool { return o.RankKey == r.RankKey })
+		if s.outcomes[r.node] != nil && !read && p == r.streams[0] { // the last session received nothing of it
+			part.Totals.Ranks = 1
+		}
+		o.Totals.Merge(part.Totals)
+		o.Tally.Merge(&part.Tally)
+	}
+	return nil
+}
+
+// earlierStreams yields the progress in live streams of all sessions but the last one of each
+// analyzer, and the ranks.
+func (s *State) earlierStreams() iter.Seq2[*protocol.StreamProgress, *rankState] {
+	return func(yield func(*protocol.StreamProgress, *rankState) bool) {
+		for _, r := range s.ranks {
+			for _, p := range r.streams {
+				if n := s.nodes[r.node]; (n == nil || n.Session != p.GetSession()) && !yield(p, r) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // addPathsTo adds the call paths of all programs to an outcome.
@@ -134,6 +170,9 @@ func (s *State) Traces() (paths []string, size int64) {
 	for _, o := range s.outcomes {
 		paths = append(paths, o.GetTraces()...)
 		size += o.GetTraceBytes()
+	}
+	for p := range s.earlierStreams() {
+		size += p.GetBytes()
 	}
 	slices.Sort(paths)
 	return paths, size

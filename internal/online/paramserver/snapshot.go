@@ -58,6 +58,7 @@ func (s *State) copy() (snap *snapshot, load *workload.Load, size int) {
 		r := s.ranks[key]
 		m.Ranks = append(m.Ranks, &protocol.RankState{
 			Program: uint32(r.Program), Rank: uint32(r.Rank), Next: r.next, Loaded: r.loaded, Ended: r.ended, Host: r.host, Node: r.node,
+			Streams: slices.Clone(r.streams),
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
@@ -137,6 +138,7 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	for _, r := range m.GetRanks() {
 		s.ranks[rankKey(r)] = &rankState{
 			RankKey: rankKey(r), next: r.GetNext(), loaded: r.GetLoaded(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode(),
+			streams: r.GetStreams(),
 		}
 	}
 	for _, n := range m.GetNodes() {

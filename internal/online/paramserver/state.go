@@ -91,6 +91,8 @@ type rankState struct {
 	host   string
 	node   string // analyzer that reads it
 	seen   uint64 // the last check of an exchange that found it
+	// streams is the progress of the sessions that read its live stream.
+	streams []*protocol.StreamProgress
 }
 
 // node is an analyzer.

@@ -125,7 +125,7 @@ func (x Status_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Status_State.Descriptor instead.
 func (Status_State) EnumDescriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{10, 0}
+	return file_chimbuko_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type Rank struct {
@@ -661,6 +661,7 @@ type Steps struct {
 	Ended         bool                   `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`
 	Loaded        uint32                 `protobuf:"varint,7,opt,name=loaded,proto3" json:"loaded,omitempty"`
+	Stream        *StreamProgress        `protobuf:"bytes,8,opt,name=stream,proto3" json:"stream,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -744,6 +745,73 @@ func (x *Steps) GetLoaded() uint32 {
 	return 0
 }
 
+func (x *Steps) GetStream() *StreamProgress {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+type StreamProgress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Handover      []byte                 `protobuf:"bytes,2,opt,name=handover,proto3" json:"handover,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamProgress) Reset() {
+	*x = StreamProgress{}
+	mi := &file_chimbuko_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamProgress) ProtoMessage() {}
+
+func (x *StreamProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamProgress.ProtoReflect.Descriptor instead.
+func (*StreamProgress) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *StreamProgress) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *StreamProgress) GetHandover() []byte {
+	if x != nil {
+		return x.Handover
+	}
+	return nil
+}
+
+func (x *StreamProgress) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 type Model struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -756,7 +824,7 @@ type Model struct {
 
 func (x *Model) Reset() {
 	*x = Model{}
-	mi := &file_chimbuko_proto_msgTypes[8]
+	mi := &file_chimbuko_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +836,7 @@ func (x *Model) String() string {
 func (*Model) ProtoMessage() {}
 
 func (x *Model) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[8]
+	mi := &file_chimbuko_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +849,7 @@ func (x *Model) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Model.ProtoReflect.Descriptor instead.
 func (*Model) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{8}
+	return file_chimbuko_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Model) GetId() uint32 {
@@ -832,7 +900,7 @@ type ExchangeReply struct {
 
 func (x *ExchangeReply) Reset() {
 	*x = ExchangeReply{}
-	mi := &file_chimbuko_proto_msgTypes[9]
+	mi := &file_chimbuko_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +912,7 @@ func (x *ExchangeReply) String() string {
 func (*ExchangeReply) ProtoMessage() {}
 
 func (x *ExchangeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[9]
+	mi := &file_chimbuko_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +925,7 @@ func (x *ExchangeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeReply.ProtoReflect.Descriptor instead.
 func (*ExchangeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{9}
+	return file_chimbuko_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExchangeReply) GetLast() uint64 {
@@ -959,7 +1027,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_chimbuko_proto_msgTypes[10]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1039,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[10]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1052,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{10}
+	return file_chimbuko_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Status) GetState() Status_State {
@@ -1049,7 +1117,7 @@ type DelaysRequest struct {
 
 func (x *DelaysRequest) Reset() {
 	*x = DelaysRequest{}
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1129,7 @@ func (x *DelaysRequest) String() string {
 func (*DelaysRequest) ProtoMessage() {}
 
 func (x *DelaysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1142,7 @@ func (x *DelaysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DelaysRequest.ProtoReflect.Descriptor instead.
 func (*DelaysRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{11}
+	return file_chimbuko_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DelaysRequest) GetSender() *Sender {
@@ -1135,7 +1203,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1215,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1228,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{12}
+	return file_chimbuko_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Delay) GetProgram() uint32 {
@@ -1280,7 +1348,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1360,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1373,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{13}
+	return file_chimbuko_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Message) GetPartner() uint32 {
@@ -1350,7 +1418,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1430,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1443,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{14}
+	return file_chimbuko_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Send) GetProgram() uint32 {
@@ -1432,7 +1500,7 @@ type DelaysReply struct {
 
 func (x *DelaysReply) Reset() {
 	*x = DelaysReply{}
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1512,7 @@ func (x *DelaysReply) String() string {
 func (*DelaysReply) ProtoMessage() {}
 
 func (x *DelaysReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1525,7 @@ func (x *DelaysReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DelaysReply.ProtoReflect.Descriptor instead.
 func (*DelaysReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{15}
+	return file_chimbuko_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DelaysReply) GetComplete() bool {
@@ -1500,7 +1568,7 @@ type OutcomeRequest struct {
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1580,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1593,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{16}
+	return file_chimbuko_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -1565,7 +1633,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1645,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1658,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{17}
+	return file_chimbuko_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -1622,7 +1690,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1702,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1715,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -1769,7 +1837,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1849,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1862,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19}
+	return file_chimbuko_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -1897,13 +1965,14 @@ type RankState struct {
 	Host          string                 `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
 	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
 	Loaded        uint32                 `protobuf:"varint,7,opt,name=loaded,proto3" json:"loaded,omitempty"`
+	Streams       []*StreamProgress      `protobuf:"bytes,8,rep,name=streams,proto3" json:"streams,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +1984,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +1997,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{20}
+	return file_chimbuko_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -1980,6 +2049,13 @@ func (x *RankState) GetLoaded() uint32 {
 	return 0
 }
 
+func (x *RankState) GetStreams() []*StreamProgress {
+	if x != nil {
+		return x.Streams
+	}
+	return nil
+}
+
 type NodeState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1996,7 +2072,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2084,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2097,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{21}
+	return file_chimbuko_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NodeState) GetName() string {
@@ -2125,7 +2201,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05known\x18\x06 \x01(\x04R\x05known\x12\x14\n" +
 	"\x05flush\x18\a \x01(\bR\x05flush\x12+\n" +
-	"\x06status\x18\b \x01(\v2\x13.chimbuko.v1.StatusR\x06status\"\x9b\x01\n" +
+	"\x06status\x18\b \x01(\v2\x13.chimbuko.v1.StatusR\x06status\"\xd0\x01\n" +
 	"\x05Steps\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -2133,7 +2209,12 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x02to\x18\x04 \x01(\rR\x02to\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x12\n" +
 	"\x04host\x18\x06 \x01(\tR\x04host\x12\x16\n" +
-	"\x06loaded\x18\a \x01(\rR\x06loaded\"W\n" +
+	"\x06loaded\x18\a \x01(\rR\x06loaded\x123\n" +
+	"\x06stream\x18\b \x01(\v2\x1b.chimbuko.v1.StreamProgressR\x06stream\"\\\n" +
+	"\x0eStreamProgress\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x04R\asession\x12\x1a\n" +
+	"\bhandover\x18\x02 \x01(\fR\bhandover\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"W\n" +
 	"\x05Model\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\fR\x05model\x12\x12\n" +
@@ -2249,7 +2330,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	" \x01(\x03R\bstopping\x12/\n" +
 	"\x05names\x18\v \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x122\n" +
 	"\x06delays\x18\f \x03(\v2\x1a.chimbuko.v1.DelaysRequestR\x06delays\x12\x12\n" +
-	"\x04load\x18\r \x01(\fR\x04load\"\xa3\x01\n" +
+	"\x04load\x18\r \x01(\fR\x04load\"\xda\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -2257,7 +2338,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
 	"\x04node\x18\x06 \x01(\tR\x04node\x12\x16\n" +
-	"\x06loaded\x18\a \x01(\rR\x06loaded\"\xf4\x01\n" +
+	"\x06loaded\x18\a \x01(\rR\x06loaded\x125\n" +
+	"\astreams\x18\b \x03(\v2\x1b.chimbuko.v1.StreamProgressR\astreams\"\xf4\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x12\n" +
@@ -2286,7 +2368,7 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
@@ -2298,20 +2380,21 @@ var file_chimbuko_proto_goTypes = []any{
 	(*RegisterReply)(nil),   // 7: chimbuko.v1.RegisterReply
 	(*ExchangeRequest)(nil), // 8: chimbuko.v1.ExchangeRequest
 	(*Steps)(nil),           // 9: chimbuko.v1.Steps
-	(*Model)(nil),           // 10: chimbuko.v1.Model
-	(*ExchangeReply)(nil),   // 11: chimbuko.v1.ExchangeReply
-	(*Status)(nil),          // 12: chimbuko.v1.Status
-	(*DelaysRequest)(nil),   // 13: chimbuko.v1.DelaysRequest
-	(*Delay)(nil),           // 14: chimbuko.v1.Delay
-	(*Message)(nil),         // 15: chimbuko.v1.Message
-	(*Send)(nil),            // 16: chimbuko.v1.Send
-	(*DelaysReply)(nil),     // 17: chimbuko.v1.DelaysReply
-	(*OutcomeRequest)(nil),  // 18: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 19: chimbuko.v1.OutcomeReply
-	(*RecordBatch)(nil),     // 20: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 21: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 22: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 23: chimbuko.v1.NodeState
+	(*StreamProgress)(nil),  // 10: chimbuko.v1.StreamProgress
+	(*Model)(nil),           // 11: chimbuko.v1.Model
+	(*ExchangeReply)(nil),   // 12: chimbuko.v1.ExchangeReply
+	(*Status)(nil),          // 13: chimbuko.v1.Status
+	(*DelaysRequest)(nil),   // 14: chimbuko.v1.DelaysRequest
+	(*Delay)(nil),           // 15: chimbuko.v1.Delay
+	(*Message)(nil),         // 16: chimbuko.v1.Message
+	(*Send)(nil),            // 17: chimbuko.v1.Send
+	(*DelaysReply)(nil),     // 18: chimbuko.v1.DelaysReply
+	(*OutcomeRequest)(nil),  // 19: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 20: chimbuko.v1.OutcomeReply
+	(*RecordBatch)(nil),     // 21: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 22: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 23: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 24: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
@@ -2322,29 +2405,31 @@ var file_chimbuko_proto_depIdxs = []int32{
 	6,  // 5: chimbuko.v1.RegisterReply.names:type_name -> chimbuko.v1.FunctionName
 	3,  // 6: chimbuko.v1.ExchangeRequest.sender:type_name -> chimbuko.v1.Sender
 	9,  // 7: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
-	12, // 8: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
-	10, // 9: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
-	0,  // 10: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
-	1,  // 11: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	3,  // 12: chimbuko.v1.DelaysRequest.sender:type_name -> chimbuko.v1.Sender
-	14, // 13: chimbuko.v1.DelaysRequest.delays:type_name -> chimbuko.v1.Delay
-	16, // 14: chimbuko.v1.DelaysRequest.sends:type_name -> chimbuko.v1.Send
-	15, // 15: chimbuko.v1.Delay.last:type_name -> chimbuko.v1.Message
-	3,  // 16: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	10, // 17: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	22, // 18: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	23, // 19: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 20: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	18, // 21: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	6,  // 22: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
-	13, // 23: chimbuko.v1.Snapshot.delays:type_name -> chimbuko.v1.DelaysRequest
-	12, // 24: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	5,  // 25: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	13, // 8: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
+	10, // 9: chimbuko.v1.Steps.stream:type_name -> chimbuko.v1.StreamProgress
+	11, // 10: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
+	0,  // 11: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
+	1,  // 12: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
+	3,  // 13: chimbuko.v1.DelaysRequest.sender:type_name -> chimbuko.v1.Sender
+	15, // 14: chimbuko.v1.DelaysRequest.delays:type_name -> chimbuko.v1.Delay
+	17, // 15: chimbuko.v1.DelaysRequest.sends:type_name -> chimbuko.v1.Send
+	16, // 16: chimbuko.v1.Delay.last:type_name -> chimbuko.v1.Message
+	3,  // 17: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	11, // 18: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	23, // 19: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	24, // 20: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 21: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	19, // 22: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	6,  // 23: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
+	14, // 24: chimbuko.v1.Snapshot.delays:type_name -> chimbuko.v1.DelaysRequest
+	10, // 25: chimbuko.v1.RankState.streams:type_name -> chimbuko.v1.StreamProgress
+	13, // 26: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	5,  // 27: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -2358,7 +2443,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -25,6 +25,11 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 	return func(t *tally.Tally) (analyzer.Reader, error) {
 		opt := sst.Default()
 		opt.ConnectTimeout, opt.Idle, opt.Queue, opt.Tally = s.cfg.ConnectTimeout, bp.NoWait, s.cfg.StreamQueue<<20, t
+		opt.Save = true
+		opt.Unsaved = func(err error) {
+			s.cfg.Log.Warn("cannot save the function names of a stream: a replacement of this analyzer will not have them",
+				"stream", path, "error", err)
+		}
 		opt.Connected = func(address string) {
 			s.cfg.Log.Info("connected to the program of a stream", "stream", path, "address", address)
 		}

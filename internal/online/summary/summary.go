@@ -163,8 +163,8 @@ func (o *Outcome) Add(r *RankOutcome) {
 			continue // the statistics of the run were lost
 		}
 		res.Merge(f)
-		if n := len(res.Ranks); n == 0 || res.Ranks[n-1] < r.Rank || !slices.Contains(res.Ranks, r.Rank) { // mostly in order
-			res.Ranks = append(res.Ranks, r.Rank)
+		if at, found := slices.BinarySearch(res.Ranks, r.Rank); !found { // a rank may have several parts
+			res.Ranks = slices.Insert(res.Ranks, at, r.Rank)
 		}
 		if !slices.Contains(res.Hosts, r.Host) {
 			res.Hosts = append(res.Hosts, r.Host)

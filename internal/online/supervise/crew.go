@@ -198,7 +198,7 @@ func (m *Member) work(c *Crew) error {
 			return fmt.Errorf("%s died %d times and is not restarted; the program continues; last lines of its log:\n%s",
 				m.what, deaths, lastLines(child.log))
 		}
-		c.warn("%s; restarting it, nothing is lost", child.failure())
+		c.warn("%s; restarting it, %s", child.failure(), m.loss())
 		if err := wait.Sleep(c.ctx, restart); err != nil {
 			return err
 		}
@@ -207,6 +207,14 @@ func (m *Member) work(c *Crew) error {
 			return err
 		}
 	}
+}
+
+// loss returns what a restart of the member loses.
+func (m *Member) loss() string {
+	if slices.Contains(m.args, engineFlag+engineSST) {
+		return "steps of live streams are lost until it is connected again"
+	}
+	return "nothing is lost"
 }
 
 func (m *Member) current() *child {
@@ -375,9 +383,10 @@ func (c *Crew) report(keepTraces bool) {
 	if keepTraces || len(info.Incomplete) > 0 {
 		return
 	}
+	files, _ := filepath.Glob(filepath.Join(rundir.EscapeGlob(c.Traces()), "*.bp")) // streams have none
 	if err := os.RemoveAll(c.Traces()); err != nil {
 		c.warn("cannot remove the traces: %v", err)
-	} else if info.TraceBytes > 0 {
+	} else if len(files) > 0 {
 		c.Printf("removed the traces (%.1f MB); --keep-traces keeps them", float64(info.TraceBytes)/1e6)
 	}
 }

@@ -43,6 +43,12 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// The flag for the engine of an analyzer, and its value for live streams.
+const (
+	engineFlag = "--engine="
+	engineSST  = "sst"
+)
+
 // Exit codes of shells for commands that cannot run.
 const (
 	exitCannot  = 126
@@ -74,9 +80,9 @@ func Run(ctx context.Context, cfg Config, p *Program) (err error) {
 	}
 	pattern, engine := "*.bp", "bp"
 	if p.Engine == "SST" { // its writer waits for the analyzer
-		pattern, engine = "*.sst", "sst"
+		pattern, engine = "*.sst", engineSST
 	}
-	flags := append(slices.Clone(p.AnalyzeFlags), "--engine="+engine)
+	flags := append(slices.Clone(p.AnalyzeFlags), engineFlag+engine)
 	if path != "" {
 		flags = append(flags, "--until-notified")
 	}

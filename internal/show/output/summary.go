@@ -24,7 +24,11 @@ func Summary(w io.Writer, s *provdb.Info, dir string) {
 	if s.Store != "" {
 		fmt.Fprintf(w, "records on %s\n", s.Store)
 	} else {
-		fmt.Fprintf(w, "%s of records (1 of %.1f bytes)\n", text.Bytes(s.RecordBytes), s.Reduction)
+		fmt.Fprintf(w, "%s of records", text.Bytes(s.RecordBytes))
+		if s.Reduction >= 1 {
+			fmt.Fprintf(w, " (1 of %.1f bytes)", s.Reduction)
+		}
+		fmt.Fprintln(w)
 	}
 	r := s.Review
 	fmt.Fprintf(w, "review: %s confirmed, %s found at the end, %s withdrawn; %s calls not judged (too few samples)\n",

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
@@ -28,8 +29,11 @@ type runInfo struct {
 	} `json:"program"`
 	Totals struct {
 		Ranks int   `json:"ranks"`
+		Steps int64 `json:"steps"`
 		Calls int64 `json:"calls"`
+		Begin int64 `json:"begin_us"`
 	} `json:"totals"`
+	Notes []tally.Note `json:"notes"`
 }
 
 // info reads run.json.

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -115,6 +117,61 @@ func TestKilledStreamAnalyzerContinuesWithLaterSteps(t *testing.T) {
 	}
 	serve.succeed()
 	contains(t, must(t, "runs", s.run), "finished")
+}
+
+// Programs send the names of functions and the types of events only once.
+func TestRunReplacesKilledAnalyzerOfStreams(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	tracetest.Python(t, "adios2", "numpy")
+	s := newScene(t)
+	pace := s.write("pace.sh", `
+		go() { for i in $(seq $1); do sleep $2; echo go || exit; done; }
+		until_exists() { while [ ! -e "$1" ]; do sleep 0.05; done; }
+		go 4 0.2; until_exists `+s.path("killed")+`; go 3 0; until_exists `+s.path("replaced")+`; go 100 0.2`)
+	script := `cd "$(dirname "$TAU_ADIOS2_FILENAME")"; `
+	for _, trace := range r.traces {
+		relay := tracetest.Stream(t, "relay", trace, filepath.Base(trace), "ask=1").Args
+		script += "sh " + pace + " 2>/dev/null | " + strings.Join(relay, " ") + " >&2 & "
+	}
+	p := s.runs(script+"wait", "--engine", "sst")
+	s.steps(9)
+	kill(t, p.member("ad"))
+	s.write("killed", "")
+	eventually(t, "the replacement is connected with all streams", func() error {
+		if n := strings.Count(s.read("run/logs/ad.log"), "connected to the program"); n < 6 {
+			return fmt.Errorf("%d connections", n)
+		}
+		return nil
+	})
+	s.write("replaced", "")
+	p.succeed()
+	out := p.stderr.String()
+	contains(t, out, "steps of live streams are lost until it is connected again", "steps of live streams that passed while no analyzer was connected")
+	for _, wrong := range []string{"nothing is lost", "event type is unknown", "QueueFullPolicy", "removed the traces"} {
+		if strings.Contains(out, wrong) {
+			t.Errorf("the output contains %q:\n%s", wrong, out)
+		}
+	}
+	info, unattended := s.ended("parts of the traces are missing or damaged"), int64(0)
+	for _, note := range info.Notes {
+		if note.Name == "steps-unattended" {
+			unattended = note.Count
+		}
+	}
+	var want struct {
+		Totals struct {
+			Steps int64 `json:"steps"`
+			First int64 `json:"first_us"`
+		} `json:"totals"`
+	}
+	if err := json.Unmarshal([]byte(must(t, "trace", "info", "--json", r.dir())), &want); err != nil {
+		t.Fatal(err)
+	}
+	got := info.Totals
+	if got.Steps+unattended != want.Totals.Steps || unattended < 3*3 || got.Begin != want.Totals.First || got.Ranks != 3 {
+		t.Errorf("got %+v and %d steps without an analyzer, want %+v", got, unattended, want.Totals)
+	}
 }
 
 func TestRunWithoutStreamCanBeStopped(t *testing.T) {

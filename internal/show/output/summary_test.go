@@ -1,0 +1,29 @@
+package output_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+func TestSummaryHasReductionOnlyIfThereIsOne(t *testing.T) {
+	for _, c := range []struct {
+		traces, records int64
+		want            string
+	}{
+		{1300, 100, "1.3 kB of traces became 100 B of records (1 of 13.0 bytes)\n"},
+		{4, 1000, "4 B of traces became 1.0 kB of records\n"},
+	} {
+		info := provdb.NewInfo("", "", nil)
+		info.TraceBytes, info.Review = c.traces, new(summary.Review)
+		info.SetSize(c.records)
+		var b strings.Builder
+		output.Summary(&b, info, "")
+		if !strings.Contains(b.String(), c.want) {
+			t.Errorf("%d bytes of traces: got %q, want %q", c.traces, b.String(), c.want)
+		}
+	}
+}
