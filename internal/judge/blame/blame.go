@@ -49,6 +49,10 @@ type Anomaly struct {
 	Exclusive trace.Micros
 	Lost      trace.Micros // time beyond the typical one
 	Status    provenance.Status
+	// Recorded is true if the trace was written during the call: it began before the first event of the step of the
+	// trace in which it ended. StepTime is the time of that step; 0 if unknown.
+	Recorded bool
+	StepTime trace.Micros
 	// Children and UsualChildren are the calls that it made and the usual number, if it made too
 	// many.
 	Children, UsualChildren int64
@@ -106,6 +110,7 @@ func (r *Run) Add(rec *provenance.Record) {
 		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
+		Recorded: rec.Entry < rec.IOStepStart, StepTime: rec.IOStepEnd - rec.IOStepStart,
 		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren), Usual: rec.OnlyExplainsWaits(),
 	}
 	if rec.Status == provenance.Withdrawn {

@@ -102,6 +102,7 @@ type key struct {
 	host       string     // of interference
 	rank       trace.Rank // of interference of one rank, and of its longest delays
 	since      int        // number of a slow peer
+	recording  bool       // of interference by writing the trace
 	victim     bool
 	cause      *group // of victims; nil if unknown
 }
@@ -141,6 +142,7 @@ func (c *conclusion) collect() {
 	order := c.run.Order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
 	keys, groups := make(map[int32]*key), make(map[key]*group)
+	c.recording(order, keys)
 	c.slowPeers(order, keys)
 	c.slowPlaces(order, keys)
 	for _, p := range c.peers {
@@ -208,6 +210,9 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 		groups[*k] = g
 		if k.rank == anyRank { // else it has several functions
 			g.Func = a.Func
+		}
+		if k.recording {
+			g.Form = provenance.Recording
 		}
 	}
 	if l.Role != "" && g.Role != provenance.Culprit {
@@ -285,6 +290,9 @@ func (c *conclusion) sumUp(g *group) {
 			lost[k] = float64(g.all[i].Lost)
 		}
 		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
+		if g.Form == provenance.Recording {
+			c.spread(g)
+		}
 	default:
 		c.classify(g)
 	}

@@ -27,6 +27,11 @@ func (c *conclusion) summary(g *group) string {
 			say(", because it makes %s calls instead of %s", text.ThreeDigits(g.madeCalls[1]), text.ThreeDigits(g.madeCalls[0]))
 		}
 	case provenance.Interference:
+		if g.Form == provenance.Recording {
+			say("Writing the trace delayed %s %s times by about %s, %s of the time there; most often in %s", Where(&g.Finding), text.Int(g.Calls),
+				actual, text.Percent(100*c.shareOfRanks(g)), g.mostHit())
+			break
+		}
 		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
 			text.Percent(100*c.shareOfRanks(g)))
 		if n, least := g.costliest(); float64(least) > likeTimes*g.Actual {

@@ -36,7 +36,7 @@ func FindingKinds() []FindingKind {
 	return []FindingKind{Outlier, RecurringMode, LastingChange, ExcessWork, Interference, Waiting, SlowPlace}
 }
 
-// Form is how the executions of a finding lie in time, if that is remarkable.
+// Form is when the executions of a finding happened, if that is remarkable.
 type Form string
 
 // The forms of findings; most have none.
@@ -44,6 +44,8 @@ const (
 	Burst Form = "burst" // nearly all are in short sequences
 	Shift Form = "shift" // of a change: at once
 	Drift Form = "drift" // of a change: gradually
+
+	Recording Form = "recording" // of interference: when the trace was written
 )
 
 // Severity is how much attention a finding deserves.

@@ -176,6 +176,8 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		Status         provenance.Status      `sql:"status"`
 		Children       int64                  `sql:"children"`
 		UsualChildren  int64                  `sql:"usual_children"`
+		Recorded       bool                   `sql:"recorded"`
+		StepTime       trace.Micros           `sql:"step_time"`
 	}
 	run := &blame.Run{Begin: a.Begin}
 	if run.End, err = executions.ReadValue[trace.Micros](ctx, a, text("blame_end")); err != nil {
@@ -189,6 +191,7 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 			Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
 			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Exclusive: r.Exclusive,
 			Lost: r.Lost, Status: r.Status, Children: r.Children, UsualChildren: r.UsualChildren,
+			Recorded: r.Recorded, StepTime: r.StepTime,
 		}
 		if x.Status == provenance.Withdrawn {
 			run.Withdrawn = append(run.Withdrawn, x)
