@@ -11,6 +11,7 @@ package blame
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -49,8 +50,8 @@ type Anomaly struct {
 	Exclusive trace.Micros
 	Lost      trace.Micros // time beyond the typical one
 	Status    provenance.Status
-	// Recorded is true if the trace was written during the call: it began before the first event of the step of the
-	// trace in which it ended. StepTime is the time of that step; 0 if unknown.
+	// Recorded is true if the trace was written during the call: it ended in a later step of the trace than it began.
+	// StepTime is the time of that step; 0 if unknown.
 	Recorded bool
 	StepTime trace.Micros
 	// Children and UsualChildren are the calls that it made and the usual number, if it made too
@@ -110,7 +111,7 @@ func (r *Run) Add(rec *provenance.Record) {
 		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
-		Recorded: rec.Entry < rec.IOStepStart, StepTime: rec.IOStepEnd - rec.IOStepStart,
+		Recorded: stepOf(rec.EventID) != int64(rec.IOStep), StepTime: rec.IOStepEnd - rec.IOStepStart,
 		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren), Usual: rec.OnlyExplainsWaits(),
 	}
 	if rec.Status == provenance.Withdrawn {
@@ -140,6 +141,17 @@ func (r *Run) Add(rec *provenance.Record) {
 		}
 	}
 	r.Anomalies = append(r.Anomalies, a)
+}
+
+// stepOf returns the step of the trace in which an execution began, from its id, rank:step:row.
+func stepOf(event string) int64 {
+	_, rest, _ := strings.Cut(event, ":")
+	step, _, _ := strings.Cut(rest, ":")
+	n, err := strconv.ParseInt(step, 10, 32)
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // WaitOf is a caching version of the function WaitOf.

@@ -44,6 +44,7 @@ func Find(run *Run) []Link {
 	for _, i := range f.waits {
 		f.resolve(i)
 	}
+	f.shareDevices()
 	return f.finish()
 }
 
@@ -93,7 +94,7 @@ func newFinder(run *Run) *finder {
 		*a = run.Anomalies[f.place[i]]
 		a.Exit = max(a.Exit, a.Entry)
 		f.links[i].Culprit = -1
-		p := trace.RankKey{Program: a.Program, Rank: a.Rank}
+		p := a.rankKey()
 		ofRank[p] = append(ofRank[p], int32(i))
 		ofProgram[a.Program] = append(ofProgram[a.Program], int32(i))
 		if a.Left != "" {

@@ -239,6 +239,18 @@ func TestCulpritsAreFound(t *testing.T) {
 		sync 1.0 device 100..201 80
 		a 0 group 110..210 80`,
 		"a>kernel/2 host!kernel kernel! sync>kernel/1")
+	f("kernels that share the GPU with a slower one, and who waits for them", `
+		kernel 1.3 - 90..200 80 gpu
+		shared 1.4 - 95..190 70 gpu
+		shared 1.5 - 96..185 60 gpu
+		sync 1.0 device 100..191 80`,
+		"kernel! shared>kernel/1 shared>kernel/1 sync>kernel/2")
+	f("a kernel that is slow by itself, too", `
+		kernel 1.3 - 90..200 80 gpu
+		slow 1.4 - 95..190 70 gpu
+		slow 1.4 - 300..390 70 gpu
+		other 2.4 - 95..190 70 gpu`,
+		"kernel other slow slow")
 	f("a thread, its parallel region, and who waits for that", `
 		slow 1.3 - 105..190 80
 		later 1.2 - 105..220 80
@@ -275,7 +287,7 @@ func TestAdd(t *testing.T) {
 	stack := []provenance.StackEntry{{Func: "MPI_Waitall()"}, {Func: "step"}, {Func: "main"}}
 	rec := &provenance.Record{
 		PID: 1, RID: 4, TID: 2, EventID: "4:5:6", Func: "MPI_Waitall()", Hostname: "node01", CallStack: stack, Kind: provenance.CommWait,
-		Entry: 100, Exit: 200, LostTime: 80, Status: provenance.Confirmed,
+		Entry: 100, Exit: 200, LostTime: 80, Status: provenance.Confirmed, IOStep: 6, IOStepStart: 150, IOStepEnd: 210,
 		EventWindow: provenance.EventWindow{
 			Execs: []provenance.WindowEntry{
 				{StackEntry: provenance.StackEntry{Func: "MPI_Barrier()", Entry: 10, Exit: 20}},
@@ -301,7 +313,7 @@ func TestAdd(t *testing.T) {
 	want := blame.Anomaly{
 		Event: "4:5:6", Program: 1, Rank: 4, Thread: 2, Host: "node01", Func: "MPI_Waitall()", Path: "main > step > MPI_Waitall()",
 		Kind: provenance.CommWait, Wait: blame.Ranks, Entry: 100, Exit: 200, Lost: 80, InStep: 40, Left: "MPI_Allreduce()",
-		Status: provenance.Confirmed,
+		Status: provenance.Confirmed, Recorded: true, StepTime: 60,
 	}
 	if len(r.Anomalies) != 1 || len(r.Withdrawn) != 1 || r.Anomalies[0].Last == nil || *r.Anomalies[0].Last != (blame.Message{Partner: 5, Tag: 1, Time: 190}) {
 		t.Fatalf("got %+v", r.Anomalies)

@@ -2,43 +2,61 @@ package findings
 
 import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// recording sets the keys of delays by writing the trace. The calls of a path that are delayed by it include the end
-// of a step of the trace. By chance a call does so with a probability of its length divided by that of the step, but at
-// least that of the steps divided by the calls of the path: each step may end in one of them. Too many of these for chance are
-// delayed by the recording, unless they are too long to be like the others.
+// spanning counts slow calls that include the end of a step of the trace, and how many would by chance.
+type spanning struct {
+	hits     []int32
+	expected float64
+}
+
+// isChance reports whether chance gives so many with a probability of at least p.
+func (s *spanning) isChance(p float64) bool { return poissonTail(int64(len(s.hits)), s.expected) >= p }
+
+// recording sets the keys of delays by writing the trace, unless they are too long to be like the others. Calls that
+// it delays include the end of a step of the trace. By chance a call does so with the probability of its length divided by
+// that of the step. Too many slow calls of a path do so for chance, or too many of all other paths, among calls
+// with a probability below blame.ByChance that are not of a slow mode.
 func (c *conclusion) recording(order []int32, keys map[int32]*key) {
-	type written struct {
-		hits     []int32
-		expected float64
+	paths := make(map[pathKey]*spanning)
+	of := func(i int32) (a *blame.Anomaly, k pathKey, chance float64, ok bool) {
+		a = &c.run.Anomalies[i]
+		ok = a.StepTime > 0 && a.Lost > 0 && !a.OnDevice && c.delays(i)
+		return a, pathKey{a.Program, c.names.stable(a.Path)}, float64(a.Exit-a.Entry) / float64(max(1, a.StepTime)), ok
 	}
-	paths := make(map[pathKey]*written)
+	count := func(s *spanning, i int32, a *blame.Anomaly, chance float64) *spanning {
+		if s == nil {
+			s = new(spanning)
+		}
+		if s.expected += chance; a.Recorded {
+			s.hits = append(s.hits, i)
+		}
+		return s
+	}
 	for _, i := range order {
-		a := &c.run.Anomalies[i]
-		if a.StepTime <= 0 || a.Lost <= 0 || a.OnDevice || !c.delays(i) {
-			continue
-		}
-		k := pathKey{a.Program, c.names.stable(a.Path)}
-		w := paths[k]
-		if w == nil {
-			w = new(written)
-			paths[k] = w
-		}
-		steps := float64(c.end-c.begin) / float64(a.StepTime) * float64(c.profile.ranks[a.Program])
-		w.expected += max(float64(a.Exit-a.Entry)/float64(a.StepTime), steps/float64(max(1, c.profile.paths[k].calls)))
-		if a.Recorded {
-			w.hits = append(w.hits, i)
+		if a, k, chance, ok := of(i); ok {
+			paths[k] = count(paths[k], i, a, chance)
 		}
 	}
-	programs := make(map[trace.Program][]int32)
-	for k, w := range paths {
-		if poissonTail(int64(len(w.hits)), w.expected) < blameChance {
-			programs[k.program] = append(programs[k.program], w.hits...)
+	others, delayed := make(map[trace.Program]*spanning), make(map[trace.Program][]int32)
+	for _, i := range order {
+		if a, k, chance, ok := of(i); ok && chance < blame.ByChance && a.Kind != provenance.Recurring && paths[k].isChance(blameChance) {
+			others[k.program] = count(others[k.program], i, a, chance)
 		}
 	}
-	for program, hits := range programs {
+	for k, s := range paths {
+		if !s.isChance(blameChance) {
+			delayed[k.program] = append(delayed[k.program], s.hits...)
+		}
+	}
+	for program, s := range others {
+		if !s.isChance(byChance) {
+			delayed[program] = append(delayed[program], s.hits...)
+		}
+	}
+	for program, hits := range delayed {
 		limit := c.limitOf(hits)
 		for _, i := range hits {
 			if c.run.Anomalies[i].Lost <= limit {
