@@ -35,8 +35,8 @@ type slowPeer struct {
 	useful           trace.Micros // of its ranks meanwhile, if only calls show it
 }
 
-// newPeer adds a slow peer with its group.
-func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
+// slowPeerOf returns a slow peer without its group.
+func (c *conclusion) slowPeerOf(s *provenance.SlowPeer) *slowPeer {
 	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Micros(math.Round(1e6*s.From)), to: c.end}
 	if s.To != nil {
 		p.to = c.begin + trace.Micros(math.Round(1e6**s.To))
@@ -44,6 +44,44 @@ func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
 	for _, w := range s.Windows {
 		p.margin = max(p.margin, trace.Micros(1e6*(w.To-w.From)))
 	}
+	return p
+}
+
+// delayedByChance reports whether the time that a place lost is in delays that it has no more often than others: the number of
+// slots in which it and others were delayed meanwhile may be chance. A few long delays do not make a place slow.
+func (c *conclusion) delayedByChance(s *provenance.SlowPeer) bool {
+	type cell struct {
+		rank   trace.Rank
+		thread trace.Thread
+		slot   int
+	}
+	p := c.slowPeerOf(s)
+	here, elsewhere := make(map[cell]bool), make(map[cell]bool)
+	var lost trace.Micros
+	for i := range c.run.Anomalies {
+		a := &c.run.Anomalies[i]
+		if a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(int32(i)) || a.Exit < p.from || a.Entry > p.to {
+			continue
+		}
+		at, hit := cell{rank: a.Rank, slot: c.slot(a.Program, a.Entry)}, elsewhere
+		if p.TID >= 0 {
+			at.thread = a.Thread
+		}
+		if p.includes(a) {
+			hit = here
+			lost += a.Lost
+		}
+		hit[at] = true
+	}
+	units := len(p.Ranks) + max(1, p.Peers)
+	needed := math.Log(float64(units) * slots * (slots + 1) / 2 / blameChance)
+	return p.blames() && 2*lost >= p.LostOwn &&
+		evidence(len(here), len(here)+len(elsewhere), float64(len(p.Ranks))/float64(units)) < needed
+}
+
+// newPeer adds a slow peer with its group.
+func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
+	p := c.slowPeerOf(s)
 	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: len(c.peers)}
 	p.group = c.newGroup(p.key, c.run.Anomalies)
 	p.group.peer = p

@@ -104,6 +104,27 @@ func TestSlowPeerExplainsItsAnomalies(t *testing.T) {
 	}
 }
 
+func TestFewLongDelaysDoNotMakeAPlaceSlow(t *testing.T) {
+	f := func(what string, delays int, lost trace.Micros, slow bool) {
+		t.Helper()
+		s := quiet()
+		for i := range delays {
+			at := 3*second + trace.Micros(i)*2*second/trace.Micros(delays)
+			s.slow("long", 4+i%2, at, lost)
+			if i%8 == 0 {
+				s.slow("long", i/8%4, at, lost) // others are delayed, too
+			}
+		}
+		r := s.concludeWith(slowHost())
+		if got := slices.Contains(of(r), "slow-peer long [4 5]"); got != slow {
+			t.Errorf("%s: got %q", what, of(r))
+		}
+	}
+	f("a few delays have most of the lost time", 6, 300_000, false)
+	f("a few delays have little of it", 6, 10_000, true)
+	f("many delays have most of it", 120, 15_000, true)
+}
+
 func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
 	t.Run("delays that are as frequent elsewhere", func(t *testing.T) {
 		s := quiet()
