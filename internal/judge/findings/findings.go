@@ -53,7 +53,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 		c.sumUp(g)
 	}
 	c.dropPeers()
-	c.excuseChance()
+	c.excuse()
 	for i := range changes {
 		if g := c.changed(&changes[i]); !c.explained(g) {
 			c.all = append(c.all, g)

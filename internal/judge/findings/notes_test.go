@@ -41,6 +41,21 @@ func TestEvenWaitsAreNote(t *testing.T) {
 	f("not in the last quarter", early, false)
 }
 
+func TestCheapWaitsOfUnknownCauseAreNote(t *testing.T) {
+	f := func(what, name string, lost trace.Micros, noted bool) {
+		t.Helper()
+		s := newScene(4, "work 4000 1000000", "cudaDeviceSynchronize() 40000 1000000")
+		s.slow(name, 1, 3*second, lost)
+		s.slow(name, 2, 6*second, lost)
+		if got := s.conclude().Findings; len(got) != 1 || got[0].Noted() != noted || got[0].Listed() == noted {
+			t.Errorf("%s: got %+v", what, got)
+		}
+	}
+	f("0.05 % of the time", "cudaDeviceSynchronize()", 10_000, true)
+	f("0.2 % of the time", "cudaDeviceSynchronize()", 40_000, false)
+	f("no waits", "work", 10_000, false)
+}
+
 func TestCallsThatExplainFewWaitsAreNote(t *testing.T) {
 	f := func(what string, unknown int, usual, noted bool) {
 		t.Helper()

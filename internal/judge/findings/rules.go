@@ -55,6 +55,9 @@ const (
 	// tell: it expects at least leastExpected of them on each rank and in each quarter.
 	leastExpected = 5
 
+	// Waits of unknown cause that cost less than symptomShare of the time are notes: they do not show whom to blame.
+	symptomShare = 1e-3
+
 	// falseAlarms is the share of normal calls that the detector flags.
 	falseAlarms = 1e-6
 )
@@ -352,9 +355,10 @@ func (g *group) period() *float64 {
 	return &mean
 }
 
-// excuseChance makes the findings of calls that are not rare notes, if they explain no more waits than chance does: one wait
-// in twenty is late by chance at the same time as such a call (blame.ByChance).
-func (c *conclusion) excuseChance() {
+// excuse makes the findings of calls that are not rare notes, if they explain no more waits than chance does: one wait
+// in twenty is late by chance at the same time as such a call (blame.ByChance). Waits of unknown cause that cost little are
+// notes, too.
+func (c *conclusion) excuse() {
 	type counts struct{ explained, unknown int64 }
 	programs := make(map[trace.Program]counts)
 	var usual []*group
@@ -365,6 +369,9 @@ func (c *conclusion) excuseChance() {
 			continue
 		case g.Kind == provenance.Waiting && g.Waits == 0:
 			n.unknown += g.Calls
+			if g.Share < symptomShare {
+				g.Severity = provenance.Note
+			}
 		case g.Kind == provenance.Outlier && g.usual():
 			n.explained += g.Waits
 			usual = append(usual, g)
