@@ -111,7 +111,7 @@ func (r *Run) Add(rec *provenance.Record) {
 		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
-		Recorded: stepOf(rec.EventID) != int64(rec.IOStep), StepTime: rec.IOStepEnd - rec.IOStepStart,
+		Recorded: beganBefore(rec.EventID, rec.IOStep), StepTime: rec.IOStepEnd - rec.IOStepStart,
 		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren), Usual: rec.OnlyExplainsWaits(),
 	}
 	if rec.Status == provenance.Withdrawn {
@@ -143,15 +143,12 @@ func (r *Run) Add(rec *provenance.Record) {
 	r.Anomalies = append(r.Anomalies, a)
 }
 
-// stepOf returns the step of the trace in which an execution began, from its id, rank:step:row.
-func stepOf(event string) int64 {
+// beganBefore reports whether an execution with an id of the form rank:step:row began before a step of the trace.
+func beganBefore(event string, step int32) bool {
 	_, rest, _ := strings.Cut(event, ":")
-	step, _, _ := strings.Cut(rest, ":")
-	n, err := strconv.ParseInt(step, 10, 32)
-	if err != nil {
-		return -1
-	}
-	return n
+	began, _, _ := strings.Cut(rest, ":")
+	n, err := strconv.ParseUint(began, 10, 31)
+	return err == nil && int32(n) < step
 }
 
 // WaitOf is a caching version of the function WaitOf.

@@ -121,6 +121,7 @@ type group struct {
 	ofRole             bool
 	madeCalls          [2]float64 // of a function that has more to do: calls that it makes, before and after its change
 	peer               *slowPeer
+	placed             bool // it is about a rank, or the ranks of a host, rather than a call path
 }
 
 func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
@@ -158,6 +159,7 @@ func (c *conclusion) collect() {
 		if !victims {
 			c.splitLongest()
 		}
+		c.mergePaths() // before victims name their causes, and then victims of unknown causes
 	}
 }
 
@@ -211,6 +213,7 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 		if k.rank == anyRank { // else it has several functions
 			g.Func = a.Func
 		}
+		g.placed = k.rank != anyRank
 		if k.recording {
 			g.Form = provenance.Recording
 		}
@@ -291,7 +294,9 @@ func (c *conclusion) sumUp(g *group) {
 		}
 		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
 		if g.Form == provenance.Recording {
-			c.spread(g)
+			if c.spread(g); g.everywhere {
+				g.Severity = provenance.Note
+			}
 		}
 	default:
 		c.classify(g)
