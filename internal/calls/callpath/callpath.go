@@ -3,9 +3,15 @@
 // result in any order and grouping. The package is pure; a Tree must not be shared
 // between goroutines.
 //
+// A function is at most MaxRecursion times in a path. A deeper call in a recursion has the
+// path of the last call of that function around it. So recursions have few paths, but
+// their first levels, such as those of a multigrid solver, are apart.
+//
 // A tree holds a limited number of paths, none deeper than MaxDepth. If there are more
 // it folds: below each path of some depth, all deeper paths become one path that ends
-// in Other. The depth is the greatest that satisfies the limit. So no call and no time
+// in Other. The depth is the greatest that satisfies the limit. A path in which a function
+// has reached MaxRecursion counts as deep as where it did, because calls in a recursion
+// return to such paths: they are kept or folded together. So no call and no time
 // is lost, and the depth depends only on the set of all paths that were ever added or
 // merged, not on their order: folding early, late or several times gives the same
 // result as folding once at the end.
@@ -21,8 +27,11 @@ import (
 const MaxPaths = 20_000
 
 // MaxDepth is the greatest number of functions in a path, not counting Other. Without
-// it, the paths of a recursion would need memory quadratic in its depth.
+// it, the paths of a recursion of many functions would need memory quadratic in its depth.
 const MaxDepth = 128
+
+// MaxRecursion is how often a function can be in a path.
+const MaxRecursion = 8
 
 // Other is the last function of a path that represents all folded paths. No trace has so
 // many functions that one of them needs this number.
@@ -48,21 +57,25 @@ type Sums struct {
 // valid until the tree is folded.
 type Tree struct {
 	limit int
-	depth int32 // greatest depth; deeper paths are in Other
+	depth int32 // greatest level; deeper paths are in Other
 	paths int   // without those of Other
 	nodes []node
 	sums  []Sums
-	slots []slot // open addressing, at most half full
+	slots []slot // open addressing, at most three quarters full
 	shift uint8  // of the hash, for the number of slots
+
+	recursions int // slots of recursive calls, whose nodes have other parents
 
 	marks []int32 // scratch
 }
 
 // node is a path: that of its parent and one more function.
 type node struct {
-	parent Node
-	fn     uint32
-	depth  int32
+	parent      Node
+	fn          uint32
+	depth       int16
+	level       int16 // depth of the first path at its beginning that is recursive, or else its own
+	isRecursive bool  // a function is in it MaxRecursion times
 }
 
 // slot finds a path by its parent and function.
@@ -83,7 +96,7 @@ func New(limit int) *Tree {
 
 // clear removes all paths.
 func (t *Tree) clear(slots int) {
-	t.paths = 0
+	t.paths, t.recursions = 0, 0
 	t.nodes = append(t.nodes[:0], node{parent: -1})
 	t.sums = append(t.sums[:0], Sums{})
 	t.slots = make([]slot, slots)
@@ -121,14 +134,25 @@ func (t *Tree) Child(parent Node, fn uint32) Node {
 		return n
 	}
 	p := t.nodes[parent]
-	switch {
-	case parent != Root && p.fn == Other:
+	if parent != Root && p.fn == Other {
 		return parent
-	case fn != Other && p.depth >= t.depth:
-		return t.Child(parent, Other)
 	}
-	n := Node(len(t.nodes))
-	t.nodes = append(t.nodes, node{parent, fn, p.depth + 1})
+	n := node{parent: parent, fn: fn, depth: p.depth + 1, level: p.depth + 1}
+	if fn != Other {
+		times, last := t.count(parent, fn)
+		if times == MaxRecursion {
+			t.putRecursion(parent, fn, last)
+			return last
+		}
+		if n.isRecursive = p.isRecursive || times == MaxRecursion-1; p.isRecursive {
+			n.level = p.level
+		}
+		if n.depth > MaxDepth || int32(n.level) > t.depth {
+			return t.Child(parent, Other)
+		}
+	}
+	at := Node(len(t.nodes))
+	t.nodes = append(t.nodes, n)
 	t.sums = append(t.sums, Sums{})
 	if fn != Other {
 		t.paths++
@@ -136,17 +160,45 @@ func (t *Tree) Child(parent Node, fn uint32) Node {
 	if 2*len(t.nodes) > len(t.slots) {
 		t.grow()
 	} else {
-		t.put(n)
+		t.put(at)
 	}
-	return n
+	return at
+}
+
+// count returns how often a function is in a path, and the path that ends with the last time.
+func (t *Tree) count(path Node, fn uint32) (times int, last Node) {
+	for n := path; n != Root; n = t.nodes[n].parent {
+		if t.nodes[n].fn == fn {
+			if times++; times == 1 {
+				last = n
+			}
+		}
+	}
+	return times, last
+}
+
+// maxSlots is the number of slots from which on recursive calls do not get more.
+const maxSlots = 1 << 17
+
+// putRecursion makes Find return the path of a recursive call.
+func (t *Tree) putRecursion(parent Node, fn uint32, n Node) {
+	if t.recursions >= len(t.slots)/4 {
+		if len(t.slots) >= maxSlots {
+			return
+		}
+		t.grow()
+	}
+	t.recursions++
+	t.enter(keyOf(parent, fn), n)
 }
 
 // Last returns the last function of a path and the path without it. The root has none.
 func (t *Tree) Last(n Node) (parent Node, fn uint32) { return t.nodes[n].parent, t.nodes[n].fn }
 
 // put enters a path into the slots.
-func (t *Tree) put(n Node) {
-	key := keyOf(t.nodes[n].parent, t.nodes[n].fn)
+func (t *Tree) put(n Node) { t.enter(keyOf(t.nodes[n].parent, t.nodes[n].fn), n) }
+
+func (t *Tree) enter(key uint64, n Node) {
 	i := key * 0x9e3779b97f4a7c15 >> t.shift
 	for t.slots[i&uint64(len(t.slots)-1)].node != Root {
 		i++
@@ -154,8 +206,9 @@ func (t *Tree) put(n Node) {
 	t.slots[i&uint64(len(t.slots)-1)] = slot{key, n}
 }
 
-// grow doubles the slots.
+// grow doubles the slots. Recursive calls enter theirs again.
 func (t *Tree) grow() {
+	t.recursions = 0
 	t.slots = make([]slot, 2*len(t.slots))
 	t.shift--
 	for n := 1; n < len(t.nodes); n++ {
@@ -174,7 +227,7 @@ func (t *Tree) Fold() (moved []Node) {
 	var atDepth [MaxDepth + 1]int
 	for _, n := range t.nodes[1:] {
 		if n.fn != Other {
-			atDepth[n.depth]++
+			atDepth[n.level]++
 		}
 	}
 	depth, paths := int32(0), 0

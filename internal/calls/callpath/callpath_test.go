@@ -18,17 +18,45 @@ type call struct {
 	time uint64
 }
 
+// shortened returns a path without deep recursion, and "*" at the end of one that is too deep.
+func shortened(path string) (short string) {
+	for i := range len(path) {
+		f := path[i : i+1]
+		switch {
+		case strings.Count(short, f) == callpath.MaxRecursion:
+			short = short[:strings.LastIndex(short, f)+1]
+		case len(short) == callpath.MaxDepth:
+			return short + "*"
+		default:
+			short += f
+		}
+	}
+	return short
+}
+
+// level returns the depth at which a function has reached MaxRecursion, or else that of the path.
+func level(short string) int {
+	for n := range len(short) {
+		if strings.Count(short[:n+1], short[n:n+1]) == callpath.MaxRecursion {
+			return n + 1
+		}
+	}
+	return len(short)
+}
+
 // folded returns the expected content of a tree with all these calls.
 func folded(calls []call, limit int) (sums map[string]callpath.Sums, depth int) {
 	paths := make(map[string]bool)
 	for _, c := range calls {
 		for n := range len(c.path) {
-			paths[c.path[:n+1]] = true
+			if p := shortened(c.path[:n+1]); !strings.HasSuffix(p, "*") {
+				paths[p] = true
+			}
 		}
 	}
 	atDepth := make(map[int]int)
 	for p := range paths {
-		atDepth[len(p)]++
+		atDepth[level(p)]++
 	}
 	for n := 0; depth < callpath.MaxDepth; depth++ {
 		if n += atDepth[depth+1]; n > limit {
@@ -37,8 +65,8 @@ func folded(calls []call, limit int) (sums map[string]callpath.Sums, depth int) 
 	}
 	sums = make(map[string]callpath.Sums)
 	for _, c := range calls {
-		p := c.path
-		if len(p) > depth {
+		p := shortened(c.path)
+		if level(p) > depth {
 			p = p[:depth] + "*"
 		}
 		s := sums[p]
@@ -116,9 +144,9 @@ func TestCallsAreCountedByPath(t *testing.T) {
 
 // randomCalls have paths with few or many functions, deep or flat.
 func randomCalls(rng *rand.Rand) []call {
-	calls := make([]call, rng.IntN(400))
+	var calls []call
 	functions, deepest := 1+rng.IntN(12), 1+rng.IntN(1<<rng.IntN(9))
-	for i := range calls {
+	for range rng.IntN(200) {
 		path := make([]byte, 1+rng.IntN(deepest))
 		for k := range path {
 			path[k] = 'a' + byte(rng.IntN(functions))
@@ -126,7 +154,11 @@ func randomCalls(rng *rand.Rand) []call {
 				path[k] = 'a' // so that paths have something in common
 			}
 		}
-		calls[i] = call{string(path), rng.Uint64N(1000)}
+		for n := range path { // a path exists if it has calls or is the beginning of one that has
+			if short := shortened(string(path[:n+1])); n == len(path)-1 || !strings.HasPrefix(shortened(string(path)), short) {
+				calls = append(calls, call{string(path[:n+1]), rng.Uint64N(1000)})
+			}
+		}
 	}
 	return calls
 }
@@ -195,15 +227,22 @@ func merge(t *testing.T, rng *rand.Rand, into, from *callpath.Tree) {
 	compare(t, "what was merged has changed", read(from.Append(nil, nil)), before)
 }
 
-func TestRecursionIsFolded(t *testing.T) {
-	tree := callpath.New(callpath.MaxPaths)
-	deep := strings.Repeat("r", 1000)
-	for n := range 1000 {
-		add(tree, call{deep[:n+1], 1})
+func TestRecursionHasFewPaths(t *testing.T) {
+	f := func(cycle string, paths, other int) {
+		t.Helper()
+		tree := callpath.New(callpath.MaxPaths)
+		deep := "m" + strings.Repeat(cycle, 3000/len(cycle))
+		for n := range deep {
+			add(tree, call{deep[:n+1], 1})
+		}
+		if tree.Len() != paths || int(tree.Folded()) != other {
+			t.Errorf("recursion of %d functions: %d paths, %d calls folded; want %d and %d", len(cycle), tree.Len(), tree.Folded(), paths, other)
+		}
 	}
-	if tree.Len() != callpath.MaxDepth+1 || tree.Folded() != 1000-callpath.MaxDepth {
-		t.Errorf("%d paths, %d calls folded; want %d and %d", tree.Len(), tree.Folded(), callpath.MaxDepth+1, 1000-callpath.MaxDepth)
-	}
+	f("r", 1+callpath.MaxRecursion, 0)
+	f("ab", 1+2*callpath.MaxRecursion, 0)
+	f("abcdefghijkl", 1+12*callpath.MaxRecursion, 0)
+	f("abcdefghijklnopqrstuvwxyzABCDEFGHIJKLMNOPQRST", callpath.MaxDepth+1, 2971-callpath.MaxDepth)
 }
 
 func TestTooManyRootsBecomeOnePath(t *testing.T) {

@@ -54,12 +54,37 @@ func comparePaths(t *testing.T, what string, got, want map[string]callpath.Sums)
 	}
 }
 
-// path returns the call path of a call.
+// path returns the call path of a call, without deep recursion.
 func (c *modelCall) path() []string {
 	if c == nil {
 		return nil
 	}
-	return append(c.parent.path(), number(uint32(c.fn)))
+	return extend(c.parent.path(), number(uint32(c.fn)))
+}
+
+// extend adds a function to a path, or returns to its last call in a deep recursion.
+func extend(path []string, fn string) []string {
+	times, last := 0, 0
+	for i := range path {
+		if path[i] == fn {
+			times, last = times+1, i
+		}
+	}
+	if times == callpath.MaxRecursion {
+		return path[:last+1]
+	}
+	return append(path, fn)
+}
+
+// level returns the depth at which a function has reached MaxRecursion, or else that of the path.
+func level(path []string) int {
+	times := make(map[string]int)
+	for i, fn := range path {
+		if times[fn]++; times[fn] == callpath.MaxRecursion {
+			return i + 1
+		}
+	}
+	return len(path)
 }
 
 // comparePaths compares the counts by call path with their definition: all paths ever
@@ -69,7 +94,7 @@ func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 	begun := make(map[string]int) // depth
 	for _, th := range m.threads {
 		for _, c := range th.calls {
-			begun[strings.Join(c.path(), "/")] = len(c.path())
+			begun[strings.Join(c.path(), "/")] = level(c.path())
 		}
 	}
 	depth, paths := 0, 0
@@ -90,7 +115,7 @@ func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 				continue
 			}
 			path := c.path()
-			if len(path) > depth {
+			if level(path) > depth {
 				path = append(slices.Clone(path[:depth]), "*")
 			}
 			s := want[strings.Join(path, "/")]
@@ -108,14 +133,17 @@ func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 // compareNode compares the path of a call with its parents, if these were all kept.
 func compareNode(t *testing.T, b *callstack.Builder, th *callstack.Thread, call int32, depth int) {
 	t.Helper()
-	var want []string
+	var stack, want []string
 	for i := range th.Stack(call) {
 		c := &th.Calls[i]
-		if want = append(want, number(uint32(c.Func))); c.Parent < 0 && c.ParentStep >= 0 {
+		if stack = append(stack, number(uint32(c.Func))); c.Parent < 0 && c.ParentStep >= 0 {
 			return
 		}
 	}
-	if slices.Reverse(want); len(want) > depth {
+	for _, fn := range slices.Backward(stack) {
+		want = extend(want, fn)
+	}
+	if level(want) > depth {
 		want = append(want[:depth], "*")
 	}
 	var got []string

@@ -2,6 +2,7 @@ package analyzer_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -237,14 +238,17 @@ func TestUnnamedCallPathsAreCounted(t *testing.T) {
 	}
 }
 
-// TestFoldedCallPathsAreCounted uses two functions that call each other in all ways to a
-// depth of 16.
+// TestFoldedCallPathsAreCounted uses five functions that call each other in all ways to a
+// depth of 7.
 func TestFoldedCallPathsAreCounted(t *testing.T) {
-	const depth = 16
+	const depth = 7
 	p := newProgram()
+	for fn := 4; fn <= 6; fn++ {
+		p.at().Attrs = append(p.at().Attrs, [2]string{fmt.Sprint("timer ", fn), fmt.Sprint("function ", fn)})
+	}
 	var recurse func(n int)
 	recurse = func(n int) {
-		for fn := uint64(2); fn <= 3 && n > 0; fn++ {
+		for fn := uint64(2); fn <= 6 && n > 0; fn++ {
 			p.enter(fn)
 			recurse(n - 1)
 			p.exit(fn)
@@ -264,11 +268,34 @@ func TestFoldedCallPathsAreCounted(t *testing.T) {
 			folded += s.Calls
 		}
 	}
-	const kept = 13 // 2^14 - 2 paths are within callpath.MaxPaths
-	if want := uint64(1<<(depth+1) - 2); calls != want || folded != want-(1<<(kept+1)-2) || deepest != kept ||
-		a.Tally.Count(tally.PathFolded) != int64(folded) {
+	const all, kept, within = 97_655, 6, 19_530 // 5 + 5² + … to depth 7 and 6; callpath.MaxPaths are 20,000
+	if calls != all || folded != all-within || deepest != kept || a.Tally.Count(tally.PathFolded) != int64(folded) {
 		t.Errorf("%d calls, %d folded below depth %d, %d tallied; want %d and %d below %d",
-			calls, folded, deepest, a.Tally.Count(tally.PathFolded), want, want-(1<<(kept+1)-2), kept)
+			calls, folded, deepest, a.Tally.Count(tally.PathFolded), all, all-within, kept)
 	}
 	comparePaths(t, "step by step", pathsWhileWritten(t, datasets), paths(t, a.Outcome))
+}
+
+// TestDeepRecursionHasPaths has a recursion of two functions to a depth of 1,000.
+func TestDeepRecursionHasPaths(t *testing.T) {
+	p := newProgram()
+	const depth = 1000
+	for i := range uint64(depth) {
+		p.enter(2 + i%2)
+	}
+	for i := range uint64(depth) {
+		p.exit(2 + (depth-1-i)%2)
+	}
+	p.step()
+	a := analyze(t, p.write(t), nil)
+	calls := uint64(0)
+	for path, s := range paths(t, a.Outcome) {
+		calls += s.Calls
+		if strings.Contains(path, callpath.OtherName) {
+			t.Errorf("%d calls of %s", s.Calls, path)
+		}
+	}
+	if calls != depth || a.Tally.Count(tally.PathFolded) != 0 || len(a.Outcome.Paths) > 2*callpath.MaxRecursion {
+		t.Errorf("%d calls, %d folded, %d paths", calls, a.Tally.Count(tally.PathFolded), len(a.Outcome.Paths))
+	}
 }
