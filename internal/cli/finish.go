@@ -28,7 +28,8 @@ that are left, from where they stopped and with the same settings; then all reco
 reviewed with the final model and the results of all ranks are stored. Nothing counts
 twice. If the traces of a rank are missing, the records that it sent before are reviewed.
 
-TRACE is where the traces are now, if they were moved.`,
+TRACE is where the traces are now, if they were moved. Of a finished run the database is
+read to the end; if it is missing or damaged, the exit code is 1.`,
 		Example: `  chimbuko finish run
   chimbuko finish run /scratch/saved-traces`,
 		Args: args(cobra.MinimumNArgs(1)),

@@ -106,7 +106,8 @@ services. It ends when all ranks have ended: all records are reviewed with the f
 model, and the results of all ranks are stored. After a crash, repeat the command: the
 service resumes, and nothing is lost or counted twice. The page ends with the run
 unless --stay is given; chimbuko view shows it again. --compare adds earlier runs or
-baselines to the page.
+baselines to the page. If data is missing, such as the end of a trace that was not closed,
+the run is marked incomplete and the exit code is 1.
 
 By default everything listens on this machine only. Clients need a token.`,
 		Example: `  chimbuko serve --out run --ranks 4 &
@@ -142,11 +143,16 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, newLog(env.Stderr)
 	cfg.ShowToken, cfg.ShardArgs = output.IsTerminal(env.Stderr), []string{"--" + supervise.Flag}
 	cfg.Commands = env.leash
+	missing := false
 	cfg.PrintResults = func(info *provdb.Info) error {
+		missing = len(info.Incomplete) > 0
 		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.target.Dir) })
 	}
 	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {
 		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", store.Dir)
+		return errReported
+	}
+	if err == nil && missing && env.leash == nil { // else the parent process reports it
 		return errReported
 	}
 	return err

@@ -95,12 +95,14 @@ type node struct {
 	traces      atomic.Pointer[[]string] // so far
 	reviewing   atomic.Bool
 	readingTime time.Duration // until all traces had ended
+	steps       int           // in the latest report
+	latestStep  time.Time     // when steps changed
 	streams     streams
 }
 
 // Analyze analyzes traces until all have ended and all is stored. It returns
-// paramclient.ErrReviewed if the analyzer had done so before it was restarted, and
-// ErrInterrupted if ctx ends before.
+// paramclient.ErrReviewed if the analyzer had done so before it was restarted, ErrInterrupted
+// if ctx ends before, and ErrRemoved if the run directory disappears.
 func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err error) {
 	settings, err := json.Marshal(judging{cfg.Analysis.Outlier, cfg.Analysis.Inclusive})
 	if err != nil {
@@ -128,14 +130,26 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 		Numbers: r.client, Reviewing: r.reviewing.Load, MaxBytes: cfg.Outbox << 20, Log: cfg.Log,
 	}, r.conn)
 
+	ctx, remove := context.WithCancelCause(ctx)
+	defer remove(nil)
 	background, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	if cfg.Bus.URL == "" { // else the analyzer does not need the directory
+		wg.Go(func() {
+			if err := watchDir(background, cfg.Dir); err != nil {
+				remove(err)
+			}
+		})
+	}
 	wg.Go(func() { r.conn.watch(background) })
 	wg.Go(func() { r.client.Run(background) })
 	wg.Go(func() { r.publisher.Run(background) })
 	defer wg.Wait()
 	defer stop()
 	res, err = r.analyze(ctx)
+	if errors.Is(context.Cause(ctx), ErrRemoved) {
+		return nil, context.Cause(ctx)
+	}
 	if ctx.Err() != nil {
 		if _, live := r.streams.received(); live {
 			return nil, ErrStreamsInterrupted
@@ -280,7 +294,23 @@ func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 // note stores and shows a report.
 func (r *node) note(rep *analyzer.Report) {
 	r.report.Store(rep)
+	r.noteStall(rep, time.Now())
 	r.cfg.Progress.Show(rep, r.client.Lag(), r.client.Err() != nil)
+}
+
+// stallTime is the time without a new step after which an analyzer reports that its traces are still open.
+const stallTime = time.Minute
+
+// noteStall reports once that no trace grows, although some are open: their program may have been killed.
+func (r *node) noteStall(rep *analyzer.Report, now time.Time) {
+	switch {
+	case rep.Totals.Steps != r.steps:
+		r.steps, r.latestStep = rep.Totals.Steps, now
+	case r.steps > 0 && !r.latestStep.IsZero() && !r.reviewing.Load() && now.Sub(r.latestStep) >= stallTime:
+		r.latestStep = time.Time{} // until the next step
+		r.cfg.Log.Warn("no trace has a new step, but some are not closed; if their program has ended, chimbuko stop ends the run "+
+			"with the current results, and --idle ends such traces", "for", stallTime, "run", r.cfg.Dir)
+	}
 }
 
 // status returns the status for the parameter server.

@@ -30,6 +30,9 @@ var AllRoles = []string{RoleBus, RoleParams, RoleStore, RoleWeb}
 // ErrInterrupted means that a process ended before its work was done.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrRemoved means that the run directory was removed or replaced.
+var ErrRemoved = errors.New("the run directory was removed, so that nothing can be stored (start the run again)")
+
 // Config configures the services of a run in a process.
 type Config struct {
 	Store rundir.Config

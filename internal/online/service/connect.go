@@ -80,6 +80,28 @@ type connector struct {
 // watchEvery is the time between checks of the run directory.
 const watchEvery = time.Second
 
+// watchDir returns ErrRemoved when a run directory has been removed or replaced for two checks. The
+// directory may not exist yet. It returns nil when ctx ends.
+func watchDir(ctx context.Context, dir string) error {
+	var first os.FileInfo
+	for missing := 0; missing < 2; {
+		info, err := os.Stat(dir)
+		switch {
+		case first == nil && err == nil:
+			first = info
+		case first == nil:
+		case err == nil && os.SameFile(first, info):
+			missing = 0
+		case err == nil || errors.Is(err, os.ErrNotExist): // a part of this process may make it again
+			missing++
+		}
+		if wait.Sleep(ctx, watchEvery) != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", dir, ErrRemoved)
+}
+
 // watch keeps the connection up to date until ctx ends.
 func (c *connector) watch(ctx context.Context) {
 	logged := ""

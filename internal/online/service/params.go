@@ -93,6 +93,7 @@ func (s *server) work(ctx context.Context) error {
 		}
 		g.Go(func() error { s.keepAnnounced(ended); return nil })
 	}
+	g.Go(func() error { return watchDir(ended, s.cfg.Store.Dir) })
 	g.Go(func() error { s.sample(ended); return nil })
 	s.printAddress()
 	if s.params != nil && s.cfg.Shard == 0 && s.cfg.Shards > 1 {

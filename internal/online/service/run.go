@@ -58,7 +58,7 @@ type server struct {
 }
 
 // Serve runs services until the run has ended. When ctx ends before, it marks the run as
-// incomplete and returns ErrInterrupted.
+// incomplete and returns ErrInterrupted. It returns ErrRemoved if the run directory disappears.
 func Serve(ctx context.Context, cfg *Config) (err error) {
 	s := &server{cfg: cfg, log: cfg.Log, run: cfg.Store.RunName()}
 	s.info = provdb.NewInfo(cfg.Version, cfg.Commit, cfg.Settings)
@@ -74,11 +74,19 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	}
 	s.listen()
 	err = s.work(ctx)
-	if ctx.Err() != nil {
+	if _, gone := os.Stat(cfg.Store.Dir); err != nil && errors.Is(gone, os.ErrNotExist) { // whatever failed first
+		err = fmt.Errorf("%s: %w", cfg.Store.Dir, ErrRemoved)
+	}
+	switch {
+	case errors.Is(err, ErrRemoved):
+		_ = s.close() // it fails without the directory
+		return err
+	case ctx.Err() != nil && !s.hasFinished():
 		s.leave(fmt.Sprintf("the services ended before the run: %v", context.Cause(ctx))) //nolint:contextcheck // ctx has ended
 		return ErrInterrupted
-	}
-	if err != nil {
+	case ctx.Err() != nil: // only the end of the process was interrupted
+		err = nil
+	case err != nil:
 		s.leave(fmt.Sprintf("the services failed: %v", err)) //nolint:contextcheck // ctx may have ended
 	}
 	if err == nil {
@@ -87,7 +95,7 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	if err == nil {
 		err = s.printEnd()
 	}
-	if err == nil && s.services.Web != "" && cfg.Shard == 0 {
+	if err == nil && s.services.Web != "" && cfg.Shard == 0 && ctx.Err() == nil {
 		err = s.leavePage(ctx)
 	}
 	return err

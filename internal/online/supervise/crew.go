@@ -3,8 +3,10 @@ package supervise
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,6 +192,9 @@ func (m *Member) work(c *Crew) error {
 		<-child.ended
 		if child.err == nil || c.ctx.Err() != nil {
 			return child.err
+		}
+		if _, err := os.Stat(rundir.Logs(c.dir)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s ended because the run directory %s was removed; the program continues", m.what, c.Dir)
 		}
 		if time.Since(born) > failureWindow {
 			deaths = 0

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -42,6 +44,9 @@ func Finish(ctx context.Context, cfg Config, u *FinishOptions) error {
 	}
 	switch {
 	case info.State == provdb.Finished:
+		if err := checkStore(ctx, cmp.Or(cfg.Store, info.Store), cfg.Dir); err != nil {
+			return fmt.Errorf("%s has finished, but its results cannot be read: %w", cfg.Dir, err)
+		}
 		fmt.Fprintf(cfg.Stderr, "chimbuko: %s has already finished\n", cfg.Dir)
 		for _, why := range info.Incomplete {
 			fmt.Fprintf(cfg.Stderr, "chimbuko: data is missing: %q\n", why)
@@ -67,6 +72,31 @@ func Finish(ctx context.Context, cfg Config, u *FinishOptions) error {
 		return ErrIncomplete
 	}
 	return nil
+}
+
+// checkStore returns an error if the store of a finished run is missing or damaged.
+func checkStore(ctx context.Context, server, dir string) error {
+	place, err := rundir.FindStore(dir)
+	if err != nil {
+		if _, statErr := os.Stat(filepath.Join(dir, "records")); statErr == nil { // the run has only these
+			return nil
+		}
+		return err
+	}
+	if server != "" {
+		place.Server = server
+	}
+	r, err := place.Open(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = query.New(ctx, r, place.Run)
+	if c, ok := r.(interface {
+		Check(ctx context.Context) error
+	}); ok && err == nil {
+		err = c.Check(ctx)
+	}
+	return errors.Join(err, r.Close())
 }
 
 // finish starts the services and analyzers again and waits until they end.

@@ -135,6 +135,37 @@ func TestCorruptFileIsReadOrReportedAsDamaged(t *testing.T) {
 	t.Logf("%d could not be read", failed)
 }
 
+// Check finds damage in data that no query of the run reads.
+func TestCheckFindsDamageAnywhere(t *testing.T) {
+	t.Parallel()
+	_, _, _, closed := sample(t)
+	check := func(database []byte) (string, error) {
+		path := writeDamaged(t, database, nil)
+		s, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: true})
+		if err != nil {
+			return path, err
+		}
+		defer func() { _ = s.Close() }() // fails for a damaged file
+		return path, s.Check(t.Context())
+	}
+	if _, err := check(closed); err != nil {
+		t.Errorf("an intact file: %v", err)
+	}
+	failed := 0
+	const block = 64 << 10
+	for at := 3*4096 + 100; at < len(closed); at += block { // in each block
+		bad := slices.Clone(closed)
+		bad[at] ^= 0xa5
+		if path, err := check(bad); err != nil {
+			wantDamage(t, fmt.Sprint("byte ", at), path, err)
+			failed++
+		}
+	}
+	if all := (len(closed) - 3*4096) / block; failed < all/2 { // free blocks do not matter
+		t.Errorf("%d of %d damaged blocks were noticed", failed, all)
+	}
+}
+
 func TestTruncatedLogKeepsCompleteTransactions(t *testing.T) {
 	t.Parallel()
 	database, log, docs, _ := sample(t)

@@ -414,6 +414,23 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 	again := start(t, "finish", s.run)
 	again.succeed()
 	contains(t, again.stderr.String(), "has already finished")
+
+	database := filepath.Join(s.run, "provenance.duckdb")
+	b, err := os.ReadFile(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		b[len(b)/2+i] ^= 0xa5
+	}
+	if err := os.WriteFile(database, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code := run(t, "finish", s.run)
+	if code != 1 || strings.Contains(stderr, "already finished") {
+		t.Errorf("finish of a damaged run: exit code %d: %s", code, stderr)
+	}
+	contains(t, stderr, "the file is damaged", database)
 }
 
 func TestSecondCtrlCPostponesReview(t *testing.T) {

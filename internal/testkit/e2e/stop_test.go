@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // unfinished starts a replay and has its writer die.
@@ -17,6 +20,16 @@ func (s *scene) unfinished(r recording, steps int64) {
 	if code := replay.wait(); code != 1 {
 		s.t.Errorf("a replay that was interrupted has exit code %d", code)
 	}
+}
+
+// missing fails unless the services end with the exit code of a run that lacks data, and give the reason.
+func (s *scene) missing(serve *process, reason string) {
+	s.t.Helper()
+	if code := serve.wait(); code != 1 {
+		s.t.Errorf("services of a run that lacks data have exit code %d", code)
+	}
+	contains(s.t, serve.stdout.String(), "incomplete: ", reason)
+	s.ended(reason)
 }
 
 // stored fails unless a run has ended, with all run-level data.
@@ -59,7 +72,7 @@ func TestStopEndsRunOfDeadProgram(t *testing.T) {
 		}
 		contains(t, ad.stderr.String(), "the run was stopped before the trace ended")
 	}
-	serve.succeed()
+	s.missing(serve, "the run was stopped before the trace ended")
 	s.stored()
 	_, stderr, code = run(t, "stop", s.run)
 	if code != 1 {
@@ -82,8 +95,55 @@ func TestIdleTraceCountsAsEnded(t *testing.T) {
 		}
 		contains(t, ad.stderr.String(), s.live(r.traces[i]), "(1.5s): trace treated as ended")
 	}
-	serve.succeed()
+	s.missing(serve, "(1.5s): trace treated as ended")
 	s.stored()
+}
+
+// The services wait for a receiver of statistics when the run has ended.
+func TestSignalAfterEndOfRunKeepsItFinished(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	serve := s.serve("--ranks", "3", "--stats-url", "http://127.0.0.1:1/", "--stats-flush", "80s")
+	s.services()
+	ads := s.ads(r)
+	replay := s.replay(r, "0")
+	eventually(t, "the run ends", func() error {
+		if info, err := rundir.ReadInfo(s.run); err != nil || info.State != "finished" {
+			return fmt.Errorf("not yet: %w", err)
+		}
+		return nil
+	})
+	succeed(append(ads, replay)...)
+	serve.signal(syscall.SIGTERM)
+	serve.succeed()
+	if text := serve.stderr.String(); strings.Contains(text, "incomplete") {
+		t.Errorf("serve prints %s", text)
+	}
+	contains(t, serve.stdout.String(), "anomalies stored with their context")
+	s.ended()
+	s.stored()
+}
+
+func TestProcessesEndWhenRunDirectoryIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	serve := s.serve()
+	s.services()
+	ad := s.ad("node", s.path("none"))
+	ad.awaitLog("waiting for traces")
+	if err := os.RemoveAll(s.run); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*process{serve, ad} {
+		if code := p.wait(); code != 1 {
+			t.Errorf("%s has exit code %d", p.name, code)
+		}
+		contains(t, p.stderr.String(), s.run, "the run directory was removed")
+	}
+	if _, err := os.Stat(s.run); err == nil {
+		t.Error("the directory was made again")
+	}
 }
 
 func TestRunningRunCanBeQueried(t *testing.T) {

@@ -115,7 +115,7 @@ func TestKilledStreamAnalyzerContinuesWithLaterSteps(t *testing.T) {
 	if code := ad.wait(); code != 0 && code != 1 {
 		t.Errorf("the analyzer has exit code %d:\n%s", code, &ad.stderr)
 	}
-	serve.succeed()
+	s.missing(serve, "")
 	contains(t, must(t, "runs", s.run), "finished")
 }
 
@@ -196,7 +196,7 @@ func TestRunWithoutStreamCanBeStopped(t *testing.T) {
 		t.Errorf("an analyzer whose stream is gone has exit code %d", code)
 	}
 	contains(t, ad.stderr.String(), "no contact file within 100ms")
-	serve.succeed()
+	s.missing(serve, "no contact file within 100ms")
 	contains(t, must(t, "runs", s.run), "finished")
 }
 
@@ -242,7 +242,7 @@ func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
 		contains(t, ad.stderr.String(), "the run was stopped before the trace ended")
-		serve.succeed()
+		s.missing(serve, "the run was stopped before the trace ended")
 	})
 	t.Run("an analyzer that is interrupted", func(t *testing.T) {
 		s := newScene(t)
