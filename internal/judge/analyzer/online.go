@@ -411,6 +411,7 @@ func (r *rank) contribution(step int) *Contribution {
 	}
 	for _, f := range r.merged {
 		key := f.whole.models.function.FuncKey
+		f.pending.model.Times.Follow(&f.model.model.Times)
 		switch {
 		case f == f.whole:
 			f.pending.FuncKey = key

@@ -389,6 +389,8 @@ func (r *rank) forget(saveMemory bool) {
 		if saveMemory {
 			deltas.Put(f.pending)
 			f.pending = nil
+		} else {
+			f.pending.model.Times.Follow(&f.model.model.Times)
 		}
 	}
 	r.merged = r.merged[:0]

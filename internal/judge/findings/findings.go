@@ -384,8 +384,8 @@ func (c *conclusion) changed(change *summary.Change) *group {
 	g := c.newGroup(&k, nil)
 	c.all = c.all[:len(c.all)-1]
 	g.Form, g.Calls, g.OfCalls = provenance.Form(change.Kind), int64(change.Calls), c.profile.calls(change.Program, "", change.Function)
-	g.First, g.Last, g.Expected, g.Actual = change.Since, c.end, change.Before, change.After
-	g.LostOwn = trace.Micros(max(0, change.After-change.Before) * float64(change.Calls))
+	g.First, g.Last, g.Expected, g.Actual = max(change.Since, c.begin), c.end, change.Before, change.After
+	g.LostOwn = trace.Micros(change.Lost)
 	g.Ranks, g.Hosts, g.Examples = []trace.Rank{}, []string{}, []string{}
 	if change.After <= change.Before || change.ByWork() {
 		g.Severity = provenance.Note

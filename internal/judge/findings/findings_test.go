@@ -441,7 +441,7 @@ func TestLastingChangesAreFindings(t *testing.T) {
 	r := run(t, "slow 0 - 100..200 90")
 	r.Begin, r.End = 50, 1000
 	found := findings.Conclude(r, blame.Find(r), []summary.Change{
-		{Program: 1, Function: "solve", Kind: "shift", Since: 500, Before: 10, After: 30, Calls: 40},
+		{Program: 1, Function: "solve", Kind: "shift", Since: 500, Before: 10, After: 30, Calls: 40, Lost: 800},
 		{Function: "better", Kind: "drift", Since: 600, Before: 30, After: 10, Calls: 7},
 	}, nil, nil)
 	want := []string{

@@ -84,7 +84,8 @@ func TestFunctionWithMoreToDoIsNote(t *testing.T) {
 		t.Helper()
 		s := newScene(2, "step 4000 1000000")
 		change := summary.Change{
-			Function: "step", Kind: "shift", Since: 5 * second, Before: 100, After: 200, Calls: 2000, MadeBefore: madeBefore, MadeAfter: madeAfter,
+			Function: "step", Kind: "shift", Since: 5 * second, Before: 100, After: 200, Calls: 2000, Lost: 200_000,
+			MadeBefore: madeBefore, MadeAfter: madeAfter,
 		}
 		got := findings.Conclude(&s.Run, blame.Find(&s.Run), []summary.Change{change}, s.profile(), nil).Findings
 		if len(got) != 1 || got[0].Kind != provenance.LastingChange || got[0].Noted() != noted || got[0].Listed() == noted {

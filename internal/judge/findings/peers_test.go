@@ -180,8 +180,8 @@ func TestSlowCallsOfOneFunctionAreNotASlowPeer(t *testing.T) {
 func TestSlowPeerExplainsChangeOfFunction(t *testing.T) {
 	s, p := quiet(), slowHost()
 	changes := []summary.Change{
-		{Function: "long", Kind: "shift", Since: 3*second + 1, Before: 800, After: 1500, Calls: 3000},
-		{Function: "short", Kind: "shift", Since: 8 * second, Before: 200, After: 300, Calls: 3000},
+		{Function: "long", Kind: "shift", Since: 3*second + 1, Before: 800, After: 1500, Calls: 3000, Lost: 2_100_000},
+		{Function: "short", Kind: "shift", Since: 8 * second, Before: 200, After: 300, Calls: 3000, Lost: 300_000},
 	}
 	r := findings.Conclude(&s.Run, blame.Find(&s.Run), changes, s.profile(), &provenance.Peers{Slow: []provenance.SlowPeer{p}})
 	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4 5]", "change short []"}) {

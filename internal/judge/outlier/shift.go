@@ -13,6 +13,7 @@ type Shift struct {
 	Since         int64   // its beginning in microseconds; of a drift to the length of a span
 	Before, After float64 // medians, in microseconds
 	Calls         uint64  // since then
+	Lost          float64 // time that these calls took longer than those before, in microseconds; 0 if they took less
 	// BeforeEnd and AfterBegin are when the time of Before ends, and that of After begins, in microseconds.
 	BeforeEnd, AfterBegin int64
 }
@@ -30,9 +31,11 @@ const (
 	// backShare is the greatest share of calls before and after in spans that resemble the
 	// other side.
 	backShare = 0.2
-	// A change is a drift if the squared deviations of the spans' medians from a line are
-	// at most lineShare of those from a jump.
-	lineShare, driftSpans = 0.5, 4
+	// A change is a drift if it takes at least driftSpans spans and the squared deviations of the
+	// spans' medians from a ramp are at most rampShare of those from a jump.
+	driftSpans, rampShare = 4, 0.5
+	// trimmed is the share of the shortest, and of the longest, times of a span that do not count as lost.
+	trimmed = 0.05
 )
 
 // Shift returns the largest lasting change of a function's time, or false if there is
@@ -66,6 +69,7 @@ func (m *Model) Shift() (Shift, bool) {
 	if found {
 		best.begin(spans)
 		best.drift(spans)
+		best.lost(spans)
 	}
 	return best, found
 }
@@ -117,54 +121,63 @@ func (s *Shift) lasts(spans []stats.Span, k int) bool {
 	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1]
 }
 
-// drift sets Drift if the change is gradual.
+// drift sets Drift, and what depends on it, if the change is gradual.
 func (s *Shift) drift(spans []stats.Span) {
 	medians := make([]float64, len(spans))
 	for i := range spans {
 		medians[i] = spans[i].Quantile(0.5)
 	}
-	if len(spans) < driftSpans || offLine(medians) > lineShare*offJump(medians) {
+	ramp, from, to := bestRamp(medians, driftSpans, len(medians)-1)
+	if jump, _, _ := bestRamp(medians, 1, 2); !(ramp <= rampShare*jump) {
 		return
 	}
-	first, last := medians[0], medians[len(medians)-1]
-	s.Drift, s.Before, s.After, s.Calls = true, first, last, 0
-	s.BeforeEnd, s.AfterBegin = spans[0].To, spans[len(spans)-1].From
-	begun := false
+	s.Drift, s.Before, s.After = true, average(medians[:from+1]), average(medians[to:])
+	s.BeforeEnd, s.AfterBegin = spans[from].To, spans[to].From
+	s.Since = (spans[from].From + spans[from].To) / 2 // the median of a span is that of its middle
+	calls := 0.0
 	for i := range spans {
-		if !begun && math.Abs(medians[i]-first) > 0.1*math.Abs(last-first) && (medians[i] > first) == (last > first) {
-			begun, s.Since = true, spans[i].From
-		}
-		if begun {
-			s.Calls += spans[i].Total
-		}
+		calls += float64(spans[i].Total) * s.part(&spans[i])
 	}
+	s.Calls = uint64(calls)
 }
 
-// offLine returns the sum of squared deviations from the best straight line.
-func offLine(y []float64) float64 {
-	mean, middle := average(y), float64(len(y)-1)/2
-	var xx, xy, yy float64
-	for i, v := range y {
-		x, d := float64(i)-middle, v-mean
-		xx, xy, yy = xx+x*x, xy+x*d, yy+d*d
-	}
-	return max(yy-xy*xy/xx, 0)
-}
-
-// offJump returns the sum of squared deviations from the best jump between two levels.
-func offJump(y []float64) float64 {
-	least := math.Inf(1)
-	for k := 1; k < len(y); k++ {
-		sum := 0.0
-		for _, part := range [][]float64{y[:k], y[k:]} {
-			mean := average(part)
-			for _, v := range part {
-				sum += (v - mean) * (v - mean)
+// bestRamp returns the least sum of squared deviations of y from a ramp: a level up to y[from], a straight line, and
+// another level beginning with y[to], where to - from is between least and most. A jump between two values has length 1, one
+// within a span 2. Without such a ramp the sum is infinite.
+func bestRamp(y []float64, least, most int) (sum float64, from, to int) {
+	sum = math.Inf(1)
+	for length := least; length <= most; length++ {
+		for first := range max(0, len(y)-length) {
+			var xx, xy, yy, x1, y1 float64
+			for i, v := range y {
+				x := min(max(float64(i-first)/float64(length), 0), 1)
+				xx, xy, yy, x1, y1 = xx+x*x, xy+x*v, yy+v*v, x1+x, y1+v
+			}
+			n := float64(len(y))
+			xx, xy, yy = xx-x1*x1/n, xy-x1*y1/n, yy-y1*y1/n
+			if left := max(yy-xy*xy/xx, 0); left < sum {
+				sum, from, to = left, first, first+length
 			}
 		}
-		least = min(least, sum)
 	}
-	return least
+	return sum, from, to
+}
+
+// part returns the share of a span that is after the beginning of the change.
+func (s *Shift) part(x *stats.Span) float64 {
+	return min(max(float64(x.To-s.Since)/float64(x.To-x.From), 0), 1)
+}
+
+// lost adds up how much longer calls took than those before the change. Means without the longest times are compared,
+// because the median may not change by as much, and single calls may have other reasons.
+func (s *Shift) lost(spans []stats.Span) {
+	first := max(1, slices.IndexFunc(spans, func(x stats.Span) bool { return x.To > s.Since }))
+	before := stats.Together(spans[:first])
+	usual := before.Mean(trimmed)
+	for i := first; i < len(spans); i++ {
+		s.Lost += (spans[i].Mean(trimmed) - usual) * float64(spans[i].Total)
+	}
+	s.Lost = max(s.Lost, 0)
 }
 
 func average(values []float64) float64 {

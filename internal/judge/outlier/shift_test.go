@@ -105,13 +105,68 @@ func TestDriftIsFound(t *testing.T) {
 		m := run(2, 200, func(r *rand.Rand, at float64) float64 {
 			return spread5(r, first+(last-first)*min(max((at-from)/(to-from), 0), 1))
 		})
-		// It is seen when a tenth of it has happened.
-		expectShift(t, "drift", m, from+0.1*(to-from), first, last, true)
+		expectShift(t, "drift", m, from, first, last, true)
 	}
 	f(300, 900, 0, 200)
 	f(900, 300, 0, 200)
 	f(1000, 2000, 30, 190)
 	f(1000, 2000, 0, 150)
+	f(1000, 4000, 70, 130)
+}
+
+// Programs of a second have changes, too.
+func TestChangesOfShortRunsAreFound(t *testing.T) {
+	short := func(level func(at float64) float64) *outlier.Model {
+		r := rand.New(rand.NewPCG(18, 3))
+		m := new(outlier.Model)
+		for i := range 1000 {
+			at := float64(i) / 1000
+			m.Learn(int64(spread5(r, level(at))), start+int64(at*second))
+		}
+		return m
+	}
+	expectShift(t, "shift", short(func(at float64) float64 {
+		if at < 0.4 {
+			return 500
+		}
+		return 900
+	}), 0.4, 500, 900, false)
+	expectShift(t, "drift", short(func(at float64) float64 { return 500 + 900*min(max((at-0.3)/0.4, 0), 1) }), 0.3, 500, 1400, true)
+}
+
+func TestLostTimeOfChange(t *testing.T) {
+	f := func(what string, want float64, draw func(r *rand.Rand, at float64) float64) {
+		t.Helper()
+		s, ok := run(4, 100, draw).Shift()
+		if !ok || math.Abs(s.Lost-want) > 0.05*want {
+			t.Errorf("%s: lost %.0f us, want %.0f (found: %v)", what, s.Lost, want, ok)
+		}
+	}
+	f("shift", 60*50*1000, func(r *rand.Rand, at float64) float64 {
+		if at < 40 {
+			return spread5(r, 1000)
+		}
+		return spread5(r, 2000)
+	})
+	f("drift", (40.0/2+40)*50*3000, func(r *rand.Rand, at float64) float64 {
+		return spread5(r, 1000+3000*min(max((at-20)/40, 0), 1))
+	})
+	f("shift of two modes", 50*50*(0.7*500+0.3*2000), func(r *rand.Rand, at float64) float64 {
+		level := 500.0
+		if r.IntN(10) >= 7 {
+			level = 2000
+		}
+		if at >= 50 {
+			level *= 2
+		}
+		return spread5(r, level)
+	})
+	f("faster", 0, func(r *rand.Rand, at float64) float64 {
+		if at < 40 {
+			return spread5(r, 2000)
+		}
+		return spread5(r, 1000)
+	})
 }
 
 func TestPassingChangesAreNotShifts(t *testing.T) {

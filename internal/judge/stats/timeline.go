@@ -11,6 +11,7 @@ import (
 // independent of the order. The zero value is empty and the identity of Merge.
 type Timeline struct {
 	length uint8 // binary logarithm of the length of a span, in microseconds
+	least  uint8 // of the first span, see Follow
 	first  int64 // number of the first span; spans[0] and the last are not empty
 	spans  []coarse
 }
@@ -24,7 +25,7 @@ type coarse struct {
 
 const (
 	maxSpans      = 16
-	shortestSpan  = 20 // about a second
+	shortestSpan  = 13 // about 8 ms
 	longestSpan   = 59 // covers all times
 	coarseBits    = 3
 	coarseUnits   = 1 << (coarseBits + 1)
@@ -95,7 +96,16 @@ func (t *Timeline) Add(v, at int64) {
 	t.spans[at>>t.length-t.first].add(CoarseBinOf(v), 1)
 }
 
-func (t *Timeline) spanBits() uint8 { return max(t.length, shortestSpan) }
+func (t *Timeline) spanBits() uint8 { return max(t.length, t.least, shortestSpan) }
+
+// Follow makes spans at least as long as those of o, until the next Reset. It saves memory if t will be merged into o,
+// and does not change the result.
+func (t *Timeline) Follow(o *Timeline) {
+	t.least = o.length
+	for len(t.spans) > 0 && t.length < t.least {
+		t.double()
+	}
+}
 
 // cover extends the timeline to a span of the given length.
 func (t *Timeline) cover(span int64, length uint8) {
@@ -177,7 +187,7 @@ func (t *Timeline) Reset() {
 	for i := range t.spans {
 		t.spans[i].reset()
 	}
-	t.spans, t.length, t.first = t.spans[:0], 0, 0
+	t.spans, t.length, t.least, t.first = t.spans[:0], 0, 0, 0
 }
 
 // Clone returns an independent copy.
@@ -233,6 +243,22 @@ func (s *Span) Quantile(q float64) float64 {
 		left -= float64(n)
 	}
 	return 0
+}
+
+// Mean returns the mean of the numbers without a share cut of the least, and of the greatest, assuming that numbers are
+// spread evenly within a bin.
+func (s *Span) Mean(cut float64) float64 {
+	from, to := cut*float64(s.Total), (1-cut)*float64(s.Total)
+	sum, below := 0.0, 0.0
+	for i, n := range s.c.counts {
+		if first, last := max(from, below), min(to, below+float64(n)); first < last {
+			low, high := float64(binLow(s.c.base+i, coarseBits)), float64(binLow(s.c.base+i+1, coarseBits)-1)
+			middle := ((first+last)/2 - below) / float64(n)
+			sum += (last - first) * (low + (high-low)*middle)
+		}
+		below += float64(n)
+	}
+	return sum / max(to-from, 1)
 }
 
 // Count returns the count of a coarse bin.

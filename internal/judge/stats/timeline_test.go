@@ -61,6 +61,44 @@ func TestTimelineMergeIsIndependentOfOrder(t *testing.T) {
 	}
 }
 
+// Parts with spans as long as those of the whole so far give the same whole.
+func TestTimelineMayFollowWhatItIsMergedInto(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for range 100 {
+		all := randomSeen(r, 1+r.IntN(200))
+		var whole, part Timeline
+		for at, s := range all {
+			part.Add(s.v, s.at)
+			if r.IntN(10) == 0 || at == len(all)-1 {
+				part.Follow(&whole)
+				if whole.length > part.length {
+					t.Fatalf("spans of 2^%d us, those of the whole have 2^%d us", part.length, whole.length)
+				}
+				whole.Merge(&part)
+				part.Reset()
+				part.Follow(&whole)
+			}
+		}
+		if got, want := whole.AppendBinary(nil), timelineOf(all).AppendBinary(nil); !bytes.Equal(got, want) {
+			t.Fatalf("%v\n got %v\nwant %v", all, got, want)
+		}
+	}
+}
+
+func TestTrimmedMeanOfSpan(t *testing.T) {
+	var line Timeline
+	for v := range int64(1000) {
+		line.Add(1000+v, 5)
+	}
+	for range 20 {
+		line.Add(1e9, 5)
+	}
+	s := line.Spans()[0]
+	if got := s.Mean(0.05); math.Abs(got-1510) > 10 {
+		t.Errorf("got %.1f", got)
+	}
+}
+
 func TestTimelineEncodingRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var used Timeline // whose memory is used again
@@ -222,7 +260,7 @@ func TestInvalidTimelineIsRefused(t *testing.T) {
 	const at5 = 2*(5+1) + 1 // the first count is that of bin 5
 	f("nothing")
 	f("too many spans", append([]uint64{17, 20, 0}, slices.Repeat([]uint64{1, at5, 1}, 17)...)...)
-	f("spans that are too short", 1, 19, 0, 1, at5, 1)
+	f("spans that are too short", 1, 12, 0, 1, at5, 1)
 	f("spans that are too long", 1, 60, 0, 1, at5, 1)
 	f("a time beyond all", 1, 20, last+1, 1, at5, 1)
 	f("a second span beyond all time", 2, 20, last, 1, at5, 1, 1, at5, 1)

@@ -116,7 +116,8 @@ type Change struct {
 	Since    trace.Micros  `json:"since"` // of a drift rounded to a span that grows with the run
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
-	Calls    uint64        `json:"calls"` // since then
+	Calls    uint64        `json:"calls"`   // since then
+	Lost     float64       `json:"lost_us"` // by these calls
 	// MadeBefore and MadeAfter are how many calls a call of the function makes on average; 0 for none.
 	MadeBefore float64 `json:"made_before,omitempty"`
 	MadeAfter  float64 `json:"made_after,omitempty"`
