@@ -44,8 +44,8 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	c.findSpans()
 	c.countExamples()
 	for i := range all.Slow {
-		if s := &all.Slow[i]; len(s.Ranks) > 0 && !c.delayedByChance(s) {
-			c.newPeer(s)
+		if len(all.Slow[i].Ranks) > 0 {
+			c.newPeer(&all.Slow[i])
 		}
 	}
 	c.collect()

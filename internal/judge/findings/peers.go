@@ -32,11 +32,12 @@ type slowPeer struct {
 	// From and to are when it was slow. Its anomalies may be a window of the comparison apart.
 	from, to, margin trace.Micros
 	byCalls          bool         // the comparison does not have it
+	byDelays         bool         // single delays make it slow, not the place
 	useful           trace.Micros // of its ranks meanwhile, if only calls show it
 }
 
-// slowPeerOf returns a slow peer without its group.
-func (c *conclusion) slowPeerOf(s *provenance.SlowPeer) *slowPeer {
+// newPeer adds a slow peer with its group.
+func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
 	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Micros(math.Round(1e6*s.From)), to: c.end}
 	if s.To != nil {
 		p.to = c.begin + trace.Micros(math.Round(1e6**s.To))
@@ -44,44 +45,6 @@ func (c *conclusion) slowPeerOf(s *provenance.SlowPeer) *slowPeer {
 	for _, w := range s.Windows {
 		p.margin = max(p.margin, trace.Micros(1e6*(w.To-w.From)))
 	}
-	return p
-}
-
-// delayedByChance reports whether the time that a place lost is in delays that it has no more often than others: the number of
-// slots in which it and others were delayed meanwhile may be chance. A few long delays do not make a place slow.
-func (c *conclusion) delayedByChance(s *provenance.SlowPeer) bool {
-	type cell struct {
-		rank   trace.Rank
-		thread trace.Thread
-		slot   int
-	}
-	p := c.slowPeerOf(s)
-	here, elsewhere := make(map[cell]bool), make(map[cell]bool)
-	var lost trace.Micros
-	for i := range c.run.Anomalies {
-		a := &c.run.Anomalies[i]
-		if a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(int32(i)) || a.Exit < p.from || a.Entry > p.to {
-			continue
-		}
-		at, hit := cell{rank: a.Rank, slot: c.slot(a.Program, a.Entry)}, elsewhere
-		if p.TID >= 0 {
-			at.thread = a.Thread
-		}
-		if p.includes(a) {
-			hit = here
-			lost += a.Lost
-		}
-		hit[at] = true
-	}
-	units := len(p.Ranks) + max(1, p.Peers)
-	needed := math.Log(float64(units) * slots * (slots + 1) / 2 / blameChance)
-	return p.blames() && 2*lost >= p.LostOwn &&
-		evidence(len(here), len(here)+len(elsewhere), float64(len(p.Ranks))/float64(units)) < needed
-}
-
-// newPeer adds a slow peer with its group.
-func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
-	p := c.slowPeerOf(s)
 	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: len(c.peers)}
 	p.group = c.newGroup(p.key, c.run.Anomalies)
 	p.group.peer = p
@@ -169,6 +132,39 @@ func (p *slowPeer) function() bool {
 	return expected >= othersShare*(time-float64(p.LostOwn)) && rest < sameTime*expected
 }
 
+// delayed reports whether single delays make the place seem slow: of functions of which less than half of the calls are
+// delays, these lost at least half of the time that the place lost. If the place itself is slow, so are most calls.
+func (p *slowPeer) delayed(c *conclusion) bool {
+	var hits []int32
+	for i := range c.run.Anomalies {
+		a := &c.run.Anomalies[i]
+		if p.includes(a) && a.OnDevice == p.Device && a.Lost > 0 && p.meanwhile(a.Entry) && c.delays(int32(i)) {
+			hits = append(hits, int32(i))
+		}
+	}
+	limit := c.limitOf(hits)
+	type sum struct{ calls, lost float64 }
+	delays := make(map[string]sum)
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		calls, lost := c.represents(a)
+		if d := delays[a.Func]; a.Lost <= limit {
+			delays[a.Func] = sum{d.calls + calls, d.lost + lost}
+		}
+	}
+	var explained, all float64
+	for _, f := range p.Functions {
+		all += float64(f.Beyond)
+		if d := delays[f.Func]; 2*d.calls < float64(f.Calls) {
+			explained += min(d.lost, float64(f.Beyond))
+		}
+	}
+	return 2*explained >= all && all > 0
+}
+
+// toBlame reports whether the place is to blame for delays.
+func (p *slowPeer) toBlame() bool { return p.blames() && !p.function() && !p.byDelays }
+
 // meanwhile reports whether a time is within that of the slow peer.
 func (p *slowPeer) meanwhile(at trace.Micros) bool {
 	return p.from-p.margin <= at && at <= p.to+p.margin
@@ -183,7 +179,8 @@ func (p *slowPeer) includes(a *blame.Anomaly) bool {
 // Others, which are as frequent elsewhere or too long to be like them, have other causes.
 func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 	for _, p := range c.peers {
-		if !p.blames() || p.function() {
+		p.byDelays = p.delayed(c)
+		if !p.toBlame() {
 			continue
 		}
 		type counts struct{ here, elsewhere float64 }
@@ -230,7 +227,7 @@ func (p *slowPeer) episode(c *conclusion) *episode {
 func (c *conclusion) peerOf(program trace.Program, e *episode) *slowPeer {
 	for _, p := range c.peers {
 		of := p.episode(c)
-		if p.blames() && !p.function() && p.PID == program && of.from < e.to && e.from < of.to &&
+		if p.toBlame() && p.PID == program && of.from < e.to && e.from < of.to &&
 			!slices.ContainsFunc(e.ranks, func(r trace.Rank) bool { return !slices.Contains(p.Ranks, r) }) {
 			return p
 		}
@@ -253,11 +250,12 @@ func (c *conclusion) explained(change *group) bool {
 	return false
 }
 
-// dropPeers removes the slow peers with one slow function if findings about its calls explain most of the lost time.
+// dropPeers removes the slow peers that single delays make slow, and those with one slow function if findings about its calls
+// explain most of the lost time.
 func (c *conclusion) dropPeers() {
 	c.all = slices.DeleteFunc(c.all, func(g *group) bool {
 		if g.peer == nil || !g.peer.blames() || !g.peer.function() {
-			return false
+			return g.peer != nil && g.peer.blames() && g.peer.byDelays
 		}
 		var lost trace.Micros
 		for _, o := range c.all {

@@ -104,16 +104,12 @@ func TestSlowPeerExplainsItsAnomalies(t *testing.T) {
 	}
 }
 
-func TestFewLongDelaysDoNotMakeAPlaceSlow(t *testing.T) {
+func TestDelaysDoNotMakeAPlaceSlow(t *testing.T) {
 	f := func(what string, delays int, lost trace.Micros, slow bool) {
 		t.Helper()
 		s := quiet()
 		for i := range delays {
-			at := 3*second + trace.Micros(i)*2*second/trace.Micros(delays)
-			s.slow("long", 4+i%2, at, lost)
-			if i%8 == 0 {
-				s.slow("long", i/8%4, at, lost) // others are delayed, too
-			}
+			s.slow("long", 4+i%2, 3*second+trace.Micros(i)*2*second/trace.Micros(delays), lost)
 		}
 		r := s.concludeWith(slowHost())
 		if got := slices.Contains(of(r), "slow-peer long [4 5]"); got != slow {
@@ -122,7 +118,7 @@ func TestFewLongDelaysDoNotMakeAPlaceSlow(t *testing.T) {
 	}
 	f("a few delays have most of the lost time", 6, 300_000, false)
 	f("a few delays have little of it", 6, 10_000, true)
-	f("many delays have most of it", 120, 15_000, true)
+	f("most calls are delays", 1500, 900, true)
 }
 
 func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
