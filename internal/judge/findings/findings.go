@@ -297,6 +297,8 @@ func (c *conclusion) sumUp(g *group) {
 			if c.spread(g); g.everywhere {
 				g.Severity = provenance.Note
 			}
+		} else {
+			c.addHidden(g)
 		}
 	default:
 		c.classify(g)

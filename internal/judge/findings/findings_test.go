@@ -141,6 +141,36 @@ func TestCostliestDelaysAreNamed(t *testing.T) {
 	}
 }
 
+// A function that is hit by interference has longer delays of its own.
+func TestFunctionIsToBlameForDelaysOfOtherLength(t *testing.T) {
+	s, rng := interrupted()
+	for range 25 {
+		s.slow("short", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 30_000+trace.Micros(rng.IntN(3000)))
+	}
+	got := s.conclude()
+	want := []string{"interference  [0 1]", "interference  [2 3]", "outlier short [0 1 2 3]"}
+	if list := of(got); !slices.Equal(slices.Sorted(slices.Values(list)), want) {
+		t.Fatalf("got %q, want %q", list, want)
+	}
+	for i := range got.Findings {
+		if x := &got.Findings[i]; x.Func == "short" && x.Calls != 25 {
+			t.Errorf("%d calls of short are outliers, want 25", x.Calls)
+		}
+	}
+}
+
+// Most of the time is in calls so long that the delays do not show.
+func TestHiddenDelaysAreEstimated(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	s := newScene(1, "long 200000 7000000", "short 100000 2000000", "tiny 400000 1000000", "huge 6000 30000000")
+	s.delays(100, rng)
+	got := s.conclude().Findings
+	if len(got) != 1 || got[0].Kind != provenance.Interference || got[0].Calls != 400 || got[0].LostOwn < 1_500_000 || got[0].LostOwn > 1_700_000 ||
+		!strings.Contains(got[0].Summary, "about 400 times (100 visible, the others in long calls), 1") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
 	s, rng := interrupted()
 	for range 100 {

@@ -24,6 +24,9 @@ const (
 	sameTime    = 1.05
 )
 
+// fewCalls is the share of the calls of a function below which they are not the usual ones.
+const fewCalls = 0.25
+
 // slowPeer is a place that is slower than its peers.
 type slowPeer struct {
 	*provenance.SlowPeer
@@ -132,8 +135,8 @@ func (p *slowPeer) function() bool {
 	return expected >= othersShare*(time-float64(p.LostOwn)) && rest < sameTime*expected
 }
 
-// delayed reports whether single delays make the place seem slow: of functions of which less than half of the calls are
-// delays, these lost at least half of the time that the place lost. If the place itself is slow, so are most calls.
+// delayed reports whether single delays make the place seem slow: of functions of which less than fewCalls are delays, these lost at
+// least half of the time that the place lost. If the place itself is slow, so are most calls.
 func (p *slowPeer) delayed(c *conclusion) bool {
 	var hits []int32
 	for i := range c.run.Anomalies {
@@ -155,7 +158,7 @@ func (p *slowPeer) delayed(c *conclusion) bool {
 	var explained, all float64
 	for _, f := range p.Functions {
 		all += float64(f.Beyond)
-		if d := delays[f.Func]; 2*d.calls < float64(f.Calls) {
+		if d := delays[f.Func]; d.calls < fewCalls*float64(f.Calls) {
 			explained += min(d.lost, float64(f.Beyond))
 		}
 	}

@@ -31,10 +31,11 @@ type usage struct {
 	calls     int64
 	exclusive trace.Micros
 	waits     bool
+	useful    bool // it neither waits nor communicates
 }
 
 func (u usage) plus(calls int64, exclusive trace.Micros) usage {
-	return usage{u.calls + calls, u.exclusive + exclusive, u.waits}
+	return usage{u.calls + calls, u.exclusive + exclusive, u.waits, u.useful}
 }
 
 // NewProfile returns the profile of call paths, each after its parent, of ranks, and of slow modes.
@@ -60,7 +61,7 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []sum
 		p.hashes[pathKey{s.PID, name}] = hash.Then(s.Func)
 		k, f := pathKey{s.PID, cache.stable(name)}, trace.FuncKey{Program: s.PID, Name: s.Func}
 		u := p.paths[k].plus(s.Calls, s.Exclusive)
-		u.waits = waits.WaitOf(s.Func) != blame.Nothing
+		u.waits, u.useful = waits.WaitOf(s.Func) != blame.Nothing, provenance.Useful(s.Func)
 		p.paths[k] = u
 		p.functions[f] = p.functions[f].plus(s.Calls, s.Exclusive)
 		if !u.waits {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -96,35 +97,65 @@ func (c *conclusion) inWaits(program trace.Program, order []int32) (hits []int32
 
 // suspect is a call path of a program without its delays.
 type suspect struct {
-	path string
-	time float64 // without delays
-	mean float64 // time of a call
-	// Delays are those of the path's slow mode, or others.
-	mode, others delays
+	path   string
+	time   float64 // without delays
+	mean   float64 // time of a call
+	useful bool    // it does not communicate
+	// Delays by length: those of the path's slow mode, and others; nil if there are none.
+	mode, others *lengths
 }
 
-// delays are alike: the path is to blame for all of them or for none.
-type delays struct {
-	lengths []float64
-	median  float64
-	blamed  bool
+// lengths counts delays between powers of two.
+type lengths struct {
+	hits   [maxLengths]int64
+	blamed uint64 // bits of the lengths for which the path is to blame
 }
 
-func (d *delays) hits() int64 {
-	if d.blamed {
-		return 0
+const maxLengths = 48
+
+func lengthOf(a *blame.Anomaly) int { return min(bits.Len64(uint64(a.Lost)), maxLengths-1) }
+
+// between returns the number of delays of lengths from one to another that the path is not to blame for.
+func (l *lengths) between(from, to int) (n int64) {
+	if l != nil {
+		for k := from; k <= to; k++ {
+			if l.blamed>>k&1 == 0 {
+				n += l.hits[k]
+			}
+		}
 	}
-	return int64(len(d.lengths))
+	return n
 }
 
-func (x *suspect) hits() int64 { return x.mode.hits() + x.others.hits() }
+// median returns the median of these lengths in microseconds, to a factor of two.
+func (l *lengths) median(from, to int) float64 {
+	left := (l.between(from, to) + 1) / 2
+	for from < to && l.between(from, from) < left {
+		left -= l.between(from, from)
+		from++
+	}
+	return 0.75 * math.Exp2(float64(from))
+}
+
+func (x *suspect) hits(from, to int) int64 {
+	return x.mode.between(from, to) + x.others.between(from, to)
+}
 
 // of returns the delays of the path that an anomaly belongs to.
-func (x *suspect) of(a *blame.Anomaly) *delays {
+func (x *suspect) of(a *blame.Anomaly) **lengths {
 	if a.Kind == provenance.Recurring {
 		return &x.mode
 	}
 	return &x.others
+}
+
+// exposed returns the time of the path, or 0 if the path is to blame for all delays in it.
+func (x *suspect) exposed() float64 {
+	blamed := x.mode != nil && x.mode.blamed != 0 || x.others != nil && x.others.blamed != 0
+	if blamed && x.hits(0, maxLengths-1) == 0 {
+		return 0
+	}
+	return x.time
 }
 
 // suspects returns the computing paths of a program by the mean time of their calls.
@@ -132,83 +163,125 @@ func (c *conclusion) suspects(program trace.Program, hits []int32) (all []*suspe
 	byPath = make(map[string]*suspect)
 	for k, u := range c.profile.paths {
 		if k.program == program && !u.waits && u.calls > 0 {
-			byPath[k.path] = &suspect{path: k.path, time: float64(u.exclusive), mean: float64(u.calls)}
+			byPath[k.path] = &suspect{path: k.path, time: float64(u.exclusive), mean: float64(u.calls), useful: u.useful}
 		}
 	}
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
 		x := byPath[c.names.stable(a.Path)]
-		d := x.of(a)
-		d.lengths = append(d.lengths, float64(a.Lost))
+		l := x.of(a)
+		if *l == nil {
+			*l = new(lengths)
+		}
+		(*l).hits[lengthOf(a)]++
 		x.time = max(1, x.time-float64(a.Lost))
 	}
 	all = slices.Collect(maps.Values(byPath))
 	for _, x := range all {
-		x.mean, x.mode.median, x.others.median = x.time/x.mean, quantile(x.mode.lengths, 0.5), quantile(x.others.lengths, 0.5)
+		x.mean = x.time / x.mean
 	}
 	slices.SortFunc(all, func(a, b *suspect) int { return cmp.Or(cmp.Compare(a.mean, b.mean), cmp.Compare(a.path, b.path)) })
 	return all, byPath
+}
+
+// delays are some of the delays of a path, by length.
+type delays struct {
+	*lengths
+	from, to int
+}
+
+// candidates returns the delays of a path for which it may be to blame: its slow mode, all others, and those with lengths in
+// any range. Functions that communicate have no ranges: they wake other processes, which may delay them for longer than others.
+func (x *suspect) candidates() (all []delays) {
+	if x.mode.between(0, maxLengths-1) > 0 {
+		all = append(all, delays{x.mode, 0, maxLengths - 1})
+	}
+	if x.others.between(0, maxLengths-1) > 0 {
+		all = append(all, delays{x.others, 0, maxLengths - 1})
+	}
+	for from := range maxLengths {
+		for to := from; to < maxLengths && x.useful && x.others.between(from, from) > 0; to++ {
+			if x.others.between(to, to) > 0 && x.others.between(from, to) >= leastHits {
+				all = append(all, delays{x.others, from, to})
+			}
+		}
+	}
+	return all
 }
 
 // notToBlame removes the delays of paths that are to blame for them, one path after another. A path
 // is compared with those in which delays like its own would be noticed.
 func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 	all, byPath := c.suspects(program, hits)
-	n, time := make([]int64, len(all)+1), make([]float64, len(all)+1) // of the shortest calls
+	delayed := slices.DeleteFunc(slices.Clone(all), func(x *suspect) bool { return x.hits(0, maxLengths-1) == 0 })
+	times := make([]float64, len(all)+1) // of the paths with the shortest calls
 	for {
 		for i, x := range all {
-			n[i+1], time[i+1] = n[i]+x.hits(), time[i]
-			if x.hits() > 0 || !x.mode.blamed && !x.others.blamed {
-				time[i+1] += x.time
-			}
+			times[i+1] = times[i] + x.exposed()
 		}
-		var worst *delays
+		var worst delays
 		least := blameChance
-		for i, x := range all {
-			for _, d := range []*delays{&x.mode, &x.others} {
-				if d.hits() == 0 {
-					continue
-				}
-				end := sort.Search(len(all), func(k int) bool { return noticed*all[k].mean > d.median })
-				end = max(end, i+1)
-				p := x.chance(d, blameRatio, n[i]+n[end]-n[i+1], time[i]+time[end]-time[i+1])
-				if o := mostDelayed(all[:end], x); o != nil {
-					p = min(p, x.chance(d, eachRatio, o.hits(), o.time))
-				}
-				if p < least {
+		for _, x := range delayed {
+			candidates := x.candidates()
+			for _, d := range candidates {
+				// In longer calls than these such a delay could hide.
+				longest := max(x.mean, d.median(d.from, d.to)/noticed)
+				end := sort.Search(len(all), func(k int) bool { return all[k].mean > longest })
+				if p := x.chance(d, delayed, longest, times[end]-x.exposed()) * float64(len(candidates)); p < least {
 					worst, least = d, p
 				}
 			}
 		}
-		if worst == nil {
+		if worst.lengths == nil {
 			break
 		}
-		worst.blamed = true
+		for k := worst.from; k <= worst.to; k++ {
+			worst.blamed |= 1 << k
+		}
 	}
 	return slices.DeleteFunc(hits, func(i int32) bool {
 		a := &c.run.Anomalies[i]
-		return byPath[c.names.stable(a.Path)].of(a).blamed
+		return (*byPath[c.names.stable(a.Path)].of(a)).blamed>>lengthOf(a)&1 != 0
 	})
 }
 
-// chance returns the probability of delays of the path if they are as frequent as others; 1 if they are not more than ratio
-// times as frequent.
-func (x *suspect) chance(d *delays, ratio float64, hits int64, time float64) float64 {
-	if float64(d.hits())*time <= ratio*float64(hits)*x.time {
-		return 1
-	}
-	return binomialTail(d.hits(), d.hits()+hits, x.time/(x.time+time))
-}
-
-// mostDelayed returns the path that is delayed most often in its time, except x, of those with at least leastHits delays;
-// nil if there is none.
-func mostDelayed(all []*suspect, x *suspect) (most *suspect) {
-	for _, o := range all {
-		if o != x && o.hits() >= leastHits && (most == nil || float64(o.hits())*most.time > float64(most.hits())*o.time) {
-			most = o
+// chance returns the probability of delays of the path if they are as frequent as delays of the same lengths in the time of
+// other paths, whose calls are not longer on average; 1 if they are not far more frequent.
+func (x *suspect) chance(d delays, others []*suspect, longest, time float64) float64 {
+	var hits, all, most int64
+	var mostTime float64 // of the path that is delayed most often in its time
+	for _, o := range others {
+		if o == x || o.mean > longest {
+			continue
+		}
+		n := o.hits(d.from, d.to)
+		hits, all = hits+n, all+o.hits(0, maxLengths-1)
+		if n >= leastHits && (most == 0 || float64(n)*mostTime > float64(most)*o.time) {
+			most, mostTime = n, o.time
 		}
 	}
-	return most
+	n, own := d.between(d.from, d.to), d.between(0, maxLengths-1)
+	p := x.chanceOf(n, blameRatio, hits, time)
+	if most > 0 {
+		p = min(p, x.chanceOf(n, eachRatio, most, mostTime))
+	}
+	if d.from > 0 { // its delays must have other lengths than those of others
+		share := float64(hits+1) / float64(all+1)
+		if float64(n) <= eachRatio*share*float64(own) {
+			return 1
+		}
+		p = max(p, binomialTail(n, own, share))
+	}
+	return p
+}
+
+// chanceOf returns the probability of n delays of the path if they are as frequent as others; 1 if they are not more than
+// ratio times as frequent.
+func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) float64 {
+	if float64(n)*time <= ratio*float64(hits)*x.time {
+		return 1
+	}
+	return binomialTail(n, n+hits, x.time/(x.time+time))
 }
 
 func (c *conclusion) isInterference(hits []int32) bool {
@@ -255,6 +328,48 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		}
 		keys[i] = k
 	}
+}
+
+// addHidden adds the delays that probably hit long calls, in which they cannot be seen, to those of interference: as
+// many of each length in the time of these calls as in that of the calls in which they can.
+func (c *conclusion) addHidden(g *group) {
+	var here [maxLengths]struct {
+		hits, lost    float64
+		visible, seen float64 // hits and time of paths in which such delays can be seen
+	}
+	total := 0.0
+	for k, u := range c.profile.paths {
+		if k.program != g.PID || u.waits || u.calls == 0 {
+			continue
+		}
+		total += float64(u.exclusive)
+		for l := range here {
+			if c.shows(l, u) {
+				here[l].seen += float64(u.exclusive)
+			}
+		}
+	}
+	for _, i := range g.members {
+		a := &g.all[i]
+		h := &here[lengthOf(a)]
+		h.hits++
+		h.lost += float64(a.Lost)
+		if u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]; ok && !u.waits && c.shows(lengthOf(a), u) {
+			h.visible++
+		}
+	}
+	calls, lost := float64(g.Calls), float64(g.LostOwn)
+	for _, h := range here {
+		if hidden := h.visible*total/max(1, h.seen) - h.hits; h.visible >= leastHits && hidden > 0 {
+			calls, lost = calls+hidden, lost+hidden*h.lost/h.hits
+		}
+	}
+	g.Calls, g.LostOwn = int64(calls), trace.Micros(lost)
+}
+
+// shows reports whether delays of a length cannot hide in the calls of a path.
+func (c *conclusion) shows(length int, u usage) bool {
+	return noticed*float64(u.exclusive) <= 0.75*math.Exp2(float64(length))*float64(u.calls)
 }
 
 // limitOf returns the longest delay that is like others.

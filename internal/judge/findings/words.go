@@ -32,7 +32,11 @@ func (c *conclusion) summary(g *group) string {
 				actual, text.Percent(100*c.shareOfRanks(g)), g.mostHit())
 			break
 		}
-		say("Delays of about %s hit whatever ran on %s %s times, %s of the time there", actual, Where(&g.Finding), text.Int(g.Calls),
+		times := text.Int(g.Calls) + " times"
+		if n := len(g.members); g.Calls > int64(n) {
+			times = fmt.Sprintf("about %s times (%s visible, the others in long calls)", text.Int(g.Calls), text.Int(n))
+		}
+		say("Delays of about %s hit whatever ran on %s %s, %s of the time there", actual, Where(&g.Finding), times,
 			text.Percent(100*c.shareOfRanks(g)))
 		if n, least := g.costliest(); float64(least) > likeTimes*g.Actual {
 			say(", half of it in %s of at least %s", text.Count(n, "delay"), text.Duration(float64(least)))

@@ -133,7 +133,7 @@ func (s *Shift) drift(spans []stats.Span) {
 	}
 	s.Drift, s.Before, s.After = true, average(medians[:from+1]), average(medians[to:])
 	s.BeforeEnd, s.AfterBegin = spans[from].To, spans[to].From
-	s.Since = (spans[from].From + spans[from].To) / 2 // the median of a span is that of its middle
+	s.Since = crossing(spans[from:to+1], medians[from:to+1], s.Before)
 	calls := 0.0
 	for i := range spans {
 		calls += float64(spans[i].Total) * s.part(&spans[i])
@@ -161,6 +161,23 @@ func bestRamp(y []float64, least, most int) (sum float64, from, to int) {
 		}
 	}
 	return sum, from, to
+}
+
+// crossing returns when the straight line through the medians of spans, except the first and the last, is at a level; at least
+// the middle of the first span and at most that of the second.
+func crossing(spans []stats.Span, medians []float64, level float64) int64 {
+	middle := func(i int) float64 { return float64(spans[i].From)/2 + float64(spans[i].To)/2 }
+	inner := medians[1 : len(medians)-1]
+	mean, at := average(inner), (middle(1)+middle(len(inner)))/2
+	var xx, xy float64
+	for i, v := range inner {
+		x := middle(i+1) - at
+		xx, xy = xx+x*x, xy+x*(v-mean)
+	}
+	if xy == 0 {
+		return int64(middle(0))
+	}
+	return int64(min(max(at+(level-mean)*xx/xy, middle(0)), middle(1)))
 }
 
 // part returns the share of a span that is after the beginning of the change.
