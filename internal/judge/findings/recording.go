@@ -1,6 +1,9 @@
 package findings
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -41,14 +44,15 @@ func (c *conclusion) recording(order []int32, keys map[int32]*key) {
 		}
 	}
 	others, delayed := make(map[trace.Program]*spanning), make(map[trace.Program][]int32)
-	for _, i := range order {
-		if a, k, chance, ok := of(i); ok && chance < blame.ByChance && a.Kind != provenance.Recurring && paths[k].isChance(blameChance) {
-			others[k.program] = count(others[k.program], i, a, chance)
-		}
-	}
 	for k, s := range paths {
 		if !s.isChance(blameChance) {
 			delayed[k.program] = append(delayed[k.program], s.hits...)
+			delete(paths, k)
+		}
+	}
+	for _, i := range order {
+		if a, k, chance, ok := of(i); ok && paths[k] != nil && chance < blame.ByChance && a.Kind != provenance.Recurring {
+			others[k.program] = count(others[k.program], i, a, chance)
 		}
 	}
 	for program, s := range others {
@@ -58,10 +62,58 @@ func (c *conclusion) recording(order []int32, keys map[int32]*key) {
 	}
 	for program, hits := range delayed {
 		limit := c.limitOf(hits)
+		k := &key{kind: provenance.Interference, program: program, rank: allRanks, recording: true}
 		for _, i := range hits {
 			if c.run.Anomalies[i].Lost <= limit {
-				keys[i] = &key{kind: provenance.Interference, program: program, rank: allRanks, recording: true}
+				keys[i] = k
+			}
+		}
+		c.recordingInCalls(order, keys, k, limit)
+	}
+}
+
+// recordingInCalls finds collective calls of unknown cause in which the trace was written on a rank, if they are too many for
+// chance: that rank was late, and the others waited for it.
+func (c *conclusion) recordingInCalls(order []int32, keys map[int32]*key, k *key, limit trace.Micros) {
+	var unknown, recorded []int32
+	for _, i := range order {
+		if a := &c.run.Anomalies[i]; a.Program == k.program && a.Wait == blame.Group && a.StepTime > 0 {
+			if a.Lost > 0 && a.Lost <= limit && keys[i] == nil && c.links[i].Culprit < 0 {
+				unknown = append(unknown, i)
+			}
+			if a.Recorded {
+				recorded = append(recorded, i)
 			}
 		}
 	}
+	ranks, expected := c.profile.ranks[k.program], 0.
+	var late, waits []int32
+	for _, i := range unknown {
+		a := &c.run.Anomalies[i]
+		expected += min(1, float64(ranks)*float64(a.Exit-a.Entry)/float64(a.StepTime))
+		if a.Recorded {
+			late = append(late, i)
+		} else if c.meets(a, recorded, ranks) {
+			waits = append(waits, i)
+		}
+	}
+	if poissonTail(int64(len(late)+len(waits)), expected) >= byChance {
+		return
+	}
+	for _, i := range late {
+		keys[i] = k
+	}
+	for _, i := range waits {
+		c.causes[i] = k
+	}
+}
+
+// meets reports whether a call overlaps one of the same function on another rank among these, which are in order of entry. At
+// most one of each rank is in the same collective call, so it looks at so many.
+func (c *conclusion) meets(a *blame.Anomaly, others []int32, ranks int) bool {
+	end, _ := slices.BinarySearchFunc(others, a.Exit, func(i int32, at trace.Micros) int { return cmp.Compare(c.run.Anomalies[i].Entry, at) })
+	return slices.ContainsFunc(others[max(0, end-ranks):end], func(i int32) bool {
+		o := &c.run.Anomalies[i]
+		return o.Func == a.Func && o.Rank != a.Rank && o.Exit > a.Entry
+	})
 }

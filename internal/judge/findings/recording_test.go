@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -77,4 +78,27 @@ func TestLongDelayDuringWritingIsItsOwnFinding(t *testing.T) {
 	if want := []string{"interference  [0 1 2 3]", "outlier step [2]"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+func TestWaitsForARankThatWritesTheTraceAreCausedByThat(t *testing.T) {
+	f := func(what string, step trace.Micros, want ...string) *findings.Result {
+		t.Helper()
+		s := newScene(4, "step 20000 4000000", "MPI_Barrier() 20000 4000000")
+		for i := range 40 {
+			at := trace.Micros(i/4) * second
+			s.recorded("step", i%4, at, 900+10*trace.Micros(i), true)
+			s.recorded("MPI_Barrier()", i%4, at+second/2, 800+10*trace.Micros(i), i%4 == i/4%4)
+			s.Anomalies[len(s.Anomalies)-1].StepTime = step
+		}
+		got := s.conclude()
+		if list := of(got); !slices.Equal(list, want) {
+			t.Errorf("%s: got %q, want %q", what, list, want)
+		}
+		return got
+	}
+	got := f("short calls", second/2, "interference  [0 1 2 3]", "wait MPI_Barrier() [0 1 2 3]")
+	if x := &got.Findings[0]; x.Calls != 50 || x.Waits != 30 || got.Findings[1].Cause != 1 {
+		t.Errorf("got %d delays and %d waits, of which the cause is %d", x.Calls, x.Waits, got.Findings[1].Cause)
+	}
+	f("calls as long as steps", 2000, "interference  [0 1 2 3]", "recurring MPI_Barrier() [0 1 2 3]")
 }

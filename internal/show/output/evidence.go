@@ -127,6 +127,9 @@ func wrongIf(x *provenance.Finding) string {
 		}
 		return "the program's work changed at that time, as when it refines its mesh"
 	case provenance.Interference:
+		if x.Form == provenance.Recording {
+			return "the program itself does something else whenever a step of the trace ends"
+		}
 		return "the functions that were hit share a cause inside the program, such as a lock or paging"
 	case provenance.SlowPlace:
 		return ranks.WrongIf(new(provenance.SlowPeer))
