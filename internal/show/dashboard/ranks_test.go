@@ -20,7 +20,7 @@ func comparePeers(ctx context.Context, t *testing.T, store provdb.Store, run str
 	p := &provenance.Peers{
 		Slow: []provenance.SlowPeer{{
 			Pattern: provenance.Since, Ranks: []trace.Rank{5}, Hosts: []string{"node2"}, TID: provenance.AllThreads, Role: 1, Peers: 7, Ratio: 1.9,
-			From: 1, Saved: 140_000, Share: 0.14, Confidence: 0.99,
+			From: 1, LostOwn: 140_000, Saved: 140_000, Share: 0.14, Confidence: 0.99,
 		}},
 		Efficiency: []provenance.Efficiency{
 			{Entire: true, To: 2, Ranks: 8, Parallel: 0.73, LoadBalance: 0.8, Communication: 0.9125, Slowest: 5},

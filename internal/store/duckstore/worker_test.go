@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -162,6 +163,33 @@ func TestCloseEndsLimitedQueries(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, provdb.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+func TestCrashEndsOneQueryOnly(t *testing.T) {
+	s := openTemp(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := limited(t.Context(), s, 0, endless)
+		ended <- err
+	}()
+	for crashed := false; !crashed; time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock() // while a process starts, its query has this lock
+		s.queriesMu.Lock()
+		for q := range s.queries {
+			if w, ok := q.(*worker); ok && w.cmd != nil {
+				crashed = w.cmd.Process.Signal(syscall.SIGSEGV) == nil
+			}
+		}
+		s.queriesMu.Unlock()
+		s.mu.Unlock()
+	}
+	err := <-ended
+	if err == nil || !strings.Contains(err.Error(), "made the SQL engine fail") || errors.Is(err, provdb.ErrLimit) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := limited(t.Context(), s, 0, "SELECT 1"); err != nil {
+		t.Errorf("the next query: %v", err)
 	}
 }
 
