@@ -247,21 +247,21 @@ func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) e
 	return err
 }
 
-// Close waits for the current write, ends all queries, merges the log into the file and
+// Close ends all queries, waits for the current write, merges the log into the file and
 // releases it.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == nil {
-		return nil
-	}
 	s.queriesMu.Lock()
 	open := s.queries
 	s.queries = nil
 	s.queriesMu.Unlock()
 	var errs []error
-	for q := range open {
+	for q := range open { // without the lock, for which a query may wait
 		errs = append(errs, q.abort(provdb.ErrClosed))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return nil
 	}
 	return errors.Join(append(errs, s.release())...)
 }

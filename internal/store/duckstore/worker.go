@@ -44,6 +44,7 @@ type worker struct {
 	memory  int64
 	release func() // its slot
 
+	mu     sync.Mutex // held while the process starts, and by stop
 	cmd    *exec.Cmd
 	in     io.Closer
 	out    io.ReadCloser
@@ -77,6 +78,8 @@ func (s *Store) queryLimited(ctx context.Context, l provdb.Limits, query string,
 
 // start starts the process and reads the columns of its answer.
 func (w *worker) start(t task) (_ *provdb.Rows, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !w.s.register(w) {
 		return nil, provdb.ErrClosed
 	}
@@ -98,6 +101,9 @@ func (w *worker) send(t *task) error {
 	if !w.s.readOnly {
 		w.s.mu.Lock()
 		defer w.s.mu.Unlock()
+		if err := w.ctx.Err(); err != nil { // while another query or a write had the lock
+			return err
+		}
 		dir, err := os.MkdirTemp(filepath.Dir(w.s.path), snapshotPrefix)
 		if err != nil {
 			return err
@@ -167,6 +173,8 @@ func (w *worker) all(yield func([]any, error) bool) {
 
 // stop waits until the process has ended, and frees the slot. The context ends the process.
 func (w *worker) stop() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	defer w.release()
 	defer w.s.unregister(w)
 	if w.cmd == nil || w.cmd.Process == nil {

@@ -149,20 +149,23 @@ func TestOtherQueriesRunBesideLimitedOnes(t *testing.T) {
 }
 
 func TestCloseEndsLimitedQueries(t *testing.T) {
-	s := openTemp(t)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := limited(t.Context(), s, 0, endless)
-		ended <- err
-	}()
-	for len(s.slots) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(err, provdb.ErrClosed) {
-		t.Errorf("got %v, want ErrClosed", err)
+	for i := range 10 { // also those that are starting
+		s := openTemp(t)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := limited(t.Context(), s, 0, endless)
+			ended <- err
+		}()
+		for len(s.slots) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, provdb.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
 	}
 }
 
@@ -177,9 +180,8 @@ func TestCrashEndsOneQueryOnly(t *testing.T) {
 		s.mu.Lock() // while a process starts, its query has this lock
 		s.queriesMu.Lock()
 		for q := range s.queries {
-			if w, ok := q.(*worker); ok && w.cmd != nil {
-				crashed = w.cmd.Process.Signal(syscall.SIGSEGV) == nil
-			}
+			w := q.(*worker)
+			crashed = w.cmd != nil && w.cmd.Process.Signal(syscall.SIGSEGV) == nil
 		}
 		s.queriesMu.Unlock()
 		s.mu.Unlock()
