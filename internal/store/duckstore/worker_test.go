@@ -171,27 +171,32 @@ func TestCloseEndsLimitedQueries(t *testing.T) {
 
 func TestCrashEndsOneQueryOnly(t *testing.T) {
 	s := openTemp(t)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := limited(t.Context(), s, 0, endless)
-		ended <- err
-	}()
-	for crashed := false; !crashed; time.Sleep(10 * time.Millisecond) {
-		s.mu.Lock() // while a process starts, its query has this lock
-		s.queriesMu.Lock()
-		for q := range s.queries {
-			w := q.(*worker)
-			crashed = w.cmd != nil && w.cmd.Process.Signal(syscall.SIGSEGV) == nil
+	for what, crash := range map[string]func(w *worker) error{
+		"the process crashes":   func(w *worker) error { return w.cmd.Process.Signal(syscall.SIGSEGV) },
+		"its parent disappears": func(w *worker) error { return w.in.Close() },
+	} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := limited(t.Context(), s, 0, endless)
+			ended <- err
+		}()
+		for crashed := false; !crashed; time.Sleep(10 * time.Millisecond) {
+			s.mu.Lock() // while a process starts, its query has this lock
+			s.queriesMu.Lock()
+			for q := range s.queries {
+				w := q.(*worker)
+				crashed = w.cmd != nil && crash(w) == nil
+			}
+			s.queriesMu.Unlock()
+			s.mu.Unlock()
 		}
-		s.queriesMu.Unlock()
-		s.mu.Unlock()
-	}
-	err := <-ended
-	if err == nil || !strings.Contains(err.Error(), "made the SQL engine fail") || errors.Is(err, provdb.ErrLimit) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := limited(t.Context(), s, 0, "SELECT 1"); err != nil {
-		t.Errorf("the next query: %v", err)
+		err := <-ended
+		if err == nil || !strings.Contains(err.Error(), "made the SQL engine fail") || errors.Is(err, provdb.ErrLimit) {
+			t.Errorf("%s: got %v", what, err)
+		}
+		if _, err := limited(t.Context(), s, 0, "SELECT 1"); err != nil {
+			t.Errorf("%s: the next query: %v", what, err)
+		}
 	}
 }
 
