@@ -130,6 +130,28 @@ func TestPathDelayedMoreOftenThanEachOtherIsToBlame(t *testing.T) {
 	f(250, true)
 }
 
+func TestSendsAreInterruptedByWhatTheyWake(t *testing.T) {
+	f := func(what, function string, interference bool, want string) {
+		t.Helper()
+		s, rng := interrupted()
+		if !interference {
+			s.Anomalies = nil
+		}
+		s.paths = append(s.paths, provenance.PathStats{Node: len(s.paths) + 1, Func: function, Calls: 20_000, Exclusive: 60_000})
+		for range 40 {
+			s.slow(function, rng.IntN(4), trace.Micros(rng.IntN(10*second)), 1000<<rng.IntN(4))
+		}
+		list := slices.DeleteFunc(of(s.conclude()), func(x string) bool { return strings.HasPrefix(x, "interference ") })
+		if got := strings.Join(list, ", "); got != want {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+	}
+	f("a send", "MPI_Isend()", true, "")
+	f("a send without interference", "MPI_Isend()", false, "outlier MPI_Isend() [0 1 2 3]")
+	f("a file", "MPI_File_write()", true, "outlier MPI_File_write() [0 1 2 3]")
+	f("a function", "pack", true, "outlier pack [0 1 2 3]")
+}
+
 func TestCostliestDelaysAreNamed(t *testing.T) {
 	s, rng := newScene(2, "a 40000 10000000", "b 40000 10000000", "c 40000 10000000"), rand.New(rand.NewPCG(1, 1))
 	for i := range 120 {

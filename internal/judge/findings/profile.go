@@ -31,11 +31,12 @@ type usage struct {
 	calls     int64
 	exclusive trace.Micros
 	waits     bool
-	useful    bool // it neither waits nor communicates
+	sends     bool // it communicates, but does not wait
+	wakes     bool // it does, or calls a function that does: that wakes other processes
 }
 
 func (u usage) plus(calls int64, exclusive trace.Micros) usage {
-	return usage{u.calls + calls, u.exclusive + exclusive, u.waits, u.useful}
+	return usage{u.calls + calls, u.exclusive + exclusive, u.waits, u.sends, u.wakes}
 }
 
 // NewProfile returns the profile of call paths, each after its parent, of ranks, and of slow modes.
@@ -52,16 +53,20 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []sum
 	paths, cache := make(map[node]string), make(names)
 	for i := range stats {
 		s := &stats[i]
-		name, hash := s.Func, callpath.Hash(0)
+		name, hash, parent := s.Func, callpath.Hash(0), ""
 		if s.Parent != 0 {
-			parent := paths[node{s.PID, s.Parent}]
+			parent = paths[node{s.PID, s.Parent}]
 			name, hash = parent+" > "+name, p.hashes[pathKey{s.PID, parent}]
 		}
 		paths[node{s.PID, s.Node}] = name
 		p.hashes[pathKey{s.PID, name}] = hash.Then(s.Func)
 		k, f := pathKey{s.PID, cache.stable(name)}, trace.FuncKey{Program: s.PID, Name: s.Func}
 		u := p.paths[k].plus(s.Calls, s.Exclusive)
-		u.waits, u.useful = waits.WaitOf(s.Func) != blame.Nothing, provenance.Useful(s.Func)
+		u.waits = waits.WaitOf(s.Func) != blame.Nothing
+		if u.sends = !u.waits && sends(s.Func); u.sends {
+			u.wakes = true
+			p.wake(pathKey{s.PID, cache.stable(parent)})
+		}
 		p.paths[k] = u
 		p.functions[f] = p.functions[f].plus(s.Calls, s.Exclusive)
 		if !u.waits {
@@ -80,6 +85,19 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []sum
 		}
 	}
 	return p
+}
+
+// sends reports whether a function communicates: it is of MPI, but does not read or write files.
+func sends(name string) bool {
+	return !provenance.Useful(name) && !strings.Contains(strings.ToLower(name), "mpi_file_")
+}
+
+// wake marks a path that calls a function that sends.
+func (p *Profile) wake(k pathKey) {
+	if u, ok := p.paths[k]; ok {
+		u.wakes = true
+		p.paths[k] = u
+	}
 }
 
 // names caches names and call paths without addresses.

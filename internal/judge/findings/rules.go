@@ -97,10 +97,10 @@ func (c *conclusion) inWaits(program trace.Program, order []int32) (hits []int32
 
 // suspect is a call path of a program without its delays.
 type suspect struct {
-	path   string
-	time   float64 // without delays
-	mean   float64 // time of a call
-	useful bool    // it does not communicate
+	path string
+	usage
+	time float64 // without delays
+	mean float64 // time of a call
 	// Delays by length: those of the path's slow mode, and others; nil if there are none.
 	mode, others *lengths
 }
@@ -163,7 +163,7 @@ func (c *conclusion) suspects(program trace.Program, hits []int32) (all []*suspe
 	byPath = make(map[string]*suspect)
 	for k, u := range c.profile.paths {
 		if k.program == program && !u.waits && u.calls > 0 {
-			byPath[k.path] = &suspect{path: k.path, time: float64(u.exclusive), mean: float64(u.calls), useful: u.useful}
+			byPath[k.path] = &suspect{path: k.path, usage: u, time: float64(u.exclusive), mean: float64(u.calls)}
 		}
 	}
 	for _, i := range hits {
@@ -191,8 +191,12 @@ type delays struct {
 }
 
 // candidates returns the delays of a path for which it may be to blame: its slow mode, all others, and those with lengths in
-// any range. Functions that communicate have no ranges: they wake other processes, which may delay them for longer than others.
+// any range. A function that sends wakes other processes, which interrupt it more often than its time suggests, so it is
+// never to blame; they may delay its caller for longer than others, so that has no ranges.
 func (x *suspect) candidates() (all []delays) {
+	if x.sends {
+		return nil
+	}
 	if x.mode.between(0, maxLengths-1) > 0 {
 		all = append(all, delays{x.mode, 0, maxLengths - 1})
 	}
@@ -200,7 +204,7 @@ func (x *suspect) candidates() (all []delays) {
 		all = append(all, delays{x.others, 0, maxLengths - 1})
 	}
 	for from := range maxLengths {
-		for to := from; to < maxLengths && x.useful && x.others.between(from, from) > 0; to++ {
+		for to := from; to < maxLengths && !x.wakes && x.others.between(from, from) > 0; to++ {
 			if x.others.between(to, to) > 0 && x.others.between(from, to) >= leastHits {
 				all = append(all, delays{x.others, from, to})
 			}
@@ -284,12 +288,16 @@ func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) flo
 	return binomialTail(n, n+hits, x.time/(x.time+time))
 }
 
+// isInterference reports whether delays hit many functions, not counting those that send.
 func (c *conclusion) isInterference(hits []int32) bool {
-	functions := make(map[string]bool)
+	functions, n := make(map[string]bool), 0
 	for _, i := range hits {
-		functions[c.run.Anomalies[i].Func] = true
+		if a := &c.run.Anomalies[i]; !c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends {
+			functions[a.Func] = true
+			n++
+		}
 	}
-	return len(hits) >= leastHits && len(functions) >= leastFunctions
+	return n >= leastHits && len(functions) >= leastFunctions
 }
 
 // allRanks is the rank of keys of the interference of a host.
