@@ -1675,8 +1675,8 @@ type RecordBatch struct {
 	Program       uint32                 `protobuf:"varint,3,opt,name=program,proto3" json:"program,omitempty"`
 	Rank          uint32                 `protobuf:"varint,4,opt,name=rank,proto3" json:"rank,omitempty"`
 	Step          uint32                 `protobuf:"varint,5,opt,name=step,proto3" json:"step,omitempty"`
-	Anomalies     [][]byte               `protobuf:"bytes,6,rep,name=anomalies,proto3" json:"anomalies,omitempty"`
-	Typical       [][]byte               `protobuf:"bytes,7,rep,name=typical,proto3" json:"typical,omitempty"`
+	Anomalies     []byte                 `protobuf:"bytes,15,opt,name=anomalies,proto3" json:"anomalies,omitempty"`
+	Typical       []byte                 `protobuf:"bytes,16,opt,name=typical,proto3" json:"typical,omitempty"`
 	Metadata      [][]byte               `protobuf:"bytes,8,rep,name=metadata,proto3" json:"metadata,omitempty"`
 	FuncStats     [][]byte               `protobuf:"bytes,9,rep,name=func_stats,json=funcStats,proto3" json:"func_stats,omitempty"`
 	CounterStats  [][]byte               `protobuf:"bytes,10,rep,name=counter_stats,json=counterStats,proto3" json:"counter_stats,omitempty"`
@@ -1753,14 +1753,14 @@ func (x *RecordBatch) GetStep() uint32 {
 	return 0
 }
 
-func (x *RecordBatch) GetAnomalies() [][]byte {
+func (x *RecordBatch) GetAnomalies() []byte {
 	if x != nil {
 		return x.Anomalies
 	}
 	return nil
 }
 
-func (x *RecordBatch) GetTypical() [][]byte {
+func (x *RecordBatch) GetTypical() []byte {
 	if x != nil {
 		return x.Typical
 	}
@@ -2297,15 +2297,15 @@ const file_chimbuko_proto_rawDesc = "" +
 	"traceBytes\x12\x16\n" +
 	"\x06traces\x18\x04 \x03(\tR\x06traces\"(\n" +
 	"\fOutcomeReply\x12\x18\n" +
-	"\arefused\x18\x01 \x01(\tR\arefused\"\xfd\x02\n" +
+	"\arefused\x18\x01 \x01(\tR\arefused\"\x89\x03\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x18\n" +
 	"\aprogram\x18\x03 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x04 \x01(\rR\x04rank\x12\x12\n" +
 	"\x04step\x18\x05 \x01(\rR\x04step\x12\x1c\n" +
-	"\tanomalies\x18\x06 \x03(\fR\tanomalies\x12\x18\n" +
-	"\atypical\x18\a \x03(\fR\atypical\x12\x1a\n" +
+	"\tanomalies\x18\x0f \x01(\fR\tanomalies\x12\x18\n" +
+	"\atypical\x18\x10 \x01(\fR\atypical\x12\x1a\n" +
 	"\bmetadata\x18\b \x03(\fR\bmetadata\x12\x1d\n" +
 	"\n" +
 	"func_stats\x18\t \x03(\fR\tfuncStats\x12#\n" +
@@ -2315,7 +2315,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
 	"path_stats\x18\r \x03(\fR\tpathStats\x12\x14\n" +
-	"\x05peers\x18\x0e \x01(\fR\x05peers\"\xe2\x03\n" +
+	"\x05peers\x18\x0e \x01(\fR\x05peersJ\x04\b\x06\x10\aJ\x04\b\a\x10\b\"\xe2\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +

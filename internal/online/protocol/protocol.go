@@ -3,6 +3,6 @@
 package protocol
 
 // Version is the version of the messages. Services refuse others.
-const Version = 10
+const Version = 11
 
 //go:generate go run ./gen

@@ -4,7 +4,6 @@
 package recordstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,8 +197,8 @@ func (p *Publisher) send(ctx context.Context, it *item, number int) bool {
 		p.cfg.Log.Error("dropping records that cannot be encoded", "error", err)
 		return true
 	}
-	for i, m := range messages {
-		if !p.publish(ctx, m, fmt.Sprintf("%s-%d-%d", p.cfg.Sender, number, i)) {
+	for i := range messages {
+		if !p.publish(ctx, &messages[i], fmt.Sprintf("%s-%d-%d", p.cfg.Sender, number, i)) {
 			return false
 		}
 	}
@@ -208,13 +207,12 @@ func (p *Publisher) send(ctx context.Context, it *item, number int) bool {
 
 // publish publishes a message, with retries, and drops it if it can never fit. It
 // returns false if ctx ends first.
-func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id string) bool {
+func (p *Publisher) publish(ctx context.Context, m *message, id string) bool {
 	data, err := proto.Marshal(m)
 	if err != nil { // as above
 		p.cfg.Log.Error("dropping records that cannot be encoded", "error", err)
 		return true
 	}
-	records := int64(len(m.GetAnomalies()) + len(m.GetTypical()))
 	held := false
 	for pause := (wait.Backoff{}); ; {
 		err := p.stream.Publish(ctx, p.cfg.Subject, id, data)
@@ -222,9 +220,9 @@ func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id str
 		p.stats.Err = err
 		switch {
 		case err == nil:
-			p.stats.Sent += records
+			p.stats.Sent += m.records
 		case errors.Is(err, bus.ErrTooLarge):
-			p.stats.TooLarge += records
+			p.stats.TooLarge += m.records
 		case errors.Is(err, bus.ErrFull) && !held:
 			held = true
 			p.stats.Delayed++
@@ -289,67 +287,76 @@ func renumber(r *provenance.Record, set func(fid *int, name string)) {
 
 // messageSize is about how large a message gets, so that a stream that is small or
 // nearly full accepts a part of what a step left.
-const messageSize = 256 << 10
+const messageSize = 64 << 10
+
+// message is a message of a stream.
+type message struct {
+	*protocol.RecordBatch
+	records int64
+}
 
 // packer packs documents into messages of bounded size. The messages share the fields
 // of head.
 type packer struct {
 	head  *protocol.RecordBatch
 	limit int // of a message, in bytes
-	all   []*protocol.RecordBatch
+	all   []message
 	size  int // of the last message
 }
 
 // last returns the message that has room for size more bytes.
-func (p *packer) last(size int) *protocol.RecordBatch {
+func (p *packer) last(size int) *message {
 	if len(p.all) == 0 || p.size > 0 && p.size+size > p.limit {
 		p.size = 0
-		p.all = append(p.all, proto.CloneOf(p.head))
+		p.all = append(p.all, message{RecordBatch: proto.CloneOf(p.head)})
 	}
 	p.size += size
-	return p.all[len(p.all)-1]
+	return &p.all[len(p.all)-1]
+}
+
+// pack adds records to a field of the messages.
+func (p *packer) pack(records []*provenance.Record, field func(*protocol.RecordBatch) *[]byte) {
+	c := new(coder)
+	var m *message
+	for _, r := range records {
+		if at := p.last(1); at != m {
+			*c = coder{number: make(map[string]uint64)}
+			m = at
+		}
+		p.size += c.append(r) - 1
+		m.records++
+		*field(m.RecordBatch) = c.b
+	}
 }
 
 // pack adds values as JSON to a field of the messages.
 func pack[T any](p *packer, values []T, field func(*protocol.RecordBatch) *[][]byte) error {
 	for i := range values {
-		text, err := document(&values[i])
+		text, err := json.Marshal(&values[i])
 		if err != nil {
 			return err
 		}
-		to := field(p.last(len(text)))
+		to := field(p.last(len(text)).RecordBatch)
 		*to = append(*to, text)
 	}
 	return nil
 }
 
-// document returns a value as JSON.
-func document(value any) ([]byte, error) {
-	r, ok := value.(**provenance.Record)
-	if !ok {
-		return json.Marshal(value)
-	}
-	var b bytes.Buffer
-	err := (*r).WriteJSON(&b)
-	return b.Bytes(), err
-}
-
 // messages returns the messages to publish.
-func (it *item) messages(run string) ([]*protocol.RecordBatch, error) {
+func (it *item) messages(run string) ([]message, error) {
 	p := &packer{limit: messageSize, head: &protocol.RecordBatch{
 		Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
 	}}
-	err := errors.Join(
-		pack(p, it.metadata, func(m *protocol.RecordBatch) *[][]byte { return &m.Metadata }),
-		pack(p, it.anomalies, func(m *protocol.RecordBatch) *[][]byte { return &m.Anomalies }),
-		pack(p, it.typical, func(m *protocol.RecordBatch) *[][]byte { return &m.Typical }))
+	err := pack(p, it.metadata, func(m *protocol.RecordBatch) *[][]byte { return &m.Metadata })
+	p.pack(it.anomalies, func(m *protocol.RecordBatch) *[]byte { return &m.Anomalies })
+	p.pack(it.typical, func(m *protocol.RecordBatch) *[]byte { return &m.Typical })
 	return p.all, err
 }
 
 // publishAll publishes messages under ids that begin with id.
-func publishAll(ctx context.Context, stream Stream, subject, id string, messages []*protocol.RecordBatch) error {
-	for i, m := range messages {
-		data, err := proto.Marshal(m)
+func publishAll(ctx context.Context, stream Stream, subject, id string, messages []message) error {
+	for i := range messages {
+		data, err := proto.Marshal(messages[i])
 		if err != nil {
 			return err
 		}
@@ -396,7 +403,7 @@ func SendPeers(ctx context.Context, stream Stream, run, subject, id string, peer
 			return err
 		}
 		m := &protocol.RecordBatch{Version: protocol.Version, Run: run, Peers: text}
-		err = publishAll(ctx, stream, subject, id+"-peers", []*protocol.RecordBatch{m})
+		err = publishAll(ctx, stream, subject, id+"-peers", []message{{RecordBatch: m}})
 		if !errors.Is(err, bus.ErrTooLarge) || leaveOut == 2 {
 			return err
 		}

@@ -53,8 +53,11 @@ type StorerStats struct {
 	ErrAt     time.Time // when it failed
 }
 
-// fetchMost is the maximum number of messages per write.
-const fetchMost = 512
+// The limits of a write: of messages and, approximately, of documents, which need much more memory.
+const (
+	fetchMost    = 512
+	documentMost = 4096
+)
 
 // refusedEvery limits how often rejected messages are logged.
 const refusedEvery = 10 * time.Second
@@ -89,8 +92,10 @@ func (s *Storer) Run(ctx context.Context) error {
 			messages, err = s.source.Fetch(ctx, fetchMost, s.delay)
 			return err
 		})
-		if err == nil && len(messages) > 0 {
-			finished, err = s.commit(ctx, messages)
+		for err == nil && len(messages) > 0 && !finished {
+			var n int
+			n, finished, err = s.commit(ctx, messages)
+			messages = messages[n:]
 		}
 		if err != nil {
 			return err
@@ -131,11 +136,14 @@ func (s *Storer) note(err error) {
 	}
 }
 
-// commit stores and acknowledges messages. It reports whether the run has finished.
-func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished bool, err error) {
+// commit stores and acknowledges the first messages, as many as a write may have. It returns their
+// number, and whether the run has finished.
+func (s *Storer) commit(ctx context.Context, messages []bus.Message) (n int, finished bool, err error) {
 	var all provdb.Batch
 	var info json.RawMessage
-	for _, m := range messages {
+	for n < len(messages) && all.Len() < documentMost && info == nil {
+		m := messages[n]
+		n++
 		batch, end, err := s.decode(m)
 		if err != nil {
 			s.refuse(m, err)
@@ -146,6 +154,7 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 			info = end
 		}
 	}
+	messages = messages[:n]
 	err = s.retry(ctx, func() error {
 		err := s.write(ctx, &all, messages)
 		if err == nil && info != nil {
@@ -154,18 +163,18 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 		return err
 	})
 	if err != nil {
-		return false, err
+		return n, false, err
 	}
-	last := messages[len(messages)-1]
+	last := messages[n-1]
 	if err := s.retry(ctx, func() error { return s.source.Ack(ctx, last) }); err != nil {
-		return false, err
+		return n, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored.Documents += int64(all.Len())
 	s.stored.Records += int64(len(all.Anomalies) + len(all.Typical))
 	s.stored.Newest = last.Time
-	return info != nil, nil
+	return n, info != nil, nil
 }
 
 // write writes a batch. If it is invalid, write stores the valid messages one by one.
@@ -222,8 +231,10 @@ func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 	}
 	b = new(provdb.Batch)
 	facts := []provenance.Metadata{}
-	err = errors.Join(
-		readAll(m.GetAnomalies(), &b.Anomalies), readAll(m.GetTypical(), &b.Typical), readAll(m.GetMetadata(), &facts),
+	var invalid [2]error
+	b.Anomalies, invalid[0] = ReadRecords(m.GetAnomalies())
+	b.Typical, invalid[1] = ReadRecords(m.GetTypical())
+	err = errors.Join(invalid[0], invalid[1], readAll(m.GetMetadata(), &facts),
 		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters),
 		readAll(m.GetAdModels(), &b.Models), readAll(m.GetPathStats(), &b.Paths))
 	if text := m.GetPeers(); len(text) > 0 {

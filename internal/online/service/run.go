@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
+
+// garbage is the share of garbage in memory, in percent, that makes a process of services collect
+// it. They share a node with the program and have time.
+const garbage = 40
 
 // removeTimeout bounds the deletion of the stream of a run.
 const removeTimeout = 5 * time.Second
@@ -61,6 +66,9 @@ type server struct {
 // incomplete and returns ErrInterrupted. It returns ErrRemoved if the run directory disappears.
 func Serve(ctx context.Context, cfg *Config) (err error) {
 	s := &server{cfg: cfg, log: cfg.Log, run: cfg.Store.RunName()}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	s.info = provdb.NewInfo(cfg.Version, cfg.Commit, cfg.Settings)
 	s.info.Online, s.info.Name, s.info.Store = true, s.run, redact.URLs(cfg.Store.Store)
 	s.elsewhere.Find = s.findElsewhere

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -92,6 +93,32 @@ func BenchmarkMemory(b *testing.B) {
 				b.ReportMetric(nats.peak(), "MB-nats")
 			}
 		})
+	}
+}
+
+// BenchmarkManyAnomalies measures how long the end of a live run with 47,000 anomalies takes, from
+// the end of its traces, relative to the time of chimbuko analyze for the same traces.
+func BenchmarkManyAnomalies(b *testing.B) {
+	s := newScene(b)
+	must(b, "simulate", "--scenario", "demo", "--out", s.path("traces"))
+	flags := []string{"--threshold", "1", "--min-loss", "1us"}
+	for i := range b.N {
+		start := time.Now()
+		analyze := startWith(b, nil, slices.Concat([]string{"analyze", "--out", s.path(fmt.Sprint("recorded", i)), s.path("traces")}, flags)...)
+		analyze.succeed()
+		recorded := time.Since(start)
+		s.run = s.path(fmt.Sprint("run", i))
+		serve := s.serve("--ranks", "16")
+		s.services()
+		ad := s.ad("n0", s.path("traces"), append([]string{"--traces", "16"}, flags...)...)
+		ad.awaitLog("all traces have ended")
+		start = time.Now()
+		succeed(ad, serve)
+		b.ReportMetric(time.Since(start).Seconds(), "end-s")
+		b.ReportMetric(time.Since(start).Seconds()/recorded.Seconds(), "x-analyze")
+		b.ReportMetric(serve.peak(), "MB-serve")
+		b.ReportMetric(ad.peak(), "MB-ad")
+		b.ReportMetric(analyze.peak(), "MB-analyze")
 	}
 }
 

@@ -147,7 +147,8 @@ func TestRunReplacesKilledAnalyzerOfStreams(t *testing.T) {
 	s.write("replaced", "")
 	p.succeed()
 	out := p.stderr.String()
-	contains(t, out, "steps of live streams are lost until it is connected again", "steps of live streams that passed while no analyzer was connected")
+	contains(t, out, "steps of live streams are lost until it is connected again",
+		"steps of live streams that passed while no analyzer was connected")
 	for _, wrong := range []string{"nothing is lost", "event type is unknown", "QueueFullPolicy", "removed the traces"} {
 		if strings.Contains(out, wrong) {
 			t.Errorf("the output contains %q:\n%s", wrong, out)

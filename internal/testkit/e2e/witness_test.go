@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto" //nolint:depguard // the same
 
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -110,16 +110,14 @@ func (w *witness) add(all map[string]int, data []byte) {
 	if err := proto.Unmarshal(data, &batch); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, text := range slices.Concat(batch.GetAnomalies(), batch.GetTypical()) {
-		var d struct {
-			Program int    `json:"pid"`
-			Rank    int    `json:"rid"`
-			Event   string `json:"event_id"`
-		}
-		if err := json.Unmarshal(text, &d); err != nil {
+	for _, list := range [][]byte{batch.GetAnomalies(), batch.GetTypical()} {
+		records, err := recordstream.ReadRecords(list)
+		if err != nil {
 			w.t.Fatal(err)
 		}
-		all[fmt.Sprintf("%d,%d,%s", d.Program, d.Rank, d.Event)]++
+		for _, r := range records {
+			all[fmt.Sprintf("%d,%d,%s", r.PID, r.RID, r.EventID)]++
+		}
 	}
 }
 

@@ -1,0 +1,322 @@
+package recordstream
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// errEncoding means that bytes are not an encoding of records.
+var errEncoding = errors.New("malformed records")
+
+// maxExpanded is the size of all texts of a message, with repetitions. Analyzers send much less,
+// and the store writes many texts as often as they occur.
+const maxExpanded = 64 << 20
+
+// coder appends an encoding of records to b, or reads one from b. Each text is written once: the
+// models, functions and event IDs of neighboring records are the same. Times are relative to the
+// one before.
+type coder struct {
+	b        []byte
+	decoding bool
+	err      error
+
+	number   map[string]uint64 // of texts, from 1, while encoding
+	texts    []text            // in order, while decoding
+	source   string            // text of the encoding, of which texts are parts
+	expanded int               // bytes of all texts so far
+	last     trace.Micros
+}
+
+type text struct {
+	string
+	document json.RawMessage // the same, if it was used as one
+}
+
+// append appends a record and returns the size of its encoding.
+func (c *coder) append(r *provenance.Record) int {
+	before := len(c.b)
+	c.record(r)
+	return len(c.b) - before
+}
+
+// ReadRecords decodes the records of a message. They share their texts.
+func ReadRecords(b []byte) ([]*provenance.Record, error) {
+	c := &coder{b: b, decoding: true, source: string(b)}
+	var all []*provenance.Record
+	for len(c.b) > 0 && c.err == nil {
+		r := new(provenance.Record)
+		c.record(r)
+		all = append(all, r)
+	}
+	return all, c.err
+}
+
+func (c *coder) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: %s", errEncoding, fmt.Sprintf(format, args...))
+	}
+	c.b = nil
+}
+
+func (c *coder) uint(v *uint64) {
+	if !c.decoding {
+		c.b = binary.AppendUvarint(c.b, *v)
+		return
+	}
+	n, size := binary.Uvarint(c.b)
+	if size <= 0 {
+		c.fail("they end in a number")
+		return
+	}
+	*v, c.b = n, c.b[size:]
+}
+
+// integer is a type of numbers. Negative ones have short encodings, too.
+type integer interface {
+	~int | ~int32 | ~int64 | ~uint32 | ~uint64
+}
+
+func number[T integer](c *coder, numbers ...*T) {
+	for _, v := range numbers {
+		if !c.decoding {
+			c.b = binary.AppendVarint(c.b, int64(*v))
+			continue
+		}
+		n, size := binary.Varint(c.b)
+		if size <= 0 || int64(T(n)) != n {
+			c.fail("they end in a number, or it is too large")
+			return
+		}
+		*v, c.b = T(n), c.b[size:]
+	}
+}
+
+func (c *coder) time(times ...*trace.Micros) {
+	for _, t := range times {
+		d := *t - c.last
+		number(c, &d)
+		*t = c.last + d
+		c.last = *t
+	}
+}
+
+func (c *coder) float(numbers ...*float64) {
+	for _, v := range numbers {
+		if !c.decoding {
+			c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(*v))
+			continue
+		}
+		if len(c.b) < 8 {
+			c.fail("they end in a fraction")
+			return
+		}
+		*v, c.b = math.Float64frombits(binary.LittleEndian.Uint64(c.b)), c.b[8:]
+	}
+}
+
+func (c *coder) bool(v *bool) {
+	n := uint64(0)
+	if *v {
+		n = 1
+	}
+	c.uint(&n)
+	*v = n != 0
+}
+
+// text codes a text: its number, or 0 and the text if it is new.
+func (c *coder) text(s *string) { c.textOf(s) }
+
+// textOf returns the entry of the text while decoding.
+func (c *coder) textOf(s *string) *text {
+	if !c.decoding {
+		n := c.number[*s]
+		c.uint(&n)
+		if n == 0 {
+			c.number[*s] = uint64(len(c.number) + 1)
+			c.b = append(binary.AppendUvarint(c.b, uint64(len(*s))), *s...)
+		}
+		return nil
+	}
+	var n, size uint64
+	if c.uint(&n); n == 0 {
+		if c.uint(&size); size > uint64(len(c.b)) {
+			c.fail("they end in a text")
+			return nil
+		}
+		at := len(c.source) - len(c.b)
+		c.texts = append(c.texts, text{string: c.source[at : at+int(size)]})
+		c.b = c.b[size:]
+		n = uint64(len(c.texts))
+	}
+	if n > uint64(len(c.texts)) || c.err != nil {
+		c.fail("there is no text %d", n)
+		return nil
+	}
+	t := &c.texts[n-1]
+	if *s = t.string; len(*s) > maxExpanded-c.expanded {
+		c.fail("their texts have more than %d bytes", maxExpanded)
+	}
+	c.expanded += len(*s)
+	return t
+}
+
+// words codes texts of another type.
+func words[T ~string](c *coder, texts ...*T) {
+	for _, t := range texts {
+		s := string(*t)
+		c.text(&s)
+		*t = T(s)
+	}
+}
+
+// document codes JSON; an empty one is nil.
+func (c *coder) document(raw *json.RawMessage) {
+	s := string(*raw)
+	t := c.textOf(&s)
+	if t == nil {
+		return
+	}
+	c.expanded -= len(s) // the store keeps it once
+	if t.document == nil && s != "" {
+		if t.document = json.RawMessage(s); !json.Valid(t.document) {
+			c.fail("a model is not JSON")
+		}
+	}
+	*raw = t.document
+}
+
+// list codes a list of elements that take at least size bytes each. It distinguishes nil from empty.
+func list[T any](c *coder, all *[]T, size int, element func(*coder, *T)) {
+	n := uint64(0)
+	if *all != nil {
+		n = uint64(len(*all)) + 1
+	}
+	if c.uint(&n); n == 0 || c.err != nil {
+		return
+	}
+	if c.decoding {
+		if n-1 > uint64(len(c.b)/size) {
+			c.fail("they end in a list")
+			return
+		}
+		*all = make([]T, n-1)
+	}
+	for i := range *all {
+		element(c, &(*all)[i])
+	}
+}
+
+// optional codes a value that may be nil.
+func optional[T any](c *coder, p **T, value func(*coder, *T)) {
+	exists := *p != nil
+	if c.bool(&exists); !exists || c.err != nil {
+		return
+	}
+	if c.decoding {
+		*p = new(T)
+	}
+	value(c, *p)
+}
+
+func (c *coder) record(r *provenance.Record) {
+	c.document(&r.AlgoParams)
+	words(c, &r.EventID, &r.Func, &r.Hostname, &r.Why)
+	words(c, &r.Kind)
+	words(c, &r.Status)
+	c.time(&r.IOStepStart, &r.IOStepEnd, &r.Entry, &r.Exit)
+	number(c, &r.RuntimeExclusive, &r.RuntimeTotal, &r.LostTime)
+	number(c, &r.Children, &r.UsualChildren)
+	number(c, &r.FID, &r.Version)
+	number(c, &r.IOStep)
+	number(c, &r.PID)
+	number(c, &r.RID)
+	number(c, &r.TID)
+	c.float(&r.OutlierScore, &r.OutlierSeverity)
+	c.bool(&r.IsGPUEvent)
+	list(c, &r.CallStack, 6, (*coder).stackEntry)
+	list(c, &r.CounterEvents, 7, (*coder).counterEntry)
+	list(c, &r.EventWindow.Execs, 7, (*coder).windowEntry)
+	list(c, &r.EventWindow.Comms, 10, (*coder).commEntry)
+	optional(c, &r.GPULocation, func(c *coder, g *provenance.GPULocation) {
+		number(c, &g.Context, &g.Device, &g.Stream)
+		number(c, &g.Thread)
+	})
+	c.gpuParent(&r.GPUParent)
+	optional(c, &r.NodeState, func(c *coder, n *provenance.NodeState) {
+		c.time(&n.Timestamp)
+		list(c, &n.Data, 2, func(c *coder, e *provenance.StateEntry) {
+			c.text(&e.Field)
+			number(c, &e.Value)
+		})
+	})
+}
+
+func (c *coder) stackEntry(e *provenance.StackEntry) {
+	c.time(&e.Entry, &e.Exit)
+	words(c, &e.EventID, &e.Func)
+	number(c, &e.FID)
+	c.bool(&e.IsAnomaly)
+}
+
+func (c *coder) windowEntry(e *provenance.WindowEntry) {
+	c.stackEntry(&e.StackEntry)
+	c.text(&e.ParentID)
+}
+
+func (c *coder) counterEntry(e *provenance.CounterEntry) {
+	c.time(&e.Timestamp)
+	c.text(&e.Name)
+	number(c, &e.Index)
+	number(c, &e.Value)
+	number(c, &e.PID)
+	number(c, &e.RID)
+	number(c, &e.TID)
+}
+
+func (c *coder) commEntry(e *provenance.CommEntry) {
+	c.time(&e.Timestamp)
+	words(c, &e.Exec, &e.Type)
+	optional(c, &e.Bytes, func(c *coder, n *uint64) { number(c, n) })
+	number(c, &e.PID)
+	number(c, &e.RID, &e.Source, &e.Target)
+	number(c, &e.Tag)
+	number(c, &e.TID)
+}
+
+// The kinds of GPU parents.
+const (
+	noParent uint64 = iota
+	callParent
+	textParent
+)
+
+func (c *coder) gpuParent(p *any) {
+	var call provenance.GPUParent
+	var reason string
+	kind := noParent
+	switch v := (*p).(type) {
+	case provenance.GPUParent:
+		call, kind = v, callParent
+	case string:
+		reason, kind = v, textParent
+	}
+	switch c.uint(&kind); kind {
+	case callParent:
+		list(c, &call.CallStack, 6, (*coder).stackEntry)
+		c.text(&call.EventID)
+		number(c, &call.TID)
+		*p = call
+	case textParent:
+		c.text(&reason)
+		*p = reason
+	case noParent:
+	default:
+		c.fail("the parent of a kernel has the unknown kind %d", kind)
+	}
+}
