@@ -146,7 +146,7 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		median := part.at(0.5)
 		limit, near := part.limits(&m.up, 1, rare)
 		if to == 1 {
-			if gap := q.gap(decades, float64(least), slowShare); !math.IsInf(gap, 1) {
+			if gap := min(q.gap(decades, float64(least), slowShare), q.gapIn(&m.up, rare, float64(least))); !math.IsInf(gap, 1) {
 				limit = min(limit, gap)
 				t.findSlow(q, gap, rare)
 			}
@@ -423,6 +423,28 @@ func (q *quantiles) gap(decades, least, most float64) float64 {
 		}
 		end, begin := float64(stats.BinLow(q.bins[i-1]+1)-1), float64(stats.BinLow(q.bins[i]))
 		if above/heaviest*math.Log((begin+least)/(end+least)) > needed {
+			found = begin - 1
+		}
+	}
+	return found
+}
+
+// gapIn is gap for the tail of a fit instead of the heaviest one, if there are more than fewCalls. That all of the i longest
+// times are beyond a gap has the probability, to the power of i, that one beyond its begin is. It must be among candidates.
+func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
+	found := math.Inf(1)
+	if q.total <= fewCalls {
+		return found
+	}
+	needed, nearest := math.Log(q.total/rare), f.at(rare*math.Pow(10, nearDecades))
+	for i := len(q.bins) - 1; i > 0; i-- {
+		above, begin := q.total-q.upTo[i-1], float64(stats.BinLow(q.bins[i]))
+		if above > slowShare*q.total || begin <= nearest {
+			break
+		}
+		end := float64(stats.BinLow(q.bins[i-1]+1) - 1)
+		scale := f.scale + float64(f.index*(max(0, end-f.from)+least)) // of times beyond end
+		if above/f.index*math.Log1p(f.index*(begin-end)/scale) > needed {
 			found = begin - 1
 		}
 	}
