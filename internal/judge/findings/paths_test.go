@@ -31,7 +31,8 @@ func TestFindingsOfCallPathsThatAreAlikeAreOne(t *testing.T) {
 	}
 	all := f("like times", "sleep", 4000, "outlier sleep [0 1 2 3]")
 	if x := &all.Findings[0]; x.Path != "" || x.Calls != 6 || x.LostOwn != 27_000 || x.OfCalls != 4000 {
-		t.Errorf("got %d of %d calls on path %q that lost %d us, want 6 of 4000 on several that lost 27000", x.Calls, x.OfCalls, x.Path, x.LostOwn)
+		t.Errorf("got %d of %d calls on path %q that lost %d us, want 6 of 4000 on several that lost 27000",
+			x.Calls, x.OfCalls, x.Path, x.LostOwn)
 	}
 	f("other times", "sleep", 50_000, "outlier sleep [3]", "outlier sleep [0 1 2]")
 	f("waits", "MPI_Send()", 1000, "wait MPI_Send() [0 1 2 3]")
