@@ -42,7 +42,8 @@ for each rank, and truth.jsonl with the kind, place and time of each planted tro
 and all calls that it affected, as causes or as victims that had to wait. The datasets
 can be analyzed like any other, and chimbuko eval compares the results with the truth.
 
-The program is a scenario: the name of a built-in one (see --list), or a TOML file.
+The program is a scenario: the name of a built-in one (see --list), a random one such as
+random-17, or a TOML file.
 docs/scenarios.md explains how to write one; --show prints one to start with. The same
 scenario and seed give the same traces.
 

@@ -26,6 +26,8 @@ type Set struct {
 	Quick Run
 	// Fit reports whether the i-th of Runs and More is in the fit half.
 	Fit func(i int) bool
+	// Unlike runs are of different programs, which have different findings.
+	Unlike bool
 }
 
 // Data sets are split into two halves: constants may be chosen on the fit half, and what is reached is read from the
@@ -62,6 +64,9 @@ func (s *Set) Measure(ctx context.Context, detector outlier.Algorithm, temp stri
 	for i, r := range results {
 		findings.add(r.Findings, s.Fit(i))
 	}
+	if s.Unlike {
+		findings.Fit.Lists, findings.Report.Lists = nil, nil
+	}
 	all := findings.All()
 	sum.Findings = &all
 	return sum, findings, nil
@@ -77,7 +82,7 @@ const (
 	quickRanks = 200
 )
 
-// Scenarios returns the built-in scenarios.
+// Scenarios returns the built-in scenarios, and random ones.
 func Scenarios() ([]Set, error) {
 	var sets []Set
 	for _, name := range scenario.Names() {
@@ -100,7 +105,21 @@ func Scenarios() ([]Set, error) {
 		}
 		sets = append(sets, set)
 	}
-	return sets, nil
+	return append(sets, random()), nil
+}
+
+// randomPrograms is the number of random programs.
+const randomPrograms = 40
+
+// random returns random programs as one data set.
+func random() Set {
+	set := Set{Name: scenario.RandomName, Fit: func(i int) bool { return i%2 == 0 }, Unlike: true}
+	for i := range randomPrograms {
+		set.More = append(set.More, simulated(fmt.Sprintf("%s-%d", scenario.RandomName, i+1), 0, 0))
+	}
+	set.Runs, set.More = set.More[:seeds], set.More[seeds:]
+	set.Quick = set.Runs[0]
+	return set
 }
 
 // seeded returns a built-in scenario with its i-th seed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,11 +26,16 @@ func Names() []string {
 	return names
 }
 
-// Builtin returns the text of a built-in scenario.
+// Builtin returns the text of a built-in scenario, or of the random one with the number at the end of its name.
 func Builtin(name string) ([]byte, error) {
+	if number, ok := strings.CutPrefix(name, RandomName+"-"); ok {
+		if seed, err := strconv.ParseUint(number, 10, 64); err == nil {
+			return Random(seed), nil
+		}
+	}
 	text, err := files.ReadFile("builtin/" + name + ".toml")
 	if err != nil {
-		return nil, fmt.Errorf("unknown scenario %q (want %s, or a file)", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown scenario %q (want %s, %s-NUMBER, or a file)", name, strings.Join(Names(), ", "), RandomName)
 	}
 	return text, nil
 }
