@@ -54,11 +54,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	}
 	c.dropPeers()
 	c.excuse()
-	for i := range changes {
-		if g := c.changed(&changes[i]); !c.explained(g) {
-			c.all = append(c.all, g)
-		}
-	}
+	c.addChanges(changes)
 	c.addWithdrawn()
 	c.number()
 	return c.result()
@@ -378,6 +374,46 @@ func (c *conclusion) complete(g *group) {
 	case g.OfCalls > 0:
 		g.Confidence = 1 - poissonTail(g.Calls, falseAlarms*float64(g.OfCalls))
 	}
+}
+
+// addChanges adds a group for each lasting change that no slow peer explains.
+func (c *conclusion) addChanges(changes []summary.Change) {
+	var waits, others []*group
+	for i := range changes {
+		g := c.changed(&changes[i])
+		switch {
+		case c.explained(g):
+		case c.run.WaitOf(g.Func) != blame.Nothing && g.Severity == provenance.Alarm:
+			waits = append(waits, g)
+		default:
+			others = append(others, g)
+		}
+	}
+	for _, g := range waits {
+		g.cause = c.causeOf(g, others)
+		if g.cause != nil {
+			g.Role = provenance.Victim
+		}
+	}
+	c.all = slices.Concat(c.all, others, waits)
+}
+
+// causeOf returns why calls of a function wait longer from some time on to the end: the costliest slow peer, or function that
+// computes longer, since then or before, if it lost at least half as much on a rank as a rank waited; nil if there is none.
+func (c *conclusion) causeOf(waits *group, changes []*group) (cause *group) {
+	ranks := trace.Micros(max(1, c.profile.ranks[waits.PID]))
+	margin := (c.end - c.begin) / occupancy
+	for _, g := range slices.Concat(c.all, changes) {
+		lost := g.WorstTime
+		if g.IsChange() {
+			lost = g.LostOwn / ranks
+		}
+		if (g.IsChange() || g.peer != nil && g.peer.blames()) && g.PID == waits.PID && g.Severity == provenance.Alarm &&
+			g.First <= waits.First+margin && g.Last >= c.end-margin && 2*lost >= waits.LostOwn/ranks && (cause == nil || g.LostOwn > cause.LostOwn) {
+			cause = g
+		}
+	}
+	return cause
 }
 
 // changed returns a group for a lasting change.

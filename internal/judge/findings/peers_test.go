@@ -185,6 +185,29 @@ func TestSlowPeerExplainsChangeOfFunction(t *testing.T) {
 	}
 }
 
+func TestChangeOfWaitsHasACause(t *testing.T) {
+	s := quiet()
+	waits := summary.Change{Function: "MPI_Wait()", Kind: "shift", Since: 3*second + 1, Before: 10, After: 800, Calls: 8000, Lost: 6_000_000}
+	work := summary.Change{Function: "long", Kind: "shift", Since: 3*second + 1, Before: 800, After: 1500, Calls: 8000, Lost: 6_000_000}
+	f := func(what string, cause int, p *provenance.Peers, changes ...summary.Change) {
+		t.Helper()
+		r := findings.Conclude(&s.Run, blame.Find(&s.Run), changes, s.profile(), p)
+		for i := range r.Findings {
+			if x := &r.Findings[i]; x.Func == "MPI_Wait()" && (x.Cause != cause || x.Listed() != (cause == 0)) {
+				t.Errorf("%s: got %+v", what, x)
+			}
+		}
+	}
+	slow := slowHost()
+	slow.Pattern, slow.To = provenance.Since, nil
+	f("waits alone", 0, nil, waits)
+	f("a function that computes longer", 1, nil, waits, work)
+	f("a slow host", 1, &provenance.Peers{Slow: []provenance.SlowPeer{slow}}, waits)
+	f("a host that was slow before", 0, &provenance.Peers{Slow: []provenance.SlowPeer{slowHost()}}, waits)
+	work.Lost = 1_000_000
+	f("a function that computes a little longer", 0, nil, waits, work)
+}
+
 func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 4, 5)

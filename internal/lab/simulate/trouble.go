@@ -166,6 +166,9 @@ func (t *trouble) findings() []truth.Finding {
 		}
 		return []truth.Finding{truth.SlowPeer, truth.Change}
 	case scenario.LevelShift, scenario.Drift:
+		if slices.Contains(t.ranks, false) { // others are peers
+			return []truth.Finding{truth.SlowPeer, truth.Change}
+		}
 		return []truth.Finding{truth.Change}
 	case scenario.SlowCall:
 		return []truth.Finding{truth.Outlier, truth.Recurring}
