@@ -123,6 +123,22 @@ func (p *Publisher) Records(ctx context.Context, key analyzer.StepKey, anomalies
 	return nil
 }
 
+// Supersede drops the records that wait to be sent, because the review will pass all records
+// again.
+func (p *Publisher) Supersede() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = slices.DeleteFunc(p.queue, func(it *item) bool {
+		drop := len(it.metadata) == 0
+		if drop {
+			p.stats.Messages--
+			p.stats.Bytes -= it.size
+		}
+		return drop
+	})
+	p.changed.Broadcast()
+}
+
 // sizeOf estimates the size of a record in memory.
 func sizeOf(r *provenance.Record) int64 {
 	return 1000 + 120*int64(len(r.CallStack)+len(r.CounterEvents)+len(r.EventWindow.Execs)+len(r.EventWindow.Comms))

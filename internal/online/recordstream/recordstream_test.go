@@ -193,6 +193,30 @@ func TestStepLargerThanStreamIsSplit(t *testing.T) {
 	}
 }
 
+func TestReviewSupersedesRecordsThatWait(t *testing.T) {
+	t.Parallel()
+	m := new(memory)
+	p := recordstream.NewPublisher(config(newNumbers(true), true), m) // without Run
+	for step := range 10 {
+		key := analyzer.StepKey{Step: step}
+		if err := errors.Join(p.Records(t.Context(), key, storetest.Records(3, 1), nil),
+			p.Metadata(t.Context(), key, []provenance.Metadata{{Descr: "Hostname"}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Supersede()
+	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(2, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	start(t, p)
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Stats(); len(m.messages) != 10+1 || st.Sent != 2 || st.Messages != 0 || st.Bytes != 0 || st.Deferred != 0 {
+		t.Errorf("%d messages, %+v", len(m.messages), st)
+	}
+}
+
 func TestRecordsWithoutRoomWaitForReview(t *testing.T) {
 	t.Parallel()
 	cfg := config(newNumbers(true), false)

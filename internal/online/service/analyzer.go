@@ -223,6 +223,7 @@ func (s nodeSync) Finish(ctx context.Context) error {
 	if err := s.wait(ctx, s.Client.Finish); err != nil {
 		return err
 	}
+	r.publisher.Supersede()
 	r.reviewing.Store(true)
 	return nil
 }
