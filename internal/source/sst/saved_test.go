@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -95,7 +96,7 @@ func TestNextReaderOfStreamHasItsAttributes(t *testing.T) {
 		})
 	}
 	check("complete file", file, len(saved))
-	check("file with an incomplete step", append(file[:len(file):len(file)], file[len(file)-9:]...), len(saved))
+	check("file with an incomplete step", append(slices.Clip(file), file[len(file)-9:]...), len(saved))
 	check("truncated file", file[:len(file)-1], 0)
 	check("file of another stream", append([]byte{file[0], file[1], file[2], file[3], 0}, file[5:]...), 0)
 	check("empty file", nil, 0)
