@@ -295,7 +295,7 @@ func TestDeepRecursionHasPaths(t *testing.T) {
 			t.Errorf("%d calls of %s", s.Calls, path)
 		}
 	}
-	if calls != depth || a.Tally.Count(tally.PathFolded) != 0 || len(a.Outcome.Paths) > 2*callpath.MaxRecursion {
-		t.Errorf("%d calls, %d folded, %d paths", calls, a.Tally.Count(tally.PathFolded), len(a.Outcome.Paths))
+	if calls != depth || a.Tally.Count(tally.PathFolded) != 0 || len(a.Paths) > 2*callpath.MaxRecursion {
+		t.Errorf("%d calls, %d folded, %d paths", calls, a.Tally.Count(tally.PathFolded), len(a.Paths))
 	}
 }

@@ -19,7 +19,11 @@ func TestWatchDirNoticesReplacedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	ended := make(chan error, 1)
 	go func() { ended <- watchDir(t.Context(), dir) }()
-	time.Sleep(watchEvery / 2) // it need not exist yet
+	select {
+	case err := <-ended:
+		t.Fatalf("a directory that does not exist yet: %v", err)
+	case <-time.After(watchEvery / 2):
+	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,9 @@ func init() {
 	}
 	if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // the process is a worker only
 	}
-	os.Exit(0)
+	os.Exit(0) //nolint:forbidigo // the process is a worker only
 }
 
 // maxRow is the size of the largest row that a worker sends, since its reader holds rows in memory.
@@ -45,7 +45,7 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	go func() { // the other process has ended, or needs no answer
 		_, _ = io.Copy(io.Discard, in)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // the process is a worker only
 	}()
 	lowerPriority()
 	store, err := t.open(ctx)

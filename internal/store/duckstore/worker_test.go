@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -112,6 +113,14 @@ func TestLimitedQueriesEndInTime(t *testing.T) {
 
 const endless = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE hash(a.range, b.range) = 0"
 
+// pause waits between looks at a condition.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := wait.Sleep(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOtherQueriesRunBesideLimitedOnes(t *testing.T) {
 	s := openTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -124,7 +133,7 @@ func TestOtherQueriesRunBesideLimitedOnes(t *testing.T) {
 		}()
 	}
 	for len(s.slots) < cap(s.slots) {
-		time.Sleep(time.Millisecond)
+		pause(t, time.Millisecond)
 	}
 	if _, err := limited(t.Context(), s, 0, "SELECT 1"); !errors.Is(err, provdb.ErrBusy) {
 		t.Errorf("got %v, want ErrBusy", err)
@@ -157,9 +166,9 @@ func TestCloseEndsLimitedQueries(t *testing.T) {
 			ended <- err
 		}()
 		for len(s.slots) == 0 {
-			time.Sleep(time.Millisecond)
+			pause(t, time.Millisecond)
 		}
-		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+		pause(t, time.Duration(i)*20*time.Millisecond)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -180,7 +189,7 @@ func TestCrashEndsOneQueryOnly(t *testing.T) {
 			_, err := limited(t.Context(), s, 0, endless)
 			ended <- err
 		}()
-		for crashed := false; !crashed; time.Sleep(10 * time.Millisecond) {
+		for crashed := false; !crashed; pause(t, 10*time.Millisecond) {
 			s.mu.Lock() // while a process starts, its query has this lock
 			s.queriesMu.Lock()
 			for q := range s.queries {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -228,7 +229,9 @@ func TestLimitedStatements(t *testing.T) {
 		}()
 	}
 	for len(s.slots) < cap(s.slots) {
-		time.Sleep(time.Millisecond)
+		if err := wait.Sleep(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := run(t.Context(), "SELECT 1"); !errors.Is(err, provdb.ErrBusy) {
 		t.Errorf("got %v, want ErrBusy", err)
