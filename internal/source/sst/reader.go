@@ -159,10 +159,10 @@ func (r *Reader) Received() int64 {
 }
 
 // Close lets the writer continue without this reader and frees all memory. Steps become
-// invalid. Saved attributes remain until the writer has closed the stream.
+// invalid. Saved attributes remain until the stream was read to its end.
 func (r *Reader) Close() error {
 	r.mu.Lock()
-	if r.saving && errors.Is(r.err, io.EOF) {
+	if r.saving && errors.Is(r.err, io.EOF) && len(r.queue) == 0 {
 		_ = os.Remove(r.path + SavedSuffix) // a file that remains does no harm
 	}
 	r.fail(os.ErrClosed)
