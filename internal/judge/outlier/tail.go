@@ -431,9 +431,10 @@ func (q *quantiles) gap(decades, least, most float64) float64 {
 
 // gapIn is gap for the tail of a fit instead of the heaviest one, if there are more than fewCalls. That all of the i longest
 // times are beyond a gap has the probability, to the power of i, that one beyond its begin is. It must be among candidates.
+// Whole numbers without a least difference, such as those of calls, always have gaps.
 func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
 	found := math.Inf(1)
-	if q.total <= fewCalls {
+	if q.total <= fewCalls || least <= 0 {
 		return found
 	}
 	needed, nearest := math.Log(q.total/rare), f.at(rare*math.Pow(10, nearDecades))

@@ -114,3 +114,16 @@ func TestUsualNumbersOfCalls(t *testing.T) {
 		}
 	}
 }
+
+func TestOneMoreCallIsNoExcess(t *testing.T) {
+	made := make([]uint32, 10_000)
+	for i := range made {
+		if made[i] = 23; i%50 == 0 {
+			made[i] = 24
+		}
+	}
+	j := judgeOfWork(t, outlier.Tail, made)
+	if lost, _ := j.Excess(outlier.Work{Calls: 24, Time: 10_000}); lost > 0 {
+		t.Errorf("24 calls instead of 23 lost %d us", lost)
+	}
+}
