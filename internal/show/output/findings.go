@@ -21,7 +21,7 @@ type FindingList struct {
 	Omitted   int  // findings that are left out at the end
 	Withdrawn bool // withdrawn ones are listed
 	Complete  bool // minor ones are listed
-	Notes     bool // notes are in the table; otherwise the text only counts them
+	Notes     bool // notes are in the table; otherwise the text counts them and shows the costliest
 	// Differs describes how the calls of each listed finding differ from others; empty if they do not. It
 	// may be shorter than Listed.
 	Differs []string
@@ -123,7 +123,7 @@ func (l *FindingList) shown() (rows []provenance.Finding, differs []string) {
 func (l *FindingList) footer(w io.Writer) {
 	s := provdb.NewFindingSummary(l.All)
 	if s.Notes > 0 && !l.Notes && !l.Withdrawn {
-		fmt.Fprintf(w, "\n%s (--notes lists %s)\n", notesText(s), them(s.Notes))
+		writeNotes(w, &s, "--notes")
 	}
 	if s.Minor > 0 && !l.Complete && !l.Withdrawn {
 		fmt.Fprintf(w, "\n%s\n", minorText(s))
@@ -142,8 +142,14 @@ func minorText(s provdb.FindingSummary) string {
 		text.Percent(100*s.MinorShare), together, them(s.Minor))
 }
 
-func notesText(s provdb.FindingSummary) string {
-	return fmt.Sprintf("%s about normal behavior, %s of the time", text.Count(s.Notes, "note"), text.Percent(100*s.NotesShare))
+// writeNotes counts the notes, which a command lists, and writes the costliest ones.
+func writeNotes(w io.Writer, s *provdb.FindingSummary, command string) {
+	fmt.Fprintf(w, "\n%s about normal behavior, %s of the time (%s lists %s)\n", text.Count(s.Notes, "note"),
+		text.Percent(100*s.NotesShare), command, them(s.Notes))
+	for i := range s.WorstNotes {
+		x := &s.WorstNotes[i]
+		fmt.Fprintf(w, "  %s: %s of the time\n", x.Summary, text.Percent(100*x.Share))
+	}
 }
 
 func them(n int) string {
@@ -242,7 +248,7 @@ func worstFindings(w io.Writer, s *provdb.Info) {
 		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, micros(x.Lost), text.Percent(100*x.Share))
 	}
 	if f.Notes > 0 {
-		fmt.Fprintf(w, "\n%s (findings --notes lists %s)\n", notesText(*f), them(f.Notes))
+		writeNotes(w, f, "findings --notes")
 	}
 	if f.Minor > 0 {
 		fmt.Fprintf(w, "\n%s\n", minorText(*f))

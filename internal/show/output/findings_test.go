@@ -31,6 +31,31 @@ func TestFindingsDescribeWhatDiffers(t *testing.T) {
 	}
 }
 
+func TestCostliestNotesAreShown(t *testing.T) {
+	var all []provenance.Finding
+	for i, summary := range []string{"first", "second", "third", "fourth"} {
+		all = append(all, provenance.Finding{
+			Number: i + 1, Kind: provenance.RecurringMode, Status: provenance.Confirmed, Severity: provenance.Note, Share: 0.4 - 0.1*float64(i),
+			Summary: summary,
+		})
+	}
+	l := output.FindingList{All: all, Listed: all}
+	var b strings.Builder
+	if err := l.Answer().Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `No findings.
+
+4 notes about normal behavior, 100.0 % of the time (--notes lists them)
+  first: 40.0 % of the time
+  second: 30.0 % of the time
+  third: 20.0 % of the time
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
 func TestEvidenceSaysWhenItIsWrong(t *testing.T) {
 	for words, x := range map[string]provenance.Finding{
 		"these ranks had other work than the rest": {Kind: provenance.LastingChange, Ranks: []trace.Rank{3}},

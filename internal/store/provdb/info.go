@@ -91,7 +91,8 @@ type FindingSummary struct {
 	Worst          []provenance.Finding `json:"worst"` // the costliest of these
 	Notes          int                  `json:"notes"` // about normal behavior
 	NotesShare     float64              `json:"notes_share"`
-	Minor          int                  `json:"minor"` // that cost too little to be listed
+	WorstNotes     []provenance.Finding `json:"worst_notes"` // the costliest of these
+	Minor          int                  `json:"minor"`       // that cost too little to be listed
 	MinorShare     float64              `json:"minor_share"`
 	Withdrawn      int                  `json:"withdrawn"`
 	WithdrawnShare float64              `json:"withdrawn_share"`
@@ -99,7 +100,7 @@ type FindingSummary struct {
 
 // NewFindingSummary returns the summary of findings, which are sorted by cost.
 func NewFindingSummary(all []provenance.Finding) FindingSummary {
-	s := FindingSummary{Worst: []provenance.Finding{}}
+	s := FindingSummary{Worst: []provenance.Finding{}, WorstNotes: []provenance.Finding{}}
 	for i := range all {
 		switch x := &all[i]; {
 		case x.Status == provenance.Withdrawn:
@@ -110,8 +111,10 @@ func NewFindingSummary(all []provenance.Finding) FindingSummary {
 			s.Minor++
 			s.MinorShare += x.Share
 		case x.Noted():
-			s.Notes++
 			s.NotesShare += x.Share
+			if s.Notes++; len(s.WorstNotes) < worstNotes {
+				s.WorstNotes = append(s.WorstNotes, *x)
+			}
 		default:
 			if s.Count++; len(s.Worst) < worstFindings {
 				s.Worst = append(s.Worst, *x)
@@ -147,6 +150,7 @@ func (r *Run) Decoded() *Info {
 const (
 	topFunctions  = 10
 	worstFindings = 5
+	worstNotes    = 3
 )
 
 // Finish sets the results of a run that has ended.
