@@ -50,7 +50,7 @@ func (e *episode) includes(slot int) bool { return e.from <= slot && slot < e.to
 func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
-		if a := &c.run.Anomalies[i]; a.Lost > 0 && keys[i] == nil && c.delays(i) {
+		if a := &c.run.Anomalies[i]; a.Lost > 0 && keys[i] == nil && a.Wait == blame.Nothing && c.delays(i) {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
 	}
@@ -92,8 +92,7 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 	var hit sums
 	for _, i := range order {
 		a, l := &c.run.Anomalies[i], &c.links[i]
-		if a.Program != e.key.program || a.Wait == blame.Nothing || l.Role == provenance.Culprit || c.causes[i] != nil ||
-			slices.Contains(e.ranks, a.Rank) {
+		if a.Program != e.key.program || a.Wait == blame.Nothing || c.causes[i] != nil || slices.Contains(e.ranks, a.Rank) {
 			continue
 		}
 		if l.Culprit < 0 {

@@ -28,6 +28,26 @@ func quiet() *scene {
 	return newScene(8, "long 40000 40000000", "short 40000 8000000", "MPI_Wait() 40000 400000")
 }
 
+// TestRankThatPassesLatenessOnIsNotSlow has a rank that waits for a slow one, which has no unusual calls, and makes another one wait.
+func TestRankThatPassesLatenessOnIsNotSlow(t *testing.T) {
+	s := quiet()
+	for at := trace.Micros(3 * second); at < 5*second; at += 20_000 {
+		s.slow("MPI_Wait()", 3, at, 3000)
+	}
+	links := blame.Find(&s.Run)
+	for i := range links {
+		links[i].Role = provenance.Culprit
+	}
+	conclude := func(p *provenance.Peers) []string { return of(findings.Conclude(&s.Run, links, nil, s.profile(), p)) }
+	if got := conclude(nil); !slices.Equal(got, []string{"wait MPI_Wait() [3]"}) {
+		t.Errorf("without a cause: got %q", got)
+	}
+	r := findings.Conclude(&s.Run, links, nil, s.profile(), &provenance.Peers{Slow: []provenance.SlowPeer{slowHost()}})
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4 5]", "wait MPI_Wait() [3]"}) || r.Findings[1].Cause != 1 {
+		t.Errorf("because of a slow host: got %q, %+v", got, r.Findings)
+	}
+}
+
 func TestRankSlowForAWhileIsASlowPeer(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 5)
