@@ -1,12 +1,11 @@
 package recordstream
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 
+	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -18,14 +17,11 @@ var errEncoding = errors.New("malformed records")
 // and the store writes many texts as often as they occur.
 const maxExpanded = 64 << 20
 
-// coder appends an encoding of records to b, or reads one from b. Each text is written once: the
+// coder encodes or decodes records. Each text is written once: the
 // models, functions and event IDs of neighboring records are the same. Times are relative to the
 // one before.
 type coder struct {
-	b        []byte
-	decoding bool
-	err      error
-
+	codec.Coder
 	number   map[string]uint64 // of texts, from 1, while encoding
 	texts    []text            // in order, while decoding
 	source   string            // text of the encoding, of which texts are parts
@@ -40,61 +36,25 @@ type text struct {
 
 // append appends a record and returns the size of its encoding.
 func (c *coder) append(r *provenance.Record) int {
-	before := len(c.b)
+	before := len(c.B)
 	c.record(r)
-	return len(c.b) - before
+	return len(c.B) - before
 }
 
 // ReadRecords decodes the records of a message. They share their texts.
 func ReadRecords(b []byte) ([]*provenance.Record, error) {
-	c := &coder{b: b, decoding: true, source: string(b)}
+	c := &coder{Coder: codec.Decoder(b, errEncoding), source: string(b)}
 	var all []*provenance.Record
-	for len(c.b) > 0 && c.err == nil {
+	for len(c.B) > 0 && c.Err == nil {
 		r := new(provenance.Record)
 		c.record(r)
 		all = append(all, r)
 	}
-	return all, c.err
+	return all, c.Err
 }
 
-func (c *coder) fail(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf("%w: %s", errEncoding, fmt.Sprintf(format, args...))
-	}
-	c.b = nil
-}
-
-func (c *coder) uint(v *uint64) {
-	if !c.decoding {
-		c.b = binary.AppendUvarint(c.b, *v)
-		return
-	}
-	n, size := binary.Uvarint(c.b)
-	if size <= 0 {
-		c.fail("they end in a number")
-		return
-	}
-	*v, c.b = n, c.b[size:]
-}
-
-// integer is a type of numbers. Negative ones have short encodings, too.
-type integer interface {
-	~int | ~int32 | ~int64 | ~uint32 | ~uint64
-}
-
-func number[T integer](c *coder, numbers ...*T) {
-	for _, v := range numbers {
-		if !c.decoding {
-			c.b = binary.AppendVarint(c.b, int64(*v))
-			continue
-		}
-		n, size := binary.Varint(c.b)
-		if size <= 0 || int64(T(n)) != n {
-			c.fail("they end in a number, or it is too large")
-			return
-		}
-		*v, c.b = T(n), c.b[size:]
-	}
+func number[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](c *coder, numbers ...*T) {
+	codec.Signed(&c.Coder, numbers...)
 }
 
 func (c *coder) time(times ...*trace.Micros) {
@@ -106,61 +66,34 @@ func (c *coder) time(times ...*trace.Micros) {
 	}
 }
 
-func (c *coder) float(numbers ...*float64) {
-	for _, v := range numbers {
-		if !c.decoding {
-			c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(*v))
-			continue
-		}
-		if len(c.b) < 8 {
-			c.fail("they end in a fraction")
-			return
-		}
-		*v, c.b = math.Float64frombits(binary.LittleEndian.Uint64(c.b)), c.b[8:]
-	}
-}
-
-func (c *coder) bool(v *bool) {
-	n := uint64(0)
-	if *v {
-		n = 1
-	}
-	c.uint(&n)
-	*v = n != 0
-}
-
 // text codes a text: its number, or 0 and the text if it is new.
 func (c *coder) text(s *string) { c.textOf(s) }
 
 // textOf returns the entry of the text while decoding.
 func (c *coder) textOf(s *string) *text {
-	if !c.decoding {
-		n := c.number[*s]
-		c.uint(&n)
+	n := c.Uint(c.number[*s], math.MaxUint64)
+	if !c.Decoding {
 		if n == 0 {
 			c.number[*s] = uint64(len(c.number) + 1)
-			c.b = append(binary.AppendUvarint(c.b, uint64(len(*s))), *s...)
+			c.Text(s)
 		}
 		return nil
 	}
-	var n, size uint64
-	if c.uint(&n); n == 0 {
-		if c.uint(&size); size > uint64(len(c.b)) {
-			c.fail("they end in a text")
-			return nil
-		}
-		at := len(c.source) - len(c.b)
-		c.texts = append(c.texts, text{string: c.source[at : at+int(size)]})
-		c.b = c.b[size:]
+	if n == 0 && c.Err == nil {
+		size := len(c.ReadText())
+		end := len(c.source) - len(c.B)
+		c.texts = append(c.texts, text{string: c.source[end-size : end]})
 		n = uint64(len(c.texts))
 	}
-	if n > uint64(len(c.texts)) || c.err != nil {
-		c.fail("there is no text %d", n)
+	if c.Err == nil && n > uint64(len(c.texts)) {
+		c.Fail("there is no text %d", n)
+	}
+	if c.Err != nil {
 		return nil
 	}
 	t := &c.texts[n-1]
 	if *s = t.string; len(*s) > maxExpanded-c.expanded {
-		c.fail("their texts have more than %d bytes", maxExpanded)
+		c.Fail("their texts have more than %d bytes", maxExpanded)
 	}
 	c.expanded += len(*s)
 	return t
@@ -185,7 +118,7 @@ func (c *coder) document(raw *json.RawMessage) {
 	c.expanded -= len(s) // the store keeps it once
 	if t.document == nil && s != "" {
 		if t.document = json.RawMessage(s); !json.Valid(t.document) {
-			c.fail("a model is not JSON")
+			c.Fail("a model is not JSON")
 		}
 	}
 	*raw = t.document
@@ -197,14 +130,10 @@ func list[T any](c *coder, all *[]T, size int, element func(*coder, *T)) {
 	if *all != nil {
 		n = uint64(len(*all)) + 1
 	}
-	if c.uint(&n); n == 0 || c.err != nil {
+	if n = c.Uint(n, uint64(len(c.B)/size)+1); n == 0 {
 		return
 	}
-	if c.decoding {
-		if n-1 > uint64(len(c.b)/size) {
-			c.fail("they end in a list")
-			return
-		}
+	if c.Decoding {
 		*all = make([]T, n-1)
 	}
 	for i := range *all {
@@ -215,10 +144,10 @@ func list[T any](c *coder, all *[]T, size int, element func(*coder, *T)) {
 // optional codes a value that may be nil.
 func optional[T any](c *coder, p **T, value func(*coder, *T)) {
 	exists := *p != nil
-	if c.bool(&exists); !exists || c.err != nil {
+	if c.Bool(&exists); !exists || c.Err != nil {
 		return
 	}
-	if c.decoding {
+	if c.Decoding {
 		*p = new(T)
 	}
 	value(c, *p)
@@ -237,8 +166,8 @@ func (c *coder) record(r *provenance.Record) {
 	number(c, &r.PID)
 	number(c, &r.RID)
 	number(c, &r.TID)
-	c.float(&r.OutlierScore, &r.OutlierSeverity)
-	c.bool(&r.IsGPUEvent)
+	c.Floats(&r.OutlierScore, &r.OutlierSeverity)
+	c.Bool(&r.IsGPUEvent)
 	list(c, &r.CallStack, 6, (*coder).stackEntry)
 	list(c, &r.CounterEvents, 7, (*coder).counterEntry)
 	list(c, &r.EventWindow.Execs, 7, (*coder).windowEntry)
@@ -261,7 +190,7 @@ func (c *coder) stackEntry(e *provenance.StackEntry) {
 	c.time(&e.Entry, &e.Exit)
 	words(c, &e.EventID, &e.Func)
 	number(c, &e.FID)
-	c.bool(&e.IsAnomaly)
+	c.Bool(&e.IsAnomaly)
 }
 
 func (c *coder) windowEntry(e *provenance.WindowEntry) {
@@ -306,7 +235,7 @@ func (c *coder) gpuParent(p *any) {
 	case string:
 		reason, kind = v, textParent
 	}
-	switch c.uint(&kind); kind {
+	switch kind = c.Uint(kind, math.MaxUint64); kind {
 	case callParent:
 		list(c, &call.CallStack, 6, (*coder).stackEntry)
 		c.text(&call.EventID)
@@ -317,6 +246,6 @@ func (c *coder) gpuParent(p *any) {
 		*p = reason
 	case noParent:
 	default:
-		c.fail("the parent of a kernel has the unknown kind %d", kind)
+		c.Fail("the parent of a kernel has the unknown kind %d", kind)
 	}
 }

@@ -18,7 +18,7 @@ func encode(records ...*provenance.Record) []byte {
 	for _, r := range records {
 		c.append(r)
 	}
-	return c.b
+	return c.B
 }
 
 // records returns records that have all parts and forms.
@@ -72,7 +72,7 @@ func TestMalformedRecordsAreRefused(t *testing.T) {
 	whole := make(map[int]bool) // lengths without a partial record
 	c := &coder{number: make(map[string]uint64)}
 	for _, r := range some {
-		whole[len(c.b)] = true
+		whole[len(c.B)] = true
 		c.append(r)
 	}
 	for n := range all {

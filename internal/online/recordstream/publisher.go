@@ -341,7 +341,7 @@ func (p *packer) pack(records []*provenance.Record, field func(*protocol.RecordB
 		}
 		p.size += c.append(r) - 1
 		m.records++
-		*field(m.RecordBatch) = c.b
+		*field(m.RecordBatch) = c.B
 	}
 }
 

@@ -4,100 +4,38 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // ErrEncoding means that bytes are not an encoded Capture.
 var ErrEncoding = errors.New("malformed capture")
 
-// codec appends numbers to its bytes or reads them. Encoding and decoding use the same
-// functions, so that they cannot differ.
-type codec struct {
-	b    []byte
-	read bool
-	err  error
-	last uint64 // the previous time: times are stored as differences
+// captureCoder encodes or decodes a capture. Times are differences to the one before.
+type captureCoder struct {
+	codec.Coder
+	last trace.Micros
 }
 
-func (c *codec) uint(v *uint64) { *v = c.both(*v) }
-
-// both appends v and returns it, or returns the number it reads. Most numbers need one or
-// two bytes.
-func (c *codec) both(v uint64) uint64 {
-	if !c.read {
-		switch {
-		case v < 1<<7:
-			c.b = append(c.b, byte(v))
-		case v < 1<<14:
-			c.b = append(c.b, byte(v)|0x80, byte(v>>7))
-		default:
-			c.b = binary.AppendUvarint(c.b, v)
-		}
-		return v
-	}
-	if len(c.b) > 0 && c.b[0] < 1<<7 {
-		v, c.b = uint64(c.b[0]), c.b[1:]
-		return v
-	}
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 {
-		c.err, c.b = ErrEncoding, nil
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
+// number codes the low 32 bits of a number.
+func number[T ~int32 | ~uint32 | ~uint8](c *captureCoder, v *T) {
+	*v = T(c.Uint(uint64(uint32(*v)), math.MaxUint32))
 }
 
-func number[T ~int32 | ~uint32 | ~uint8](c *codec, v *T) { *v = T(c.both(uint64(uint32(*v)))) }
+func (c *captureCoder) uint(v *uint64) { *v = c.Uint(*v, math.MaxUint64) }
 
-func (c *codec) flag(v *bool) {
-	u := uint64(0)
-	if *v {
-		u = 1
-	}
-	*v = c.both(u) != 0
-}
-
-func (c *codec) time(t *trace.Micros) {
-	d := int64(uint64(*t) - c.last)
-	u := c.both(uint64(d)<<1 ^ uint64(d>>63))
-	if c.read {
-		*t = trace.Micros(c.last + (u>>1 ^ -(u & 1)))
-	}
+func (c *captureCoder) time(t *trace.Micros) {
+	*t = c.last + trace.Micros(c.Int(int64(*t-c.last)))
 	if *t != 0 {
-		c.last = uint64(*t)
+		c.last = *t
 	}
 }
 
-func (c *codec) float(v *float64) {
-	*v = math.Float64frombits(c.both(math.Float64bits(*v)))
-}
+func list[T any](c *captureCoder, all *[]T, element func(*T)) { codec.List(&c.Coder, all, element) }
 
-// list encodes or decodes a slice. A length beyond the remaining bytes is an error.
-func list[T any](c *codec, s *[]T, each func(*T)) {
-	n := uint64(len(*s))
-	c.uint(&n)
-	if c.read {
-		if n > uint64(len(c.b)) {
-			c.err, n = ErrEncoding, 0
-		}
-		*s = (*s)[:0]
-		for range n {
-			if c.err != nil {
-				return
-			}
-			*s = append(*s, *new(T))
-			each(&(*s)[len(*s)-1])
-		}
-		return
-	}
-	for i := range *s {
-		each(&(*s)[i])
-	}
-}
-
-func (c *codec) frame(f *Frame) {
+func (c *captureCoder) frame(f *Frame) {
 	number(c, &f.Func)
 	number(c, &f.Step)
 	number(c, &f.Row)
@@ -105,10 +43,10 @@ func (c *codec) frame(f *Frame) {
 	c.time(&f.Exit)
 	number(c, &f.ParentStep)
 	number(c, &f.ParentRow)
-	c.flag(&f.Anomalous)
+	c.Bool(&f.Anomalous)
 }
 
-func (c *codec) event(e *trace.Event) {
+func (c *captureCoder) event(e *trace.Event) {
 	c.time(&e.Time)
 	c.uint(&e.Value)
 	number(c, &e.Row)
@@ -117,7 +55,7 @@ func (c *codec) event(e *trace.Event) {
 	number(c, &e.Kind)
 }
 
-func (c *codec) capture(v *Capture) {
+func (c *captureCoder) capture(v *Capture) {
 	number(c, &v.Kind)
 	number(c, &v.Context)
 	number(c, &v.Thread)
@@ -126,7 +64,7 @@ func (c *codec) capture(v *Capture) {
 	c.time(&v.StepEnd)
 	c.time(&v.Exclusive)
 	number(c, &v.Children)
-	c.float(&v.Score)
+	v.Score = math.Float64frombits(c.Uint(math.Float64bits(v.Score), math.MaxUint64))
 	list(c, &v.Stack, c.frame)
 	list(c, &v.Counters, c.event)
 	list(c, &v.Window, c.frame)
@@ -149,23 +87,19 @@ func (c *codec) capture(v *Capture) {
 // AppendBinary appends the length and the encoding of the capture to b.
 func (c *Capture) AppendBinary(b []byte) []byte {
 	at := len(b)
-	w := codec{b: append(b, 0, 0, 0, 0)}
+	w := captureCoder{Coder: codec.Coder{B: append(b, 0, 0, 0, 0)}}
 	w.capture(c)
-	binary.LittleEndian.PutUint32(w.b[at:], uint32(len(w.b)-at-4))
-	return w.b
+	binary.LittleEndian.PutUint32(w.B[at:], uint32(len(w.B)-at-4))
+	return w.B
 }
 
 // ReadCapture decodes a capture without its length into c.
 func (c *Capture) ReadCapture(b []byte) error {
-	r := codec{b: b, read: true}
+	r := captureCoder{Coder: codec.Decoder(b, ErrEncoding)}
 	r.capture(c)
-	if r.err == nil && (len(r.b) > 0 || len(c.Stack) == 0) {
-		return ErrEncoding
+	r.End()
+	if len(c.Stack) == 0 || slices.ContainsFunc(c.Partners, func(p Partner) bool { return len(p.Stack) == 0 }) {
+		r.Fail("call stack is empty")
 	}
-	for _, l := range c.Partners {
-		if len(l.Stack) == 0 {
-			return ErrEncoding
-		}
-	}
-	return r.err
+	return r.Err
 }
