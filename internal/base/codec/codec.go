@@ -27,7 +27,7 @@ func Decoder(b []byte, malformed error) Coder {
 // Fail sets the error of decoding, unless there is one.
 func (c *Coder) Fail(format string, args ...any) {
 	if c.Err == nil {
-		c.Err = fmt.Errorf("%w: before byte %d of %d: %s", c.malformed, c.size-len(c.B), c.size, fmt.Sprintf(format, args...))
+		c.Err = fmt.Errorf("%w: before byte %d of %d: %w", c.malformed, c.size-len(c.B), c.size, fmt.Errorf(format, args...))
 	}
 	c.B = nil
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -59,18 +59,15 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 	if !ok {
 		return nil, ErrModels
 	}
-	r := reader{b: b}
+	r := reader{codec.Decoder(b, ErrModels)}
 	m := NewModels(rules)
-	for range r.number(math.MaxUint64) {
+	for range r.ReadUint(math.MaxUint64) {
 		if !m.read(&r) {
 			break
 		}
 	}
-	if r.err == nil && len(r.b) > 0 {
-		r.err = ErrModels
-	}
-	if r.err != nil {
-		return nil, r.err
+	if r.End(); r.Err != nil {
+		return nil, r.Err
 	}
 	m.settle()
 	return m, nil
@@ -78,73 +75,32 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 
 // read adds the next function, and reports whether that was possible.
 func (m *Models) read(r *reader) bool {
-	program, name := r.number(math.MaxUint32), r.text()
-	if r.err != nil {
+	program, name := r.ReadUint(math.MaxUint32), string(r.ReadText())
+	if r.Err != nil {
 		return false
 	}
 	f := m.function(trace.FuncKey{Program: trace.Program(program), Name: name})
-	model, level := r.model(name), uint8(r.number(64))
+	model, level := r.model(name), uint8(r.ReadUint(64))
 	m.set(f, 0, level, model)
-	for range r.number(callpath.MaxSample) {
-		path := callpath.Hash(r.fixed())
+	for range r.ReadUint(callpath.MaxSample) {
+		path := callpath.Hash(r.Fixed(0))
 		if path == 0 || !f.models.paths.Keeps(path) {
-			r.fail(ErrModels)
+			r.Fail("impossible call path")
 		}
-		if model := r.model(name); r.err == nil {
+		if model := r.model(name); r.Err == nil {
 			m.set(f, path, level, model)
 		}
 	}
-	return r.err == nil
+	return r.Err == nil
 }
 
-// reader decodes models. After an error all values are zero.
-type reader struct {
-	b   []byte
-	err error
-}
-
-func (r *reader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-	r.b = nil
-}
-
-func (r *reader) number(most uint64) uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 || v > most {
-		r.fail(ErrModels)
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) fixed() uint64 {
-	if len(r.b) < 8 {
-		r.fail(ErrModels)
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(r.b)
-	r.b = r.b[8:]
-	return v
-}
-
-func (r *reader) text() string {
-	n := r.number(math.MaxUint64)
-	if n > uint64(len(r.b)) {
-		r.fail(ErrModels)
-		return ""
-	}
-	s := string(r.b[:n])
-	r.b = r.b[n:]
-	return s
-}
+// reader decodes models.
+type reader struct{ codec.Coder }
 
 func (r *reader) model(name string) outlier.Model {
-	m, rest, err := outlier.ReadModel(r.b)
-	if r.b = rest; err != nil {
-		r.fail(fmt.Errorf("%w: function %q: %w", ErrModels, name, err))
+	m, rest, err := outlier.ReadModel(r.B)
+	if r.B = rest; err != nil {
+		r.Fail("function %q: %w", name, err)
 	}
 	return m
 }

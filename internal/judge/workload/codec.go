@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
@@ -140,72 +141,30 @@ func (l *Load) appendDense(b []byte, w *Window, means typicalTimes) []byte {
 	return b
 }
 
-// reader decodes numbers. The first error stays; every number after it is 0.
+// reader decodes a load.
 type reader struct {
-	b     []byte
-	size  int
+	codec.Coder
 	most  uint64       // sum
 	means typicalTimes // nil if the load is not dense
-	err   error
 }
 
-func (r *reader) fail(why string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: load: before byte %d of %d: %s", stats.ErrEncoding, r.size-len(r.b), r.size, why)
-	}
-	r.b = nil
-}
-
-// uint decodes a number of at most the given value.
-func (r *reader) uint(most uint64) uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 || v > most {
-		r.fail("number missing or too large")
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) int(least, most int64) int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 || v < least || v > most {
-		r.fail("number missing or out of range")
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// bytes decodes n bytes.
-func (r *reader) bytes(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.fail("truncated")
-		return nil
-	}
-	b := r.b[:n]
-	r.b = r.b[n:]
-	return b
-}
-
-// length decodes the number of elements of a list, each of which takes at least a byte.
-func (r *reader) length() int { return int(r.uint(uint64(len(r.b)))) }
+var errEncoding = fmt.Errorf("%w: load", stats.ErrEncoding)
 
 // Decode decodes all of b, which AppendBinary wrote, with sums of calls or microseconds of at
 // most the given value. It takes memory in proportion to b and retains nothing of b. The error
 // wraps stats.ErrEncoding.
 func Decode(b []byte, most uint64) (*Load, error) {
-	r := &reader{b: b, size: len(b), most: most}
+	r := &reader{Coder: codec.Decoder(b, errEncoding), most: most}
 	l := New()
-	if head := r.bytes(2); head != nil {
+	if head := r.ReadBytes(2); head != nil {
 		l.shift, l.level = head[0]&^dense, head[1]&^hasCounters
 	}
 	if l.shift < MinShift || l.shift > maxShift || l.level > 64 {
-		r.fail("impossible width of windows or choice of paths")
+		r.Fail("impossible width of windows or choice of paths")
 	}
-	l.begin = trace.Micros(r.int(math.MinInt64, math.MaxInt64))
-	if l.end = l.begin + trace.Micros(r.uint(math.MaxInt64)); l.end < l.begin {
-		r.fail("time too large")
+	l.begin = trace.Micros(r.ReadInt(math.MinInt64, math.MaxInt64))
+	if l.end = l.begin + trace.Micros(r.ReadUint(math.MaxInt64)); l.end < l.begin {
+		r.Fail("time too large")
 	}
 	l.readWorks(r)
 	if len(b) > 0 && b[0]&dense != 0 {
@@ -215,33 +174,29 @@ func Decode(b []byte, most uint64) (*Load, error) {
 	if len(b) > 1 && b[1]&hasCounters != 0 {
 		l.readCounters(r)
 	}
-	if r.err == nil && len(r.b) > 0 {
-		r.fail("trailing bytes")
+	r.End()
+	if r.Err == nil && int64(l.end)>>l.shift-int64(l.begin)>>l.shift >= windowLimit(len(l.lanes)) {
+		r.Fail("too many windows")
 	}
-	if r.err == nil && int64(l.end)>>l.shift-int64(l.begin)>>l.shift >= windowLimit(len(l.lanes)) {
-		r.fail("too many windows")
-	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	return l, nil
 }
 
 func (l *Load) readWorks(r *reader) {
-	for n := r.length(); n > 0 && r.err == nil; n-- {
-		w := Work{Program: trace.Program(r.uint(math.MaxUint32))}
-		function := r.uint(math.MaxUint32<<1 | 1)
+	for n := r.ReadLength(); n > 0 && r.Err == nil; n-- {
+		w := Work{Program: trace.Program(r.ReadUint(math.MaxUint32))}
+		function := r.ReadUint(math.MaxUint32<<1 | 1)
 		w.Function = uint32(function >> 1)
 		if function&1 != 0 {
-			if b := r.bytes(8); b != nil {
-				w.Path = callpath.Hash(binary.LittleEndian.Uint64(b))
-			}
+			w.Path = callpath.Hash(r.Fixed(0))
 			if l.paths++; w.Path == 0 || w.Path&(1<<l.level-1) != 0 || l.paths > maxPaths {
-				r.fail("impossible call path")
+				r.Fail("impossible call path")
 			}
 		}
 		if i := len(l.works); i > 0 && l.works[i-1].Compare(w) >= 0 {
-			r.fail("kinds of work duplicate or out of order")
+			r.Fail("kinds of work duplicate or out of order")
 		}
 		l.index[w] = uint32(len(l.works))
 		l.works = append(l.works, w)
@@ -250,18 +205,18 @@ func (l *Load) readWorks(r *reader) {
 
 func (l *Load) readLanes(r *reader) {
 	var hosts []string
-	for n := r.length(); n > 0 && r.err == nil; n-- {
-		hosts = append(hosts, string(r.bytes(r.uint(math.MaxUint64))))
+	for n := r.ReadLength(); n > 0 && r.Err == nil; n-- {
+		hosts = append(hosts, string(r.ReadText()))
 	}
 	var last *Lane
-	for n := r.length(); n > 0 && r.err == nil; n-- {
+	for n := r.ReadLength(); n > 0 && r.Err == nil; n-- {
 		lane := new(Lane)
-		lane.Program = trace.Program(r.uint(math.MaxUint32))
-		lane.Rank = trace.Rank(r.int(math.MinInt32, math.MaxInt32))
-		lane.Thread = trace.Thread(r.uint(MaxThreads - 1))
-		host := r.uint(math.MaxUint64)
+		lane.Program = trace.Program(r.ReadUint(math.MaxUint32))
+		lane.Rank = trace.Rank(r.ReadInt(math.MinInt32, math.MaxInt32))
+		lane.Thread = trace.Thread(r.ReadUint(MaxThreads - 1))
+		host := r.ReadUint(math.MaxUint64)
 		if lane.Device = host&1 != 0; host>>1 >= uint64(len(hosts)) || last != nil && last.Compare(lane.LaneKey) >= 0 {
-			r.fail("lane with an unknown host, duplicate or out of order")
+			r.Fail("lane with an unknown host, duplicate or out of order")
 			return
 		}
 		lane.Host = hosts[host>>1]
@@ -271,23 +226,23 @@ func (l *Load) readLanes(r *reader) {
 }
 
 func (l *Load) readWindows(r *reader, lane *Lane) {
-	n := r.length()
+	n := r.ReadLength()
 	if n == 0 {
 		return
 	}
-	lane.First = l.begin + trace.Micros(r.uint(uint64(l.end-l.begin)))
-	lane.Last = lane.First + trace.Micros(r.uint(uint64(l.end-lane.First)))
+	lane.First = l.begin + trace.Micros(r.ReadUint(uint64(l.end-l.begin)))
+	lane.Last = lane.First + trace.Micros(r.ReadUint(uint64(l.end-lane.First)))
 	number, end := int64(l.begin)>>l.shift, int64(l.end)>>l.shift
 	lane.Windows = make([]Window, 0, min(n, mostWindows))
-	for i := 0; i < n && r.err == nil; i++ {
-		step := r.uint(uint64(end - number))
+	for i := 0; i < n && r.Err == nil; i++ {
+		step := r.ReadUint(uint64(end - number))
 		if i > 0 && step == 0 {
-			r.fail("duplicate window")
+			r.Fail("duplicate window")
 		}
 		number += int64(step)
-		w := Window{Number: number, Wait: r.uint(r.most)}
+		w := Window{Number: number, Wait: r.ReadUint(r.most)}
 		if w.Wait > 0 {
-			w.Sync = r.uint(w.Wait)
+			w.Sync = r.ReadUint(w.Wait)
 		}
 		l.readCells(r, lane.Program)
 		w.pack(l)
@@ -298,39 +253,39 @@ func (l *Load) readWindows(r *reader, lane *Lane) {
 // readCells reads the cells of a window to l.scratch.
 func (l *Load) readCells(r *reader, program trace.Program) {
 	l.scratch = l.scratch[:0]
-	size := r.length()
-	rest := len(r.b) - size
+	size := r.ReadLength()
+	rest := len(r.B) - size
 	work := uint64(0)
-	for len(r.b) > rest {
-		head := r.uint(uint64(len(l.works))<<callBits | manyCalls)
+	for len(r.B) > rest {
+		head := r.ReadUint(uint64(len(l.works))<<callBits | manyCalls)
 		step, calls := head>>callBits, head&manyCalls
 		if calls == manyCalls {
-			calls += r.uint(math.MaxUint64 - manyCalls)
+			calls += r.ReadUint(math.MaxUint64 - manyCalls)
 		}
 		if calls > r.most {
-			r.fail("number too large")
+			r.Fail("number too large")
 		}
 		if work += step; work >= uint64(len(l.works)) || step == 0 && len(l.scratch) > 0 || l.works[work].Program != program {
-			r.fail("work unknown, duplicate or of another program")
+			r.Fail("work unknown, duplicate or of another program")
 			return
 		}
 		c := Cell{uint32(work), callpath.Sums{Calls: calls}}
 		if r.means == nil {
-			c.Exclusive = r.uint(r.most)
+			c.Exclusive = r.ReadUint(r.most)
 		}
 		l.scratch = append(l.scratch, c)
 	}
-	if r.err == nil && len(r.b) < rest {
-		r.fail("work exceeds its window")
+	if r.Err == nil && len(r.B) < rest {
+		r.Fail("work exceeds its window")
 	}
 	if r.means == nil {
 		return
 	}
 	for i := range l.scratch {
 		c := &l.scratch[i]
-		c.Exclusive = r.means.next(c.Work, c.Calls) + uint64(r.int(math.MinInt64, math.MaxInt64))
+		c.Exclusive = r.means.next(c.Work, c.Calls) + uint64(r.ReadInt(math.MinInt64, math.MaxInt64))
 		if c.Exclusive > r.most {
-			r.fail("number too large")
+			r.Fail("number too large")
 		}
 		r.means.add(c)
 	}

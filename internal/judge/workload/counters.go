@@ -310,33 +310,33 @@ func (l *Load) appendCounters(b []byte, lanes []*Lane) []byte {
 
 func (l *Load) readCounters(r *reader) {
 	of := 0 // counters of the program
-	n := r.length()
+	n := r.ReadLength()
 	if n == 0 {
-		r.fail("no counters")
+		r.Fail("no counters")
 	}
-	for ; n > 0 && r.err == nil; n-- {
-		head := r.uint(math.MaxUint32<<1 | 1)
+	for ; n > 0 && r.Err == nil; n-- {
+		head := r.ReadUint(math.MaxUint32<<1 | 1)
 		c := CounterState{Counter{Program: trace.Program(head >> 1)}, head&1 != 0}
-		if b := r.bytes(4); b != nil {
+		if b := r.ReadBytes(4); b != nil {
 			c.Hash = binary.LittleEndian.Uint32(b)
 		}
 		if i := len(l.counters); i > 0 && l.counters[i-1].Compare(c.Counter) >= 0 {
-			r.fail("counters duplicate or out of order")
+			r.Fail("counters duplicate or out of order")
 		} else if of++; i == 0 || l.counters[i-1].Program != c.Program {
 			of = 1
 		}
 		if of > MaxCounters {
-			r.fail("too many counters")
+			r.Fail("too many counters")
 		}
 		l.counters = append(l.counters, c)
 	}
 	for _, lane := range l.Lanes() {
 		number, end := int64(l.begin)>>l.shift, int64(l.end)>>l.shift
-		n := r.length()
-		for i := 0; i < n && r.err == nil; i++ {
-			step := r.uint(uint64(end - number))
+		n := r.ReadLength()
+		for i := 0; i < n && r.Err == nil; i++ {
+			step := r.ReadUint(uint64(end - number))
 			if i > 0 && step == 0 {
-				r.fail("duplicate window of counters")
+				r.Fail("duplicate window of counters")
 			}
 			number += int64(step)
 			l.readReadings(r, lane.Program)
@@ -349,32 +349,32 @@ func (l *Load) readCounters(r *reader) {
 // readReadings reads the readings of a window to l.readings.
 func (l *Load) readReadings(r *reader, program trace.Program) {
 	l.readings = l.readings[:0]
-	size := r.length()
-	rest := len(r.b) - size
+	size := r.ReadLength()
+	rest := len(r.B) - size
 	if size == 0 {
-		r.fail("no readings")
+		r.Fail("no readings")
 	}
 	counter := uint64(0)
-	for len(r.b) > rest {
-		head := r.uint(uint64(len(l.counters))<<readingHeader | withIncrease | manyReadings)
+	for len(r.B) > rest {
+		head := r.ReadUint(uint64(len(l.counters))<<readingHeader | withIncrease | manyReadings)
 		counter += head >> readingHeader
 		if counter >= uint64(len(l.counters)) || head>>readingHeader == 0 && len(l.readings) > 0 || l.counters[counter].Program != program {
-			r.fail("counter unknown, duplicate or of another program")
+			r.Fail("counter unknown, duplicate or of another program")
 			return
 		}
 		v := Reading{Counter: uint32(counter), Count: head & manyReadings}
 		if v.Count == manyReadings {
-			v.Count = r.uint(math.MaxUint64)
+			v.Count = r.ReadUint(math.MaxUint64)
 		}
-		if v.Sum = r.uint(math.MaxUint64); head&withIncrease != 0 {
-			v.Increase = r.uint(math.MaxUint64)
+		if v.Sum = r.ReadUint(math.MaxUint64); head&withIncrease != 0 {
+			v.Increase = r.ReadUint(math.MaxUint64)
 		}
 		if v.Count == 0 {
-			r.fail("counter without readings")
+			r.Fail("counter without readings")
 		}
 		l.readings = append(l.readings, v)
 	}
-	if r.err == nil && len(r.b) < rest {
-		r.fail("readings exceed their window")
+	if r.Err == nil && len(r.B) < rest {
+		r.Fail("readings exceed their window")
 	}
 }

@@ -1,13 +1,13 @@
 package summary
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
@@ -16,16 +16,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// coder appends the encoding of values to b, or decodes them from it. Each type
-// has one function for both directions. The first error of decoding stays; every
-// value after it is zero.
+// coder encodes or decodes statistics.
 type coder struct {
-	b        []byte
-	decoding bool
-	size     int  // of the input
+	codec.Coder
 	delta    bool // of an exchange, which may hold no more than maxValues
 	loadSize int  // bytes
-	err      error
 }
 
 // maxValues limits the values in one part of an exchange: more than an analyzer
@@ -34,163 +29,66 @@ const maxValues = 1 << 40
 
 // encode appends what code writes to b.
 func encode(b []byte, code func(*coder)) []byte {
-	c := &coder{b: b}
+	c := &coder{Coder: codec.Coder{B: b}}
 	code(c)
-	return c.b
+	return c.B
 }
 
 // decode decodes all of b, a part of an exchange. The error wraps
 // stats.ErrEncoding.
 func decode(b []byte, code func(*coder)) error {
-	c := &coder{b: b, decoding: true, size: len(b), delta: true}
+	c := &coder{Coder: codec.Decoder(b, stats.ErrEncoding), delta: true}
 	code(c)
-	c.end()
-	return c.err
+	c.End()
+	return c.Err
 }
 
-func (c *coder) fail(why string) {
-	if c.err == nil {
-		c.err = fmt.Errorf("%w: before byte %d of %d: %s", stats.ErrEncoding, c.size-len(c.b), c.size, why)
-	}
-	c.b = nil
-}
-
-// end rejects trailing bytes.
-func (c *coder) end() {
-	if c.err == nil && len(c.b) > 0 {
-		c.fail("trailing bytes")
-	}
-}
-
-// unsigned codes a number of at most the given value.
 func unsigned[T ~int | ~uint32 | ~uint64](c *coder, v *T, most uint64) {
-	if !c.decoding {
-		c.b = binary.AppendUvarint(c.b, uint64(*v))
-		return
-	}
-	n, size := binary.Uvarint(c.b)
-	if *v = T(n); size <= 0 || n > most {
-		*v = 0
-		c.fail("number missing or too large")
-		return
-	}
-	c.b = c.b[size:]
+	codec.Unsigned(&c.Coder, v, most)
 }
 
-func signed[T ~int | ~int32 | ~int64](c *coder, values ...*T) {
-	for _, v := range values {
-		if !c.decoding {
-			c.b = binary.AppendVarint(c.b, int64(*v))
-			continue
-		}
-		n, size := binary.Varint(c.b)
-		if *v = T(n); size <= 0 || int64(*v) != n {
-			*v = 0
-			c.fail("number missing or too large")
-			return
-		}
-		c.b = c.b[size:]
-	}
-}
+func signed[T ~int | ~int32 | ~int64](c *coder, values ...*T) { codec.Signed(&c.Coder, values...) }
 
-// list codes the length of a list and its elements. Decoding reuses its memory.
 func list[T any](c *coder, all *[]T, code func(*T, *coder)) {
-	n := len(*all)
-	unsigned(c, &n, math.MaxInt)
-	if !c.decoding {
-		for i := range *all {
-			code(&(*all)[i], c)
-		}
-		return
-	}
-	dst := (*all)[:0]
-	for ; n > 0 && c.err == nil; n-- {
-		if k := len(dst); k < cap(dst) {
-			dst = dst[:k+1]
-		} else {
-			dst = append(dst, *new(T))
-		}
-		code(&dst[len(dst)-1], c)
-	}
-	*all = dst
-}
-
-func (c *coder) bool(v *bool) {
-	var n uint32
-	if *v {
-		n = 1
-	}
-	unsigned(c, &n, 1)
-	*v = n == 1
-}
-
-// bytes decodes a text without a copy.
-func (c *coder) bytes() []byte {
-	var n uint64
-	unsigned(c, &n, math.MaxUint64)
-	if n > uint64(len(c.b)) {
-		c.fail("text is cut off")
-		return nil
-	}
-	b := c.b[:n:n]
-	c.b = c.b[n:]
-	return b
-}
-
-func (c *coder) text(s *string) {
-	if c.decoding {
-		*s = string(c.bytes())
-		return
-	}
-	c.b = append(binary.AppendUvarint(c.b, uint64(len(*s))), *s...)
+	codec.List(&c.Coder, all, func(v *T) { code(v, c) })
 }
 
 func (c *coder) sums(all ...*stats.Sums) {
 	for _, s := range all {
-		if !c.decoding {
-			c.b = s.AppendBinary(c.b)
+		if !c.Decoding {
+			c.B = s.AppendBinary(c.B)
 			continue
 		}
-		if *s = (stats.Sums{}); c.err != nil {
+		if *s = (stats.Sums{}); c.Err != nil {
 			return
 		}
-		rest, err := s.Decode(c.b)
-		if c.b = rest; err != nil || c.delta && s.Count() > maxValues {
-			c.fail("malformed sums")
+		rest, err := s.Decode(c.B)
+		if c.B = rest; err != nil || c.delta && s.Count() > maxValues {
+			c.Fail("malformed sums")
 		}
 	}
 }
 
 func (c *coder) model(m *outlier.Model) {
-	if !c.decoding {
-		c.b = m.AppendBinary(c.b)
+	if !c.Decoding {
+		c.B = m.AppendBinary(c.B)
 		return
 	}
-	if m.Reset(); c.err != nil {
+	if m.Reset(); c.Err != nil {
 		return
 	}
-	rest, err := m.Decode(c.b)
-	if c.b = rest; err != nil || c.delta && m.Count() > maxValues {
-		c.fail("malformed model")
+	rest, err := m.Decode(c.B)
+	if c.B = rest; err != nil || c.delta && m.Count() > maxValues {
+		c.Fail("malformed model")
 	}
 }
 
 func (c *coder) moments(s *stats.RunStats) {
-	if c.decoding && len(c.b) < 7*8 {
-		c.fail("moments are cut off")
-		*s = stats.RunStats{}
-		return
+	c.Floats(&s.N, &s.Mean, &s.M2, &s.M3, &s.M4, &s.Min, &s.Max)
+	if c.Decoding && c.delta && !s.Valid() {
+		c.Fail("malformed moments")
 	}
-	for _, v := range [...]*float64{&s.N, &s.Mean, &s.M2, &s.M3, &s.M4, &s.Min, &s.Max} {
-		if c.decoding {
-			*v = math.Float64frombits(binary.LittleEndian.Uint64(c.b))
-			c.b = c.b[8:]
-		} else {
-			c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(*v))
-		}
-	}
-	if c.decoding && c.delta && !s.Valid() {
-		c.fail("malformed moments")
+	if c.Err != nil {
 		*s = stats.RunStats{}
 	}
 }
@@ -207,7 +105,7 @@ func (c *coder) rank(k *trace.RankKey) {
 
 func (c *coder) funcKey(k *trace.FuncKey) {
 	c.program(&k.Program)
-	c.text(&k.Name)
+	c.Text(&k.Name)
 }
 
 func (m *Metrics) code(c *coder) {
@@ -223,9 +121,9 @@ func (f *FunctionStats) code(c *coder) {
 	c.funcKey(&f.FuncKey)
 	c.sums(&f.Exclusive, &f.Inclusive, &f.PerStep)
 	anomalies := !f.Anomalies.Empty()
-	if c.bool(&anomalies); anomalies {
+	if c.Bool(&anomalies); anomalies {
 		f.Anomalies.code(c)
-	} else if c.decoding {
+	} else if c.Decoding {
 		f.Anomalies = Metrics{}
 	}
 	signed(c, &f.LostTime)
@@ -258,30 +156,31 @@ func (s *StepReport) code(c *coder) {
 func (p *PathDelta) code(c *coder) {
 	c.program(&p.Program)
 	unsigned(c, &p.Depth, callpath.MaxDepth)
-	if !c.decoding {
+	if !c.Decoding {
 		text := string(callpath.AppendBinary(nil, p.List))
-		c.text(&text)
+		c.Text(&text)
 		return
 	}
 	var err error
-	if p.List, err = callpath.Decode(p.List[:0], c.bytes()); err != nil {
-		c.fail("malformed call paths")
+	if p.List, err = callpath.Decode(p.List[:0], c.ReadText()); err != nil {
+		c.Fail("malformed call paths")
 	}
 }
 
 // load codes the load of an exchange, which may be nil.
 func (c *coder) load(l **workload.Load) {
-	if !c.decoding {
+	if !c.Decoding {
 		var text []byte
 		if *l != nil {
 			text = compressor().EncodeAll((*l).AppendDense(nil), nil)
 		}
-		c.b = append(binary.AppendUvarint(c.b, uint64(len(text))), text...)
+		c.Uint(uint64(len(text)), 0)
+		c.B = append(c.B, text...)
 		c.loadSize = len(text)
 		return
 	}
 	*l = nil
-	b := c.bytes()
+	b := c.ReadText()
 	if len(b) == 0 {
 		return
 	}
@@ -290,7 +189,7 @@ func (c *coder) load(l **workload.Load) {
 		*l, err = workload.Decode(b, maxValues)
 	}
 	if err != nil {
-		c.fail("malformed load")
+		c.Fail("malformed load")
 	}
 }
 
@@ -327,9 +226,9 @@ func (d *Delta) code(c *coder) {
 
 // AppendBinary appends the encoding of the delta to b, and returns how many bytes the load has.
 func (d *Delta) AppendBinary(b []byte) (encoded []byte, load int) {
-	c := &coder{b: b}
+	c := &coder{Coder: codec.Coder{B: b}}
 	d.code(c)
-	return c.b, c.loadSize
+	return c.B, c.loadSize
 }
 
 // Decode replaces the delta by one that AppendBinary wrote, and reuses its memory.
@@ -352,7 +251,7 @@ func (t *Totals) code(c *coder) {
 
 func (r *RankOutcome) code(c *coder) {
 	c.rank(&r.RankKey)
-	c.text(&r.Host)
+	c.Text(&r.Host)
 	signed(c, r.Review.fields()...)
 	list(c, &r.Functions, (*FunctionStats).code)
 }
@@ -364,14 +263,14 @@ func (h *Handover) code(c *coder) {
 		counts = append(counts, h.Tally.Count(kind))
 	}
 	list(c, &counts, func(n *int64, c *coder) { signed(c, n) })
-	if c.decoding {
+	if c.Decoding {
 		for i, n := range counts[:min(len(counts), int(tally.NumKinds))] {
 			h.Tally.Add(tally.Kind(i), n)
 		}
 	}
-	list(c, &h.Broken, func(s *string, c *coder) { c.text(s) })
+	list(c, &h.Broken, func(s *string, c *coder) { c.Text(s) })
 	list(c, &h.Ranks, func(r **RankOutcome, c *coder) {
-		if c.decoding {
+		if c.Decoding {
 			*r = new(RankOutcome)
 		}
 		(*r).code(c)

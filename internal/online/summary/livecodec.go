@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
@@ -22,19 +23,19 @@ func ReadLive(b []byte) (*Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: want %q at the start", stats.ErrEncoding, liveMagic)
 	}
-	c := &coder{b: rest, decoding: true, size: len(b)}
+	c := &coder{Coder: codec.Decoder(rest, stats.ErrEncoding)}
 	l := NewLive()
 	l.code(c)
-	c.end()
-	if l.check(c); c.err != nil {
-		return nil, c.err
+	c.End()
+	if l.check(c); c.Err != nil {
+		return nil, c.Err
 	}
 	l.news = l.news || len(l.fresh) > 0 || len(l.steps) > 0
 	return l, nil
 }
 
 func (l *Live) code(c *coder) {
-	c.bool(&l.news)
+	c.Bool(&l.news)
 	codeTable(c, &l.functions, (*FunctionStats).code)
 	codeTable(c, &l.counters, (*Counter).code)
 	codeTable(c, &l.ranks, (*liveRank).code)
@@ -42,12 +43,12 @@ func (l *Live) code(c *coder) {
 	list(c, &l.steps, (*liveStep).code)
 	paths := l.PathDeltas()
 	list(c, &paths, (*PathDelta).code)
-	if !c.decoding || c.err != nil {
+	if !c.Decoding || c.Err != nil {
 		return
 	}
 	for i := range paths {
 		if l.paths[paths[i].Program] != nil {
-			c.fail("duplicate call paths of a program")
+			c.Fail("duplicate call paths of a program")
 			return
 		}
 		l.addPaths(&paths[i])
@@ -63,16 +64,16 @@ func (l *Live) code(c *coder) {
 func codeTable[K comparable, V any](c *coder, t *table[K, V], code func(*V, *coder)) {
 	all := t.inOrder()
 	list(c, &all, func(v **V, c *coder) {
-		if !c.decoding {
+		if !c.Decoding {
 			code(*v, c)
 			return
 		}
 		*v = new(V)
-		if code(*v, c); c.err != nil {
+		if code(*v, c); c.Err != nil {
 			return
 		}
 		if n := len(t.list); n > 0 && t.compare(t.list[n-1], *v) >= 0 {
-			c.fail("duplicate or out of order")
+			c.Fail("duplicate or out of order")
 			return
 		}
 		t.add(*v)
@@ -93,7 +94,7 @@ func (m *liveMetrics) code(c *coder) {
 	unsigned(c, &m.index, math.MaxUint64)
 	m.all.code(c)
 	fresh := m.fresh != nil
-	if c.bool(&fresh); !fresh {
+	if c.Bool(&fresh); !fresh {
 		return
 	}
 	if m.fresh == nil {
@@ -114,14 +115,14 @@ func (s *liveStep) code(c *coder) {
 func (l *Live) check(c *coder) {
 	for i := range l.steps {
 		if l.ranks.get(l.steps[i].RankKey) == nil {
-			c.fail("step of an unknown rank")
+			c.Fail("step of an unknown rank")
 			return
 		}
 	}
 	seen := make([]bool, len(l.metrics.list))
 	for _, m := range l.metrics.list {
 		if m.index >= uint64(len(seen)) || seen[m.index] {
-			c.fail("wrong number of metrics")
+			c.Fail("wrong number of metrics")
 			return
 		}
 		seen[m.index] = true
