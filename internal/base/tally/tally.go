@@ -65,6 +65,8 @@ const (
 	CountersDropped
 	WorkUnnamed
 	StepsUnattended
+	RowsMissing
+	RowsUnannounced
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -82,8 +84,8 @@ var table = [NumKinds]entry{
 	IndexRepeated: {"index-repeated", Repaired, "index records that repeat the one before; ignored"},
 	NotClosed: {"not-closed", DataLoss, "traces that were not closed: their program was killed or is still running, so that " +
 		"steps may be missing"},
-	MetadataUnindexed: {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, " +
-		"and with it steps"},
+	MetadataUnindexed: {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost " +
+		"records, and with them steps"},
 	ElementSkipped: {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
 	AttributeMalformed: {"attribute-malformed", DataLoss, "names of functions, counters or event types skipped because they carry no " +
 		"number"},
@@ -135,6 +137,9 @@ var table = [NumKinds]entry{
 		"too late or never"},
 	StepsUnattended: {"steps-unattended", DataLoss, "steps of live streams that passed while no analyzer was connected: before its " +
 		"start, or between the death of one and its replacement"},
+	RowsMissing: {"rows-missing", DataLoss, "rows that the trace announces but does not contain"},
+	RowsUnannounced: {"rows-unannounced", DataLoss, "tables without the number of their rows, which TAU always announces; the " +
+		"description of the step is damaged, and rows may be missing"},
 }
 
 // Name returns the name for programs. It is stable over versions.

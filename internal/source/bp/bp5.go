@@ -83,6 +83,8 @@ func (e *bp5) next() (*Step, error) {
 			if err := e.mapWriters(b[bp5RecordHead:]); err != nil {
 				return nil, err
 			}
+		default:
+			return nil, e.corruptIndex("a record of the unknown type %#x", b[0])
 		}
 		e.index.use(len(b))
 	}

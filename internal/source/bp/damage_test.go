@@ -602,12 +602,12 @@ func TestUnsupportedInputIsNamed(t *testing.T) {
 	f("BP4 of a big-endian machine", inFile("ring-BP4", "md.idx", 36, 1), "big-endian")
 	f("BP5 of a big-endian machine", inFile("ring-BP5", "md.idx", 36, 1), "big-endian")
 	f("BP3 of a big-endian machine", func(t *testing.T) string {
-		b := asBP3(t, tracetest.Recorded(t, "ring-BP4")[0])
+		b := tracetest.AsBP3(t, tracetest.Recorded(t, "ring-BP4")[0])
 		b[len(b)-4] = 1
 		return text("trace.bp", string(b))(t)
 	}, "big-endian")
 	f("BP3 of ADIOS 1", func(t *testing.T) string {
-		b := asBP3(t, tracetest.Recorded(t, "ring-BP4")[0])
+		b := tracetest.AsBP3(t, tracetest.Recorded(t, "ring-BP4")[0])
 		b[len(b)-2] = 0
 		return text("trace.bp", string(b))(t)
 	}, "BP3", "ADIOS 1")
@@ -954,39 +954,7 @@ func writeBP3(t *testing.T, run string) string {
 	if err := os.Mkdir(path+".dir", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, path, asBP3(t, dataset))
+	writeFile(t, path, tracetest.AsBP3(t, dataset))
 	writeFile(t, filepath.Join(path+".dir", "made-up.bp.0"), readFile(t, filepath.Join(dataset, "data.0")))
 	return path
-}
-
-// asBP3 returns a BP3 file with the metadata of a BP4 dataset. BP3 has a path, here
-// empty, in place of two bytes, and one section for all steps.
-func asBP3(tb testing.TB, dataset string) []byte {
-	tb.Helper()
-	idx, md := readFile(tb, filepath.Join(dataset, "md.idx")), readFile(tb, filepath.Join(dataset, "md.0"))
-	u64 := binary.LittleEndian.Uint64
-	var groups, variables, attributes []byte
-	for rec := idx[64:]; len(rec) > 0; rec = rec[64:] {
-		g, v, a, end := u64(rec[16:]), u64(rec[24:]), u64(rec[32:]), u64(rec[40:])
-		groups = append(groups, md[g+16:v]...)
-		for list := md[v+12 : a]; len(list) > 0; {
-			n := 4 + binary.LittleEndian.Uint32(list)
-			element := slices.Clone(list[:n])
-			element[12+binary.LittleEndian.Uint16(element[10:])] = 0 // layout, the length of the path
-			variables = append(variables, element...)
-			list = list[n:]
-		}
-		attributes = append(attributes, md[a+12:end]...)
-	}
-	count := make([]byte, 4)
-	b := slices.Concat(u64s(0, uint64(len(groups))), groups)
-	atVariables := uint64(len(b))
-	b = slices.Concat(b, count, u64s(uint64(len(variables))), variables)
-	atAttributes := uint64(len(b))
-	b = slices.Concat(b, count, u64s(uint64(len(attributes))), attributes)
-	foot := make([]byte, 28, bp3FooterSize)
-	copy(foot, "ADIOS-BP v2.<.0 Metadata")
-	copy(foot[24:], "2<0")
-	const base = 5000 // positions count from that of the groups
-	return slices.Concat(b, foot, u64s(base, base+atVariables, base+atAttributes), []byte{0, 0, 3, 3})
 }

@@ -68,6 +68,9 @@ func (d *dataset) load(recordSize int, pos int64, n uint64, time int64, decode f
 	d.index.remember(&d.meta, pos, md)
 	d.index.use(recordSize)
 	d.steps++
+	if pos > d.end { // metadata follow each other without a gap
+		d.tally.Add(tally.MetadataUnindexed, pos-d.end)
+	}
 	d.begin, d.end = pos, pos+int64(n)
 	return &d.step, nil
 }

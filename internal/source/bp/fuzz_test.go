@@ -127,7 +127,7 @@ func parseFormats(b []byte) map[ffs.ID]*ffs.Format {
 
 func FuzzBP3Footer(f *testing.F) {
 	for _, run := range []string{"ring-BP4", "ring-onefile-BP4"} {
-		f.Add(asBP3(f, tracetest.Recorded(f, run)[0]))
+		f.Add(tracetest.AsBP3(f, tracetest.Recorded(f, run)[0]))
 	}
 	dir := f.TempDir()
 	writeFile(f, filepath.Join(dir, "data.0"), make([]byte, 64<<10))

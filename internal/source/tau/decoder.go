@@ -64,6 +64,8 @@ type Decoder struct {
 	rank      trace.Rank      // of a file of one rank
 	rankKnown bool
 	oneFile   bool
+	writers   int                 // that announce the numbers of their rows in each step
+	steps     int                 // decoded so far
 	warned    map[trace.Rank]bool // ranks counted as NamesAmbiguous
 
 	step Step
@@ -140,6 +142,9 @@ func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	d.assemble()
 	d.warnAboutNames()
 	d.total.Merge(d.tally)
+	if !s.Restored {
+		d.steps++
+	}
 	return &d.step, nil
 }
 
@@ -290,19 +295,30 @@ func (d *Decoder) readBlock(s *bp.Step, v *bp.Variable, b *bp.Block, t *table, l
 	return nil
 }
 
-// checkCount compares the number of rows with the number announced.
+// checkCount compares the number of rows with the number announced. In each step, TAU
+// announces it once for each writer.
 func (d *Decoder) checkCount(s *bp.Step, t *table, rows uint64) {
-	v := s.Variable(t.count)
-	if v == nil {
+	blocks, announced := 0, uint64(0)
+	if v := s.Variable(t.count); v != nil {
+		blocks = len(v.Blocks)
+		for i := range v.Blocks {
+			n, _ := v.Uint64(i)
+			announced += n
+		}
+	}
+	switch {
+	case s.Restored:
+		return
+	case blocks < d.writers || len(s.Variables) == 0, blocks > d.writers && d.steps > 0:
+		d.tally.Add(tally.RowsUnannounced, 1)
+	}
+	d.writers = max(d.writers, blocks)
+	if blocks == 0 || announced == rows {
 		return
 	}
-	announced := uint64(0)
-	for i := range v.Blocks {
-		n, _ := v.Uint64(i)
-		announced += n
-	}
-	if announced != rows {
-		d.tally.Add(tally.CountMismatch, 1)
+	d.tally.Add(tally.CountMismatch, 1)
+	if announced > rows {
+		d.tally.Add(tally.RowsMissing, int64(min(announced-rows, math.MaxUint32)))
 	}
 }
 
