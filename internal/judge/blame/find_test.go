@@ -352,6 +352,7 @@ func TestWaitOf(t *testing.T) {
 func FuzzFind(f *testing.F) {
 	f.Add(uint64(1), uint8(30))
 	f.Add(uint64(2), uint8(200))
+	f.Add(uint64(374), uint8(219)) // a kernel that waits for another one on its device
 	f.Fuzz(func(t *testing.T, seed uint64, n uint8) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		r := new(blame.Run)
@@ -379,7 +380,7 @@ func FuzzFind(f *testing.F) {
 			a := &r.Anomalies[i]
 			switch {
 			case l.Culprit == i || l.Culprit >= 0 && links[l.Culprit].Role != provenance.Culprit,
-				l.Role == provenance.Victim && (a.Wait == blame.Nothing || l.Hops < 1 || !l.Known),
+				l.Role == provenance.Victim && (a.Wait == blame.Nothing && !a.OnDevice || l.Hops < 1 || !l.Known),
 				l.Role == "" && (l.Culprit >= 0 || l.Hops > 0):
 				t.Fatalf("%+v: %+v", a, l)
 			}
