@@ -41,34 +41,33 @@ func (c *Coder) End() {
 
 // Uint codes a number, which decoding limits to most. Most numbers need one or two bytes.
 func (c *Coder) Uint(v, most uint64) uint64 {
-	if c.Decoding {
-		return c.ReadUint(most)
+	if !c.Decoding {
+		switch {
+		case v < 1<<7:
+			c.B = append(c.B, byte(v))
+		case v < 1<<14:
+			c.B = append(c.B, byte(v)|0x80, byte(v>>7))
+		default:
+			c.B = binary.AppendUvarint(c.B, v)
+		}
+		return v
 	}
-	switch {
-	case v < 1<<7:
-		c.B = append(c.B, byte(v))
-	case v < 1<<14:
-		c.B = append(c.B, byte(v)|0x80, byte(v>>7))
-	default:
-		c.B = binary.AppendUvarint(c.B, v)
-	}
-	return v
-}
-
-// ReadUint decodes a number of at most the given value.
-func (c *Coder) ReadUint(most uint64) uint64 {
-	if b := c.B; len(b) > 0 && b[0] < 1<<7 && uint64(b[0]) <= most {
+	b := c.B
+	if len(b) > 0 && b[0] < 1<<7 && uint64(b[0]) <= most {
 		c.B = b[1:]
 		return uint64(b[0])
 	}
-	v, n := binary.Uvarint(c.B)
+	v, n := binary.Uvarint(b)
 	if n <= 0 || v > most {
 		c.Fail("number missing or too large")
 		return 0
 	}
-	c.B = c.B[n:]
+	c.B = b[n:]
 	return v
 }
+
+// ReadUint decodes a number of at most the given value.
+func (c *Coder) ReadUint(most uint64) uint64 { return c.Uint(0, most) }
 
 // Int codes a number that may be negative.
 func (c *Coder) Int(v int64) int64 {
