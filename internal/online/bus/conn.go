@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/chimbuko/chimbuko/internal/base/throttle"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 )
 
 // closeTimeout bounds the time that Close waits for services.
@@ -37,6 +38,7 @@ type Conn struct {
 	lost     context.CancelFunc
 	changed  chan struct{} // closed when session is replaced
 	lastErr  error
+	outage   wait.Outage
 	services map[*Service]struct{}
 	calls    map[*call]struct{}
 	closed   bool
@@ -101,7 +103,11 @@ func (c *Conn) up(nc *nats.Conn, again bool) {
 	c.lastErr = nil
 	close(c.changed)
 	c.changed = make(chan struct{})
-	c.log.Info("connected to the message bus", "server", nc.ConnectedUrlRedacted())
+	line := []any{"server", nc.ConnectedUrlRedacted()}
+	if lasted, was := c.outage.End(time.Now()); was {
+		line = append(line, "after_seconds", lasted.Seconds())
+	}
+	c.log.Info("connected to the message bus", line...)
 }
 
 func (c *Conn) down(err error) {
@@ -114,6 +120,7 @@ func (c *Conn) down(err error) {
 	if c.lastErr = err; err == nil {
 		c.lastErr = errors.New("the server closed the connection")
 	}
+	c.outage.Failed("", time.Now())
 	c.log.Warn("lost the message bus", "reason", c.lastErr)
 }
 
@@ -124,8 +131,8 @@ func (c *Conn) note(err error) {
 	if err == nil || c.closed || c.session.Err() == nil {
 		return
 	}
-	if c.lastErr == nil || c.lastErr.Error() != err.Error() {
-		c.log.Warn("cannot connect to the message bus, retrying", "reason", err)
+	if lasted, log := c.outage.Failed(err.Error(), time.Now()); log {
+		c.log.Warn("cannot connect to the message bus, retrying", "reason", err, "for_seconds", lasted.Seconds())
 	}
 	c.lastErr = err
 }

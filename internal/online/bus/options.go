@@ -18,6 +18,11 @@ import (
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
+
+	// A server that does not answer so many pings is given up for another one. Without
+	// that, a client whose packets are lost silently notices after many minutes.
+	pingEvery = 5 * time.Second
+	maxPings  = 2
 )
 
 // Options describe a client: where the server is, and who connects.
@@ -51,7 +56,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 		nats.Name(strings.TrimSpace(o.Name + " " + id)), nats.CustomInboxPrefix(inboxes + id),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // fail at once without a connection
-		nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings),
 	}
 	if o.Token != "" {
 		all = append(all, nats.Token(o.Token))

@@ -77,7 +77,10 @@ func (s *Stream) publishError(ctx context.Context, err error, size int) error {
 		}
 		return fmt.Errorf("%w: %s", ErrFull, s.name)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return fmt.Errorf("no stream takes the subject: %w", err)
+		if _, missing := s.nats.Info(ctx); errors.Is(missing, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("no stream takes the subject: %w", missing)
+		}
+		return fmt.Errorf("the stream has no leader at present: %w", err)
 	}
 	return s.conn.explain(ctx, err)
 }

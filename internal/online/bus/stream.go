@@ -181,6 +181,19 @@ func unsettled(err error) bool {
 		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled)
 }
 
+// IsTemporary reports whether an error of this package may go away by itself: without a
+// connection, service, room in a stream or leader of a cluster at present.
+func IsTemporary(err error) bool {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return slices.Contains(noLeader, api.ErrorCode)
+	}
+	return isAny(err, ErrNotConnected, ErrNoService, ErrFull, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
+		jetstream.ErrNoStreamResponse)
+}
+
+// noLeader are the error codes of servers of a cluster without a leader.
+var noLeader = []jetstream.ErrorCode{10004, 10008, 10009, 10049}
+
 // isAny reports whether err is of one of the kinds.
 func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestStreamPreservesOrderAndData(t *testing.T) {
@@ -178,4 +180,26 @@ func TestPublishRejectsInvalidNames(t *testing.T) {
 	if err := s.Publish(ctx, "s.x", "late", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
+}
+
+func TestTemporaryErrors(t *testing.T) {
+	c := join(t, startServer(t, ServerOptions{}))
+	s := openStream(t, c, StreamOptions{})
+	if err := c.DeleteStream(soon(t), s.name); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want bool, err error) {
+		t.Helper()
+		if IsTemporary(err) != want {
+			t.Errorf("%v: temporary: %t, want %t", err, !want, want)
+		}
+	}
+	f(false, s.Publish(soon(t), "s.x", "id", nil)) // the stream is gone for good
+	f(true, fmt.Errorf("publish: %w", jetstream.ErrNoStreamResponse))
+	f(true, &jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"})
+	f(true, fmt.Errorf("request: %w", ErrNotConnected))
+	f(true, context.DeadlineExceeded)
+	f(false, &jetstream.APIError{Code: 500, ErrorCode: codeNoStorage})
+	f(false, ErrDenied)
+	f(false, ErrTooLarge)
 }

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -22,7 +23,7 @@ const endPeriod = 100 * time.Millisecond
 func (c *Client) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var last error
+	var outage wait.Outage
 	for {
 		select {
 		case <-ctx.Done():
@@ -34,17 +35,16 @@ func (c *Client) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if c.logError(err, last) {
+		if c.logError(err, &outage) {
 			return
 		}
-		last = err
 		timer.Reset(c.period())
 	}
 }
 
-// logError logs the error of a Sync if it differs from the last one, and reports
-// whether the client has given up.
-func (c *Client) logError(err, last error) (broken bool) {
+// logError logs the error of a Sync, unless it repeats, and reports whether the client has
+// given up.
+func (c *Client) logError(err error, outage *wait.Outage) (broken bool) {
 	c.mu.Lock()
 	broken = c.failure != nil
 	c.mu.Unlock()
@@ -52,10 +52,14 @@ func (c *Client) logError(err, last error) (broken bool) {
 	case errors.Is(err, ErrReviewed): // Finish returns it
 	case broken:
 		c.cfg.Log.Error("this analyzer has lost the parameter server for good", "error", err)
-	case err != nil && (last == nil || last.Error() != err.Error()):
-		c.cfg.Log.Warn("the parameter server does not respond; this analyzer continues alone", "error", err)
-	case err == nil && last != nil:
-		c.cfg.Log.Info("the parameter server responds")
+	case err != nil:
+		if lasted, log := outage.Failed(err.Error(), time.Now()); log {
+			c.cfg.Log.Warn("the parameter server does not respond; this analyzer continues alone", "error", err, "for_seconds", lasted.Seconds())
+		}
+	default:
+		if lasted, was := outage.End(time.Now()); was {
+			c.cfg.Log.Info("the parameter server responds", "after_seconds", lasted.Seconds())
+		}
 	}
 	return broken
 }

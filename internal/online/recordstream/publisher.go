@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -230,6 +231,7 @@ func (p *Publisher) publish(ctx context.Context, m *message, id string) bool {
 		return true
 	}
 	held := false
+	var outage wait.Outage
 	for pause := (wait.Backoff{}); ; {
 		err := p.stream.Publish(ctx, p.cfg.Subject, id, data)
 		p.mu.Lock()
@@ -248,8 +250,14 @@ func (p *Publisher) publish(ctx context.Context, m *message, id string) bool {
 			p.cfg.Log.Error("dropping records that are too large", "error", err)
 			return true
 		}
-		if err == nil || pause.Wait(ctx) != nil {
-			return err == nil
+		if err == nil {
+			return true
+		}
+		if lasted, log := outage.Failed("", time.Now()); log {
+			p.cfg.Log.Warn("the stream does not accept records; they wait in this process", "error", err, "for_seconds", lasted.Seconds())
+		}
+		if pause.Wait(ctx) != nil {
+			return false
 		}
 	}
 }

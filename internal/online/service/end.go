@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -121,22 +120,20 @@ const (
 )
 
 // retry retries f while its error is temporary, such as that of a message bus or a shard
-// that is restarted, or of a full stream.
+// that is restarted, of a full stream, or of a cluster that elects a leader.
 func (s *server) retry(ctx context.Context, what string, f func(context.Context) error) error {
-	for logged := false; ; logged = true {
+	for outage := (wait.Outage{}); ; {
 		attempt, cancel := context.WithTimeout(ctx, attemptTime)
 		err := f(attempt)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		temporary := slices.ContainsFunc([]error{bus.ErrNotConnected, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded},
-			func(kind error) bool { return errors.Is(err, kind) })
-		if !temporary {
+		if !bus.IsTemporary(err) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		if !logged {
-			s.log.Warn("the end of the run waits for "+what, "error", err)
+		if lasted, log := outage.Failed(err.Error(), time.Now()); log {
+			s.log.Warn("waiting for "+what, "error", err, "for_seconds", lasted.Seconds())
 		}
 		if err := wait.Sleep(ctx, attemptPause); err != nil {
 			return err
@@ -147,10 +144,13 @@ func (s *server) retry(ctx context.Context, what string, f func(context.Context)
 // waitForStore waits until the store has all records. A server that was killed after it
 // had sent the end of the run sends it again, but the store ends with the first one.
 func (s *server) waitForStore(ctx context.Context) error {
-	for {
+	for outage := (wait.Outage{}); ; {
 		left, _, err := s.stream.Pending(ctx)
 		if err == nil && left == 0 || s.hasFinished() {
 			return nil
+		}
+		if lasted, log := outage.Failed("", time.Now()); log {
+			s.log.Warn("waiting for the store to write the records in the stream", "messages", left, "error", err, "for_seconds", lasted.Seconds())
 		}
 		if err := wait.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err

@@ -51,13 +51,16 @@ func (s *server) listen() {
 // query queries the store. It retries if the store is in another process, which may be
 // restarted.
 func (s *server) query(ctx context.Context, f func(a *query.Queries) error) error {
-	for {
+	for outage := (wait.Outage{}); ; {
 		a, err := query.New(ctx, s.Reader(), s.run)
 		if err == nil {
 			err = f(a)
 		}
 		if err == nil || s.keeper != nil || ctx.Err() != nil {
 			return err
+		}
+		if lasted, log := outage.Failed(err.Error(), time.Now()); log {
+			s.log.Warn("waiting for the store, which must be on this host unless it is PostgreSQL", "error", err, "for_seconds", lasted.Seconds())
 		}
 		if err := wait.Sleep(ctx, attemptPause); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,11 +139,14 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	if s.cfg.has(RoleStore) {
-		if err := s.openStream(ctx); err != nil {
+		if err := s.retry(ctx, "the stream of records", s.openStream); err != nil {
 			return err
 		}
-		var err error
-		if s.consumer, err = s.stream.Consumer(ctx); err != nil {
+		err := s.retry(ctx, "the stream of records", func(ctx context.Context) (err error) {
+			s.consumer, err = s.stream.Consumer(ctx)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
@@ -187,7 +191,7 @@ func (s *server) openBus(ctx context.Context) error {
 	default:
 		s.services.Token, s.services.Analyzer = "", "" // users of this server have their own
 	}
-	opt, err := s.cfg.Bus.client(s.services, "chimbuko serve of "+s.run, s.log)
+	opt, err := s.cfg.Bus.client(s.services, fmt.Sprintf("chimbuko serve %s of %s", strings.Join(s.cfg.Roles, ","), s.run), s.log)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestSalvagerReviewsOnceThoughStoreFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := 1
-	s := &server{run: "run"}
+	s := &server{run: "run", log: slog.New(slog.DiscardHandler)}
 	s.elsewhere.Find = func(context.Context) (rundir.Reader, error) {
 		return dying{store, &rows}, nil
 	}
