@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test unit web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults bench bench-compare golden clean
+.PHONY: check help build demo test unit web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults partitions bench bench-compare golden clean
 
 check: fmt-check vet layers docs-check tidy-check lint vuln web-check ## check format, vet, layers, docs, modules, lint, vulnerabilities and the page
 
@@ -90,6 +90,10 @@ fuzz: ## run every fuzz target for T (make fuzz T=5m)
 
 faults: ## kill and restart processes in N runs with seeds from SEED on (make faults N=20 SEED=1)
 	go test -run 'TestKillSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -faults $(N) -seed $(SEED)
+
+partitions: ## cut, delay and heal networks in N runs with seeds from SEED on; logs of failures in partitions/ (make partitions N=200 SEED=1)
+	go test -run 'TestPartitionSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -partitions $(N) -partition-seed $(SEED) \
+		-partition-logs $(CURDIR)/partitions
 
 bench: ## run all benchmarks N times into bench/new.txt (make bench N=10)
 	@mkdir -p bench

@@ -121,6 +121,24 @@ func TestTooSmallNATSStorageIsAnErrorAtStart(t *testing.T) {
 	f("no room for 8000 MB on each of 1 servers", "--stream-size", "8000")
 }
 
+func TestServicesWaitForClusterWithoutLeader(t *testing.T) {
+	t.Parallel()
+	r := recorded(t, "ring-BP5")
+	s := newScene(t)
+	nats := startNATS(t, natsOptions{Servers: 3})
+	nats.Kill(t, 1)
+	nats.Kill(t, 2)
+	serve := s.serve("--nats", nats.URL(), "--ranks", "2", "--stream-replicas", "3", "--stream-size", "64", "--save-model", s.path("model"))
+	serve.awaitLog("waiting for the stream of records")
+	nats.Restart(t, 1)
+	nats.Restart(t, 2)
+	s.services()
+	ads := s.ads(r)
+	succeed(s.replay(r, "max"))
+	succeed(append(ads, serve)...)
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
 func TestNATSClusterSurvivesLossOfOneServer(t *testing.T) {
 	f := func(name string, seed uint64, leader, again bool) {
 		t.Run(name, func(t *testing.T) {

@@ -42,6 +42,9 @@ type natsOptions struct {
 	// runs the server, such as ip netns exec NAME; Leader does not support it.
 	Host   string
 	Prefix []string
+
+	// Fabric, if not nil, has the servers on its first hosts; Leader does not support it.
+	Fabric fabric
 }
 
 // natsCluster is a set of running servers. It must not be used concurrently.
@@ -59,6 +62,7 @@ type natsCluster struct {
 
 type natsServer struct {
 	name                   string
+	number                 int
 	dir                    string
 	client, route, monitor int // ports
 	cmd                    *exec.Cmd
@@ -137,7 +141,7 @@ func (c *natsCluster) prepare() error {
 		}
 	}
 	for i := range c.opt.Servers {
-		s := &natsServer{name: fmt.Sprint("server", i)}
+		s := &natsServer{name: fmt.Sprint("server", i), number: i}
 		s.dir = filepath.Join(c.dir, s.name)
 		if err := os.Mkdir(s.dir, 0o700); err != nil {
 			return err
@@ -187,7 +191,7 @@ func (c *natsCluster) start(s *natsServer) error {
 	}
 	defer log.Close() //nolint:errcheck // the server has its own descriptor
 	s.starts++
-	command := slices.Concat(c.opt.Prefix, []string{program, "-c", filepath.Join(s.dir, "nats.conf")})
+	command := slices.Concat(c.prefix(s), []string{program, "-c", filepath.Join(s.dir, "nats.conf")})
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the test
@@ -246,7 +250,7 @@ func (c *natsCluster) withoutPort() *natsServer {
 // healthy returns an error unless a server is ready. It reads the log of a server in
 // another network namespace.
 func (c *natsCluster) healthy(s *natsServer) error {
-	if len(c.opt.Prefix) == 0 {
+	if len(c.prefix(s)) == 0 {
 		return c.get(s, "/healthz", nil)
 	}
 	if strings.Count(s.log(), "Server is ready") < s.starts {
@@ -278,6 +282,31 @@ func (c *natsCluster) get(s *natsServer, path string, answer any) error {
 	return json.NewDecoder(resp.Body).Decode(answer)
 }
 
+// prefix returns the beginning of the command that runs a server.
+func (c *natsCluster) prefix(s *natsServer) []string {
+	if c.opt.Fabric != nil {
+		return c.opt.Fabric.Command(s.number)
+	}
+	return c.opt.Prefix
+}
+
+// listen returns the address at which a server listens, and reach that by which others
+// reach it.
+func (c *natsCluster) listen(s *natsServer, port int) string {
+	host := c.opt.Host
+	if c.opt.Fabric != nil {
+		host = c.opt.Fabric.Address(s.number)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+func (c *natsCluster) reach(s *natsServer, port int) string {
+	if c.opt.Fabric != nil {
+		return c.opt.Fabric.Reach(s.number, port)
+	}
+	return c.listen(s, port)
+}
+
 // URL returns the URLs of the servers, separated by commas.
 func (c *natsCluster) URL() string {
 	scheme := "nats"
@@ -290,7 +319,7 @@ func (c *natsCluster) URL() string {
 	}
 	all := make([]string, len(c.servers))
 	for i, s := range c.servers {
-		all[i] = scheme + "://" + user + net.JoinHostPort(c.opt.Host, strconv.Itoa(s.client))
+		all[i] = scheme + "://" + user + c.reach(s, s.client)
 	}
 	return strings.Join(all, ",")
 }
@@ -348,6 +377,14 @@ func (c *natsCluster) streams() (all []natsStream) {
 func (c *natsCluster) Kill(tb testing.TB, i int) {
 	tb.Helper()
 	c.servers[i].end()
+}
+
+// Signal sends a signal to a running server.
+func (c *natsCluster) Signal(tb testing.TB, i int, s syscall.Signal) {
+	tb.Helper()
+	if err := c.servers[i].cmd.Process.Signal(s); err != nil {
+		tb.Fatalf("%s: %v", c.servers[i].name, err)
+	}
 }
 
 // Restart starts a server again with its files, and waits until it is ready.

@@ -2,17 +2,15 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
 // config returns the configuration file of a server.
 func (c *natsCluster) config(s *natsServer) string {
 	var b strings.Builder
-	at := func(port int) string { return net.JoinHostPort(c.opt.Host, strconv.Itoa(port)) }
-	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nhttp: %q\n", s.name, at(s.client), at(s.monitor))
+	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nhttp: %q\n", s.name, c.listen(s, s.client), c.listen(s, s.monitor))
+	fmt.Fprintf(&b, "client_advertise: %q\n", c.reach(s, s.client))
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, max_file_store: 4GB }\n", filepath.Join(s.dir, "jetstream"))
 	tls := ""
 	if c.opt.TLS {
@@ -31,9 +29,9 @@ func (c *natsCluster) config(s *natsServer) string {
 			c.signer.operator, c.signer.systemName, c.signer.systemName, c.signer.system, c.signer.accountName, c.signer.account)
 	}
 	if len(c.servers) > 1 {
-		fmt.Fprintf(&b, "cluster {\n  name: test\n  listen: %q\n  routes: [", at(s.route))
+		fmt.Fprintf(&b, "cluster {\n  name: test\n  listen: %q\n  advertise: %q\n  routes: [", c.listen(s, s.route), c.reach(s, s.route))
 		for _, other := range c.servers {
-			fmt.Fprintf(&b, " %q,", "nats://"+at(other.route))
+			fmt.Fprintf(&b, " %q,", "nats://"+c.reach(other, other.route))
 		}
 		b.WriteString(" ]\n")
 		if tls != "" {

@@ -24,6 +24,13 @@ func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
 	flag.Parse()
+	if *fabricPeer != "" {
+		if err := runPeer(*fabricPeer); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	if testing.Short() {
 		fmt.Println("-short: end-to-end tests need subprocesses")
 		return 0
