@@ -100,7 +100,7 @@ func (s *spool) each(visit func(*provenance.Capture) error) error {
 	c := captures.Get().(*pendingCapture)
 	defer captures.Put(c)
 	var part []byte
-	unneeded := s.unneeded
+	unneeded, total := s.unneeded, int64(0)
 	for _, p := range s.parts {
 		if cap(part) < p.length {
 			part = make([]byte, p.length)
@@ -108,19 +108,25 @@ func (s *spool) each(visit func(*provenance.Capture) error) error {
 		if _, err := s.file.f.ReadAt(part[:p.length], p.at); err != nil {
 			return fmt.Errorf("spool: %w", err)
 		}
-		if err := eachOf(part[:p.length], &unneeded, &c.capture, visit); err != nil {
+		n, err := eachOf(part[:p.length], &unneeded, &c.capture, visit)
+		if err != nil {
 			return err
 		}
+		total += n
 	}
-	return eachOf(s.buf, &unneeded, &c.capture, visit)
+	n, err := eachOf(s.buf, &unneeded, &c.capture, visit)
+	if total += n; err == nil && total != s.count {
+		err = fmt.Errorf("spool: damaged: %d captures instead of %d", total, s.count)
+	}
+	return err
 }
 
 // eachOf calls visit for the needed captures in b, each read into c. It removes all of them
-// from unneeded.
-func eachOf(b []byte, unneeded *[]bool, c *provenance.Capture, visit func(*provenance.Capture) error) error {
-	for len(b) > 0 {
+// from unneeded, and returns the number of captures, needed or not.
+func eachOf(b []byte, unneeded *[]bool, c *provenance.Capture, visit func(*provenance.Capture) error) (count int64, err error) {
+	for ; len(b) > 0; count++ {
 		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
-			return fmt.Errorf("spool: %w", io.ErrUnexpectedEOF)
+			return count, fmt.Errorf("spool: %w", io.ErrUnexpectedEOF)
 		}
 		n := 4 + int(binary.LittleEndian.Uint32(b))
 		data := b[4:n]
@@ -131,11 +137,11 @@ func eachOf(b []byte, unneeded *[]bool, c *provenance.Capture, visit func(*prove
 			}
 		}
 		if err := c.ReadCapture(data); err != nil {
-			return fmt.Errorf("spool: %w", err)
+			return count, fmt.Errorf("spool: %w", err)
 		}
 		if err := visit(c); err != nil {
-			return err
+			return count, err
 		}
 	}
-	return nil
+	return count, nil
 }
