@@ -12,8 +12,9 @@ N       ?= 6
 SEED    ?= 1
 
 .PHONY: check help build demo test unit web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults partitions bench bench-compare golden clean
+.PHONY: damage soak nightly licenses
 
-check: fmt-check vet layers docs-check tidy-check lint vuln web-check ## check format, vet, layers, docs, modules, lint, vulnerabilities and the page
+check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +65,9 @@ lint:
 vuln: ## check for known vulnerabilities; skipped without access to the database
 	scripts/vuln
 
+licenses: ## check that dependencies are pinned and have an allowed license
+	scripts/licenses
+
 tidy-check:
 	go mod tidy -diff
 	go -C tools mod tidy -diff
@@ -85,8 +89,22 @@ quality: ## measure all detectors and write docs/quality.md (takes minutes)
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
 	go run ./internal/lab/quality/table | tee "$$new"; cat "$$new" > docs/quality.md
 
-fuzz: ## run every fuzz target for T (make fuzz T=5m)
+fuzz: ## run every fuzz target for T, from the corpus of earlier runs (make fuzz T=5m)
 	scripts/fuzz $(T)
+
+damage: N := $(if $(filter file,$(origin N)),3000,$(N))
+damage: ## read N mutations of every recorded format, with seeds from SEED on (make damage N=3000 SEED=1)
+	go test -run '^TestDamaged' -count=1 -timeout 0 -p 1 \
+		$$(grep -rl --include='*_test.go' 'testkit/damage"' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|') \
+		-args -damage $(N) -damage-seed $(SEED)
+
+soak: T := $(if $(filter file,$(origin T)),1h,$(T))
+soak: build ## analyze a simulated program for T with restarts and queries, and check for leaks (make soak T=1h)
+	go run ./internal/testkit/soak -program bin/chimbuko -for $(T)
+
+nightly: ## continue fuzzing, and read other mutations each day
+	$(MAKE) fuzz T=$(if $(filter file,$(origin T)),5m,$(T))
+	$(MAKE) damage SEED=$$((10000 * $$(date +%j)))
 
 faults: ## kill and restart processes in N runs with seeds from SEED on (make faults N=20 SEED=1)
 	go test -run 'TestKillSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -faults $(N) -seed $(SEED)
