@@ -64,7 +64,7 @@ func (s *soak) run(ctx context.Context) (err error) {
 	if err := s.await(ctx, serve.Process.Pid); err != nil {
 		return fmt.Errorf("%w\n%s", err, s.log("serve"))
 	}
-	simulate, err := s.start(ctx, "simulate", "--live", "--scenario", "slow-rank", "--from-start", "--out", s.path("traces"),
+	simulate, err := s.start(ctx, "simulate", "--live", "--scenario", "slow-rank", "--out", s.path("traces"),
 		"--ranks", fmt.Sprint(s.ranks), "--seed", fmt.Sprint(s.seed), "--duration", s.length.String())
 	if err != nil {
 		return err
