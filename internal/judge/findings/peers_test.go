@@ -223,6 +223,25 @@ func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 	}
 }
 
+// TestFewWaitsForASlowPeerAreItsFault has waits that are too few to show anything but by the late sender.
+func TestFewWaitsForASlowPeerAreItsFault(t *testing.T) {
+	f := func(sender trace.Rank, at trace.Micros, want int) {
+		t.Helper()
+		s := quiet()
+		s.slowed(3, 5, 4, 5)
+		s.slow("MPI_Wait()", 1, at, 2_500_000)
+		w := &s.Anomalies[len(s.Anomalies)-1]
+		w.Last = &blame.Message{Partner: sender, Time: w.Exit - 1}
+		r := s.concludeWith(slowHost())
+		if i := slices.IndexFunc(r.Findings, func(x provenance.Finding) bool { return x.Func == "MPI_Wait()" }); r.Findings[i].Cause != want {
+			t.Errorf("a wait for rank %d at %d us: the cause is finding %d, want %d", sender, at, r.Findings[i].Cause, want)
+		}
+	}
+	f(4, 4*second, 1)
+	f(2, 4*second, 0)
+	f(4, 8*second, 0)
+}
+
 // TestSlowModeOfARoleIsANote has a rank whose calls are slow throughout its program, which ends before the run.
 func TestSlowModeOfARoleIsANote(t *testing.T) {
 	s := quiet()

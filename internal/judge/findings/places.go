@@ -97,6 +97,9 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 		}
 		if l.Culprit < 0 {
 			unknown = append(unknown, i)
+			if l.Known && slices.Contains(e.ranks, l.Late) && e.includes(c.slot(a.Program, a.Entry)) {
+				c.causes[i] = e.key // whoever else waited
+			}
 		} else if by := &c.run.Anomalies[l.Culprit]; !slices.Contains(e.ranks, by.Rank) || !e.includes(c.slot(by.Program, by.Entry)) {
 			continue
 		}

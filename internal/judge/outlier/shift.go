@@ -24,7 +24,7 @@ const (
 	shiftCalls, spanCalls = 50, 10
 	// shiftDistance is the least difference of the distributions before and after, as a
 	// share of calls at the time with the greatest difference.
-	shiftDistance = 0.6
+	shiftDistance = 0.5
 	// shiftShare is the least change relative to the time before, and shiftLoss the least
 	// change in microseconds.
 	shiftShare, shiftLoss = 0.1, 20

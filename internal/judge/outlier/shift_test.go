@@ -84,6 +84,23 @@ func TestShiftIsFound(t *testing.T) {
 	}
 }
 
+// TestShiftOfTwoModesIsFound has a change after which the short mode is between the two before.
+func TestShiftOfTwoModesIsFound(t *testing.T) {
+	m := run(1, 60, func(r *rand.Rand, at float64) float64 {
+		level := 180.0
+		if r.Float64() < 0.57 {
+			level = 950
+		}
+		if at < 10 {
+			return spread5(r, level)
+		}
+		return spread5(r, 2.95*level)
+	})
+	if s, ok := m.Shift(); !ok || s.Drift || math.Abs(float64(s.Since-start)/second-10) > 1 {
+		t.Errorf("got %+v, %v", s, ok)
+	}
+}
+
 // Of calls that differ by half their time, half of which are slower, the median lies
 // between.
 func TestJumpWithinSpanIsNotDrift(t *testing.T) {

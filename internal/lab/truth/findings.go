@@ -301,30 +301,38 @@ func (s *findingScorer) belongs(f *Report) bool {
 }
 
 // within returns the time of a finding in a trouble: of the causes, and with victims. If the finding has more
-// calls than flags, the others are as the flags. Without flags it is spread evenly over ranks and time.
+// calls than flags, the others are as the flags. Without flags, it is spread evenly over ranks and time; the causes
+// of a finding about all calls of a place or function at least so, because its flags are exceptions.
 func (s *findingScorer) within(f *Report, i int32) (covered, all float64) {
 	m := s.members[f.Number]
-	if m != nil && m.lost > 0 {
-		in := m.trouble[i]
-		if in == nil {
-			return 0, 0
-		}
+	flags := m != nil && m.lost > 0
+	if flags && m.trouble[i] != nil {
 		scale := float64(f.LostOwn) / float64(m.lost)
-		return scale * float64(in.covered), scale * float64(in.all)
+		covered, all = scale*float64(m.trouble[i].covered), scale*float64(m.trouble[i].all)
 	}
-	t := &s.targets[i]
+	if !flags || f.Kind == SlowPeer || f.Kind == Change {
+		covered = max(covered, s.spread(f, &s.targets[i]))
+	}
+	if !flags {
+		all = covered
+	}
+	return covered, all
+}
+
+// spread returns the part of the time of a finding that is on the ranks and in the time of a trouble.
+func (s *findingScorer) spread(f *Report, t *target) float64 {
 	if !s.names(f, t) {
-		return 0, 0
+		return 0
 	}
 	ranks := make(map[trace.Rank]bool)
 	for _, r := range t.Ranks {
 		ranks[r] = true
 	}
-	covered = float64(f.LostOwn) * s.onRanks(f, ranks)
+	part := s.onRanks(f, ranks)
 	if to := cmp.Or(t.To, f.To); f.To > f.From {
-		covered *= float64(min(to, f.To)-max(t.From, f.From)) / float64(f.To-f.From)
+		part *= float64(min(to, f.To)-max(t.From, f.From)) / float64(f.To-f.From)
 	}
-	return covered, covered
+	return part * float64(f.LostOwn)
 }
 
 // score returns how findings describe a trouble.

@@ -152,6 +152,14 @@ func TestFindingsCoverTroublesOfTheirKindAndPlace(t *testing.T) {
 	// Kinds are unknown, so that interference may be right.
 	f("a: 70 of 80, finding 1 true; b: 0 of 80, finding 0 false", []truth.Report{outlier(1, "", 120, 8)}, one, two)
 
+	// All calls of the host are slow, and the flag is an extreme one.
+	slow := outlier(1, "", 60, 8, 9)
+	slow.Kind, slow.From, slow.To = truth.SlowPeer, 1_000_000, 1_500_000
+	flags := []truth.Flag{member(1, "9:1:10", 80, 1_100_000)}
+	f("a: 0 of 80, finding 0 false; b: 60 of 80, finding 1 true", []truth.Report{slow}, flags...)
+	slow.From, slow.To = 0, 1_500_000 // longer: the flag says more
+	f("a: 0 of 80, finding 0 false; b: 30 of 80, finding 1 true", []truth.Report{slow}, flags...)
+
 	minor := outlier(1, "f()", 120, 8)
 	minor.Listed = false
 	f("a: 0 of 80, finding 0 false; b: 0 of 80, finding 0 false", []truth.Report{minor}, one, two)
