@@ -134,8 +134,11 @@ func (l *lengths) median(from, to int) float64 {
 		left -= l.between(from, from)
 		from++
 	}
-	return 0.75 * math.Exp2(float64(from))
+	return middle(from)
 }
+
+// middle returns the middle of the delays of a length in microseconds.
+func middle(length int) float64 { return 0.75 * math.Exp2(float64(length)) }
 
 func (x *suspect) hits(from, to int) int64 {
 	return x.mode.between(from, to) + x.others.between(from, to)
@@ -377,7 +380,7 @@ func (c *conclusion) addHidden(g *group) {
 
 // shows reports whether delays of a length cannot hide in the calls of a path.
 func (c *conclusion) shows(length int, u usage) bool {
-	return noticed*float64(u.exclusive) <= 0.75*math.Exp2(float64(length))*float64(u.calls)
+	return noticed*float64(u.exclusive) <= middle(length)*float64(u.calls)
 }
 
 // limitOf returns the longest delay that is like others.
