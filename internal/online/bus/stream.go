@@ -23,8 +23,10 @@ const (
 	settleTick  = 100 * time.Millisecond
 )
 
-// Error codes of servers that cannot keep a stream: no room, and no cluster.
+// Error codes of servers that cannot keep a stream: too few servers, no room, and no
+// cluster.
 const (
+	codeNoPeers   jetstream.ErrorCode = 10005
 	codeNoStorage jetstream.ErrorCode = 10047
 	codeNoCluster jetstream.ErrorCode = 10074
 )
@@ -103,6 +105,18 @@ func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream,
 		return old, nil
 	}
 	return c.js.UpdateStream(ctx, want)
+}
+
+// HasStream reports whether a stream exists. It waits for the server until ctx ends.
+func (c *Conn) HasStream(ctx context.Context, name string) (bool, error) {
+	err := c.settle(ctx, func(ctx context.Context) error {
+		_, err := c.js.Stream(ctx, name)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // DeleteStream deletes a stream and its messages, if it exists.
@@ -185,14 +199,15 @@ func unsettled(err error) bool {
 // connection, service, room in a stream or leader of a cluster at present.
 func IsTemporary(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return slices.Contains(noLeader, api.ErrorCode)
+		return slices.Contains(noLeader, api.ErrorCode) || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "offline")
 	}
 	return isAny(err, ErrNotConnected, ErrNoService, ErrFull, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
 		jetstream.ErrNoStreamResponse)
 }
 
-// noLeader are the error codes of servers of a cluster without a leader.
-var noLeader = []jetstream.ErrorCode{10004, 10008, 10009, 10049}
+// noLeader are the error codes of servers of a cluster without a leader, or with too few
+// servers that are reachable.
+var noLeader = []jetstream.ErrorCode{10004, 10008, 10009, 10023, 10049}
 
 // isAny reports whether err is of one of the kinds.
 func isAny(err error, kinds ...error) bool {

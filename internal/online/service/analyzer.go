@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
@@ -188,8 +189,8 @@ func (r *node) addSending(t *tally.Tally) {
 	t.Add(tally.RecordTooLarge, st.TooLarge)
 }
 
-// sendOutcome sends the results to the parameter server, with retries. A server that was
-// killed before its reply may have been restarted and have ended the run meanwhile.
+// sendOutcome sends the results to the parameter server, with retries. If the reply was lost,
+// the server may have ended the run meanwhile.
 func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	ctx, cancel := orForever(ctx, r.cfg.GiveUp)
 	defer cancel()
@@ -198,7 +199,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 		if err == nil || errors.Is(err, paramclient.ErrRefused) {
 			return err
 		}
-		if rundir.HasFinished(r.cfg.Dir) {
+		if rundir.HasFinished(r.cfg.Dir) || errors.Is(err, bus.ErrNoService) && r.conn.hasEnded(ctx) {
 			r.cfg.Log.Info("the run has ended in the meantime")
 			return nil
 		}

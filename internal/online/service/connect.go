@@ -197,6 +197,19 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	return stream.Publish(ctx, subject, id, data)
 }
 
+// hasEnded reports whether the services have ended the run: they delete its stream, to
+// which this analyzer was attached.
+func (c *connector) hasEnded(ctx context.Context) bool {
+	c.mu.Lock()
+	conn, attached := c.conn, c.stream != nil
+	c.mu.Unlock()
+	if !attached {
+		return false
+	}
+	exists, err := conn.HasStream(ctx, streamName(c.run))
+	return err == nil && !exists
+}
+
 func streamName(run string) string { return "chimbuko-records-" + paramwire.Token(run) }
 
 // Analyzers send records to recordSubject. Services send run-level data and the end of
