@@ -29,6 +29,7 @@ func ranksOf(t testing.TB, run string) string {
 }
 
 func TestAnalyzerFlagsSelectRanks(t *testing.T) {
+	t.Parallel()
 	f := func(name, want string, ranks int, ads ...[]string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

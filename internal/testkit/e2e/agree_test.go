@@ -6,6 +6,7 @@ import (
 )
 
 func TestOnlineAndOfflineAgree(t *testing.T) {
+	t.Parallel()
 	f := func(name string, find func(testing.TB) recording, speed string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 )
 
 func TestDamagedTraceIsReportedAndReadableStepsAreStored(t *testing.T) {
+	t.Parallel()
 	f := func(name, file string, damage func(t *testing.T, path string)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,7 @@ func documented(t testing.TB, run string) map[string]natsRights {
 }
 
 func TestDocumentedNATSPermissionsSuffice(t *testing.T) {
+	t.Parallel()
 	f := func(name string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,6 +141,7 @@ func TestServicesWaitForClusterWithoutLeader(t *testing.T) {
 }
 
 func TestNATSClusterSurvivesLossOfOneServer(t *testing.T) {
+	t.Parallel()
 	f := func(name string, seed uint64, leader, again bool) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +154,7 @@ func TestNATSClusterSurvivesLossOfOneServer(t *testing.T) {
 			serve := s.serve(append(server, nats.Credentials(t, "serve", may["serve"]),
 				"--ranks", "3", "--save-model", s.path("model"), "--stream-replicas", "3", "--stream-size", "256")...)
 			s.services()
-			ads := s.ads(r, append(server, nats.Credentials(t, "ad", may["ad"]))...)
+			ads, last := s.allButLast(r, append(server, nats.Credentials(t, "ad", may["ad"]))...)
 			replay := s.replay(r, "0.6")
 			s.steps(3 + random.Int64N(24))
 			victim := random.IntN(3)
@@ -165,7 +167,7 @@ func TestNATSClusterSurvivesLossOfOneServer(t *testing.T) {
 				nats.Restart(t, victim)
 			}
 			replay.succeed()
-			succeed(append(ads, serve)...)
+			succeed(append(ads, last(), serve)...)
 			agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 		})
 	}

@@ -184,10 +184,10 @@ func TestDemoFindsPlantedTrouble(t *testing.T) {
 		"Found 1 of 1 planted troubles.", "--keep")
 	contains(t, d.stderr.String(), "prints the address of its page")
 	for _, pattern := range []string{
-		`(?m)^ +\+\d\.\d s  burst  right: 3  hanging$`,
-		`(?m)^ +\+\d\.\d s  [\d,]+ steps, [\d,]+ events, [\d,]+ calls, [\d,]+ anomalies$`,
-		`(?m)^ +\+\d\.\d s  found: hanging \([\d.]+ ms lost in compute, rank 3 on right\)$`,
-		`(?m)^hanging +burst +right: 3 +5/5 +\d+/\d+ +\d\.\d+ s$`,
+		`(?m)^ +\+\d+\.\d s  burst  right: 3  hanging$`,
+		`(?m)^ +\+\d+\.\d s  [\d,]+ steps, [\d,]+ events, [\d,]+ calls, [\d,]+ anomalies$`,
+		`(?m)^ +\+\d+\.\d s  found: hanging \([\d.]+ ms lost in compute, rank 3 on right\)$`,
+		`(?m)^hanging +burst +right: 3 +5/5 +\d+/\d+ +\d+\.\d+ s$`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(text) {
 			t.Errorf("no match for %s", pattern)
@@ -219,6 +219,7 @@ func TestDemoFailsIfTroubleIsNotFound(t *testing.T) {
 }
 
 func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	f := func(when string, signal syscall.Signal, wait func(d *demonstration)) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +304,9 @@ func TestKeptDemoCanBeQueriedAndReplaced(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "kept *[1]") // as a name, not a pattern
 	first := demonstrate(t, demoScenario, "--duration", "5s", "--out", out)
 	first.shows("Planted troubles")
+	first.signal(syscall.SIGSTOP) // so that it does not end before the second
 	_, stderr, code := run(t, "demo", "--out", out)
+	first.signal(syscall.SIGCONT)
 	if code != 1 {
 		t.Errorf("a second demo in the same directory: exit code %d", code)
 	}
@@ -344,6 +347,7 @@ func TestDemoRejectsOtherDirectories(t *testing.T) {
 }
 
 func TestDemoRejectsBadFlags(t *testing.T) {
+	t.Parallel()
 	f := func(want string, args ...string) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

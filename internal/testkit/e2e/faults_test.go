@@ -249,6 +249,7 @@ func complete(t testing.TB, p *scene, seen *witness, all bool) {
 }
 
 func TestKillScheduleLosesAndDuplicatesNothing(t *testing.T) {
+	t.Parallel()
 	r := eightRanks(t)
 	for i := range *faultRuns {
 		plan := newSchedule(*faultSeed+uint64(i), troupeNodes)

@@ -93,9 +93,9 @@ func (n *network) command(host int) []string {
 	return []string{"ip", "netns", "exec", n.space(strconv.Itoa(host))}
 }
 
-// cut takes the link of a host down until analyzers have noticed, which takes them
-// seconds.
-func (n *network) cut(host int, ads ...*process) {
+// cut takes the link of a host down, continues the paused replay, and takes the link up when
+// analyzers have noticed, which takes them seconds.
+func (n *network) cut(host int, replay *process, ads ...*process) {
 	n.t.Helper()
 	alone := func(p *process) int { return strings.Count(p.stderr.String(), "this analyzer continues alone") }
 	before := make([]int, len(ads))
@@ -103,6 +103,7 @@ func (n *network) cut(host int, ads ...*process) {
 		before[i] = alone(ad)
 	}
 	n.must(ip("-n", n.space("switch"), "link", "set", n.port(host), "down"))
+	replay.resume()
 	for i, ad := range ads {
 		eventually(n.t, ad.name+" continues alone", func() error {
 			if alone(ad) == before[i] {
@@ -167,9 +168,9 @@ func TestAnalyzersOnOtherHostsSurviveLinkFailure(t *testing.T) {
 		cert)
 	stranger.awaitLog("cannot connect to the message bus")
 	ads := n.ads(s, r, "--run-dir", s.run)
-	replay := s.replay(r, "0.6")
+	replay := s.paused(r, 2)
 	n.steps(s, 6)
-	n.cut(2, ads[1])
+	n.cut(2, replay, ads[1])
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	if text := stranger.stderr.String(); strings.Contains(text, "level=INFO msg=\"connected to the message bus") {
@@ -193,9 +194,9 @@ func TestAnalyzersWithoutSharedDirectorySurviveLinkFailure(t *testing.T) {
 		"--store", postgres.SocketURL(database))...)
 	s.services()
 	ads := n.ads(s, r, append(bus, "--run-dir", s.path("none"))...)
-	replay := s.replay(r, "0.6")
+	replay := s.paused(r, 2)
 	n.steps(s, 6)
-	n.cut(0, ads...)
+	n.cut(0, replay, ads...)
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	agree(t, outcomeOf(t, s.path("model"), database, "--run", "job 42"), offlineOf(t, r))

@@ -64,6 +64,7 @@ func nothingLeft(t testing.TB, job *process) {
 }
 
 func TestJobRunsProgramWithAnalyzerOnEachNode(t *testing.T) {
+	t.Parallel()
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +84,7 @@ func TestJobRunsProgramWithAnalyzerOnEachNode(t *testing.T) {
 }
 
 func TestJobWithCrashedProgramKeepsExitCodeAndResults(t *testing.T) {
+	t.Parallel()
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +107,7 @@ func TestJobWithCrashedProgramKeepsExitCodeAndResults(t *testing.T) {
 }
 
 func TestJobUsesExistingNATS(t *testing.T) {
+	t.Parallel()
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +132,7 @@ func TestJobUsesExistingNATS(t *testing.T) {
 }
 
 func TestJobEndsBeforeItsTimeLimit(t *testing.T) {
+	t.Parallel()
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -158,6 +162,7 @@ func TestPBSJobKnowsItsTimeLimit(t *testing.T) {
 }
 
 func TestJobWithoutChimbukoRunsProgram(t *testing.T) {
+	t.Parallel()
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()

@@ -21,6 +21,7 @@ func ended(o *api.Overview) error {
 }
 
 func TestPacketsAreShownLiveAndReplayed(t *testing.T) {
+	t.Parallel()
 	f := func(schema string) {
 		t.Run("schema "+schema, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // temporary files
 	program = filepath.Join(dir, "chimbuko")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/chimbuko/chimbuko/cmd/chimbuko").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/chimbuko/chimbuko/cmd/chimbuko").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}

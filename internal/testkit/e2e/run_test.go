@@ -76,6 +76,11 @@ func replaying(r recording, speed string) string {
 	return fmt.Sprintf(`"%s" trace replay "%s" "$(dirname "$TAU_ADIOS2_FILENAME")" --speed %s`, program, r.dir(), speed)
 }
 
+// until continues a line of shell, which waits until there is a file.
+func (s *scene) until(file string) string {
+	return "; while [ ! -e " + s.path(file) + " ]; do sleep 0.1; done"
+}
+
 // runs starts a program in chimbuko run, as a line of shell.
 func (s *scene) runs(script string, args ...string) *process {
 	s.t.Helper()
@@ -258,13 +263,14 @@ func TestRunRestartsKilledServicesAndAnalyzers(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	p := s.runs(replaying(r, "1"))
+	p := s.runs(replaying(r, "1") + s.until("go"))
 	s.steps(6)
 	kill(t, p.member("serve"))
 	kill(t, p.member("ad"))
 	p.awaitLog("the services (chimbuko serve, process ")
 	s.steps(24)
 	kill(t, p.member("ad"))
+	s.write("go", "")
 	p.succeed()
 	contains(t, p.stderr.String(), "restarting it, nothing is lost")
 	s.ended()
@@ -375,7 +381,7 @@ func TestProgramIgnoringSIGTERMDoesNotDelayResults(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	p := s.runs("trap '' TERM; "+replaying(r, "max")+"; while [ ! -e "+s.path("go")+" ]; do sleep 0.1; done; exit 5", "--grace", "500ms")
+	p := s.runs("trap '' TERM; "+replaying(r, "max")+s.until("go")+"; exit 5", "--grace", "500ms")
 	s.steps(3)
 	p.signal(syscall.SIGTERM)
 	p.awaitLog("The run is in")
@@ -391,7 +397,7 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	// The program continues, as it does on other nodes.
-	p := s.runs("setsid " + replaying(r, "1") + "; touch " + s.path("over"))
+	p := s.runs("setsid " + replaying(r, "1") + s.until("go") + "; touch " + s.path("over"))
 	s.steps(12)
 	p.signal(syscall.SIGKILL)
 	p.wait()
@@ -404,6 +410,7 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 	s.because(s.info(), "the services ended before the run")
 	contains(t, must(t, "runs", s.run), "incomplete")
 	must(t, "findings", s.run)
+	s.write("go", "")
 	eventually(t, "the program ends by itself", func() error { _, err := os.Stat(s.path("over")); return err })
 	f := start(t, "finish", s.run)
 	f.succeed()
@@ -437,7 +444,7 @@ func TestSecondCtrlCPostponesReview(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	p := s.runs(replaying(r, "max") + "; while [ ! -e " + s.path("go") + " ]; do sleep 0.1; done")
+	p := s.runs(replaying(r, "max") + s.until("go"))
 	s.steps(3)
 	if err := syscall.Kill(p.member("ad"), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -464,11 +471,12 @@ func TestRecordsOfLostNodeAreReviewed(t *testing.T) {
 	serve := s.serve("--ranks", "3")
 	s.services()
 	ads := s.ads(r)
-	replay := s.replay(r, "1")
+	replay := s.paused(r, 10)
 	s.steps(30)
 	for _, p := range append(ads, serve) {
 		p.signal(syscall.SIGKILL)
 	}
+	replay.resume()
 	replay.wait()
 	if err := os.RemoveAll(s.live(r.traces[1])); err != nil { // with the disk of its node
 		t.Fatal(err)
@@ -588,7 +596,7 @@ func TestRunInPostgreSQLIsFinishedLater(t *testing.T) {
 	serve := s.serve("--ranks", "3", "--store", server, "--save-model", s.path("model"))
 	s.services()
 	ads := s.ads(r)
-	replay := s.replay(r, "1")
+	replay := s.paused(r, 4)
 	s.steps(12)
 	serve.signal(syscall.SIGTERM)
 	if code := serve.wait(); code != 1 {
@@ -597,6 +605,7 @@ func TestRunInPostgreSQLIsFinishedLater(t *testing.T) {
 	for _, ad := range ads {
 		ad.kill()
 	}
+	replay.resume()
 	replay.succeed()
 	if state := s.info().State; state != "incomplete" {
 		t.Errorf("the run is %s", state)
@@ -612,8 +621,8 @@ func TestFailingAnalysisDoesNotDisturbProgram(t *testing.T) {
 	r := recorded(t, "gpu-BP5")
 	s := newScene(t)
 	// Two executables that are forced into one program are both its rank 0.
-	p := s.runs(replaying(r, "max")+`; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e `+s.path("go")+
-		` ]; do sleep 0.1; done; exit 4`, "--program", "0=*")
+	p := s.runs(replaying(r, "max")+`; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp`+s.until("go")+
+		`; exit 4`, "--program", "0=*")
 	p.awaitLog("is not restarted; the program continues")
 	s.write("go", "")
 	if code := p.wait(); code != 4 {

@@ -89,6 +89,15 @@ func (s *scene) ads(r recording, args ...string) (all []*process) {
 	return all
 }
 
+// allButLast starts the analyzers of all traces but the last. The run cannot end before last
+// starts that one, on a machine of any speed.
+func (s *scene) allButLast(r recording, args ...string) (ads []*process, last func() *process) {
+	s.t.Helper()
+	n := len(r.traces) - 1
+	ads = s.ads(recording{r.name, r.traces[:n]}, args...)
+	return ads, func() *process { return s.ad(fmt.Sprintf("n%d", n), s.live(r.traces[n]), args...) }
+}
+
 // replay starts to write the traces of a recording.
 func (s *scene) replay(r recording, speed string) *process {
 	s.t.Helper()

@@ -75,6 +75,7 @@ func (p *streamer) finish() {
 }
 
 func TestLiveStreamsAndRecordedTracesAgree(t *testing.T) {
+	t.Parallel()
 	f := func(name string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
