@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -17,6 +18,11 @@ import (
 func TestWatchDirNoticesReplacedDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
+	synctest.Test(t, func(t *testing.T) { watchReplaced(t, dir) })
+}
+
+func watchReplaced(t *testing.T, dir string) {
+	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- watchDir(t.Context(), dir) }()
 	select {

@@ -105,7 +105,7 @@ func TestLimitedQueriesEndInTime(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v, want context.DeadlineExceeded", sql, err)
 		}
-		if took := time.Since(begin); took > 10*time.Second { // a busy machine
+		if took := time.Since(begin); took > time.Minute { // the first would take more than ten
 			t.Errorf("%s: took %v", sql, took)
 		}
 	}
