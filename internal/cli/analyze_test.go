@@ -1,14 +1,20 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -89,12 +95,8 @@ func readJSON(t *testing.T, path string, v any) {
 }
 
 func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
-	f := func(traces, truth string, args []string, atLeast, others int) {
+	check := func(dir, traces, truth string, args []string, atLeast, others int) {
 		t.Helper()
-		dir, r := analyze(t, append(args, traces)...)
-		if r.code != 0 {
-			t.Fatalf("%q: exit code %d, %s", args, r.code, r.stderr)
-		}
 		e := run(t, "eval", "--json", dir, truth)
 		var got struct{ Planted, Found, Other int }
 		if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
@@ -106,7 +108,18 @@ func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
 				atLeast, others)
 		}
 	}
-	f("testdata/traces/gpu-BP5", "testdata/traces/gpu-BP5/truth.txt", nil, 6, 600)
+	const gpu = "testdata/traces/gpu-BP5"
+	dir, r := analyze(t, gpu)
+	if r.code != 0 {
+		t.Fatalf("exit code %d, %s", r.code, r.stderr)
+	}
+	check(dir, gpu, gpu+"/truth.txt", nil, 6, 600)
+	large := func(t *testing.T, traces, truth string, args []string, atLeast, others int) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "run")
+		peak(t, slices.Concat([]string{"analyze", "--out", dir}, args, []string{traces})...)
+		check(dir, traces, truth, args, atLeast, others)
+	}
 	// What the original finds with each detector is in the archive of
 	// expected results: at least that, with fewer others.
 	for _, trace := range []struct {
@@ -119,15 +132,15 @@ func TestAnalyzeAndEvalAgreeOnPlantedTrouble(t *testing.T) {
 		t.Run(trace.name, func(t *testing.T) {
 			tracetest.SkipShort(t, "analyzes large recordings")
 			dir := filepath.Dir(tracetest.Large(t, trace.name)[0])
-			f(dir, dir, nil, trace.hbos[0], trace.hbos[1])
-			f(dir, dir, []string{"--algorithm", "sstd"}, trace.sstd[0], trace.sstd[1])
-			f(dir, dir, []string{"--algorithm", "copod"}, trace.copod[0], trace.copod[1])
+			large(t, dir, dir, nil, trace.hbos[0], trace.hbos[1])
+			large(t, dir, dir, []string{"--algorithm", "sstd"}, trace.sstd[0], trace.sstd[1])
+			large(t, dir, dir, []string{"--algorithm", "copod"}, trace.copod[0], trace.copod[1])
 		})
 	}
 	t.Run("gpu-late-BP4", func(t *testing.T) {
 		tracetest.SkipShort(t, "analyzes a large recording")
 		dir := filepath.Dir(tracetest.Large(t, "gpu-late-BP4")[0])
-		f(dir, filepath.Join(dir, "truth.txt"), nil, 6, 600)
+		large(t, dir, filepath.Join(dir, "truth.txt"), nil, 6, 600)
 	})
 }
 
@@ -265,42 +278,73 @@ func TestConfigPrintsSettingsOfAnalyze(t *testing.T) {
 	}
 }
 
-// peak runs a command line and returns the most memory that it had.
-func peak(t *testing.T, bin string, args ...string) (most int64) {
+// peak runs a command line and returns the most memory that it had, on two processors: more
+// need more memory.
+func peak(t *testing.T, args ...string) (most int64) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
+	cmd := exec.CommandContext(t.Context(), peakProgram(t), args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, os.Stderr, tracetest.Root()
+	if err := startOnTwoProcessors(cmd); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Sscan(string(out), &most); err != nil {
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(out.String(), &most); err != nil {
 		t.Fatal(err)
 	}
 	return most
 }
 
-// buildPeak builds the program that measures its own memory.
-func buildPeak(t *testing.T) string {
+// startOnTwoProcessors starts a process, which inherits the processors of the thread that starts it.
+func startOnTwoProcessors(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, two unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	for cpu := 0; two.Count() < min(2, all.Count()); cpu++ {
+		if all.IsSet(cpu) {
+			two.Set(cpu)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &two); err != nil {
+		return err
+	}
+	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &all))
+}
+
+// peakProgram returns the program that measures its own memory. It is built without the race
+// detector, so it is also the one for large data.
+func peakProgram(t *testing.T) string {
 	t.Helper()
 	tracetest.SkipShort(t, "builds and starts a program")
-	bin := filepath.Join(t.TempDir(), "peak")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./internal/cli/testdata/peak")
-	build.Dir = tracetest.Root()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	bin, err := buildPeak()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return bin
 }
 
+var buildPeak = sync.OnceValues(func() (string, error) {
+	bin := filepath.Join(sharedDir, "peak")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, "./internal/cli/testdata/peak")
+	build.Dir = tracetest.Root()
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return bin, nil
+})
+
 func TestAnalyzeNeedsLittleMemory(t *testing.T) {
-	bin := buildPeak(t)
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		// DuckDB adds its code, in any case, and its buffers.
 		for records, limit := range map[string]int64{"json": 160, "db": 220} {
 			t.Run(run+" "+records, func(t *testing.T) {
 				args := append([]string{"analyze", "--records", records, "--out", filepath.Join(t.TempDir(), "run")}, tracetest.Large(t, run)...)
-				n := peak(t, bin, args...) >> 20
+				n := peak(t, args...) >> 20
 				t.Logf("%d MB at most", n)
 				if n > limit {
 					t.Errorf("%d MB at most, want less than %d", n, limit)
@@ -313,12 +357,9 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 // TestManyRanksNeedLittleMemoryEach has a thousand ranks with a hundred functions each,
 // and flags so much that all of them keep something.
 func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
-	bin := buildPeak(t)
 	traces := filepath.Join(t.TempDir(), "traces")
-	if r := run(t, "simulate", "--scenario", "scale", "--ranks", "1000", "--steps", "3", "--out", traces); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
-	n := peak(t, bin, "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out",
+	peak(t, "simulate", "--scenario", "scale", "--ranks", "1000", "--steps", "3", "--out", traces)
+	n := peak(t, "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out",
 		filepath.Join(t.TempDir(), "run"), traces) >> 20
 	t.Logf("%d MB at most", n)
 	if n > 280 {
@@ -328,7 +369,7 @@ func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
 
 // TestManyRanksNeedFewOpenFiles has the system allow hardly any.
 func TestManyRanksNeedFewOpenFiles(t *testing.T) {
-	bin := buildPeak(t)
+	bin := peakProgram(t)
 	dir := t.TempDir()
 	const ranks = 200
 	for rank := range uint64(ranks) {

@@ -160,8 +160,8 @@ func TestPathsWithoutTraceAreExplained(t *testing.T) {
 func TestReportOfWorkflowAndOfFailedRun(t *testing.T) {
 	dir := t.TempDir()
 	traces, run, failed := filepath.Join(dir, "traces"), filepath.Join(dir, "run"), filepath.Join(dir, "failed")
-	must(t, "simulate", "--scenario", "workflow", "--steps", "30", "--out", traces)
-	must(t, "analyze", traces, "--out", run, "--program", "0=*simulation*", "--program", "1=*analysis*")
+	prepare(t, "simulate", "--scenario", "workflow", "--steps", "30", "--out", traces)
+	prepare(t, "analyze", traces, "--out", run, "--program", "0=*simulation*", "--program", "1=*analysis*")
 	file := filepath.Join(dir, "report.html")
 	if text := must(t, "report", run, "-o", file); !strings.HasPrefix(text, "run: ") || strings.Contains(text, "No data yet") ||
 		!strings.Contains(text, "update_block") {

@@ -21,8 +21,8 @@ func burstRun(t *testing.T) string {
 		return dir
 	}
 	traces := filepath.Join(sharedDir, "burst-traces")
-	must(t, "simulate", "--scenario", "burst", "--out", traces)
-	must(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
+	prepare(t, "simulate", "--scenario", "burst", "--out", traces)
+	prepare(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
 	return dir
 }
 

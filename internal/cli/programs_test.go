@@ -66,10 +66,10 @@ func TestProgramsAreRecognizedByNamesOfTraces(t *testing.T) {
 func TestEvalMatchesProgramsByName(t *testing.T) {
 	dir := t.TempDir()
 	traces := filepath.Join(dir, "traces")
-	must(t, "simulate", "--scenario", "workflow", "--steps", "60", "--out", traces)
+	prepare(t, "simulate", "--scenario", "workflow", "--steps", "60", "--out", traces)
 	score := func(name string, args ...string) string {
 		run := filepath.Join(dir, name)
-		must(t, append([]string{"analyze", traces, "--out", run}, args...)...)
+		prepare(t, append([]string{"analyze", traces, "--out", run}, args...)...)
 		return must(t, "eval", run, traces)
 	}
 	want := score("assigned", "--program", "0=*simulation*", "--program", "1=*analysis*")

@@ -21,8 +21,8 @@ func slowRankRun(t *testing.T) string {
 		return dir
 	}
 	traces := filepath.Join(sharedDir, "slow-rank-traces")
-	must(t, "simulate", "--scenario", "slow-rank", "--out", traces)
-	must(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
+	prepare(t, "simulate", "--scenario", "slow-rank", "--out", traces)
+	prepare(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
 	return dir
 }
 

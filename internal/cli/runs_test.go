@@ -59,9 +59,7 @@ func analyzed(t *testing.T, name string, settings []string) string {
 		}
 		args = append(args, s)
 	}
-	if r := run(t, args...); r.code != 0 {
-		t.Fatalf("%q: exit code %d, %s", args, r.code, r.stderr)
-	}
+	prepare(t, args...)
 	return dir
 }
 
@@ -218,6 +216,17 @@ func must(t *testing.T, args ...string) string {
 		t.Fatalf("%q: exit code %d, %s", args, r.code, r.stderr)
 	}
 	return r.stdout
+}
+
+// prepare makes data for a test as must does, but without the race detector, which would make
+// that take ten times as long; other tests run the same commands with it.
+func prepare(t *testing.T, args ...string) {
+	t.Helper()
+	if testing.Short() {
+		must(t, args...)
+	} else {
+		peak(t, args...)
+	}
 }
 
 // queryJSON runs a command with --format json.

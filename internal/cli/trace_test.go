@@ -272,10 +272,9 @@ func TestFollowingKilledWriterEndsAtIdleLimit(t *testing.T) {
 // recordings and looks at the most memory it had.
 func TestMemoryIsBoundedByStepSize(t *testing.T) {
 	const largestStep = 75_500 * 48 // rows of heat2d-large-BP4 in a step, at most
-	bin := buildPeak(t)
-	idle := peak(t, bin, "--version") // most of it is the database engine, which is linked in
+	idle := peak(t, "--version")    // most of it is the database engine, which is linked in
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
-		n := peak(t, bin, append([]string{"trace", "info"}, tracetest.Large(t, run)...)...)
+		n := peak(t, append([]string{"trace", "info"}, tracetest.Large(t, run)...)...)
 		t.Logf("%s: %d MB at most", run, n>>20)
 		if n > idle+24<<20+largestStep {
 			t.Errorf("%s: %d MB at most, want less than 24 MB above the largest step and the %d MB of the program itself", run, n>>20, idle>>20)

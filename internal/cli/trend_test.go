@@ -50,7 +50,7 @@ relax = { time = { lognormal = [300, 0.05] } }
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		must(t, "simulate", "--scenario", file, "--out", filepath.Join(dir, "traces", name))
+		prepare(t, "simulate", "--scenario", file, "--out", filepath.Join(dir, "traces", name))
 		out := filepath.Join(dir, name)
 		args := []string{"analyze", filepath.Join(dir, "traces", name), "--out", out}
 		for _, s := range settings {

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	code := cli.Run(context.Background(), &cli.Env{Stdout: io.Discard, Stderr: os.Stderr}, os.Args[1:])
+	code := cli.Run(context.Background(), &cli.Env{Stdout: io.Discard, Stderr: os.Stderr, Version: "test", Commit: "none"}, os.Args[1:])
 	fmt.Println(status("VmHWM:"))
 	os.Exit(code)
 }
