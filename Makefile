@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test unit web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults partitions bench bench-compare golden clean
+.PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults partitions bench bench-compare golden clean
 .PHONY: damage soak nightly licenses
 
 check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
@@ -27,14 +27,20 @@ demo: build ## analyze a simulated program while it runs, for a minute
 
 test: ## run all tests with the race detector and count them
 	scripts/test-setup
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m ./...
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m -p $$(($(PROCESSORS) + 1)) \
+		./internal/testkit/e2e ./...
 
-# Linking DuckDB is a third of the work, and some tests wait for timeouts.
+# End-to-end tests take longest, so they begin first. They and others wait for processes and timeouts, so more packages
+# run than there are processors. Linking DuckDB is a large part of the work.
+PROCESSORS = $$(getconf _NPROCESSORS_ONLN)
+LINK   = $(if $(LINKER),-ldflags=-extldflags=-fuse-ld=$(LINKER))
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
 
 unit: ## run the tests without servers, browser or subprocesses
-	go test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(if $(LINKER),-ldflags=-extldflags=-fuse-ld=$(LINKER)) \
-		$$(go list ./... | grep -v /testkit/e2e$$)
+	go test -short -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v /testkit/e2e$$)
+
+stress: ## run the tests of packages N times under load (make stress N=50 PKG=./internal/store/wire RUN=REGEXP)
+	RUN='$(RUN)' scripts/stress $(N) $(PKG)
 
 web: ## build the page: shared types and embedded files
 	scripts/web build
