@@ -3,18 +3,14 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -295,25 +291,6 @@ func peak(t *testing.T, args ...string) (most int64) {
 		t.Fatal(err)
 	}
 	return most
-}
-
-// startOnTwoProcessors starts a process, which inherits the processors of the thread that starts it.
-func startOnTwoProcessors(cmd *exec.Cmd) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, two unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return err
-	}
-	for cpu := 0; two.Count() < min(2, all.Count()); cpu++ {
-		if all.IsSet(cpu) {
-			two.Set(cpu)
-		}
-	}
-	if err := unix.SchedSetaffinity(0, &two); err != nil {
-		return err
-	}
-	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &all))
 }
 
 // peakProgram returns the program that measures its own memory. It is built without the race
