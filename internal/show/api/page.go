@@ -33,6 +33,7 @@ type Overview struct {
 	Notices  []Notice   `json:"notices"`
 	Figures  Figures    `json:"figures"`
 	Findings []Finding  `json:"findings"` // the worst open ones
+	Notes    []Finding  `json:"notes"`    // the costliest notes about normal behavior
 	Strip    Strip      `json:"strip"`    // lost time by kind over the whole run
 	Programs []Program  `json:"programs"`
 	Slowest  []Slowest  `json:"slowest"` // functions, if there are no anomalies

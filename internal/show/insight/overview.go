@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -86,8 +87,8 @@ func (v *view) early(err error) bool {
 
 func (v *view) overview(run string, worst int) *api.Overview {
 	o := &api.Overview{
-		Run: run, State: v.state(), Notices: []api.Notice{}, Findings: []api.Finding{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
-		Strip: api.Strip{Series: []api.Layer{}},
+		Run: run, State: v.state(), Notices: []api.Notice{}, Findings: []api.Finding{}, Notes: []api.Finding{},
+		Programs: []api.Program{}, Slowest: []api.Slowest{}, Strip: api.Strip{Series: []api.Layer{}},
 	}
 	o.Live = v.status != nil && o.State != api.Finished && o.State != api.Failed && o.State != api.Incomplete
 	if d := v.data; d != nil {
@@ -99,6 +100,11 @@ func (v *view) overview(run string, worst int) *api.Overview {
 		for _, i := range v.open() {
 			if len(o.Findings) < worst {
 				o.Findings = append(o.Findings, d.pageFinding(i, v.labels))
+			}
+		}
+		for i := range d.findings {
+			if d.findings[i].Noted() && !v.muted(i) && len(o.Notes) < provdb.WorstNotes {
+				o.Notes = append(o.Notes, d.pageFinding(i, v.labels))
 			}
 		}
 		if d.kept.Anomalies == 0 {

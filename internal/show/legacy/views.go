@@ -34,8 +34,8 @@ func (p *Packets) Overview(_ context.Context, _ string, of insight.OverviewParam
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := &api.Overview{
-		Run: p.name, State: p.state(), Notices: p.notices(), Findings: []api.Finding{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
-		Efficiency: []api.Efficiency{}, Slow: []api.SlowPlace{},
+		Run: p.name, State: p.state(), Notices: p.notices(), Findings: []api.Finding{}, Notes: []api.Finding{},
+		Programs: []api.Program{}, Slowest: []api.Slowest{}, Efficiency: []api.Efficiency{}, Slow: []api.SlowPlace{},
 		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.ended, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
 	}
 	if p.begin > 0 {

@@ -112,7 +112,7 @@ func NewFindingSummary(all []provenance.Finding) FindingSummary {
 			s.MinorShare += x.Share
 		case x.Noted():
 			s.NotesShare += x.Share
-			if s.Notes++; len(s.WorstNotes) < worstNotes {
+			if s.Notes++; len(s.WorstNotes) < WorstNotes {
 				s.WorstNotes = append(s.WorstNotes, *x)
 			}
 		default:
@@ -150,7 +150,7 @@ func (r *Run) Decoded() *Info {
 const (
 	topFunctions  = 10
 	worstFindings = 5
-	worstNotes    = 3
+	WorstNotes    = 3
 )
 
 // Finish sets the results of a run that has ended.

@@ -389,6 +389,7 @@ export interface Overview {
   notices: Notice[];
   figures: Figures;
   findings: Finding[]; // the worst open ones
+  notes: Finding[]; // the costliest notes about normal behavior
   strip: Strip; // lost time by kind over the whole run
   programs: Program[];
   slowest: Slowest[]; // functions, if there are no anomalies

@@ -5,6 +5,7 @@ import { HeatmapPanel } from './HeatmapPanel.tsx';
 import { KindStrip } from './KindStrip.tsx';
 import { NoAnomalies } from './NoAnomalies.tsx';
 import { NoData } from './NoData.tsx';
+import { Notes } from './Notes.tsx';
 import { PacketTiles, PacketWorst } from './Packets.tsx';
 import { Tiles } from './Tiles.tsx';
 import { TopFindings } from './TopFindings.tsx';
@@ -37,7 +38,7 @@ export default function OverviewView() {
         <>
           <PacketTiles figures={overview.figures} packets={overview.packets} />
           <div className="overview-columns">
-            <div className="overview-left">
+            <div className="overview-column">
               <HeatmapPanel warming={false} countsOnly />
             </div>
             <PacketWorst packets={overview.packets} />
@@ -47,15 +48,18 @@ export default function OverviewView() {
         <>
           <Tiles figures={overview.figures} live={overview.live} run={overview.run} />
           <div className="overview-columns">
-            <div className="overview-left">
+            <div className="overview-column">
               <HeatmapPanel warming={overview.figures.provisional && has('warming')} />
               <KindStrip strip={overview.strip} />
             </div>
-            {overview.findings.length > 0 ? (
-              <TopFindings findings={overview.findings} figures={overview.figures} />
-            ) : (
-              <NoAnomalies overview={overview} />
-            )}
+            <div className="overview-column">
+              {overview.findings.length > 0 ? (
+                <TopFindings findings={overview.findings} figures={overview.figures} />
+              ) : (
+                <NoAnomalies overview={overview} />
+              )}
+              <Notes notes={overview.notes} />
+            </div>
           </div>
         </>
       )}

@@ -91,6 +91,17 @@ describe('the overview', () => {
     expect(first?.textContent).toContain('42.8 s');
   });
 
+  test('lists the costliest notes in a line each', () => {
+    const note = { key: 'note1', summary: 'fft() takes two times: 1 ms and 9 ms', share: 0.162 };
+    const [finding] = overview(8).findings;
+    if (!finding) throw new Error('no finding');
+    show({ notes: [{ ...finding, ...note }] });
+    const notes = screen.getByRole('region', { name: 'Normal behavior' });
+    const [line] = within(notes).getAllByRole('listitem');
+    expect(line?.textContent).toBe('fft() takes two times: 1 ms and 9 ms: 16.2 % of the time');
+    expect(within(notes).getByRole('link').getAttribute('href')).toContain('sel=note1');
+  });
+
   test('describes the heatmap in a table', async () => {
     show();
     const link = await screen.findByRole('link', { name: /^rank 0 nid00123/ });
