@@ -208,6 +208,10 @@ func TestSeedsGiveReproduciblePartitions(t *testing.T) {
 		}
 		for _, tr := range p.troubles {
 			seen[fmt.Sprint(tr.kind, tr.ended)] = true
+			if seed >= usualPartition && seed < usualPartition+usualPartitions {
+				seen[fmt.Sprint("usually ", tr.kind)] = true
+				seen["usually election"] = seen["usually election"] || tr.lasts > electionTime
+			}
 			seen[fmt.Sprint("early ", p.early)] = true
 			seen["election"] = seen["election"] || tr.lasts > electionTime
 			for _, host := range slices.Concat(tr.from, tr.to) {
@@ -215,9 +219,9 @@ func TestSeedsGiveReproduciblePartitions(t *testing.T) {
 			}
 		}
 	}
-	want := slices.Concat(hostNames, []string{"election", "early true", "early false"})
+	want := slices.Concat(hostNames, []string{"election", "usually election", "early true", "early false"})
 	for kind := range troubleKinds {
-		want = append(want, fmt.Sprint(kind, false), fmt.Sprint(kind, true))
+		want = append(want, fmt.Sprint(kind, false), fmt.Sprint(kind, true), fmt.Sprint("usually ", kind))
 	}
 	for _, what := range want {
 		if !seen[what] {

@@ -142,9 +142,9 @@ func (p *partitioned) play(r recording) {
 	for _, host := range p.hosts[natsHosts:] {
 		select {
 		case <-host.ended:
-		case <-time.After(patience / 2):
+		case <-time.After(patience):
 			p.dump()
-			p.t.Fatalf("%s did not end within %v", host.name, patience/2)
+			p.t.Fatalf("%s did not end within %v", host.name, patience)
 		}
 		host.succeed()
 	}
@@ -248,7 +248,7 @@ func (p *partitioned) note(text string) {
 // quiet fails if a process repeats a log line too often.
 func (p *partitioned) quiet() {
 	p.t.Helper()
-	const most = 20 // a line every second of a trouble that lasts longer than all of a plan is not useful
+	const most = 60 // at most ten for each trouble, and a plan has six at most
 	for _, host := range p.hosts[natsHosts:] {
 		lines := map[string]int{}
 		for line := range strings.Lines(host.stderr.String()) {
