@@ -117,7 +117,7 @@ faults: ## kill and restart processes in N runs with seeds from SEED on (make fa
 
 partitions: ## cut, delay and heal networks in N runs with seeds from SEED on; logs of failures in partitions/ (make partitions N=200 SEED=1)
 	go test -run 'TestPartitionSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -partitions $(N) -partition-seed $(SEED) \
-		-partition-logs $(CURDIR)/partitions
+		-partition-logs $(CURDIR)/partitions $(ARGS)
 
 bench: ## run all benchmarks N times into bench/new.txt (make bench N=10)
 	@mkdir -p bench

@@ -72,13 +72,15 @@ type fabric interface {
 	Share(t testing.TB, from, to int, address string) error
 }
 
+var useProxies = flag.Bool("proxies", false, "connect hosts by proxies even if network namespaces are permitted")
+
 // newFabric connects hosts by wires: network namespaces and a switch in this process. Where
 // namespaces are not permitted, hosts are connected by proxies on the loopback interface,
 // which recognize the dialing host by a text in what it sends first. Both are gone when the
 // test has ended.
 func newFabric(t testing.TB, w *wires, marks []string) fabric {
 	t.Helper()
-	if os.Getenv("CHIMBUKO_TEST_PROXIES") == "" {
+	if !*useProxies {
 		f, err := newSwitch(t, w, len(marks))
 		if err == nil {
 			return f
