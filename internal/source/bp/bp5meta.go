@@ -178,7 +178,7 @@ func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, places bp5Pla
 		}
 	}
 	shape, count, offset, location := numbers[0], numbers[1], numbers[2], numbers[3]
-	if dims == 0 || dims > 1<<16 || blocks != uint64(len(location)) || dims*blocks != uint64(len(count)) {
+	if dims == 0 || dims > 1<<16 || blocks == 0 || blocks != uint64(len(location)) || dims*blocks != uint64(len(count)) {
 		return fail("%d dimensions and %d blocks, but %d counts and %d places", dims, blocks, len(count), len(location))
 	}
 	if len(shape) != 0 && uint64(len(shape)) != dims || len(offset) != 0 && len(offset) != len(count) {
