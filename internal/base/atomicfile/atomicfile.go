@@ -1,4 +1,4 @@
-// Package atomicfile replaces files atomically.
+// Package atomicfile creates and replaces files atomically.
 package atomicfile
 
 import (
@@ -24,6 +24,23 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // err is the cause
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// Publish renames a complete file, unless there is a file at path, when it returns fs.ErrExist. The new
+// name is on disk when Publish returns nil. The old one is gone in any case.
+func Publish(temp, path string) error {
+	defer os.Remove(temp) //nolint:errcheck // a rename has removed it
+	err := os.Link(temp, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // no hard links on this file system
+		if _, statErr := os.Lstat(path); statErr == nil {
+			return fs.ErrExist
+		}
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

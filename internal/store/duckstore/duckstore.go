@@ -5,6 +5,7 @@ package duckstore
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	_ "embed" // schema and views
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -84,10 +86,39 @@ var _ provdb.Store = (*Store)(nil)
 // Open opens the database at path, and creates it if it does not exist.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	_, err := os.Stat(path)
-	if o.ReadOnly && err != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if !o.ReadOnly && errors.Is(err, fs.ErrNotExist) {
+		err = create(ctx, path, o)
+	}
+	if err != nil {
 		return nil, err
 	}
-	create := err != nil
+	return open(ctx, path, o, false)
+}
+
+// newSuffix is the end of the names of files that are being created.
+const newSuffix = ".new"
+
+// create creates the database at path, unless another process does so first. A file that DuckDB has
+// begun to create cannot be opened, so it gets its name when it is complete.
+func create(ctx context.Context, path string, o Options) error {
+	temp := path + "." + rand.Text()[:8] + newSuffix
+	defer os.Remove(temp + ".wal") //nolint:errcheck // only after an error
+	s, err := open(ctx, temp, o, true)
+	if err == nil {
+		_, err = s.conn.ExecContext(ctx, "CHECKPOINT prov") // Close ignores its error
+		err = errors.Join(s.explain("create", err), s.Close())
+	}
+	if err != nil {
+		_ = os.Remove(temp) // err is the cause
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := atomicfile.Publish(temp, path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func open(ctx context.Context, path string, o Options, create bool) (*Store, error) {
 	s := &Store{
 		path: path, readOnly: o.ReadOnly, memory: o.memory, claim: resolved(path), slots: provdb.NewSlots(),
 		queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
@@ -107,8 +138,8 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		_ = s.release() // err is the cause
 		return nil, s.explain("open", err)
 	}
-	if !s.readOnly {
-		removeSnapshots(path)
+	if !s.readOnly && !create {
+		removeLeft(path)
 	}
 	return s, nil
 }

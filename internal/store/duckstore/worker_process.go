@@ -113,12 +113,13 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// removeSnapshots removes the snapshots of a database that killed processes left. The caller
-// is its only writer.
-func removeSnapshots(path string) {
+// removeLeft removes the snapshots of a database that killed processes left, and files that they
+// were creating. The caller is its only writer.
+func removeLeft(path string) {
 	entries, _ := os.ReadDir(filepath.Dir(path)) // else nothing is removed
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), snapshotPrefix) {
+		rest, ours := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
+		if strings.HasPrefix(e.Name(), snapshotPrefix) || ours && strings.HasSuffix(strings.TrimSuffix(rest, ".wal"), newSuffix) {
 			_ = os.RemoveAll(filepath.Join(filepath.Dir(path), e.Name())) // harmless
 		}
 	}

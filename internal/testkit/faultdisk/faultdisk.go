@@ -1,0 +1,179 @@
+// Package faultdisk runs programs on a disk that fails: the n-th change of a file below a
+// directory gets an error, or everything stops there as if the power had failed. It sees the
+// system calls of all processes, so it also covers files that libraries write.
+//
+// It needs Linux 5.19 or newer on amd64 or arm64. Elsewhere tests are skipped.
+package faultdisk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Fault is what happens to the operations of a program. The zero value changes nothing.
+type Fault struct {
+	// From and To bound the operations that fail, counted from 1 and without To. Those that
+	// need space fail with ENOSPC, others with EIO.
+	From, To int
+	// Short lets a write at From write half of its data.
+	Short bool
+	// Stop is the operation before which all processes are killed, 0 for none.
+	Stop int
+	// Power lets the disk lose power at Stop, in Torture.
+	Power bool
+}
+
+// Fail returns the fault of operation n alone.
+func Fail(n int) Fault { return Fault{From: n, To: n + 1} }
+
+// FailShort returns the fault that writes half of the data at operation n and fails at the next.
+func FailShort(n int) Fault { return Fault{From: n, To: n + 2, Short: true} }
+
+// Full returns a disk that is full at operation n and has room again after count operations.
+func Full(n, count int) Fault { return Fault{From: n, To: n + count} }
+
+// Stop returns the fault that kills all processes before operation n.
+func Stop(n int) Fault { return Fault{Stop: n} }
+
+// Op is an operation that changes a file or directory.
+type Op struct {
+	Name string // create, write, sync, rename, link, truncate, allocate, remove, mkdir
+	Path string // relative to the directory
+}
+
+func (o Op) String() string { return o.Name + " " + o.Path }
+
+// Disk is a directory whose changes are supervised.
+type Disk struct {
+	dir  string
+	skip func(path string) bool
+
+	mu    sync.Mutex
+	fault Fault
+	ops   []Op // of the last Run
+	hit   []Op // that failed, or before which the program was stopped
+	state model
+}
+
+// New returns a disk for the programs that write below dir, which may not exist yet. It does
+// not see files whose relative paths are in or below those that skip names.
+func New(tb testing.TB, dir string, skip ...string) *Disk {
+	tb.Helper()
+	real, err := filepath.EvalSymlinks(filepath.Dir(dir)) // as the kernel names it
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Disk{dir: filepath.Join(real, filepath.Base(dir)), skip: func(path string) bool {
+		for _, s := range skip {
+			if path == s || strings.HasPrefix(path, s+"/") {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+// Ops returns the operations of the last Run.
+func (d *Disk) Ops() []Op {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ops
+}
+
+// Hit returns the operations of the last Run that failed or at which it was stopped.
+func (d *Disk) Hit() []Op {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.hit
+}
+
+// dirEnv has the directory for a test that runs as the program on a disk.
+const dirEnv = "FAULTDISK_DIR"
+
+// Dir returns the directory in which this test is the program that Self runs, or "".
+func Dir() string { return os.Getenv(dirEnv) }
+
+// Self runs the current test, not its subtest, as the program, in its own process, where Dir returns dir.
+func (d *Disk) Self(tb testing.TB, f Fault) (output string, code int) {
+	tb.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	name, _, _ := strings.Cut(tb.Name(), "/")
+	return d.Run(tb, f, []string{dirEnv + "=" + d.dir}, self, "-test.run=^"+name+"$", "-test.count=1")
+}
+
+// Sample returns about size numbers from 1 to count, one in each part of equal length, or as many
+// as the variable FAULTDISK_SAMPLE says, which may be all. The numbers are always the same.
+func Sample(count, size int) (all []int) {
+	switch text := os.Getenv("FAULTDISK_SAMPLE"); text {
+	case "":
+	case "all":
+		size = count
+	default:
+		if n, err := strconv.Atoi(text); err == nil {
+			size = n
+		}
+	}
+	size = min(size, count)
+	random := rand.New(rand.NewPCG(1, uint64(count)))
+	for i := range size {
+		from, to := i*count/size, (i+1)*count/size
+		all = append(all, 1+from+random.IntN(to-from))
+	}
+	return all
+}
+
+// Torture runs the current test as a program with each kind of fault at a sample of its operations, of
+// about size of them. After each run, also one without a fault, it calls check with the directory and
+// the output of the program. After a loss of power, changes of names are on the disk in the given order.
+func Torture(t *testing.T, size int, order Order, check func(t *testing.T, dir, output string)) {
+	t.Helper()
+	try := func(t *testing.T, f Fault) *Disk {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "disk")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		d := New(t, dir)
+		output, code := d.Self(t, f)
+		if f == (Fault{}) && code != 0 {
+			t.Fatalf("without a fault: exit code %d:\n%s", code, output)
+		}
+		if f.Stop > 0 && f.Power {
+			if err := d.LosePower(uint64(f.Stop), order); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, dir, output)
+		if t.Failed() {
+			t.Logf("fault at %s; output of the program:\n%s", d.Hit(), output)
+		}
+		return d
+	}
+	ops := try(t, Fault{}).Ops()
+	t.Logf("%d operations", len(ops))
+	for _, n := range Sample(len(ops), size) {
+		for kind, f := range map[string]Fault{
+			"fails": Fail(n), "short": FailShort(n), "full": Full(n, len(ops)), "killed": Stop(n), "power": {Stop: n, Power: true},
+		} {
+			if kind == "short" && ops[n-1].Name != "write" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d %s", n, kind), func(t *testing.T) {
+				t.Parallel()
+				try(t, f)
+			})
+		}
+	}
+}
+
+// Failures describes the operations that failed, for messages of tests.
+func (d *Disk) Failures() string { return fmt.Sprint(d.Hit()) }
