@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults partitions bench bench-compare golden clean
+.PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
 .PHONY: damage soak nightly licenses
 
 check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
@@ -118,6 +118,10 @@ faults: ## kill and restart processes in N runs with seeds from SEED on (make fa
 partitions: ## cut, delay and heal networks in N runs with seeds from SEED on; logs of failures in partitions/ (make partitions N=200 SEED=1)
 	go test -run 'TestPartitionSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -partitions $(N) -partition-seed $(SEED) \
 		-partition-logs $(CURDIR)/partitions $(ARGS)
+
+disk-faults: ## fail, kill or lose power at every operation on files, of parts and of a run (long)
+	FAULTDISK_SAMPLE=all go test -run 'FailingDisk|DiskFailed|LossOfPower' -count=1 -timeout 0 \
+		./internal/testkit/faultdisk ./internal/store/... ./internal/online/... ./internal/judge/analyzer ./internal/testkit/e2e
 
 bench: ## run all benchmarks N times into bench/new.txt (make bench N=10)
 	@mkdir -p bench

@@ -137,6 +137,29 @@ func (s *Stream) Pending(ctx context.Context) (messages, bytes uint64, err error
 	return info.State.Msgs, info.State.Bytes, nil
 }
 
+// ackPoll is the time between checks whether messages are acknowledged.
+const ackPoll = 50 * time.Millisecond
+
+// WaitAcked waits until all messages that the stream holds now are acknowledged.
+func (s *Stream) WaitAcked(ctx context.Context) error {
+	info, err := s.info(ctx)
+	for last := uint64(0); err == nil && info.State.Msgs > 0; info, err = s.info(ctx) {
+		if last == 0 {
+			last = info.State.LastSeq
+		}
+		if info.State.FirstSeq > last {
+			break
+		}
+		if err := wait.Sleep(ctx, ackPoll); err != nil {
+			return fmt.Errorf("%d messages of stream %s are not acknowledged: %w", info.State.Msgs, s.name, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", s.name, err)
+	}
+	return nil
+}
+
 func (s *Stream) info(ctx context.Context) (info *jetstream.StreamInfo, err error) {
 	err = s.conn.settle(ctx, func(ctx context.Context) error {
 		info, err = s.nats.Info(ctx)

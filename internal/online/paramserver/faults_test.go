@@ -40,16 +40,16 @@ func TestSnapshotsSurviveFailingDisk(t *testing.T) {
 		grow(t, calm, i)
 		want[contentOf(t, calm)] = i + 1
 	}
-	faultdisk.Torture(t, 12, faultdisk.Arbitrary, func(t *testing.T, dir, output string) {
+	faultdisk.Torture(t, 12, faultdisk.Arbitrary, func(t *testing.T, after faultdisk.Aftermath) {
 		saved := 0
-		if at := strings.LastIndex(output, "saved "); at >= 0 {
-			if _, err := fmt.Sscanf(output[at:], "saved %d", &saved); err != nil {
+		if at := strings.LastIndex(after.Output, "saved "); at >= 0 {
+			if _, err := fmt.Sscanf(after.Output[at:], "saved %d", &saved); err != nil {
 				t.Fatal(err)
 			}
 		}
 		next, err := NewState(calm.cfg, 2)
 		if err == nil {
-			err = next.Restore(StatePath(dir, 0))
+			err = next.Restore(StatePath(after.Dir, 0))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestSnapshotsSurviveFailingDisk(t *testing.T) {
 			t.Errorf("save %d (known: %v) was restored, but save %d had succeeded", got, known, saved)
 		}
 		grow(t, next, faultSaves)
-		if _, err := next.Save(filepath.Join(dir, "parameters-0.state")); err != nil {
+		if _, err := next.Save(filepath.Join(after.Dir, "parameters-0.state")); err != nil {
 			t.Error(err)
 		}
 	})

@@ -26,7 +26,10 @@ type ServerConfig struct {
 	Dir      string        // of snapshots
 	Snapshot time.Duration // between snapshots, unless they take long
 	Workers  int           // exchanges at once
-	Log      *slog.Logger
+	// Stored returns nil when all records that analyzers have sent are durable. An analyzer whose results
+	// the server has does not read its traces again, so its records must not be lost. It may be nil.
+	Stored func(context.Context) error
+	Log    *slog.Logger
 }
 
 // Server serves a State to analyzers over the bus.
@@ -217,7 +220,12 @@ func (s *Server) delays(_ context.Context, data []byte) ([]byte, error) {
 	})
 }
 
-func (s *Server) outcome(_ context.Context, data []byte) ([]byte, error) {
+func (s *Server) outcome(ctx context.Context, data []byte) ([]byte, error) {
+	if s.cfg.Stored != nil {
+		if err := s.cfg.Stored(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return answer(data, new(protocol.OutcomeRequest), func(req *protocol.OutcomeRequest) (*protocol.OutcomeReply, error) {
 		reply, err := s.state.SetOutcome(req, time.Now())
 		if err == nil {

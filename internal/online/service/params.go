@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -49,12 +50,30 @@ func (s *server) openParams() error {
 			return err
 		}
 	}
-	server := paramserver.ServerConfig{Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Log: s.log}
+	server := paramserver.ServerConfig{Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Stored: s.recordsStored, Log: s.log}
 	s.params, err = paramserver.NewServer(s.conn, s.state, server)
 	if err != nil {
 		return err
 	}
 	s.later(s.params.Close)
+	return nil
+}
+
+// storedTimeout bounds the wait of a request of an analyzer for the store. The analyzer then tries again.
+const storedTimeout = 2 * time.Second
+
+// recordsStored waits until the store has all records that are in the stream: the disk of the stream
+// may lose the last ones with the power.
+func (s *server) recordsStored(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
+	defer cancel()
+	err := s.openStream(ctx)
+	if err == nil {
+		err = s.stream.WaitAcked(ctx)
+	}
+	if err != nil && !s.hasFinished() {
+		return fmt.Errorf("the store does not have all records yet: %w", err)
+	}
 	return nil
 }
 

@@ -76,9 +76,9 @@ func TestStoreSurvivesFailingDisk(t *testing.T) {
 	want := documents(t, s)
 	closeStore(t, s)
 	slices.Sort(want)
-	faultdisk.Torture(t, 5, faultdisk.Journal, func(t *testing.T, dir, output string) {
-		path := filepath.Join(dir, "x.duckdb")
-		if durable := strings.Count(output, "durable "); durable > 0 {
+	faultdisk.Torture(t, 5, faultdisk.Ordered, func(t *testing.T, after faultdisk.Aftermath) {
+		path := filepath.Join(after.Dir, "x.duckdb")
+		if durable := strings.Count(after.Output, "durable "); durable > 0 {
 			s := open(t, path, true)
 			stored := strings.Join(documents(t, s), "\n")
 			closeStore(t, s)

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
@@ -42,6 +44,7 @@ func Create(path string, overwrite bool) (*Dir, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	entries = slices.DeleteFunc(entries, isLeftover)
 	if len(entries) > 0 {
 		if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
 			return nil, fmt.Errorf("%s: the directory is not empty and has no run (choose another with --out)", path)
@@ -59,6 +62,12 @@ func Create(path string, overwrite bool) (*Dir, error) {
 		return nil, err
 	}
 	return newDir(path), nil
+}
+
+// isLeftover reports whether an entry of a run directory can be all that a process left which was killed
+// before it had written run.json.
+func isLeftover(e fs.DirEntry) bool {
+	return e.Name() == spoolDir || strings.HasPrefix(e.Name(), infoFile+".")
 }
 
 func newDir(path string) *Dir { return &Dir{recordfile.NewWriter(path), path} }
@@ -104,11 +113,14 @@ func (d *Dir) WriteInfo(info *provdb.Info) error {
 	return atomicfile.Write(filepath.Join(d.path, infoFile), append(b, '\n'), 0o644)
 }
 
-// Discard removes what Create and WriteInfo wrote, for a run that could not start.
+// Discard removes what a new run has written, for one that could not start.
 func (d *Dir) Discard() error {
-	err := errors.Join(d.RemoveSpool(), os.Remove(filepath.Join(d.path, infoFile)))
+	errs := []error{d.RemoveSpool()}
+	for _, name := range []string{ownerFile, duckstore.FileName, duckstore.FileName + ".wal", infoFile} { // run.json last
+		errs = append(errs, os.RemoveAll(filepath.Join(d.path, name)))
+	}
 	_ = os.Remove(d.path) // unless it has other files
-	return err
+	return errors.Join(errs...)
 }
 
 // RemoveSpool removes the temporary files of the run.

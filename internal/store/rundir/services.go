@@ -137,12 +137,10 @@ func HasOnlyServices(path string) bool {
 	if err != nil || len(entries) == 0 {
 		return false
 	}
+	services := []string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, tracesDir, logsDir, programsFile}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{
-			servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, spoolDir, tracesDir, logsDir,
-			programsFile,
-		},
-			e.Name()) &&
-			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyzerFile)
+		return !isLeftover(e) && !slices.ContainsFunc(services, func(name string) bool {
+			return e.Name() == name || strings.HasPrefix(e.Name(), name+".")
+		})
 	})
 }

@@ -25,8 +25,9 @@ type Fault struct {
 	Short bool
 	// Stop is the operation before which all processes are killed, 0 for none.
 	Stop int
-	// Power lets the disk lose power at Stop, in Torture.
+	// Power lets the disk lose power at Stop, with Seed, in Torture.
 	Power bool
+	Seed  uint64
 }
 
 // Fail returns the fault of operation n alone.
@@ -131,10 +132,17 @@ func Sample(count, size int) (all []int) {
 	return all
 }
 
+// Aftermath is what a program left.
+type Aftermath struct {
+	Dir    string
+	Output string
+	Power  bool // the disk lost power
+}
+
 // Torture runs the current test as a program with each kind of fault at a sample of its operations, of
-// about size of them. After each run, also one without a fault, it calls check with the directory and
-// the output of the program. After a loss of power, changes of names are on the disk in the given order.
-func Torture(t *testing.T, size int, order Order, check func(t *testing.T, dir, output string)) {
+// about size of them, and calls check after each run, also after one without a fault. After a loss of
+// power, changes are on the disk in the given order. If it is Ordered, writes are never short.
+func Torture(t *testing.T, size int, order Order, check func(*testing.T, Aftermath)) {
 	t.Helper()
 	try := func(t *testing.T, f Fault) *Disk {
 		t.Helper()
@@ -148,11 +156,11 @@ func Torture(t *testing.T, size int, order Order, check func(t *testing.T, dir, 
 			t.Fatalf("without a fault: exit code %d:\n%s", code, output)
 		}
 		if f.Stop > 0 && f.Power {
-			if err := d.LosePower(uint64(f.Stop), order); err != nil {
+			if err := d.LosePower(f.Seed, order); err != nil {
 				t.Fatal(err)
 			}
 		}
-		check(t, dir, output)
+		check(t, Aftermath{dir, output, f.Power})
 		if t.Failed() {
 			t.Logf("fault at %s; output of the program:\n%s", d.Hit(), output)
 		}
@@ -162,9 +170,10 @@ func Torture(t *testing.T, size int, order Order, check func(t *testing.T, dir, 
 	t.Logf("%d operations", len(ops))
 	for _, n := range Sample(len(ops), size) {
 		for kind, f := range map[string]Fault{
-			"fails": Fail(n), "short": FailShort(n), "full": Full(n, len(ops)), "killed": Stop(n), "power": {Stop: n, Power: true},
+			"fails": Fail(n), "short": FailShort(n), "full": Full(n, len(ops)), "killed": Stop(n),
+			"power": {Stop: n, Power: true}, "power at random": {Stop: n, Power: true, Seed: uint64(n)},
 		} {
-			if kind == "short" && ops[n-1].Name != "write" {
+			if kind == "short" && (ops[n-1].Name != "write" || order == Ordered) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d %s", n, kind), func(t *testing.T) {

@@ -152,25 +152,32 @@ func (m *model) sync(name string) {
 	m.journal = len(m.log)
 }
 
-// Order is the order in which a file system writes changes of names to the disk.
+// Order is the order in which a file system writes changes to the disk.
 type Order int
 
-// Orders of changes of names.
+// Orders of changes.
 const (
-	// Journal writes them in the order of the program, and a sync of any file those before it,
-	// as ext4, XFS and Btrfs do.
-	Journal Order = iota
-	// Arbitrary writes them in any order. Only a sync of their directory makes them durable.
+	// Ordered writes changes of names in the order of the program, and a sync of any file those before
+	// it, as ext4, XFS and Btrfs do. Writes to a file are complete and in order.
+	Ordered Order = iota
+	// Journal writes names like Ordered, but the data of files in any order and in part.
+	Journal
+	// Arbitrary also writes changes of names in any order. Only a sync of their directory makes them
+	// durable.
 	Arbitrary
 )
 
 // afterLoss returns what a disk may hold after a loss of power: what was synced, and some of the
-// changes since, in any order and in part.
+// changes since, in any order and in part. Without random it holds none of them.
 func (m *model) afterLoss(random *rand.Rand, order Order) map[string]*object {
 	names := maps.Clone(m.before)
-	written := m.journal + random.IntN(len(m.log)-m.journal+1)
+	written := m.journal
+	if random != nil {
+		written += random.IntN(len(m.log) - m.journal + 1)
+	}
 	for i := range m.log {
-		if n := &m.log[i]; order == Journal && i < written || order == Arbitrary && (n.synced || random.IntN(2) == 0) {
+		n := &m.log[i]
+		if order != Arbitrary && i < written || order == Arbitrary && (n.synced || random != nil && random.IntN(2) == 0) {
 			n.apply(names)
 		}
 	}
@@ -178,7 +185,7 @@ func (m *model) afterLoss(random *rand.Rand, order Order) map[string]*object {
 	for _, path := range slices.Sorted(maps.Keys(names)) {
 		o := names[path]
 		if lost[o] == nil {
-			lost[o] = o.afterLoss(random)
+			lost[o] = o.afterLoss(random, order)
 		}
 		names[path] = lost[o]
 	}
@@ -186,9 +193,15 @@ func (m *model) afterLoss(random *rand.Rand, order Order) map[string]*object {
 }
 
 // afterLoss returns the file with none, all or some of its pending changes.
-func (o *object) afterLoss(random *rand.Rand) *object {
+func (o *object) afterLoss(random *rand.Rand, order Order) *object {
 	content := slices.Clone(o.synced)
-	kept := random.IntN(3) // none, some, all
+	kept := 0 // none, some, all
+	if random != nil {
+		kept = random.IntN(3)
+	}
+	if order == Ordered && kept == 1 {
+		kept, o.pending = 2, o.pending[:random.IntN(len(o.pending)+1)]
+	}
 	for _, c := range o.pending {
 		switch {
 		case kept == 0 || kept == 1 && random.IntN(2) == 0:
@@ -202,9 +215,14 @@ func (o *object) afterLoss(random *rand.Rand) *object {
 }
 
 // LosePower replaces the content of the directory by what the disk may hold if the power failed
-// at the end of the last Run. Skipped files stay.
+// at the end of the last Run: what was synced, and for seeds other than 0 some of the other changes.
+// Skipped files stay.
 func (d *Disk) LosePower(seed uint64, order Order) error {
-	names := d.state.afterLoss(rand.New(rand.NewPCG(seed, 1)), order)
+	var random *rand.Rand
+	if seed != 0 {
+		random = rand.New(rand.NewPCG(seed, 1))
+	}
+	names := d.state.afterLoss(random, order)
 	var dirs []string
 	err := filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
 		name, relErr := filepath.Rel(d.dir, path)
