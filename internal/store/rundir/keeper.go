@@ -267,8 +267,12 @@ func (k *Keeper) End(ctx context.Context, info *provdb.Info) error {
 		if !info.State.Open() {
 			k.Run.Finished = time.Now()
 		}
-		if err := k.Store.UpdateRun(ctx, k.Run); err != nil {
-			return errors.Join(err, k.Dir.WriteInfo(info))
+		err = k.Store.UpdateRun(ctx, k.Run)
+		if err != nil && info.State != provdb.Finished { // it is finished when the store has that
+			err = errors.Join(err, k.Dir.WriteInfo(info))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return k.Dir.WriteInfo(info)
