@@ -75,6 +75,7 @@ func ackSome(ctx context.Context, s *Stream) error {
 }
 
 func TestStreamSurvivesFailingDisk(t *testing.T) {
+	faultdisk.Long(t)
 	tracetest.SkipShort(t, "starts processes")
 	if dir := faultdisk.Dir(); dir != "" {
 		if err := streamMessages(t, dir); err != nil {

@@ -60,6 +60,7 @@ func storeBatches(t *testing.T, path string, logf func(format string, args ...an
 }
 
 func TestStoreSurvivesFailingDisk(t *testing.T) {
+	faultdisk.Long(t)
 	tracetest.SkipShort(t, "starts processes")
 	if dir := faultdisk.Dir(); dir != "" {
 		if err := storeBatches(t, filepath.Join(dir, "x.duckdb"), func(format string, args ...any) { fmt.Printf(format, args...) }); err != nil {

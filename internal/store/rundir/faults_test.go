@@ -104,6 +104,7 @@ func keepRun(t *testing.T, path string) error {
 }
 
 func TestRunCanStartAgainAfterDiskFailed(t *testing.T) {
+	faultdisk.Long(t)
 	tracetest.SkipShort(t, "starts processes")
 	if dir := faultdisk.Dir(); dir != "" {
 		if err := keepRun(t, filepath.Join(dir, "run")); err != nil {

@@ -52,6 +52,7 @@ func operations(t testing.TB, r recording) int {
 }
 
 func TestRunOnFailingDiskCanBeFinished(t *testing.T) {
+	faultdisk.Long(t)
 	r := threeRanks(t)
 	for i, n := range faultdisk.Sample(operations(t, r), 6) {
 		f := faultdisk.Fail(n)
@@ -68,6 +69,7 @@ func TestRunOnFailingDiskCanBeFinished(t *testing.T) {
 }
 
 func TestRunCanBeFinishedAfterLossOfPower(t *testing.T) {
+	faultdisk.Long(t)
 	r := threeRanks(t)
 	for i, n := range faultdisk.Sample(operations(t, r), 6) {
 		seed := uint64(n * (i % 2)) // every other time all that was not synced is lost

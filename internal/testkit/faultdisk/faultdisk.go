@@ -111,6 +111,14 @@ func (d *Disk) Self(tb testing.TB, f Fault) (output string, code int) {
 	return d.Run(tb, f, []string{dirEnv + "=" + d.dir}, self, "-test.run=^"+name+"$", "-test.count=1")
 }
 
+// Long skips a test of programs whose operations differ from run to run, unless FAULTDISK_SAMPLE is set.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("FAULTDISK_SAMPLE") == "" && Dir() == "" {
+		tb.Skip("SKIPPED: failing disks of libraries and whole runs are tested by make disk-faults, or with FAULTDISK_SAMPLE=4")
+	}
+}
+
 // Sample returns about size numbers from 1 to count, one in each part of equal length, or as many
 // as the variable FAULTDISK_SAMPLE says, which may be all. The numbers are always the same.
 func Sample(count, size int) (all []int) {
