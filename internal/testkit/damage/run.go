@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func Run(t *testing.T, f Format) {
 	}
 	seeds := f.Seeds
 	for i := range n {
-		seeds = append(seeds[:len(seeds):len(seeds)], *first+uint64(i))
+		seeds = append(slices.Clip(seeds), *first+uint64(i))
 	}
 	failures := 0
 	for _, seed := range seeds {

@@ -31,7 +31,7 @@ func init() {
 	if os.Getenv(launchEnv) != "" {
 		err := launch()
 		fmt.Fprintln(os.Stderr, "faultdisk:", err)
-		os.Exit(launchFailed)
+		os.Exit(launchFailed) //nolint:forbidigo // this process exists to become another program
 	}
 }
 

@@ -172,11 +172,11 @@ func (s *supervisor) below(path string) (string, bool) {
 // pathArg returns the path in an argument.
 func (s *supervisor) pathArg(n *notification, arg int, at bool) string {
 	b := s.memory(n, n.args[arg], unix.PathMax)
-	end := bytes.IndexByte(b, 0)
-	if end < 0 {
+	name, _, ok := bytes.Cut(b, []byte{0})
+	if !ok {
 		return ""
 	}
-	path := string(b[:end])
+	path := string(name)
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}

@@ -27,7 +27,8 @@ type sample struct {
 
 // routes are the queries of a person who uses the page.
 var routes = []string{
-	"snapshot", "overview", "heatmap", "ranks", "findings", "top", "events?limit=100", "functions", "flame", "counters", "pipeline", "search?q=main",
+	"snapshot", "overview", "heatmap", "ranks", "findings", "top", "events?limit=100", "functions", "flame", "counters", "pipeline",
+	"search?q=main",
 }
 
 // query queries the services until ctx ends: all routes, SQL, and an event stream that it leaves.
