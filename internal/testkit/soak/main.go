@@ -83,7 +83,8 @@ func (s *soak) run(ctx context.Context) (err error) {
 	err = simulate.Wait()
 	stop()
 	others.Wait()
-	fmt.Printf("%s of %d ranks: %d queries (%d failed), %d analyzers killed\n", s.length, s.ranks, s.queries.Load(), s.fails.Load(), s.killed.Load())
+	fmt.Printf("%s of %d ranks: %d queries (%d failed), %d analyzers killed\n",
+		s.length, s.ranks, s.queries.Load(), s.fails.Load(), s.killed.Load())
 	analyzers.Wait()
 	close(failures)
 	for e := range failures {
