@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/testkit/faultdisk"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -35,7 +36,7 @@ func streamMessages(t *testing.T, dir string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), faultPatience)
 		defer cancel()
 		for err = f(ctx); err != nil && ctx.Err() == nil; err = f(ctx) {
-			time.Sleep(20 * time.Millisecond)
+			_ = wait.Sleep(ctx, 20*time.Millisecond) // the loop ends with ctx
 		}
 		return err
 	}
