@@ -169,6 +169,12 @@ describe('the stream', () => {
     expect(Source.all).toHaveLength(2);
   });
 
+  test('is cut if the server stops before its first event', () => {
+    newest().send('open', {});
+    newest().fail(true);
+    expect(now?.link).toBe('cut');
+  });
+
   test('reports none when refused', () => {
     newest().fail(true);
     expect(now?.link).toBe('none');

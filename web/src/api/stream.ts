@@ -5,9 +5,9 @@ import type { Overview, Status } from './types.gen.ts';
 
 /** Data received from the stream so far. */
 export interface Received {
-  /** connecting: no event yet; open; cut: lost and reconnecting; none: the run has no stream. */
+  /** connecting: not connected yet; open; cut: lost and reconnecting; none: the run has no stream. */
   link: 'connecting' | 'open' | 'cut' | 'none';
-  /** When the last event arrived, in milliseconds of Date.now; 0 if none. */
+  /** When the connection opened or the last event arrived, in milliseconds of Date.now; 0 before. */
   at: number;
   status: Status | undefined;
   overview: Overview | undefined;
@@ -65,6 +65,7 @@ export class Stream {
     this.source?.close();
     const source = this.open(this.path);
     this.source = source;
+    source.addEventListener('open', () => this.change({ link: 'open', at: Date.now() }));
     source.addEventListener('tick', (e) => this.take('status', e));
     source.addEventListener('overview', (e) => this.take('overview', e));
     source.addEventListener('problem', (e) => this.take('problem', e));
