@@ -1,13 +1,20 @@
 package bus
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // vanish closes a connection as if its process had died.
@@ -63,10 +70,61 @@ func TestReplacedConsumerGetsErrTaken(t *testing.T) {
 	wantIDs(t, fetch(t, second, 2), "0 1")
 }
 
+const serverDir = "BUS_TEST_SERVER_DIR"
+
+// TestServerProcess is the server of serverProcess.
+func TestServerProcess(t *testing.T) {
+	dir := os.Getenv(serverDir)
+	if dir == "" {
+		t.Skip("is not a test by itself")
+	}
+	fmt.Println("URL", startServer(t, ServerOptions{Dir: dir}).URL())
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
+}
+
+// serverProcess runs a server in its own process until the test ends, and returns its URL. Races in the code of
+// the server do not count there.
+func serverProcess(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestServerProcess$")
+	cmd.Env = append(os.Environ(), serverDir+"="+t.TempDir())
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	t.Cleanup(func() {
+		_ = in.Close() // it ends
+		for lines.Scan() {
+		}
+		_ = cmd.Wait() // it fails after a race
+	})
+	for lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "URL "); ok {
+			return url
+		}
+	}
+	t.Fatal("the server has not started")
+	return ""
+}
+
 func TestConcurrentTakeoversLeaveOneOwner(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, ServerOptions{})
-	s := openStream(t, join(t, srv), StreamOptions{})
+	tracetest.SkipShort(t, "starts a server")
+	conn := connect(t, Options{URL: serverProcess(t)})
+	wantConnected(t, conn)
+	s := openStream(t, conn, StreamOptions{})
 	const n = 5
 	type attempt struct {
 		c   *Consumer

@@ -77,10 +77,13 @@ func (s *Stream) publishError(ctx context.Context, err error, size int) error {
 		}
 		return fmt.Errorf("%w: %s", ErrFull, s.name)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		if _, missing := s.nats.Info(ctx); errors.Is(missing, jetstream.ErrStreamNotFound) {
-			return fmt.Errorf("no stream takes the subject: %w", missing)
+		switch _, infoErr := s.nats.Info(ctx); {
+		case errors.Is(infoErr, jetstream.ErrStreamNotFound):
+			return fmt.Errorf("no stream takes the subject: %w", infoErr)
+		case infoErr != nil:
+			return fmt.Errorf("the stream has no leader at present: %w", err)
 		}
-		return fmt.Errorf("the stream has no leader at present: %w", err)
+		return fmt.Errorf("no stream takes the subject: %w", err)
 	}
 	return s.conn.explain(ctx, err)
 }
