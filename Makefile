@@ -27,11 +27,10 @@ demo: build ## analyze a simulated program while it runs, for a minute
 
 test: ## run all tests with the race detector and count them
 	scripts/test-setup
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m -p $$(($(PROCESSORS) + 1)) \
-		./internal/testkit/e2e ./...
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m ./internal/testkit/e2e ./...
 
-# End-to-end tests take longest, so they begin first. They and others wait for processes and timeouts, so more packages
-# run than there are processors. Linking DuckDB is a large part of the work.
+# End-to-end tests take longest, so they begin first. Linking DuckDB is a large part of the work, and some tests wait for
+# timeouts.
 PROCESSORS = $$(getconf _NPROCESSORS_ONLN)
 LINK   = $(if $(LINKER),-ldflags=-extldflags=-fuse-ld=$(LINKER))
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
