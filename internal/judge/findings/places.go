@@ -84,9 +84,10 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	}
 }
 
-// waitsMeanwhile finds the waits of unknown cause that a slow place caused: those of other ranks in the
-// interval in which waits for it, and waits of unknown cause, are most frequent, if that includes a part
-// of the episode. A place that slows down gradually makes others wait before its calls are unusual.
+// waitsMeanwhile finds the waits of unknown cause that a slow place caused: those for a late rank of the place
+// during the episode, and those of other ranks in the interval in which waits for it, and waits of unknown cause, are
+// most frequent, if that includes a part of the episode. A place that slows down gradually makes others wait before its
+// calls are unusual.
 func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 	var unknown []int32
 	var hit sums
@@ -98,7 +99,7 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 		if l.Culprit < 0 {
 			unknown = append(unknown, i)
 			if l.Known && slices.Contains(e.ranks, l.Late) && e.includes(c.slot(a.Program, a.Entry)) {
-				c.causes[i] = e.key // whoever else waited
+				c.causes[i] = e.key // however few such waits there are
 			}
 		} else if by := &c.run.Anomalies[l.Culprit]; !slices.Contains(e.ranks, by.Rank) || !e.includes(c.slot(by.Program, by.Entry)) {
 			continue
