@@ -89,7 +89,7 @@ func rankData(ctx context.Context, a *query.Queries, ofThreads bool) (*ranks.Dat
 	if peers == nil || len(peers.Efficiency) == 0 {
 		return nil, noLoads(&a.Run)
 	}
-	d := &ranks.Data{Peers: peers, Links: noLinks, Lost: make(map[ranks.LostKey]trace.Micros), Known: make(map[trace.RankKey]string)}
+	d := &ranks.Data{Peers: peers, Links: noLinks, Lost: make(map[ranks.LostKey]trace.Ticks), Known: make(map[trace.RankKey]string)}
 	placed, err := a.Ranks(ctx, query.MaxRanks)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func rankData(ctx context.Context, a *query.Queries, ofThreads bool) (*ranks.Dat
 	for _, r := range placed {
 		d.Known[r.RankKey] = r.Host
 	}
-	return d, a.LostTime(ctx, ofThreads, func(of trace.RankKey, tid int64, lost trace.Micros) {
+	return d, a.LostTime(ctx, ofThreads, func(of trace.RankKey, tid int64, lost trace.Ticks) {
 		d.Lost[ranks.LostKey{RankKey: of, TID: tid}] = lost
 	})
 }

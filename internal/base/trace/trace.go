@@ -22,9 +22,9 @@ type (
 	FuncID uint32
 	// CounterID is a counter's number in one trace.
 	CounterID uint32
-	// Micros is a time or a duration in microseconds. Times count from the epoch of the
-	// trace, which for TAU is that of Unix.
-	Micros int64
+	// Ticks is a time or a duration in the Unit of the run. Times count from the epoch of
+	// the trace, which for TAU is that of Unix.
+	Ticks int64
 )
 
 // Kind is the kind of an Event.
@@ -62,7 +62,7 @@ func ParseKind(s string) (Kind, bool) {
 // Event is one record of a trace, 32 bytes, without pointers. Its rank and thread are
 // those of its Batch.
 type Event struct {
-	Time  Micros
+	Time  Ticks
 	Value uint64 // bytes of a message or UnknownSize, or value of a counter
 	Row   uint32 // row in its table of the step; with rank and step it identifies the event
 	ID    uint32 // function, counter or partner rank; read it through Func, Counter or Partner
@@ -97,6 +97,18 @@ type Batch struct {
 	Rank    Rank
 	Thread  Thread
 	Events  []Event
+}
+
+// Step is a part of a trace: the events of all its threads in a span of time. Readers return
+// steps in order; a step is valid until the next is read, but its strings may be kept.
+type Step struct {
+	Index    int
+	Batches  []Batch    // by rank, then by thread; one per thread
+	Metadata []Metadata // that are new in this step
+	Readings []Batch    // only the counter events of Batches
+	Restored bool       // the step was read before; only its metadata are here
+
+	Funcs, Comms, Counters int // events of each kind
 }
 
 // EventID identifies an event: no other event of the same program and kind has the same

@@ -119,7 +119,7 @@ func kernels(n int) string {
 }
 
 // addShifted adds the events of a step, all of them later by some time.
-func addShifted(b *callstack.Builder, step int, batches []trace.Batch, later trace.Micros) {
+func addShifted(b *callstack.Builder, step int, batches []trace.Batch, later trace.Ticks) {
 	b.Begin(step)
 	for _, batch := range batches {
 		for i := range batch.Events {
@@ -241,7 +241,7 @@ func TestQueueDoesNotGrow(t *testing.T) {
 func TestLargeSetbackRestartsThread(t *testing.T) {
 	var counts tally.Tally
 	b := callstack.NewBuilder(callstack.Default(), &counts)
-	event := func(kind trace.Kind, fn uint32, time trace.Micros) trace.Event {
+	event := func(kind trace.Kind, fn uint32, time trace.Ticks) trace.Event {
 		return trace.Event{Kind: kind, ID: fn, Time: time}
 	}
 	const late = 1_000_000_000

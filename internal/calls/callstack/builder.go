@@ -202,7 +202,7 @@ func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 }
 
 // maxSetback is the greatest setback of a clock that is repaired by moving events.
-const maxSetback trace.Micros = 1e6
+const maxSetback trace.Ticks = 1e6
 
 // advance prevents time from running backwards between two steps, as it does when the
 // clock is set back: events that are older than the last event of the previous step get

@@ -11,14 +11,14 @@ import (
 )
 
 // Open is the exit time of a call that has not ended.
-const Open trace.Micros = 0
+const Open trace.Ticks = 0
 
 // Call is one execution of a function. It has no pointers. Within a step, its index in
 // Thread.Calls identifies it.
 type Call struct {
-	Entry    trace.Micros
-	Exit     trace.Micros // Open while it runs
-	children trace.Micros // inclusive time of the direct children
+	Entry    trace.Ticks
+	Exit     trace.Ticks // Open while it runs
+	children trace.Ticks // inclusive time of the direct children
 
 	Func   trace.FuncID
 	Step   int32  // step of the entry
@@ -53,10 +53,10 @@ const (
 )
 
 // Inclusive returns the time from entry to exit.
-func (c *Call) Inclusive() trace.Micros { return c.Exit - c.Entry }
+func (c *Call) Inclusive() trace.Ticks { return c.Exit - c.Entry }
 
 // Exclusive returns the inclusive time without that of the children.
-func (c *Call) Exclusive() trace.Micros { return c.Exit - c.Entry - c.children }
+func (c *Call) Exclusive() trace.Ticks { return c.Exit - c.Entry - c.children }
 
 // Path returns the node of the call in Builder.Paths.
 func (c *Call) Path() callpath.Node { return callpath.Node(c.path) }
@@ -97,7 +97,7 @@ type Thread struct {
 	stack   []int32        // calls that have not ended, the outermost first
 	kept    []int32        // calls that Trim keeps
 	dropped []trace.FuncID // dropped entries whose exits are expected
-	last    trace.Micros
+	last    trace.Ticks
 }
 
 // Link joins a call to its partner on another thread, through a correlation id.
@@ -125,7 +125,7 @@ func (t *Thread) SidesOf(dst []trace.Event, call int32) []trace.Event {
 	if c.flags&flagSides == 0 {
 		return dst
 	}
-	first, _ := slices.BinarySearchFunc(t.Sides, c.Entry, func(s Side, entry trace.Micros) int { return cmp.Compare(s.Time, entry) })
+	first, _ := slices.BinarySearchFunc(t.Sides, c.Entry, func(s Side, entry trace.Ticks) int { return cmp.Compare(s.Time, entry) })
 	for i := first; i < len(t.Sides); i++ {
 		s := &t.Sides[i]
 		if !c.IsOpen() && s.Time > c.Exit {

@@ -44,7 +44,7 @@ func randomEvents(data []byte) (cfg callstack.Config, steps [][]trace.Batch, ord
 	}
 	threads := make(map[trace.Thread][]trace.Event)
 	rows := make(map[trace.Kind]uint32)
-	times := make(map[trace.Thread]trace.Micros)
+	times := make(map[trace.Thread]trace.Ticks)
 	inner := make(map[trace.Thread][]uint32) // functions entered and not left
 	thread := trace.Thread(1)
 	for ; len(data) >= 2; data = data[2:] {
@@ -75,16 +75,16 @@ func randomEvents(data []byte) (cfg callstack.Config, steps [][]trace.Batch, ord
 			if thread = trace.Thread(arg % 4); arg >= 192 {
 				steps, rows = append(steps, batches(threads)), make(map[trace.Kind]uint32)
 				threads = make(map[trace.Thread][]trace.Event)
-				back := max(0, trace.Micros(arg>>2&15)-8)
+				back := max(0, trace.Ticks(arg>>2&15)-8)
 				for id := range times {
 					times[id] -= min(back, times[id])
 				}
 			}
 			continue
 		}
-		times[thread] += trace.Micros(op >> 3 & 3)
+		times[thread] += trace.Ticks(op >> 3 & 3)
 		if !ordered && op >= 0xf0 {
-			times[thread] -= min(trace.Micros(arg), times[thread])
+			times[thread] -= min(trace.Ticks(arg), times[thread])
 		}
 		e.Time = 1 + times[thread]
 		e.Row = rows[table(e.Kind)]
@@ -102,7 +102,7 @@ func checkAgainstModel(t *testing.T, data []byte) {
 	var counts tally.Tally
 	b := callstack.NewBuilder(cfg, &counts)
 	m := model{cfg: cfg, threads: make(map[trace.Thread]*modelThread)}
-	books := ledger{ended: make(map[trace.EventID]bool), lastChild: make(map[trace.EventID]trace.Micros)}
+	books := ledger{ended: make(map[trace.EventID]bool), lastChild: make(map[trace.EventID]trace.Ticks)}
 	for i, step := range steps {
 		b.Begin(i)
 		m.begin(i)
@@ -140,9 +140,9 @@ func labelOf(row uint32) callstack.Label { return callstack.Label(row % 3) }
 type ledger struct {
 	enters, exits, sides int64
 	apart, attached      int64
-	kept                 int64                          // messages and counters that were held when the step began
-	ended                map[trace.EventID]bool         // calls that ended
-	lastChild            map[trace.EventID]trace.Micros // last exit of a call's children
+	kept                 int64                         // messages and counters that were held when the step began
+	ended                map[trace.EventID]bool        // calls that ended
+	lastChild            map[trace.EventID]trace.Ticks // last exit of a call's children
 }
 
 func (l *ledger) add(e *trace.Event) {

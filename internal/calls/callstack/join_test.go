@@ -164,9 +164,9 @@ func TestJoiningSurvivesManyUnmatchedIDs(t *testing.T) {
 	b := callstack.NewBuilder(cfg, &counts)
 	call := func(fn uint32, id, time int) []trace.Event {
 		return []trace.Event{
-			{Kind: trace.Enter, ID: fn, Time: trace.Micros(time)},
-			{Kind: trace.Count, ID: idCounter, Value: uint64(id), Time: trace.Micros(time)},
-			{Kind: trace.Exit, ID: fn, Time: trace.Micros(time)},
+			{Kind: trace.Enter, ID: fn, Time: trace.Ticks(time)},
+			{Kind: trace.Count, ID: idCounter, Value: uint64(id), Time: trace.Ticks(time)},
+			{Kind: trace.Exit, ID: fn, Time: trace.Ticks(time)},
 		}
 	}
 	const first = 1 << 20 // ids from here on have kernels

@@ -30,7 +30,7 @@ type modelThread struct {
 	dropped string // functions of entries too deep, without their exits, a rune each
 	done    []*modelCall
 	sides   []modelSide // that are held
-	last    trace.Micros
+	last    trace.Ticks
 }
 
 // modelHalf is a call whose correlation id was seen once.
@@ -43,7 +43,7 @@ type modelCall struct {
 	thread      trace.Thread
 	id          trace.EventID
 	fn          trace.FuncID
-	entry, exit trace.Micros
+	entry, exit trace.Ticks
 	open, lost  bool
 	parent      *modelCall
 	children    []*modelCall
@@ -279,8 +279,8 @@ type facts struct {
 	id, parent           trace.EventID
 	hasParent            bool
 	fn                   trace.FuncID
-	entry, exit          trace.Micros
-	inclusive, exclusive trace.Micros // -1 where it is open
+	entry, exit          trace.Ticks
+	inclusive, exclusive trace.Ticks // -1 where it is open
 	children             uint32
 	label                callstack.Label
 	lost                 bool

@@ -215,7 +215,7 @@ func checkRecorded(t *testing.T, run, path string) {
 	type walker struct {
 		path []string
 		own  []uint64 // time in each function itself
-		last trace.Micros
+		last trace.Ticks
 	}
 	walkers, want := make(map[trace.Thread]*walker), make(map[string]callpath.Sums)
 	for {

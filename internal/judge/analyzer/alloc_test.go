@@ -35,7 +35,7 @@ func testAllocations(t *testing.T, cfg Config) {
 type repeated struct {
 	tb     testing.TB
 	rank   *rank
-	step   *tau.Step
+	step   *trace.Step
 	models *Models
 	calls  int64 // in the step
 }

@@ -32,7 +32,7 @@ type Config struct {
 	// Review judges all captures again with the final model.
 	Review bool
 	// MinTime is the exclusive time below which anomalies are dropped.
-	MinTime trace.Micros
+	MinTime trace.Ticks
 	// Workers is the number of ranks to process in parallel.
 	Workers int
 	// KeepOpen is the number of traces up to which all keep their files open and their

@@ -29,7 +29,7 @@ const (
 )
 
 // leastDelay returns the least time that a delay at some time lost, or the part of it.
-func (r *rank) leastDelay(at trace.Micros, part float64) int64 {
+func (r *rank) leastDelay(at trace.Ticks, part float64) int64 {
 	if !r.byPath || !r.cfg.Review {
 		return math.MaxInt64 / 2
 	}
@@ -37,7 +37,7 @@ func (r *rank) leastDelay(at trace.Micros, part float64) int64 {
 }
 
 // mayBeDelay reports whether a call is likely to be a delay at the end of the run.
-func (r *rank) mayBeDelay(j *outlier.Judge, time, lost int64, exit trace.Micros) bool {
+func (r *rank) mayBeDelay(j *outlier.Judge, time, lost int64, exit trace.Ticks) bool {
 	return lost >= r.leastDelay(exit, delaySlack) && j.ShareFrom(time) <= longCallsSoFar
 }
 
@@ -133,7 +133,7 @@ func (r *rank) findDelays() (*delays, error) {
 // limit removes all but maxDelays delays, and those that lost as little as one of the removed,
 // with their messages.
 func (d *delays) limit() {
-	var lost []trace.Micros
+	var lost []trace.Ticks
 	for i := range d.Anomalies {
 		if d.Anomalies[i].Candidate {
 			lost = append(lost, d.Anomalies[i].Lost)
@@ -184,7 +184,7 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 	x := blame.Anomaly{
 		Event: c.ID(r.key.Rank).String(), Program: r.key.Program, Rank: r.key.Rank, Thread: c.Thread, Func: name, Wait: d.WaitOf(name),
 		OnDevice: onDevice, Calls: c.Exclusive != call.Exit-call.Entry, Entry: call.Entry, Exit: call.Exit, Exclusive: c.Exclusive,
-		Lost: trace.Micros(max(0, lost)), Candidate: candidate, Share: share,
+		Lost: trace.Ticks(max(0, lost)), Candidate: candidate, Share: share,
 	}
 	until, before := call.Exit, len(d.Sends)
 	for i := range c.Window {

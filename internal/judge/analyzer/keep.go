@@ -132,7 +132,7 @@ func (r *rank) keep() error {
 }
 
 // flag counts an anomaly and requests a typical execution of its function.
-func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32, entry, exit, exclusive trace.Micros) {
+func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32, entry, exit, exclusive trace.Ticks) {
 	r.counts.Flagged++
 	r.want(f.peers(), thread)
 	if r.online {
@@ -168,7 +168,7 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 	if !onPath {
 		usual = f.whole.models.function.Learned() // of all ranks
 	}
-	record.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
+	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	explain(record, f.judge(), time, onPath, status)
 	return record
 }
@@ -177,7 +177,7 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 // too many.
 func explain(r *provenance.Record, j *outlier.Judge, time int64, onPath bool, status provenance.Status) {
 	if lost, usual := j.Excess(r.Work()); lost > 0 {
-		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Micros(lost))
+		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Ticks(lost))
 	}
 	d := j.Describe(time)
 	d.OnPath = onPath

@@ -263,7 +263,7 @@ func (m *Models) change(f *Function, s *outlier.Shift) summary.Change {
 	}
 	before, after := m.callsMade(f, s)
 	return summary.Change{
-		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Micros(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
+		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Ticks(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
 		Lost: s.Lost, MadeBefore: before, MadeAfter: after,
 	}
 }

@@ -15,7 +15,7 @@ type nodeState struct {
 	log      []trace.Event // updates in order of time
 	seen     map[trace.CounterID]bool
 	base     []provenance.Field // the state before the log, by counter
-	baseTime trace.Micros
+	baseTime trace.Ticks
 
 	cache   []provenance.Field // the state after the first cacheAt of the log
 	cacheAt int                // -1 if the cache is invalid
@@ -56,7 +56,7 @@ func (s *nodeState) add(updates []trace.Event) {
 
 // at appends the state at a time to dst, ordered by counter, and returns the time of
 // its last update. It appends nothing for times before the log and its base.
-func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros, []provenance.Field) {
+func (s *nodeState) at(time trace.Ticks, dst []provenance.Field) (trace.Ticks, []provenance.Field) {
 	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].Time > time })
 	if n == 0 && s.baseTime > time {
 		return 0, dst

@@ -23,8 +23,8 @@ import (
 type Contribution struct {
 	StepKey
 	Host        string
-	First, Last trace.Micros // times of the step's events
-	Ended       bool         // the trace has no further steps
+	First, Last trace.Ticks // times of the step's events
+	Ended       bool        // the trace has no further steps
 	Functions   []FunctionDelta
 	Contexts    []ContextDelta // of functions that are judged by call path
 	Counters    []*summary.Counter

@@ -69,13 +69,13 @@ func walk(t *testing.T, dataset string, into map[string]callpath.Sums) {
 	reader := tau.NewReader(r, tau.Config{}, nil)
 	type frame struct {
 		path string
-		time trace.Micros
+		time trace.Ticks
 	}
 	type key struct {
 		rank   trace.Rank
 		thread trace.Thread
 	}
-	stacks, last := make(map[key][]frame), make(map[key]trace.Micros)
+	stacks, last := make(map[key][]frame), make(map[key]trace.Ticks)
 	for {
 		step, err := reader.Next(t.Context())
 		if errors.Is(err, io.EOF) {

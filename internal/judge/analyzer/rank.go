@@ -14,14 +14,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // rank is the state of one rank.
 type rank struct {
 	cfg     *Config
 	key     trace.RankKey
-	names   *tau.Names
+	names   *trace.Names
 	host    string
 	tally   *tally.Tally
 	builder *callstack.Builder
@@ -39,8 +38,8 @@ type rank struct {
 	counter map[trace.CounterID]*localCounter
 
 	step            int // current; -1 between steps
-	start, end      trace.Micros
-	firstEvent      trace.Micros
+	start, end      trace.Ticks
+	firstEvent      trace.Ticks
 	delayLimit      int64             // time beyond the median from which calls of the step may be delays
 	spool           *spool            // captures in the order of steps
 	late            *spool            // captures that were held, in the order of judging
@@ -156,7 +155,7 @@ const unknownHost = "Unknown"
 // have more; these are in a map.
 const denseFuncs = 1 << 16
 
-func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
+func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
 	r := &rank{
 		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),

@@ -28,8 +28,8 @@ type threadReadings struct {
 // readingSums sums up the readings of a rank for its load. It needs no names, and allocates only if a step has more
 // records than any before it.
 type readingSums struct {
-	window  trace.Micros    // of the sums: their times divided by its width
-	at      trace.Micros    // the last of the times
+	window  trace.Ticks     // of the sums: their times divided by its width
+	at      trace.Ticks     // the last of the times
 	busy    []*localCounter // with sums
 	named   int             // counters
 	records []readingRecord
@@ -40,7 +40,7 @@ type readingSums struct {
 type readingRecord struct {
 	of     *localCounter
 	thread trace.Thread
-	at     trace.Micros
+	at     trace.Ticks
 	workload.Reading
 }
 
@@ -62,7 +62,7 @@ func (r *rank) addReadings(b *trace.Batch, profile bool) {
 }
 
 // add adds a reading of a thread.
-func (s *readingSums) add(thread trace.Thread, c *localCounter, at trace.Micros, value uint64, shift uint8) {
+func (s *readingSums) add(thread trace.Thread, c *localCounter, at trace.Ticks, value uint64, shift uint8) {
 	if window := at >> shift; window != s.window {
 		s.flush(thread)
 		s.window = window

@@ -113,7 +113,7 @@ func newFindings(key trace.RankKey, host string) findings {
 }
 
 // add adds an anomaly to the statistics of its function.
-func (o *findings) add(f *Function, step int32, entry, exit trace.Micros, score float64, exclusive, lost trace.Micros) {
+func (o *findings) add(f *Function, step int32, entry, exit trace.Ticks, score float64, exclusive, lost trace.Ticks) {
 	o.Review.Anomalies++
 	stats := o.functions[f]
 	if stats == nil {

@@ -52,7 +52,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 	}
 	score, verdict := j.JudgeCall(time, r.Work())
 	r.OutlierScore = score
-	r.LostTime = trace.Micros(max(0, time-int64(usual.Hist.Quantile(0.5))))
+	r.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	status := provenance.Withdrawn
 	if verdict >= outlier.Recurring {
 		status = provenance.Confirmed

@@ -17,14 +17,14 @@ func TestSalvageConfirmsOrWithdraws(t *testing.T) {
 	}
 	models := analyzer.NewModels(outlier.NewRules(outlier.Default()))
 	models.Add(&summary.FunctionStats{FuncKey: trace.FuncKey{Name: "solve"}}, &summary.Learned{Model: learned})
-	record := func(rank trace.Rank, step int32, name string, exclusive, total trace.Micros) *provenance.Record {
+	record := func(rank trace.Rank, step int32, name string, exclusive, total trace.Ticks) *provenance.Record {
 		return &provenance.Record{
 			RID: rank, IOStep: step, Func: name, Hostname: "node", Status: provenance.Provisional, Entry: 10, Exit: 10 + total,
 			RuntimeExclusive: exclusive, RuntimeTotal: total,
 		}
 	}
 	s := models.Salvage(false)
-	f := func(r *provenance.Record, want provenance.Status, lost trace.Micros) {
+	f := func(r *provenance.Record, want provenance.Status, lost trace.Ticks) {
 		t.Helper()
 		s.Add(r)
 		if r.Status != want || r.LostTime != lost {

@@ -32,9 +32,9 @@ type Input struct {
 // Steps is a source of the steps of a trace.
 type Steps interface {
 	// Next returns the next step, valid until the next call, or io.EOF.
-	Next(ctx context.Context) (*tau.Step, error)
+	Next(ctx context.Context) (*trace.Step, error)
 	// Names returns the names of the numbers in steps. Steps may add names.
-	Names() *tau.Names
+	Names() *trace.Names
 	// Release closes files and frees the memory of the last step.
 	Release()
 }
@@ -56,8 +56,8 @@ type dataset struct {
 	steps  *tau.Reader
 }
 
-func (d *dataset) Next(ctx context.Context) (*tau.Step, error) { return d.steps.Next(ctx) }
-func (d *dataset) Names() *tau.Names                           { return &d.steps.Names }
+func (d *dataset) Next(ctx context.Context) (*trace.Step, error) { return d.steps.Next(ctx) }
+func (d *dataset) Names() *trace.Names                           { return &d.steps.Names }
 
 func (d *dataset) Release() {
 	d.reader.Forget()

@@ -12,9 +12,9 @@ import (
 // workCounter sums up the calls of a rank for its load. It needs no names, and allocates only
 // if a step has more records than any before it.
 type workCounter struct {
-	shift       uint8        // that of the load in the last merge, or less
-	begin, end  trace.Micros // of the current window
-	first, last trace.Micros // from the first entry to the last exit of the sums
+	shift       uint8       // that of the load in the last merge, or less
+	begin, end  trace.Ticks // of the current window
+	first, last trace.Ticks // from the first entry to the last exit of the sums
 	records     []workRecord
 	cells       []workload.Cell // scratch
 }
@@ -25,7 +25,7 @@ type workRecord struct {
 	function int32 // number in rank.all
 	thread   trace.Thread
 	callpath.Sums
-	first, last trace.Micros // of a call, or of all calls of the thread in the window
+	first, last trace.Ticks // of a call, or of all calls of the thread in the window
 }
 
 // maxUnnamed limits the records of functions without a name. Only those of damaged traces have
@@ -33,19 +33,19 @@ type workRecord struct {
 const maxUnnamed = 1 << 12
 
 // includes reports whether a call entered and exited in the current window.
-func (w *workCounter) includes(entry, exit trace.Micros) bool {
+func (w *workCounter) includes(entry, exit trace.Ticks) bool {
 	return entry >= w.begin && exit < w.end
 }
 
 // add adds a call that the current window includes to the sums of its function.
-func (w *workCounter) add(s *callpath.Sums, entry, exit trace.Micros, time uint64) {
+func (w *workCounter) add(s *callpath.Sums, entry, exit trace.Ticks, time uint64) {
 	s.Calls++
 	s.Exclusive += time
 	w.first, w.last = min(w.first, entry), exit
 }
 
 // addWork adds a call of a thread in any window. Calls come in the order of exits.
-func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Micros, time uint64) {
+func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Ticks, time uint64) {
 	w := &r.work
 	if exit < w.begin || exit >= w.end {
 		r.endWindow(thread)

@@ -44,16 +44,16 @@ type Anomaly struct {
 	Wait     Wait
 	OnDevice bool // it ran on a GPU
 	Calls    bool // it called other functions, in which its rank may have waited
-	Entry    trace.Micros
-	Exit     trace.Micros
+	Entry    trace.Ticks
+	Exit     trace.Ticks
 	// Exclusive is the time without that of nested calls.
-	Exclusive trace.Micros
-	Lost      trace.Micros // time beyond the typical one
+	Exclusive trace.Ticks
+	Lost      trace.Ticks // time beyond the typical one
 	Status    provenance.Status
 	// Recorded is true if the trace was written during the call: it ended in a later step of the trace than it began.
 	// StepTime is the time of that step; 0 if unknown.
 	Recorded bool
-	StepTime trace.Micros
+	StepTime trace.Ticks
 	// Children and UsualChildren are the calls that it made and the usual number, if it made too
 	// many.
 	Children, UsualChildren int64
@@ -65,7 +65,7 @@ type Anomaly struct {
 	Usual bool
 	// InStep is when its rank last left a collective call before it, or inside it, and Left
 	// the function of that call; 0 and empty if unknown.
-	InStep trace.Micros
+	InStep trace.Ticks
 	Left   string
 	// Last is the last message that was received in it, or else the last that was sent;
 	// nil if there is none in the trace.
@@ -77,7 +77,7 @@ type Message struct {
 	Partner trace.Rank // sender or receiver
 	Sent    bool       // by the rank of the anomaly
 	Tag     int32
-	Time    trace.Micros
+	Time    trace.Ticks
 }
 
 // Send is a message that a rank sent around one of its anomalies.
@@ -85,8 +85,8 @@ type Send struct {
 	Program  trace.Program
 	From, To trace.Rank
 	Tag      int32
-	Time     trace.Micros
-	Until    trace.Micros // the record has all messages from Time until then
+	Time     trace.Ticks
+	Until    trace.Ticks // the record has all messages from Time until then
 }
 
 // Run is the input of Find and Conclude. The zero value is empty.
@@ -94,7 +94,7 @@ type Run struct {
 	Anomalies  []Anomaly
 	Withdrawn  []Anomaly // not in Anomalies; Find ignores them
 	Sends      []Send
-	Begin, End trace.Micros // 0 means those of the first and the last anomaly
+	Begin, End trace.Ticks // 0 means those of the first and the last anomaly
 
 	paths map[string]string
 	waits map[string]Wait
@@ -165,7 +165,7 @@ func (r *Run) WaitOf(name string) Wait {
 }
 
 // LeftStep records that a collective call of its rank ended at a time.
-func (a *Anomaly) LeftStep(name string, at trace.Micros) {
+func (a *Anomaly) LeftStep(name string, at trace.Ticks) {
 	if at < a.Exit && at > a.InStep {
 		a.InStep, a.Left = at, name
 	}

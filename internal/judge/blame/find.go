@@ -56,7 +56,7 @@ type finder struct {
 	programs map[trace.Program]*timeline
 	numbers  []trace.Program // of programs, in order
 	waits    []int32         // waits that lost time
-	since    []trace.Micros  // earliest end of the cause of each wait
+	since    []trace.Ticks   // earliest end of the cause of each wait
 	gathered []*gathering    // collective call of each wait for a group
 	sends    map[route][]Send
 	exits    map[trace.FuncKey][]exit // of collective calls, in order of time
@@ -67,7 +67,7 @@ type finder struct {
 
 // exit is when a rank left a collective call.
 type exit struct {
-	at   trace.Micros
+	at   trace.Ticks
 	rank trace.Rank
 }
 
@@ -85,7 +85,7 @@ func newFinder(run *Run) *finder {
 	f := &finder{
 		all: make([]Anomaly, n), place: run.Order(),
 		ranks: make(map[trace.RankKey]*timeline), programs: make(map[trace.Program]*timeline),
-		since: make([]trace.Micros, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
+		since: make([]trace.Ticks, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
 		links: make([]Link, n), state: make([]state, n), exits: make(map[trace.FuncKey][]exit),
 	}
 	ofRank, ofProgram := make(map[trace.RankKey][]int32), make(map[trace.Program][]int32)
@@ -146,7 +146,7 @@ func (f *finder) sequence() {
 		wait    Wait
 		partner trace.Rank
 	}
-	exits := make(map[key]trace.Micros)
+	exits := make(map[key]trace.Ticks)
 	for _, i := range f.waits {
 		w := &f.all[i]
 		since := w.Entry

@@ -360,17 +360,17 @@ func FuzzFind(f *testing.F) {
 			a := blame.Anomaly{
 				Event: fmt.Sprint(i), Program: trace.Program(rng.IntN(2)), Rank: trace.Rank(rng.IntN(4)), Thread: trace.Thread(rng.IntN(3)),
 				Func: fmt.Sprint("f", rng.IntN(3)), Wait: blame.Wait(rng.IntN(6)), OnDevice: rng.IntN(4) == 0, Calls: rng.IntN(4) == 0,
-				Entry: trace.Micros(rng.IntN(1000)), Lost: trace.Micros(rng.IntN(200)), InStep: trace.Micros(rng.IntN(1000)),
+				Entry: trace.Ticks(rng.IntN(1000)), Lost: trace.Ticks(rng.IntN(200)), InStep: trace.Ticks(rng.IntN(1000)),
 			}
-			a.Exit = a.Entry + trace.Micros(rng.IntN(300)) - 10
+			a.Exit = a.Entry + trace.Ticks(rng.IntN(300)) - 10
 			if rng.IntN(2) == 0 {
 				a.Last = &blame.Message{
 					Partner: trace.Rank(rng.IntN(4)), Sent: rng.IntN(3) == 0, Tag: int32(rng.IntN(2)),
-					Time: trace.Micros(rng.IntN(1300)),
+					Time: trace.Ticks(rng.IntN(1300)),
 				}
 				r.Sends = append(r.Sends, blame.Send{
 					From: trace.Rank(rng.IntN(4)), To: trace.Rank(rng.IntN(4)), Tag: int32(rng.IntN(2)),
-					Time: trace.Micros(rng.IntN(1300)), Until: 1500,
+					Time: trace.Ticks(rng.IntN(1300)), Until: 1500,
 				})
 			}
 			r.Anomalies = append(r.Anomalies, a)

@@ -10,11 +10,11 @@ import (
 type gathering struct {
 	span
 	program trace.Program
-	since   trace.Micros                // exit of the previous gathering, or earliest reach
-	arrival map[trace.Rank]trace.Micros // by rank
-	why     []reasons                   // of late ranks, the largest first
-	looked  bool                        // why is set
-	accused bool                        // all of why are culprits
+	since   trace.Ticks                // exit of the previous gathering, or earliest reach
+	arrival map[trace.Rank]trace.Ticks // by rank
+	why     []reasons                  // of late ranks, the largest first
+	looked  bool                       // why is set
+	accused bool                       // all of why are culprits
 }
 
 // gather groups waits by collective call: when the first rank leaves the call, all others
@@ -22,7 +22,7 @@ type gathering struct {
 func (f *finder) gather() {
 	type last struct {
 		*gathering
-		leaves trace.Micros // exit of the first
+		leaves trace.Ticks // exit of the first
 	}
 	calls := make(map[trace.FuncKey]last)
 	for _, i := range f.waits {
@@ -33,7 +33,7 @@ func (f *finder) gather() {
 		k := trace.FuncKey{Program: w.Program, Name: w.Func}
 		g := calls[k]
 		if g.gathering == nil || w.Entry >= g.leaves || w.Exit-g.leaves > g.leaves-w.Entry {
-			next := &gathering{span: w.span(), program: w.Program, since: f.since[i], arrival: make(map[trace.Rank]trace.Micros)}
+			next := &gathering{span: w.span(), program: w.Program, since: f.since[i], arrival: make(map[trace.Rank]trace.Ticks)}
 			if g.gathering != nil && g.exit <= w.Entry {
 				next.since = max(next.since, g.exit)
 			}

@@ -66,8 +66,8 @@ func TestPromotedCandidatesHaveRoles(t *testing.T) {
 		for k := range 60 {
 			a := anomaly(t, "x 0 - 0..1 1")
 			a.Event, a.Rank, a.Wait = string(rune('A'+k)), trace.Rank(rng.IntN(4)), blame.Wait(rng.IntN(3))
-			a.Entry = 1 + trace.Micros(rng.IntN(5000))
-			a.Exit = a.Entry + 1 + trace.Micros(rng.IntN(1500))
+			a.Entry = 1 + trace.Ticks(rng.IntN(5000))
+			a.Exit = a.Entry + 1 + trace.Ticks(rng.IntN(1500))
 			a.Lost = a.Exit - a.Entry
 			a.Candidate, a.Share = rng.IntN(3) > 0, rng.Float64()/50
 			if a.Wait == blame.Ranks {

@@ -51,8 +51,8 @@ func (f *finder) resolve(i int32) {
 func (f *finder) heldBack(i int32) bool {
 	w := &f.all[i]
 	exits := f.exits[trace.FuncKey{Program: w.Program, Name: w.Func}]
-	k, _ := slices.BinarySearchFunc(exits, w.Entry+1, func(e exit, at trace.Micros) int { return cmp.Compare(e.at, at) })
-	last := w.Exit - trace.Micros(enough*float64(w.Lost))
+	k, _ := slices.BinarySearchFunc(exits, w.Entry+1, func(e exit, at trace.Ticks) int { return cmp.Compare(e.at, at) })
+	last := w.Exit - trace.Ticks(enough*float64(w.Lost))
 	for ; k < len(exits) && exits[k].at <= last; k++ {
 		if exits[k].rank != w.Rank {
 			return true
@@ -127,12 +127,12 @@ func (a *Anomaly) receivedFrom(rank trace.Rank) bool {
 }
 
 // span is the time of a wait.
-type span struct{ entry, exit trace.Micros }
+type span struct{ entry, exit trace.Ticks }
 
 func (a *Anomaly) span() span { return span{a.Entry, a.Exit} }
 
-func (s span) half() trace.Micros   { return s.entry + (s.exit-s.entry)/2 }
-func (s span) length() trace.Micros { return s.exit - s.entry }
+func (s span) half() trace.Ticks   { return s.entry + (s.exit-s.entry)/2 }
+func (s span) length() trace.Ticks { return s.exit - s.entry }
 
 // reason is an anomaly that made its rank late, with the time lost, which is reduced for
 // an anomaly that ended long before the wait.
@@ -147,12 +147,12 @@ type reasons struct {
 	of    span // the wait
 	lost  float64
 	whole float64 // without reduction
-	until trace.Micros
+	until trace.Ticks
 }
 
 // explain returns the reasons why ranks were late for a wait, among anomalies by rank and
 // thread after since. arrival has the times of ranks that arrived before its end.
-func (f *finder) explain(of []int32, w span, since trace.Micros, arrival map[trace.Rank]trace.Micros) (why []reasons) {
+func (f *finder) explain(of []int32, w span, since trace.Ticks, arrival map[trace.Rank]trace.Ticks) (why []reasons) {
 	for len(of) > 0 {
 		rank := f.all[of[0]].Rank
 		n := slices.IndexFunc(of, func(j int32) bool { return f.all[j].Rank != rank })
@@ -177,7 +177,7 @@ func largest(why []reasons) []reasons {
 
 // late appends the reasons why the threads of a rank were late between two times, among
 // its anomalies by thread. The rank's last wait for others absorbed earlier delays.
-func (f *finder) late(why []reasons, of []int32, w span, since, until trace.Micros) []reasons {
+func (f *finder) late(why []reasons, of []int32, w span, since, until trace.Ticks) []reasons {
 	step := int32(-1)
 	for _, j := range of {
 		if a := &f.all[j]; a.waitsForOthers() && a.Lost > 0 && a.Exit <= until && (step < 0 || a.Exit >= f.all[step].Exit) {
@@ -214,7 +214,7 @@ func (a *Anomaly) waitsForOthers() bool {
 }
 
 // add adds the time that an anomaly lost after from.
-func (r *reasons) add(a *Anomaly, i int32, from trace.Micros) {
+func (r *reasons) add(a *Anomaly, i int32, from trace.Ticks) {
 	in := min(a.Exit, r.until) - max(a.Entry, from)
 	if in <= 0 || a.Lost <= 0 {
 		return

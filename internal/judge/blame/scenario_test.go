@@ -17,7 +17,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -123,7 +122,7 @@ func measure(r *blame.Run, p planted) *score {
 			}
 		}
 	}
-	during := func(trouble string, from, to trace.Micros) bool {
+	during := func(trouble string, from, to trace.Ticks) bool {
 		return slices.ContainsFunc(causes[trouble], func(i int) bool { return r.Anomalies[i].Exit > from && r.Anomalies[i].Entry < to })
 	}
 	waited := make(map[string][]*blame.Anomaly) // by trouble and culprit
@@ -220,7 +219,7 @@ type watched struct {
 	planted planted
 }
 
-func (w *watched) Next(ctx context.Context) (*tau.Step, error) {
+func (w *watched) Next(ctx context.Context) (*trace.Step, error) {
 	step, err := w.Stream.Next(ctx)
 	if err == nil {
 		w.planted.add(w.Truth())
@@ -254,8 +253,8 @@ func analyze(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
 type call struct {
 	id          string
 	fn          trace.FuncID
-	entry, exit trace.Micros
-	inside      trace.Micros // of calls made by it
+	entry, exit trace.Ticks
+	inside      trace.Ticks // of calls made by it
 	comms       []provenance.CommEntry
 	parent      *call
 }

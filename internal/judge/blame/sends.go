@@ -29,9 +29,9 @@ func newSends(all []Send) map[route][]Send {
 }
 
 // sent returns the time at which the last message of a wait was sent, if it is certain.
-func (f *finder) sent(w *Anomaly) (at trace.Micros, ok bool) {
+func (f *finder) sent(w *Anomaly) (at trace.Ticks, ok bool) {
 	sends := f.sends[route{w.Program, w.Last.Partner, w.Rank, w.Last.Tag}]
-	n, _ := slices.BinarySearchFunc(sends, w.Last.Time, func(s Send, t trace.Micros) int { return cmp.Compare(s.Time, t) })
+	n, _ := slices.BinarySearchFunc(sends, w.Last.Time, func(s Send, t trace.Ticks) int { return cmp.Compare(s.Time, t) })
 	if n == 0 || sends[n-1].Until < w.Last.Time {
 		return 0, false
 	}

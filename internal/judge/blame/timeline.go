@@ -12,7 +12,7 @@ import (
 type timeline struct {
 	items []int32 // in order of entry
 	all   []Anomaly
-	last  []trace.Micros // tree of last exits; the children of node n are 2n and 2n+1
+	last  []trace.Ticks // tree of last exits; the children of node n are 2n and 2n+1
 }
 
 func newTimeline(all []Anomaly, items []int32) *timeline {
@@ -23,7 +23,7 @@ func newTimeline(all []Anomaly, items []int32) *timeline {
 	for n < len(items) {
 		n *= 2
 	}
-	t := &timeline{items: items, all: all, last: make([]trace.Micros, 2*n)}
+	t := &timeline{items: items, all: all, last: make([]trace.Ticks, 2*n)}
 	for i := range n {
 		t.last[n+i] = math.MinInt64
 		if i < len(items) {
@@ -41,8 +41,8 @@ const most = 4096
 
 // during returns the anomalies that run at any time between since and until, in order of
 // entry.
-func (t *timeline) during(since, until trace.Micros) (found []int32) {
-	end, _ := slices.BinarySearchFunc(t.items, until, func(i int32, at trace.Micros) int { return cmp.Compare(t.all[i].Entry, at) })
+func (t *timeline) during(since, until trace.Ticks) (found []int32) {
+	end, _ := slices.BinarySearchFunc(t.items, until, func(i int32, at trace.Ticks) int { return cmp.Compare(t.all[i].Entry, at) })
 	var visit func(node, from, size int)
 	visit = func(node, from, size int) { // from the last
 		switch {

@@ -56,10 +56,10 @@ type Field struct {
 }
 
 // Bins divides the time of a run into parts of equal length.
-type Bins struct{ Extent trace.Micros }
+type Bins struct{ Extent trace.Ticks }
 
 // Width returns the length of a part.
-func (b Bins) Width() trace.Micros { return max(1, (b.Extent+timeBins-1)/timeBins) }
+func (b Bins) Width() trace.Ticks { return max(1, (b.Extent+timeBins-1)/timeBins) }
 
 // Last returns the number of the last part.
 func (b Bins) Last() float64 { return float64(max(0, (b.Extent-1)/b.Width())) }
@@ -441,7 +441,7 @@ func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 
 // ExplainChange explains a lasting change of a function: all calls since a time changed, so there
 // is no set of anomalies to compare.
-func ExplainChange(x *provenance.Finding, begin trace.Micros) *Explanation {
+func ExplainChange(x *provenance.Finding, begin trace.Ticks) *Explanation {
 	at := float64(max(0, x.First-begin)) / 1e6
 	c := Difference{
 		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before", Bars: []api.ExplainBar{},

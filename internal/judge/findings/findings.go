@@ -61,7 +61,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 }
 
 // span returns the beginning and the end of the run.
-func span(r *blame.Run) (begin, end trace.Micros) {
+func span(r *blame.Run) (begin, end trace.Ticks) {
 	begin, end = r.Begin, r.End
 	for i := range r.Anomalies {
 		a := &r.Anomalies[i]
@@ -79,13 +79,13 @@ type conclusion struct {
 	links      []blame.Link
 	profile    *Profile
 	names      names
-	begin, end trace.Micros
+	begin, end trace.Ticks
 	all        []*group
 	member     []*group       // of each anomaly
 	causes     map[int32]*key // slow places that waits without a culprit waited for
 	peers      []*slowPeer
 	compared   *provenance.Peers
-	spans      map[trace.Program][2]trace.Micros // of programs
+	spans      map[trace.Program][2]trace.Ticks // of programs
 	examples   map[*summary.Mode]*sample
 }
 
@@ -109,7 +109,7 @@ type group struct {
 	cause   *group
 	all     []blame.Anomaly // of which members are the indices
 	members []int32         // in order of entry
-	lost    map[trace.Rank]trace.Micros
+	lost    map[trace.Rank]trace.Ticks
 	hosts   map[string]bool
 	waiting map[trace.RankKey]bool
 	// Of recurring calls: on all ranks, or all with the roles of these if ofRole is true, and throughout the run.
@@ -126,7 +126,7 @@ func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
 			PID: k.program, Func: k.name, Path: k.path, Kind: k.kind, Severity: provenance.Alarm, Status: provenance.Confirmed,
 			OverTime: make([]int64, parts),
 		},
-		cause: k.cause, all: all, lost: make(map[trace.Rank]trace.Micros), hosts: make(map[string]bool),
+		cause: k.cause, all: all, lost: make(map[trace.Rank]trace.Ticks), hosts: make(map[string]bool),
 		waiting: make(map[trace.RankKey]bool),
 	}
 	c.all = append(c.all, g)
@@ -254,7 +254,7 @@ func (c *conclusion) sumUp(g *group) {
 		a := &g.all[i]
 		calls, of := c.represents(a)
 		n, own = n+calls, own+of
-		g.lost[a.Rank] += trace.Micros(of)
+		g.lost[a.Rank] += trace.Ticks(of)
 		g.hosts[a.Host] = true
 		g.Longest = max(g.Longest, a.Exit-a.Entry)
 		g.Last = max(g.Last, a.Exit)
@@ -264,7 +264,7 @@ func (c *conclusion) sumUp(g *group) {
 		}
 		actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
 	}
-	g.Calls, g.LostOwn = int64(math.Round(n)), trace.Micros(math.Round(own))
+	g.Calls, g.LostOwn = int64(math.Round(n)), trace.Ticks(math.Round(own))
 	g.Examples, g.WaitRanks, g.Trend = g.worst(), int64(len(g.waiting)), trendOf(g.OverTime)
 	if g.peer != nil {
 		c.describePeer(g)
@@ -329,7 +329,7 @@ func (c *conclusion) classify(g *group) {
 }
 
 // judged returns the time of an anomaly that was judged: the exclusive time, unless more was lost.
-func judged(a *blame.Anomaly) trace.Micros {
+func judged(a *blame.Anomaly) trace.Ticks {
 	if a.Lost > a.Exclusive || a.Kind == provenance.TooManyCalls {
 		return a.Exit - a.Entry
 	}
@@ -401,7 +401,7 @@ func (c *conclusion) addChanges(changes []summary.Change) {
 // causeOf returns why calls of a function wait longer from some time on to the end: the costliest slow peer, or function that
 // computes longer, since then or before, if it lost at least half as much on a rank as a rank waited; nil if there is none.
 func (c *conclusion) causeOf(waits *group, changes []*group) (cause *group) {
-	ranks := trace.Micros(max(1, c.profile.ranks[waits.PID]))
+	ranks := trace.Ticks(max(1, c.profile.ranks[waits.PID]))
 	margin := (c.end - c.begin) / occupancy
 	for _, g := range slices.Concat(c.all, changes) {
 		lost := g.WorstTime
@@ -423,7 +423,7 @@ func (c *conclusion) changed(change *summary.Change) *group {
 	c.all = c.all[:len(c.all)-1]
 	g.Form, g.Calls, g.OfCalls = provenance.Form(change.Kind), int64(change.Calls), c.profile.calls(change.Program, "", change.Function)
 	g.First, g.Last, g.Expected, g.Actual = max(change.Since, c.begin), c.end, change.Before, change.After
-	g.LostOwn = trace.Micros(change.Lost)
+	g.LostOwn = trace.Ticks(change.Lost)
 	g.Ranks, g.Hosts, g.Examples = []trace.Rank{}, []string{}, []string{}
 	if change.After <= change.Before || change.ByWork() {
 		g.Severity = provenance.Note

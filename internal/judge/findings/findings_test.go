@@ -41,11 +41,11 @@ func newScene(ranks int, functions ...string) *scene {
 }
 
 // slow adds a slow call.
-func (s *scene) slow(name string, rank int, at, lost trace.Micros) {
+func (s *scene) slow(name string, rank int, at, lost trace.Ticks) {
 	s.Anomalies = append(s.Anomalies, s.call(name, rank, at, lost))
 }
 
-func (s *scene) call(name string, rank int, at, lost trace.Micros) blame.Anomaly {
+func (s *scene) call(name string, rank int, at, lost trace.Ticks) blame.Anomaly {
 	const usual = 10
 	return blame.Anomaly{
 		Event: fmt.Sprintf("%d:%s:%d", rank, name, at), Rank: trace.Rank(rank), Host: fmt.Sprint("node", rank/2), Func: name, Path: name,
@@ -85,7 +85,7 @@ func (s *scene) delays(n int, rng *rand.Rand) {
 		case x < 30:
 			name = "short"
 		}
-		s.slow(name, rng.IntN(s.ranks), trace.Micros(rng.IntN(10*second)), 3000+trace.Micros(rng.IntN(2000)))
+		s.slow(name, rng.IntN(s.ranks), trace.Ticks(rng.IntN(10*second)), 3000+trace.Ticks(rng.IntN(2000)))
 	}
 }
 
@@ -99,7 +99,7 @@ func interrupted() (*scene, *rand.Rand) {
 func TestInterferenceIsNotBlamedOnFunctions(t *testing.T) {
 	s, rng := interrupted()
 	for i := range 30 {
-		s.slow("guilty", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 500<<(i%6))
+		s.slow("guilty", rng.IntN(4), trace.Ticks(rng.IntN(10*second)), 500<<(i%6))
 	}
 	got := s.conclude()
 	want := []string{"interference  [0 1]", "interference  [2 3]", "outlier guilty [0 1 2 3]"}
@@ -119,7 +119,7 @@ func TestPathDelayedMoreOftenThanEachOtherIsToBlame(t *testing.T) {
 		t.Helper()
 		s, rng := interrupted()
 		for range more { // of 70 on average
-			s.slow("long", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 3000+trace.Micros(rng.IntN(2000)))
+			s.slow("long", rng.IntN(4), trace.Ticks(rng.IntN(10*second)), 3000+trace.Ticks(rng.IntN(2000)))
 		}
 		if list := of(s.conclude()); slices.Contains(list, "outlier long [0 1 2 3]") != want || slices.Contains(list, "recurring long [0 1 2 3]") {
 			t.Errorf("%d more: got %q", more, list)
@@ -139,7 +139,7 @@ func TestSendsAreInterruptedByWhatTheyWake(t *testing.T) {
 		}
 		s.paths = append(s.paths, provenance.PathStats{Node: len(s.paths) + 1, Func: function, Calls: 20_000, Exclusive: 60_000})
 		for range 40 {
-			s.slow(function, rng.IntN(4), trace.Micros(rng.IntN(10*second)), 1000<<rng.IntN(4))
+			s.slow(function, rng.IntN(4), trace.Ticks(rng.IntN(10*second)), 1000<<rng.IntN(4))
 		}
 		list := slices.DeleteFunc(of(s.conclude()), func(x string) bool { return strings.HasPrefix(x, "interference ") })
 		if got := strings.Join(list, ", "); got != want {
@@ -155,7 +155,7 @@ func TestSendsAreInterruptedByWhatTheyWake(t *testing.T) {
 func TestCostliestDelaysAreNamed(t *testing.T) {
 	s, rng := newScene(2, "a 40000 10000000", "b 40000 10000000", "c 40000 10000000"), rand.New(rand.NewPCG(1, 1))
 	for i := range 120 {
-		s.slow(string("abc"[i%3]), i%2, trace.Micros(rng.IntN(10*second)), trace.Micros(1000*math.Pow(1.04, float64(i))))
+		s.slow(string("abc"[i%3]), i%2, trace.Ticks(rng.IntN(10*second)), trace.Ticks(1000*math.Pow(1.04, float64(i))))
 	}
 	got := s.conclude().Findings
 	if len(got) != 1 || got[0].Kind != provenance.Interference || !strings.Contains(got[0].Summary, "half of it in 18 delays of at least 54.6 ms") {
@@ -167,7 +167,7 @@ func TestCostliestDelaysAreNamed(t *testing.T) {
 func TestFunctionIsToBlameForDelaysOfOtherLength(t *testing.T) {
 	s, rng := interrupted()
 	for range 25 {
-		s.slow("short", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 30_000+trace.Micros(rng.IntN(3000)))
+		s.slow("short", rng.IntN(4), trace.Ticks(rng.IntN(10*second)), 30_000+trace.Ticks(rng.IntN(3000)))
 	}
 	got := s.conclude()
 	want := []string{"interference  [0 1]", "interference  [2 3]", "outlier short [0 1 2 3]"}
@@ -196,7 +196,7 @@ func TestHiddenDelaysAreEstimated(t *testing.T) {
 func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
 	s, rng := interrupted()
 	for range 100 {
-		s.slow("long", 1, trace.Micros(rng.IntN(10*second)), 3000+trace.Micros(rng.IntN(2000)))
+		s.slow("long", 1, trace.Ticks(rng.IntN(10*second)), 3000+trace.Ticks(rng.IntN(2000)))
 	}
 	got := s.conclude()
 	if list := of(got); list[0] != "interference  [1]" {
@@ -210,7 +210,7 @@ func TestInterferenceInsideWaits(t *testing.T) {
 	s, _ := interrupted()
 	s.paths = append(s.paths, provenance.PathStats{Node: 9, Func: "MPI_Send()", Calls: 1000, Exclusive: 10_000})
 	for rank := range trace.Rank(2) {
-		a := s.call("MPI_Send()", int(rank), 5*second+100*trace.Micros(rank), 4000-100*trace.Micros(rank))
+		a := s.call("MPI_Send()", int(rank), 5*second+100*trace.Ticks(rank), 4000-100*trace.Ticks(rank))
 		a.Last = &blame.Message{Partner: 1 - rank, Sent: true, Time: a.Entry}
 		s.Anomalies = append(s.Anomalies, a)
 	}
@@ -232,7 +232,7 @@ func TestLongestDelayIsAnOutlier(t *testing.T) {
 func TestDelaysOfFewFunctionsAreNotInterference(t *testing.T) {
 	s := newScene(2, "long 100000 10000000", "short 100000 5000000")
 	for i := range 20 {
-		s.slow([]string{"long", "short"}[i%2], i%2, trace.Micros(i)*second/2, trace.Micros(1000*(i+1)))
+		s.slow([]string{"long", "short"}[i%2], i%2, trace.Ticks(i)*second/2, trace.Ticks(1000*(i+1)))
 	}
 	for _, x := range of(s.conclude()) {
 		if strings.HasPrefix(x, "interference") {
@@ -251,12 +251,12 @@ func TestWithoutProfileNothingIsInterference(t *testing.T) {
 }
 
 func TestRecurringMode(t *testing.T) {
-	f := func(what string, severity provenance.Severity, period bool, hit func(s *scene, i int) (rank int, at trace.Micros)) {
+	f := func(what string, severity provenance.Severity, period bool, hit func(s *scene, i int) (rank int, at trace.Ticks)) {
 		t.Helper()
 		s := newScene(4, "work 4000 40000", "rest 1000 30000000")
 		for i := range 40 {
 			rank, at := hit(s, i)
-			s.slow("work", rank, at, 5000+trace.Micros(i%7))
+			s.slow("work", rank, at, 5000+trace.Ticks(i%7))
 		}
 		got := s.conclude().Findings
 		if len(got) != 1 || got[0].Kind != provenance.RecurringMode || got[0].Severity != severity || (got[0].Period != nil) != period {
@@ -266,13 +266,13 @@ func TestRecurringMode(t *testing.T) {
 			t.Errorf("%s: got %+v", what, x)
 		}
 	}
-	f("on all ranks", provenance.Note, true, func(_ *scene, i int) (int, trace.Micros) { return i % 4, trace.Micros(i/4) * second })
-	f("on one rank", provenance.Alarm, true, func(_ *scene, i int) (int, trace.Micros) { return 2, trace.Micros(i) * second / 4 })
-	f("irregularly", provenance.Note, false, func(_ *scene, i int) (int, trace.Micros) {
-		return i % 4, trace.Micros(i/4)*second + trace.Micros(i*i%17)*second/20
+	f("on all ranks", provenance.Note, true, func(_ *scene, i int) (int, trace.Ticks) { return i % 4, trace.Ticks(i/4) * second })
+	f("on one rank", provenance.Alarm, true, func(_ *scene, i int) (int, trace.Ticks) { return 2, trace.Ticks(i) * second / 4 })
+	f("irregularly", provenance.Note, false, func(_ *scene, i int) (int, trace.Ticks) {
+		return i % 4, trace.Ticks(i/4)*second + trace.Ticks(i*i%17)*second/20
 	})
-	f("in the second half", provenance.Alarm, true, func(_ *scene, i int) (int, trace.Micros) {
-		return i % 4, 5*second + trace.Micros(i/4)*second/2
+	f("in the second half", provenance.Alarm, true, func(_ *scene, i int) (int, trace.Ticks) {
+		return i % 4, 5*second + trace.Ticks(i/4)*second/2
 	})
 }
 
@@ -281,11 +281,11 @@ func TestRareCallsAreOutliersHoweverManyThereAre(t *testing.T) {
 		t.Helper()
 		s := newScene(4, fmt.Sprintf("work %d 40000000", calls), "rest 1000 30000000")
 		for i := range 40 {
-			at := trace.Micros(i/4) * second
+			at := trace.Ticks(i/4) * second
 			if !period {
-				at += trace.Micros(i*i%17) * second / 20
+				at += trace.Ticks(i*i%17) * second / 20
 			}
-			s.slow("work", i%4, at, 5000+trace.Micros(i%7))
+			s.slow("work", i%4, at, 5000+trace.Ticks(i%7))
 		}
 		if got := s.conclude().Findings; len(got) != 1 || got[0].Kind != kind || got[0].Severity != severity {
 			t.Errorf("%s: got %+v", what, got)
@@ -300,7 +300,7 @@ func TestRareCallsAreOutliersHoweverManyThereAre(t *testing.T) {
 func TestLongestOfRecurringCallsIsAnOutlier(t *testing.T) {
 	s := newScene(4, "work 4000 40000", "rest 1000 30000000")
 	for i := range 40 {
-		s.slow("work", i%4, trace.Micros(i/4)*second, 5000+trace.Micros(i%7))
+		s.slow("work", i%4, trace.Ticks(i/4)*second, 5000+trace.Ticks(i%7))
 	}
 	s.slow("work", 3, 4*second+second/2, 2*second)
 	got := s.conclude().Findings
@@ -315,7 +315,7 @@ func TestExcessWork(t *testing.T) {
 		t.Helper()
 		s := newScene(4, "work 4000 40000", "rest 1000 30000000")
 		for i := range 40 {
-			s.slow("work", rank(i), trace.Micros(i/4)*second, 5000)
+			s.slow("work", rank(i), trace.Ticks(i/4)*second, 5000)
 			a := &s.Anomalies[i]
 			a.Kind, a.Calls, a.Exclusive, a.Children, a.UsualChildren = provenance.TooManyCalls, true, 10, 60, 6
 		}
@@ -330,7 +330,7 @@ func TestExcessWork(t *testing.T) {
 }
 
 func TestWhatDoesNotRecurIsAnOutlier(t *testing.T) {
-	f := func(what string, n int, at func(i int) (at, lost trace.Micros)) {
+	f := func(what string, n int, at func(i int) (at, lost trace.Ticks)) {
 		t.Helper()
 		s := newScene(1, "work 4000 40000", "rest 1000 9000000")
 		for i := range n {
@@ -341,9 +341,9 @@ func TestWhatDoesNotRecurIsAnOutlier(t *testing.T) {
 			t.Errorf("%s: got %q", what, got)
 		}
 	}
-	f("nine are too few", 9, func(i int) (trace.Micros, trace.Micros) { return trace.Micros(i) * second, 5000 })
-	f("at one time", 40, func(i int) (trace.Micros, trace.Micros) { return 3*second + trace.Micros(i)*10_000, 5000 })
-	f("of different lengths", 40, func(i int) (trace.Micros, trace.Micros) { return trace.Micros(i) * second / 4, 500 << (i % 8) })
+	f("nine are too few", 9, func(i int) (trace.Ticks, trace.Ticks) { return trace.Ticks(i) * second, 5000 })
+	f("at one time", 40, func(i int) (trace.Ticks, trace.Ticks) { return 3*second + trace.Ticks(i)*10_000, 5000 })
+	f("of different lengths", 40, func(i int) (trace.Ticks, trace.Ticks) { return trace.Ticks(i) * second / 4, 500 << (i % 8) })
 }
 
 func TestAddressesInNamesDoNotSplitFindings(t *testing.T) {
@@ -380,7 +380,7 @@ func TestCostIncludesCausedWaits(t *testing.T) {
 }
 
 func TestCheapFindingsAreMinor(t *testing.T) {
-	f := func(lost trace.Micros, minor bool) {
+	f := func(lost trace.Ticks, minor bool) {
 		t.Helper()
 		s := newScene(10, "work 4000 40000")
 		s.slow("work", 0, second, lost)
@@ -396,7 +396,7 @@ func TestWithdrawnAnomaliesAreFindings(t *testing.T) {
 	s := newScene(2, "work 200 40000")
 	s.slow("work", 1, second, 200_000)
 	for i := range 50 {
-		a := s.call("work", 0, trace.Micros(i)*second/10, 9000)
+		a := s.call("work", 0, trace.Ticks(i)*second/10, 9000)
 		a.Status = provenance.Withdrawn
 		s.Withdrawn = append(s.Withdrawn, a)
 	}
@@ -429,9 +429,9 @@ func TestFindingLastsUntilItEnds(t *testing.T) {
 func TestFindingsDoNotDependOnOrder(t *testing.T) {
 	s, rng := interrupted()
 	for i := range 40 {
-		s.slow("guilty", i%4, trace.Micros(i)*second/4, 4000)
-		s.slow("MPI_Barrier()", i%4, trace.Micros(rng.IntN(10*second)), 2000)
-		a := s.call("long", i%4, trace.Micros(i)*second/4, 700)
+		s.slow("guilty", i%4, trace.Ticks(i)*second/4, 4000)
+		s.slow("MPI_Barrier()", i%4, trace.Ticks(rng.IntN(10*second)), 2000)
+		a := s.call("long", i%4, trace.Ticks(i)*second/4, 700)
 		a.Status = provenance.Withdrawn
 		s.Withdrawn = append(s.Withdrawn, a)
 	}
@@ -514,7 +514,7 @@ func TestLastingChangesAreFindings(t *testing.T) {
 }
 
 // spread returns slow calls of 10 us at these times of a run of a second.
-func spread(rank trace.Rank, times ...trace.Micros) *blame.Run {
+func spread(rank trace.Rank, times ...trace.Ticks) *blame.Run {
 	r := &blame.Run{End: 1_000_000, Begin: 1}
 	for i, at := range times {
 		r.Anomalies = append(r.Anomalies, blame.Anomaly{
@@ -525,9 +525,9 @@ func spread(rank trace.Rank, times ...trace.Micros) *blame.Run {
 }
 
 func TestBurst(t *testing.T) {
-	every := func(n int, from, step trace.Micros) (times []trace.Micros) {
+	every := func(n int, from, step trace.Ticks) (times []trace.Ticks) {
 		for i := range n {
-			times = append(times, from+trace.Micros(i)*step)
+			times = append(times, from+trace.Ticks(i)*step)
 		}
 		return times
 	}
@@ -573,7 +573,7 @@ func TestManyAnomaliesAreFewFindings(t *testing.T) {
 func many(ranks, iterations, slow int) *blame.Run {
 	r := new(blame.Run)
 	const late = 500
-	add := func(rank int, name string, wait blame.Wait, entry, exit trace.Micros, last *blame.Message) {
+	add := func(rank int, name string, wait blame.Wait, entry, exit trace.Ticks, last *blame.Message) {
 		r.Anomalies = append(r.Anomalies, blame.Anomaly{
 			Event: fmt.Sprintf("%d:%d:%d", rank, entry, len(r.Anomalies)), Rank: trace.Rank(rank), Func: name, Path: "main > " + name,
 			Host: fmt.Sprint("node", rank/64), Kind: provenance.Slow, Wait: wait, Entry: entry, Exit: exit, Lost: (exit - entry) * 9 / 10,
@@ -581,17 +581,17 @@ func many(ranks, iterations, slow int) *blame.Run {
 		})
 	}
 	for i := range iterations {
-		begin := trace.Micros(1_000_000 + i*10_000)
+		begin := trace.Ticks(1_000_000 + i*10_000)
 		for j := range slow {
-			at := begin + trace.Micros(j*400)
+			at := begin + trace.Ticks(j*400)
 			add(late, "compute", blame.Nothing, at, at+400, nil)
 		}
-		end := begin + trace.Micros(slow*400)
+		end := begin + trace.Ticks(slow*400)
 		add(late-1, "MPI_Waitall()", blame.Ranks, begin+50, end, &blame.Message{Partner: late, Time: end - 1})
 		add(late+1, "MPI_Waitall()", blame.Ranks, begin+50, end, &blame.Message{Partner: late, Time: end - 1})
 		for rank := range ranks {
 			if rank != late && rank != late-1 && rank != late+1 {
-				add(rank, "MPI_Allreduce()", blame.Group, begin+trace.Micros(100+rank%7), end+100+trace.Micros(rank%5), nil)
+				add(rank, "MPI_Allreduce()", blame.Group, begin+trace.Ticks(100+rank%7), end+100+trace.Ticks(rank%5), nil)
 			}
 		}
 	}
@@ -695,17 +695,17 @@ func FuzzConclude(f *testing.F) {
 			a := blame.Anomaly{
 				Event: fmt.Sprint(i), Program: trace.Program(rng.IntN(2)), Rank: trace.Rank(rng.IntN(4)), Thread: trace.Thread(rng.IntN(3)),
 				Func: fmt.Sprint("f", rng.IntN(5)), Path: fmt.Sprint("f", rng.IntN(5)), Wait: blame.Wait(rng.IntN(6)), OnDevice: rng.IntN(4) == 0, Calls: rng.IntN(4) == 0,
-				Entry: trace.Micros(rng.IntN(1000)), Lost: trace.Micros(rng.IntN(200)), InStep: trace.Micros(rng.IntN(1000)),
+				Entry: trace.Ticks(rng.IntN(1000)), Lost: trace.Ticks(rng.IntN(200)), InStep: trace.Ticks(rng.IntN(1000)),
 			}
-			a.Exit = a.Entry + trace.Micros(rng.IntN(300)) - 10
+			a.Exit = a.Entry + trace.Ticks(rng.IntN(300)) - 10
 			if rng.IntN(2) == 0 {
 				a.Last = &blame.Message{
 					Partner: trace.Rank(rng.IntN(4)), Sent: rng.IntN(3) == 0, Tag: int32(rng.IntN(2)),
-					Time: trace.Micros(rng.IntN(1300)),
+					Time: trace.Ticks(rng.IntN(1300)),
 				}
 				r.Sends = append(r.Sends, blame.Send{
 					From: trace.Rank(rng.IntN(4)), To: trace.Rank(rng.IntN(4)), Tag: int32(rng.IntN(2)),
-					Time: trace.Micros(rng.IntN(1300)), Until: 1500,
+					Time: trace.Ticks(rng.IntN(1300)), Until: 1500,
 				})
 			}
 			r.Anomalies = append(r.Anomalies, a)
@@ -713,7 +713,7 @@ func FuzzConclude(f *testing.F) {
 		paths := []provenance.PathStats{}
 		for i := range 5 {
 			paths = append(paths, provenance.PathStats{
-				Node: i + 1, Func: fmt.Sprint("f", i), Calls: int64(rng.IntN(10000)), Exclusive: trace.Micros(rng.IntN(100_000)),
+				Node: i + 1, Func: fmt.Sprint("f", i), Calls: int64(rng.IntN(10000)), Exclusive: trace.Ticks(rng.IntN(100_000)),
 			})
 		}
 		profile := findings.NewProfile(paths, []trace.RankKey{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}, nil)
@@ -751,7 +751,7 @@ func TestSlowModeDoesNotHideInterferenceOfItsPath(t *testing.T) {
 	s, rng := interrupted()
 	before := of(s.conclude())
 	for range 400 {
-		s.slow("short", rng.IntN(s.ranks), trace.Micros(rng.IntN(10*second)), 300)
+		s.slow("short", rng.IntN(s.ranks), trace.Ticks(rng.IntN(10*second)), 300)
 		s.Anomalies[len(s.Anomalies)-1].Kind = provenance.Recurring
 	}
 	got := of(s.conclude())

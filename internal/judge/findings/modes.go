@@ -11,7 +11,7 @@ import (
 // sample has the sums of the anomalies that are examples of a slow mode.
 type sample struct {
 	n    float64
-	lost trace.Micros
+	lost trace.Ticks
 }
 
 // countExamples counts the examples of each slow mode.

@@ -16,7 +16,7 @@ func sampled(mode *summary.Mode) *scene {
 	s := newScene(4, "work 100000 40000000", "rest 10000 1000000")
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 100 {
-		s.slow("work", rng.IntN(4), trace.Micros(rng.IntN(10*second)), 1000)
+		s.slow("work", rng.IntN(4), trace.Ticks(rng.IntN(10*second)), 1000)
 		s.Anomalies[len(s.Anomalies)-1].Kind = provenance.Recurring
 	}
 	mode.Function = "work"
@@ -29,7 +29,7 @@ func TestRecurringFindingCountsByTheModel(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode  summary.Mode
 		calls int64
-		lost  trace.Micros
+		lost  trace.Ticks
 	}{
 		"of the path":        {summary.Mode{Path: work.With(callpath.AnyClass), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},
 		"of the same work":   {summary.Mode{Path: work.With(callpath.ClassOf(0)), Calls: 5000, Lost: 5_100_000, Kept: 0.02}, 5000, 5_100_000},

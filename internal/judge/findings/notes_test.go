@@ -15,7 +15,7 @@ import (
 func waits(n, first int) *scene {
 	s, rng := newScene(4, "work 4000 1000000", "cudaDeviceSynchronize() 40000 1000000"), rand.New(rand.NewPCG(3, 3))
 	for range n {
-		s.slow("cudaDeviceSynchronize()", first+rng.IntN(4-first), trace.Micros(rng.IntN(10*second)), 500<<rng.IntN(5))
+		s.slow("cudaDeviceSynchronize()", first+rng.IntN(4-first), trace.Ticks(rng.IntN(10*second)), 500<<rng.IntN(5))
 	}
 	return s
 }
@@ -42,7 +42,7 @@ func TestEvenWaitsAreNote(t *testing.T) {
 }
 
 func TestCheapWaitsOfUnknownCauseAreNote(t *testing.T) {
-	f := func(what, name string, lost trace.Micros, noted bool) {
+	f := func(what, name string, lost trace.Ticks, noted bool) {
 		t.Helper()
 		s := newScene(4, "work 4000 1000000", "cudaDeviceSynchronize() 40000 1000000")
 		s.slow(name, 1, 3*second, lost)
@@ -61,12 +61,12 @@ func TestCallsThatExplainFewWaitsAreNote(t *testing.T) {
 		t.Helper()
 		s := newScene(2, "work 4000 1000000", "MPI_Barrier() 4000 1000000", "cudaDeviceSynchronize() 40000 1000000")
 		for i := range 3 {
-			s.slow("work", 0, trace.Micros(1+i)*second, 50_000)
+			s.slow("work", 0, trace.Ticks(1+i)*second, 50_000)
 			s.Anomalies[len(s.Anomalies)-1].Usual = usual
-			s.slow("MPI_Barrier()", 1, trace.Micros(1+i)*second, 51_000)
+			s.slow("MPI_Barrier()", 1, trace.Ticks(1+i)*second, 51_000)
 		}
 		for i := range unknown {
-			s.slow("cudaDeviceSynchronize()", 1, 5*second+trace.Micros(i)*10_000, 5000)
+			s.slow("cudaDeviceSynchronize()", 1, 5*second+trace.Ticks(i)*10_000, 5000)
 		}
 		for _, x := range s.conclude().Findings {
 			if x.Func == "work" && (x.Waits != 3 || x.Noted() != noted) {
@@ -107,10 +107,10 @@ func TestNotesFollowFindings(t *testing.T) {
 }
 
 func TestSlowModeWithinMomentDoesNotRecur(t *testing.T) {
-	f := func(length trace.Micros, want provenance.FindingKind) {
+	f := func(length trace.Ticks, want provenance.FindingKind) {
 		t.Helper()
 		s := newScene(1, "work 4000 1000000")
-		for i := range trace.Micros(40) {
+		for i := range trace.Ticks(40) {
 			a := s.call("work", 0, second+i*length/40, 5000)
 			a.Kind = provenance.Recurring
 			s.Anomalies = append(s.Anomalies, a)

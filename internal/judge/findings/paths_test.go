@@ -9,19 +9,19 @@ import (
 )
 
 // onPath adds a slow call of a function with a caller.
-func (s *scene) onPath(caller, name string, rank int, at, lost trace.Micros) {
+func (s *scene) onPath(caller, name string, rank int, at, lost trace.Ticks) {
 	a := s.call(name, rank, at, lost)
 	a.Path = caller + " > " + name
 	s.Anomalies = append(s.Anomalies, a)
 }
 
 func TestFindingsOfCallPathsThatAreAlikeAreOne(t *testing.T) {
-	f := func(what, name string, lost trace.Micros, want ...string) *findings.Result {
+	f := func(what, name string, lost trace.Ticks, want ...string) *findings.Result {
 		t.Helper()
 		s := newScene(4, name+" 4000 4000000")
 		for i := range 3 {
-			s.onPath("worker", name, i, trace.Micros(3*i)*second, 5000)
-			s.onPath("main", name, 3, trace.Micros(3*i)*second+3*second/2, lost)
+			s.onPath("worker", name, i, trace.Ticks(3*i)*second, 5000)
+			s.onPath("main", name, 3, trace.Ticks(3*i)*second+3*second/2, lost)
 		}
 		got := s.conclude()
 		if list := of(got); !slices.Equal(list, want) {
@@ -41,8 +41,8 @@ func TestFindingsOfCallPathsThatAreAlikeAreOne(t *testing.T) {
 func TestMergedPathsKeepTheirVictims(t *testing.T) {
 	s := newScene(4, "work 4000 4000000", "MPI_Barrier() 400 400000")
 	for i := range 2 {
-		s.onPath([]string{"a", "b"}[i], "work", i, trace.Micros(i+1)*second, 100_000)
-		s.onPath("main", "MPI_Barrier()", 2, trace.Micros(i+1)*second, 100_000)
+		s.onPath([]string{"a", "b"}[i], "work", i, trace.Ticks(i+1)*second, 100_000)
+		s.onPath("main", "MPI_Barrier()", 2, trace.Ticks(i+1)*second, 100_000)
 	}
 	got := s.conclude()
 	want := []string{"outlier work [0 1]", "wait MPI_Barrier() [2]"}

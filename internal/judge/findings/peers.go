@@ -33,20 +33,20 @@ type slowPeer struct {
 	key   *key
 	group *group
 	// From and to are when it was slow. Its anomalies may be a window of the comparison apart.
-	from, to, margin trace.Micros
-	byCalls          bool         // the comparison does not have it
-	byDelays         bool         // single delays make it slow, not the place
-	useful           trace.Micros // of its ranks meanwhile, if only calls show it
+	from, to, margin trace.Ticks
+	byCalls          bool        // the comparison does not have it
+	byDelays         bool        // single delays make it slow, not the place
+	useful           trace.Ticks // of its ranks meanwhile, if only calls show it
 }
 
 // newPeer adds a slow peer with its group.
 func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
-	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Micros(math.Round(1e6*s.From)), to: c.end}
+	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Ticks(math.Round(1e6*s.From)), to: c.end}
 	if s.To != nil {
-		p.to = c.begin + trace.Micros(math.Round(1e6**s.To))
+		p.to = c.begin + trace.Ticks(math.Round(1e6**s.To))
 	}
 	for _, w := range s.Windows {
-		p.margin = max(p.margin, trace.Micros(1e6*(w.To-w.From)))
+		p.margin = max(p.margin, trace.Ticks(1e6*(w.To-w.From)))
 	}
 	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: len(c.peers)}
 	p.group = c.newGroup(p.key, c.run.Anomalies)
@@ -82,7 +82,7 @@ func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *
 		if at.Open {
 			s.Pattern, s.To = provenance.Since, nil
 		}
-		useful = (last - first) * trace.Micros(len(at.Ranks))
+		useful = (last - first) * trace.Ticks(len(at.Ranks))
 	}
 	s.Confidence = 1 - blameChance
 	p := c.newPeer(&s)
@@ -169,7 +169,7 @@ func (p *slowPeer) delayed(c *conclusion) bool {
 func (p *slowPeer) toBlame() bool { return p.blames() && !p.function() && !p.byDelays }
 
 // meanwhile reports whether a time is within that of the slow peer.
-func (p *slowPeer) meanwhile(at trace.Micros) bool {
+func (p *slowPeer) meanwhile(at trace.Ticks) bool {
 	return p.from-p.margin <= at && at <= p.to+p.margin
 }
 
@@ -260,7 +260,7 @@ func (c *conclusion) dropPeers() {
 		if g.peer == nil || !g.peer.blames() || !g.peer.function() {
 			return g.peer != nil && g.peer.blames() && g.peer.byDelays
 		}
-		var lost trace.Micros
+		var lost trace.Ticks
 		for _, o := range c.all {
 			if o.peer != nil || o.PID != g.PID {
 				continue
@@ -284,7 +284,7 @@ func (c *conclusion) describePeer(g *group) {
 	g.Ranks, g.Hosts, g.WorstRank = p.Ranks, p.Hosts, p.Ranks[0]
 	g.First, g.Last = p.from, p.to
 	g.LostOwn, g.LostCaused = p.LostOwn, p.LostCaused
-	g.WorstTime = p.LostOwn / trace.Micros(len(p.Ranks))
+	g.WorstTime = p.LostOwn / trace.Ticks(len(p.Ranks))
 	g.Calls, g.OfCalls, g.Expected, g.Actual = 0, 0, 0, 0
 	for _, f := range p.Functions {
 		g.Calls += f.Calls
@@ -326,7 +326,7 @@ func (c *conclusion) withRolesOf(g *group, all int) int {
 }
 
 // spanOf returns the beginning and the end of a program; of the run if they are unknown.
-func (c *conclusion) spanOf(program trace.Program) (begin, end trace.Micros) {
+func (c *conclusion) spanOf(program trace.Program) (begin, end trace.Ticks) {
 	if span, ok := c.spans[program]; ok {
 		return span[0], span[1]
 	}
@@ -336,7 +336,7 @@ func (c *conclusion) spanOf(program trace.Program) (begin, end trace.Micros) {
 // findSpans finds the beginnings and ends of programs. The last ones end with the run, which may have continued since the
 // comparison.
 func (c *conclusion) findSpans() {
-	c.spans = make(map[trace.Program][2]trace.Micros)
+	c.spans = make(map[trace.Program][2]trace.Ticks)
 	last := 0.0
 	for i := range c.compared.Efficiency {
 		last = max(last, c.compared.Efficiency[i].To)
@@ -346,9 +346,9 @@ func (c *conclusion) findSpans() {
 		if !e.Entire || e.To <= e.From {
 			continue
 		}
-		span := [2]trace.Micros{e.Begin + trace.Micros(1e6*e.From), c.end}
+		span := [2]trace.Ticks{e.Begin + trace.Ticks(1e6*e.From), c.end}
 		if e.To < last {
-			span[1] = e.Begin + trace.Micros(1e6*e.To)
+			span[1] = e.Begin + trace.Ticks(1e6*e.To)
 		}
 		c.spans[e.PID] = span
 	}

@@ -105,11 +105,11 @@ func TestSlowPeerExplainsItsAnomalies(t *testing.T) {
 }
 
 func TestDelaysDoNotMakeAPlaceSlow(t *testing.T) {
-	f := func(what string, delays int, lost trace.Micros, slow bool) {
+	f := func(what string, delays int, lost trace.Ticks, slow bool) {
 		t.Helper()
 		s := quiet()
 		for i := range delays {
-			s.slow("long", 4+i%2, 3*second+trace.Micros(i)*2*second/trace.Micros(delays), lost)
+			s.slow("long", 4+i%2, 3*second+trace.Ticks(i)*2*second/trace.Ticks(delays), lost)
 		}
 		r := s.concludeWith(slowHost())
 		if got := slices.Contains(of(r), "slow-peer long [4 5]"); got != slow {
@@ -124,7 +124,7 @@ func TestDelaysDoNotMakeAPlaceSlow(t *testing.T) {
 func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
 	t.Run("delays that are as frequent elsewhere", func(t *testing.T) {
 		s := quiet()
-		for at := trace.Micros(second); at < 9*second; at += second / 4 {
+		for at := trace.Ticks(second); at < 9*second; at += second / 4 {
 			s.slow("long", int(at/(second/4))%8, at, 3000)
 		}
 		got := of(s.concludeWith(slowHost()))
@@ -165,7 +165,7 @@ func TestSlowCallsOfOneFunctionAreNotASlowPeer(t *testing.T) {
 	if got := of(s.concludeWith(p)); !slices.Equal(got, []string{"slow-peer short [4 5]"}) {
 		t.Error(got)
 	}
-	for i := range trace.Micros(250) {
+	for i := range trace.Ticks(250) {
 		s.slow("short", 4+int(i%2), i*second/25, 3000+i%100)
 	}
 	if got := of(s.concludeWith(p)); !slices.Equal(got, []string{"recurring short [4 5]"}) {
@@ -211,7 +211,7 @@ func TestChangeOfWaitsHasACause(t *testing.T) {
 func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 4, 5)
-	for at := trace.Micros(3 * second); at < 5*second; at += 20_000 {
+	for at := trace.Ticks(3 * second); at < 5*second; at += 20_000 {
 		s.slow("MPI_Wait()", 1, at, 2500)
 	}
 	r := s.concludeWith(slowHost())
@@ -225,7 +225,7 @@ func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 
 // TestFewWaitsForASlowPeerAreItsFault has waits that are too few to show anything but by the late sender.
 func TestFewWaitsForASlowPeerAreItsFault(t *testing.T) {
-	f := func(sender trace.Rank, at trace.Micros, want int) {
+	f := func(sender trace.Rank, at trace.Ticks, want int) {
 		t.Helper()
 		s := quiet()
 		s.slowed(3, 5, 4, 5)
@@ -245,7 +245,7 @@ func TestFewWaitsForASlowPeerAreItsFault(t *testing.T) {
 // TestSlowModeOfARoleIsANote has a rank whose calls are slow throughout its program, which ends before the run.
 func TestSlowModeOfARoleIsANote(t *testing.T) {
 	s := quiet()
-	for i := range trace.Micros(200) {
+	for i := range trace.Ticks(200) {
 		s.slow("long", 0, i*second/40, 3000+i%100)
 	}
 	s.End = 10 * second

@@ -15,7 +15,7 @@ import (
 const slots = 512
 
 // slot returns the slot of a program that includes a time.
-func (c *conclusion) slot(program trace.Program, at trace.Micros) int {
+func (c *conclusion) slot(program trace.Program, at trace.Ticks) int {
 	begin, end := c.spanOf(program)
 	return partOf(at, begin, end, slots)
 }

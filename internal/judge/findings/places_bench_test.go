@@ -24,7 +24,7 @@ func BenchmarkSlowPlaces(b *testing.B) {
 					hits = 1000
 				}
 				for i := range hits {
-					at := trace.Micros(rng.Int64N(100 * second))
+					at := trace.Ticks(rng.Int64N(100 * second))
 					if i >= 50 {
 						at = 40*second + at/5
 					}

@@ -15,7 +15,7 @@ import (
 
 // slowed adds slow calls of two functions on ranks, every 20 ms from one second to another.
 func (s *scene) slowed(from, to int, ranks ...int) {
-	for at := trace.Micros(from * second); at < trace.Micros(to*second); at += 20_000 {
+	for at := trace.Ticks(from * second); at < trace.Ticks(to*second); at += 20_000 {
 		for _, r := range ranks {
 			s.slow("long", r, at, 3000)
 			s.slow("short", r, at+5000, 500+at%100)
@@ -31,7 +31,7 @@ func quiet() *scene {
 // TestRankThatPassesLatenessOnIsNotSlow has a rank that waits for a slow one, which has no unusual calls, and makes another one wait.
 func TestRankThatPassesLatenessOnIsNotSlow(t *testing.T) {
 	s := quiet()
-	for at := trace.Micros(3 * second); at < 5*second; at += 20_000 {
+	for at := trace.Ticks(3 * second); at < 5*second; at += 20_000 {
 		s.slow("MPI_Wait()", 3, at, 3000)
 	}
 	links := blame.Find(&s.Run)
@@ -79,7 +79,7 @@ func TestSlowPlaceByCallsIsJudgedByLoads(t *testing.T) {
 				ratio, wait = 2, 0
 			}
 			l.Windows = append(l.Windows, provenance.LoadWindow{
-				From: float64(i), To: float64(i + 1), Useful: trace.Micros(1e6 - wait), Wait: trace.Micros(wait), Ratio: &ratio,
+				From: float64(i), To: float64(i + 1), Useful: trace.Ticks(1e6 - wait), Wait: trace.Ticks(wait), Ratio: &ratio,
 			})
 		}
 		all.Loads = append(all.Loads, l)
@@ -98,7 +98,7 @@ func TestSlowPlaceByCallsIsJudgedByLoads(t *testing.T) {
 }
 
 // lost returns the time that all anomalies lost.
-func (s *scene) lost() (sum trace.Micros) {
+func (s *scene) lost() (sum trace.Ticks) {
 	for i := range s.Anomalies {
 		sum += s.Anomalies[i].Lost
 	}
@@ -156,7 +156,7 @@ func TestWhatIsNotASlowPlace(t *testing.T) {
 
 // moment adds 40 slow calls of a rank within 40 ms.
 func (s *scene) moment(rank int) {
-	for i := range trace.Micros(40) {
+	for i := range trace.Ticks(40) {
 		s.slow("long", rank, 3*second+i*1000, 900)
 	}
 }
@@ -166,7 +166,7 @@ func TestRandomDelaysAreNoSlowPlace(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s := quiet()
 		for range 20 + rng.IntN(1000) {
-			s.slow("long", rng.IntN(8), trace.Micros(rng.IntN(10*second)), 1000)
+			s.slow("long", rng.IntN(8), trace.Ticks(rng.IntN(10*second)), 1000)
 		}
 		for _, x := range s.conclude().Findings {
 			if x.Kind == provenance.SlowPlace {
@@ -180,7 +180,7 @@ func TestWaitsWhileARankIsSlowAreItsFault(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 5)
 	const waits = 60
-	for i := range trace.Micros(waits) {
+	for i := range trace.Ticks(waits) {
 		s.slow("MPI_Wait()", 1, 3*second+20_000+i*30_000, 800)
 	}
 	s.slow("MPI_Wait()", 1, 3*second-30_000, 800) // before its calls are unusual

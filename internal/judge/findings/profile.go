@@ -29,13 +29,13 @@ type pathKey struct {
 // usage is calls and their exclusive time.
 type usage struct {
 	calls     int64
-	exclusive trace.Micros
+	exclusive trace.Ticks
 	waits     bool
 	sends     bool // it communicates, but does not wait
 	wakes     bool // it does, or calls a function that does: that wakes other processes
 }
 
-func (u usage) plus(calls int64, exclusive trace.Micros) usage {
+func (u usage) plus(calls int64, exclusive trace.Ticks) usage {
 	return usage{u.calls + calls, u.exclusive + exclusive, u.waits, u.sends, u.wakes}
 }
 

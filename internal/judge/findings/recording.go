@@ -74,7 +74,7 @@ func (c *conclusion) recording(order []int32, keys map[int32]*key) {
 
 // recordingInCalls finds collective calls of unknown cause in which the trace was written on a rank, if they are too many for
 // chance: that rank was late, and the others waited for it.
-func (c *conclusion) recordingInCalls(order []int32, keys map[int32]*key, k *key, limit trace.Micros) {
+func (c *conclusion) recordingInCalls(order []int32, keys map[int32]*key, k *key, limit trace.Ticks) {
 	var unknown, recorded []int32
 	for _, i := range order {
 		if a := &c.run.Anomalies[i]; a.Program == k.program && a.Wait == blame.Group && a.StepTime > 0 {
@@ -111,7 +111,7 @@ func (c *conclusion) recordingInCalls(order []int32, keys map[int32]*key, k *key
 // meets reports whether a call overlaps one of the same function on another rank among these, which are in order of entry. At
 // most one of each rank is in the same collective call, so it looks at so many.
 func (c *conclusion) meets(a *blame.Anomaly, others []int32, ranks int) bool {
-	end, _ := slices.BinarySearchFunc(others, a.Exit, func(i int32, at trace.Micros) int { return cmp.Compare(c.run.Anomalies[i].Entry, at) })
+	end, _ := slices.BinarySearchFunc(others, a.Exit, func(i int32, at trace.Ticks) int { return cmp.Compare(c.run.Anomalies[i].Entry, at) })
 	return slices.ContainsFunc(others[max(0, end-ranks):end], func(i int32) bool {
 		o := &c.run.Anomalies[i]
 		return o.Func == a.Func && o.Rank != a.Rank && o.Exit > a.Entry

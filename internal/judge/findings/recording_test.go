@@ -12,7 +12,7 @@ import (
 )
 
 // recorded adds a slow call during which the trace was written, or not. Steps of the trace take half a second.
-func (s *scene) recorded(name string, rank int, at, lost trace.Micros, recorded bool) {
+func (s *scene) recorded(name string, rank int, at, lost trace.Ticks, recorded bool) {
 	a := s.call(name, rank, at, lost)
 	a.Recorded, a.StepTime = recorded, second/2
 	s.Anomalies = append(s.Anomalies, a)
@@ -26,8 +26,8 @@ func TestWritingTheTraceIsNotBlamedOnFunctions(t *testing.T) {
 		if i%4 == 0 {
 			name = "halo"
 		}
-		s.recorded(name, i%4, trace.Micros(i/4)*second, 900+trace.Micros(rng.IntN(200)), true)
-		s.recorded("guilty", i%4, trace.Micros(rng.IntN(10*second)), 500<<(i%6), i == 7)
+		s.recorded(name, i%4, trace.Ticks(i/4)*second, 900+trace.Ticks(rng.IntN(200)), true)
+		s.recorded("guilty", i%4, trace.Ticks(rng.IntN(10*second)), 500<<(i%6), i == 7)
 	}
 	got := s.conclude()
 	want := []string{"interference  [0 1 2 3]", "outlier guilty [0 1 2 3]"}
@@ -46,7 +46,7 @@ func TestWritingTheTraceIsNotBlamedOnFunctions(t *testing.T) {
 func TestFewCallsOfEachFunctionShowThatWritingTheTraceTakesTime(t *testing.T) {
 	s := newScene(1, "a 300 1000000", "b 300 1000000", "c 300 1000000", "d 300 1000000")
 	for i, name := range []string{"a", "b", "c", "d"} {
-		s.recorded(name, 0, trace.Micros(i+1)*2*second, 800, true)
+		s.recorded(name, 0, trace.Ticks(i+1)*2*second, 800, true)
 	}
 	if list, want := of(s.conclude()), []string{"interference  [0]"}; !slices.Equal(list, want) {
 		t.Errorf("got %q, want %q", list, want)
@@ -54,11 +54,11 @@ func TestFewCallsOfEachFunctionShowThatWritingTheTraceTakesTime(t *testing.T) {
 }
 
 func TestCallsThatSpanStepsByChanceAreNotDelayedByThem(t *testing.T) {
-	f := func(what string, lost trace.Micros, hits, n int) {
+	f := func(what string, lost trace.Ticks, hits, n int) {
 		t.Helper()
 		s := newScene(4, "slow 20000 4000000")
 		for i := range n {
-			s.recorded("slow", i%4, trace.Micros(1+i)*second/5, lost<<(i%3), i < hits)
+			s.recorded("slow", i%4, trace.Ticks(1+i)*second/5, lost<<(i%3), i < hits)
 		}
 		if list, want := of(s.conclude()), []string{"outlier slow [0 1 2 3]"}; !slices.Equal(list, want) {
 			t.Errorf("%s: got %q, want %q", what, list, want)
@@ -71,7 +71,7 @@ func TestCallsThatSpanStepsByChanceAreNotDelayedByThem(t *testing.T) {
 func TestLongDelayDuringWritingIsItsOwnFinding(t *testing.T) {
 	s := newScene(4, "step 20000 4000000")
 	for i := range 40 {
-		s.recorded("step", i%4, trace.Micros(i/4)*second, 900+10*trace.Micros(i), true)
+		s.recorded("step", i%4, trace.Ticks(i/4)*second, 900+10*trace.Ticks(i), true)
 	}
 	s.recorded("step", 2, 5*second+1, 300_000, true)
 	got := of(s.conclude())
@@ -81,13 +81,13 @@ func TestLongDelayDuringWritingIsItsOwnFinding(t *testing.T) {
 }
 
 func TestWaitsForARankThatWritesTheTraceAreCausedByThat(t *testing.T) {
-	f := func(what string, step trace.Micros, want ...string) *findings.Result {
+	f := func(what string, step trace.Ticks, want ...string) *findings.Result {
 		t.Helper()
 		s := newScene(4, "step 20000 4000000", "MPI_Barrier() 20000 4000000")
 		for i := range 40 {
-			at := trace.Micros(i/4) * second
-			s.recorded("step", i%4, at, 900+10*trace.Micros(i), true)
-			s.recorded("MPI_Barrier()", i%4, at+second/2, 800+10*trace.Micros(i), i%4 == i/4%4)
+			at := trace.Ticks(i/4) * second
+			s.recorded("step", i%4, at, 900+10*trace.Ticks(i), true)
+			s.recorded("MPI_Barrier()", i%4, at+second/2, 800+10*trace.Ticks(i), i%4 == i/4%4)
 			s.Anomalies[len(s.Anomalies)-1].StepTime = step
 		}
 		got := s.conclude()

@@ -375,7 +375,7 @@ func (c *conclusion) addHidden(g *group) {
 			calls, lost = calls+hidden, lost+hidden*h.lost/h.hits
 		}
 	}
-	g.Calls, g.LostOwn = int64(calls), trace.Micros(lost)
+	g.Calls, g.LostOwn = int64(calls), trace.Ticks(lost)
 }
 
 // shows reports whether delays of a length cannot hide in the calls of a path.
@@ -384,7 +384,7 @@ func (c *conclusion) shows(length int, u usage) bool {
 }
 
 // limitOf returns the longest delay that is like others.
-func (c *conclusion) limitOf(hits []int32) trace.Micros {
+func (c *conclusion) limitOf(hits []int32) trace.Ticks {
 	if len(hits) == 0 {
 		return 0
 	}
@@ -392,7 +392,7 @@ func (c *conclusion) limitOf(hits []int32) trace.Micros {
 	for _, i := range hits {
 		lengths.Add(int64(c.run.Anomalies[i].Lost))
 	}
-	return trace.Micros(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
+	return trace.Ticks(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
 }
 
 // recurs reports whether outliers recur throughout the run.
@@ -463,7 +463,7 @@ func (g *group) period() *float64 {
 		rank   trace.Rank
 		thread trace.Thread
 	}
-	last := make(map[thread]trace.Micros)
+	last := make(map[thread]trace.Ticks)
 	var gaps []float64
 	for _, i := range g.members {
 		a := &g.all[i]

@@ -26,13 +26,13 @@ const (
 )
 
 // part returns the part of the run that includes a time.
-func (c *conclusion) part(at trace.Micros) int { return c.partOf(at, parts) }
+func (c *conclusion) part(at trace.Ticks) int { return c.partOf(at, parts) }
 
 // partOf returns which of n equal parts of the run includes a time.
-func (c *conclusion) partOf(at trace.Micros, n int) int { return partOf(at, c.begin, c.end, n) }
+func (c *conclusion) partOf(at trace.Ticks, n int) int { return partOf(at, c.begin, c.end, n) }
 
 // partOf returns which of n equal parts from begin to end includes a time.
-func partOf(at, begin, end trace.Micros, n int) int {
+func partOf(at, begin, end trace.Ticks, n int) int {
 	if end <= begin {
 		return 0
 	}
@@ -68,7 +68,7 @@ func (c *conclusion) isBurst(g *group) bool {
 	}
 	type row struct {
 		n           int
-		first, last trace.Micros
+		first, last trace.Ticks
 	}
 	span := float64(c.end - c.begin)
 	in := 0

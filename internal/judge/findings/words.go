@@ -94,7 +94,7 @@ func (c *conclusion) summary(g *group) string {
 	return b.String()
 }
 
-func (c *conclusion) clock(at trace.Micros) string {
+func (c *conclusion) clock(at trace.Ticks) string {
 	return text.Clock(float64(at-c.begin)/1e6, float64(c.end-c.begin)/1e6)
 }
 
@@ -124,13 +124,13 @@ func (g *group) made() (made, usual int64) {
 }
 
 // costliest returns how many of the longest delays lost half of the time, and the shortest of these.
-func (g *group) costliest() (n int, least trace.Micros) {
-	var lost []trace.Micros
+func (g *group) costliest() (n int, least trace.Ticks) {
+	var lost []trace.Ticks
 	for _, i := range g.members {
 		lost = append(lost, g.all[i].Lost)
 	}
 	slices.Sort(lost)
-	for sum := trace.Micros(0); 2*sum < g.LostOwn && n < len(lost); n++ {
+	for sum := trace.Ticks(0); 2*sum < g.LostOwn && n < len(lost); n++ {
 		least = lost[len(lost)-1-n]
 		sum += least
 	}

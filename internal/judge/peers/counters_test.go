@@ -47,7 +47,7 @@ func (m monitor) read(l *workload.Load, counter string, rng *rand.Rand) {
 			}
 			r := workload.Reading{Counter: i}
 			r.Add(value, increase)
-			l.AddReadings(lane, trace.Micros(begin+1e6*at), []workload.Reading{r})
+			l.AddReadings(lane, trace.Ticks(begin+1e6*at), []workload.Reading{r})
 			last, valid = value, true
 		}
 	}

@@ -26,7 +26,7 @@ func (c *comparison) efficiency(ranks, devices *population) []provenance.Efficie
 }
 
 // efficiencyOf returns the metrics of windows, of which a program was present in the given time.
-func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, from, to trace.Micros) provenance.Efficiency {
+func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, from, to trace.Ticks) provenance.Efficiency {
 	e := provenance.Efficiency{PID: ranks.program, Begin: c.begin, From: c.seconds(from), To: c.seconds(to), Slowest: -1}
 	elapsed := max(1, float64(to-from))
 	n, total, most, slowest := usefulIn(ranks, first, end)

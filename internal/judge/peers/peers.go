@@ -18,10 +18,10 @@ type comparison struct {
 	works      []workload.Work
 	name       func(trace.Program, uint32) string
 	load       *workload.Load // only for counters
-	begin, end trace.Micros   // of the run
+	begin, end trace.Ticks    // of the run
 	first      int64          // number of the first window
 	windows    int
-	edges      []trace.Micros  // of windows
+	edges      []trace.Ticks   // of windows
 	fewest     int             // windows of an interval in which a unit is slow
 	cells      []workload.Cell // scratch
 }
@@ -86,7 +86,7 @@ func Compare(load *workload.Load, name func(trace.Program, uint32) string) *prov
 	c.first = int64(c.begin) >> load.Shift()
 	c.windows = int(int64(c.end)>>load.Shift()-c.first) + 1
 	for w := range c.windows {
-		c.edges = append(c.edges, max(c.begin, trace.Micros((c.first+int64(w))<<load.Shift())))
+		c.edges = append(c.edges, max(c.begin, trace.Ticks((c.first+int64(w))<<load.Shift())))
 	}
 	c.edges = append(c.edges, c.end)
 	if c.fewest = fewestWindows; len(lanes) > manyLanes {
@@ -206,10 +206,10 @@ func (c *comparison) decode(w *workload.Window) []workload.Cell {
 }
 
 // bounds returns the beginning and the end of a window.
-func (c *comparison) bounds(w int) (from, to trace.Micros) { return c.edges[w], c.edges[w+1] }
+func (c *comparison) bounds(w int) (from, to trace.Ticks) { return c.edges[w], c.edges[w+1] }
 
 // seconds returns the time since the start of the run.
-func (c *comparison) seconds(at trace.Micros) float64 { return float64(at-c.begin) / 1e6 }
+func (c *comparison) seconds(at trace.Ticks) float64 { return float64(at-c.begin) / 1e6 }
 
 // loads returns the loads of all units of a program.
 func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []provenance.RankLoad {
@@ -251,10 +251,10 @@ func (c *comparison) rankLoad(u *unit) provenance.RankLoad {
 	}
 	for w := range c.windows {
 		if u.useful[w] >= 0 {
-			l.Useful += trace.Micros(u.useful[w])
+			l.Useful += trace.Ticks(u.useful[w])
 		}
-		l.Wait += trace.Micros(u.wait[w])
-		l.Sync += trace.Micros(u.sync[w])
+		l.Wait += trace.Ticks(u.wait[w])
+		l.Sync += trace.Ticks(u.sync[w])
 	}
 	l.Ratio = ratio(sum(u.time), sum(u.expected))
 	l.Windows = append(l.Windows, c.loadWindows(u, 0, c.windows)...)
@@ -271,7 +271,7 @@ func (c *comparison) loadWindows(us *unit, from, to int) []provenance.LoadWindow
 		}
 		a, b := c.bounds(w)
 		all = append(all, provenance.LoadWindow{
-			From: c.seconds(a), To: c.seconds(b), Useful: trace.Micros(us.useful[w]), Wait: trace.Micros(us.wait[w]),
+			From: c.seconds(a), To: c.seconds(b), Useful: trace.Ticks(us.useful[w]), Wait: trace.Ticks(us.wait[w]),
 			Ratio: ratio(us.time[w], us.expected[w]),
 		})
 	}

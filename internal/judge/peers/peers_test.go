@@ -83,7 +83,7 @@ func (p program) simulate() (l *workload.Load, seconds float64, iterations int) 
 					if rng.Float64() < p.stops {
 						time += 300_000
 					}
-					entry, exit := trace.Micros(begin+at), trace.Micros(begin+at+time)
+					entry, exit := trace.Ticks(begin+at), trace.Ticks(begin+at+time)
 					cell := workload.Cell{
 						Work: l.Work(workload.Work{Function: w.function, Path: callpath.Hash(0).Then(name(0, w.function))}),
 						Sums: callpath.Sums{Calls: 1, Exclusive: uint64(exit - entry)},
@@ -99,7 +99,7 @@ func (p program) simulate() (l *workload.Load, seconds float64, iterations int) 
 		for rank := range p.ranks {
 			for thread := range max(1, p.threads) {
 				if at, ok := ends[[2]int{rank, thread}]; ok {
-					l.AddWait(lane(rank, thread), trace.Micros(begin+at), trace.Micros(begin+last), uint64(last-at), true)
+					l.AddWait(lane(rank, thread), trace.Ticks(begin+at), trace.Ticks(begin+last), uint64(last-at), true)
 				}
 			}
 		}
@@ -574,7 +574,7 @@ func BenchmarkCompare(b *testing.B) {
 	for rank := range ranks {
 		lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: trace.Rank(rank)}})
 		lane.Host = fmt.Sprint("node", rank/16)
-		for w := range trace.Micros(16) {
+		for w := range trace.Ticks(16) {
 			at := begin + w<<20
 			for i := range cells {
 				time := 100_000 * math.Exp(0.02*rng.NormFloat64())

@@ -20,7 +20,7 @@ type Place struct {
 
 // Judge returns the slow peer at a place, and its useful time meanwhile, by the loads of a comparison: what the place took beyond
 // the equal work of its peers, and what that cost. It returns false if the loads of the place are unknown.
-func Judge(all *provenance.Peers, at *Place) (s provenance.SlowPeer, useful trace.Micros, ok bool) {
+func Judge(all *provenance.Peers, at *Place) (s provenance.SlowPeer, useful trace.Ticks, ok bool) {
 	c, p := reconstruct(all, at)
 	var some []*unit
 	for _, u := range p.units {

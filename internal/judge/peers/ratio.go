@@ -328,4 +328,4 @@ func (c *comparison) ownRatio(u *unit, includes func(window int) bool) float64 {
 }
 
 // micros returns a time as a whole number.
-func micros(v float64) trace.Micros { return trace.Micros(math.Round(v)) }
+func micros(v float64) trace.Ticks { return trace.Ticks(math.Round(v)) }

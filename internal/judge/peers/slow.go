@@ -43,7 +43,7 @@ const leastSaved = 0.05
 type interval struct {
 	pattern     provenance.Pattern
 	first, last int // windows
-	from, to    trace.Micros
+	from, to    trace.Ticks
 	start, open bool    // it lasts from the start, or to the end
 	level       float64 // mean logarithm of the ratio
 	z           float64
@@ -189,12 +189,12 @@ func (c *comparison) refine(u *unit, v *interval, windows []int, values []float6
 	if !v.start {
 		v.first = windows[from]
 		begin, end := c.bounds(v.first)
-		v.from = end - trace.Micros(slowPart(values[from], values[from+1], v.level)*float64(end-begin))
+		v.from = end - trace.Ticks(slowPart(values[from], values[from+1], v.level)*float64(end-begin))
 	}
 	if !v.open {
 		v.last = windows[to-1]
 		begin, end := c.bounds(v.last)
-		v.to = begin + trace.Micros(slowPart(values[to-1], values[to-2], v.level)*float64(end-begin))
+		v.to = begin + trace.Ticks(slowPart(values[to-1], values[to-2], v.level)*float64(end-begin))
 	}
 	for w := v.first; w <= v.last; w++ {
 		v.lostOwn += u.time[w] - u.expected[w]
@@ -359,9 +359,9 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	}
 	time := sum(level)
 	s.Ratio = time / max(1, time-float64(s.LostOwn))
-	s.From = c.seconds(trace.Micros(median(from)))
+	s.From = c.seconds(trace.Ticks(median(from)))
 	if 2*open <= len(some) {
-		end := c.seconds(trace.Micros(median(to)))
+		end := c.seconds(trace.Ticks(median(to)))
 		s.To = &end
 	}
 	saved, caused := c.whatIf(p, some, (*unit).fixed)

@@ -134,7 +134,7 @@ func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 	for _, u := range some {
 		u.slow = nil
 	}
-	s.Ratio, s.LostOwn = time/max(1, expected), trace.Micros(time-expected)
+	s.Ratio, s.LostOwn = time/max(1, expected), trace.Ticks(time-expected)
 	return s
 }
 

@@ -162,8 +162,8 @@ func Decode(b []byte, most uint64) (*Load, error) {
 	if l.shift < MinShift || l.shift > maxShift || l.level > 64 {
 		r.Fail("impossible width of windows or choice of paths")
 	}
-	l.begin = trace.Micros(r.ReadInt(math.MinInt64, math.MaxInt64))
-	if l.end = l.begin + trace.Micros(r.ReadUint(math.MaxInt64)); l.end < l.begin {
+	l.begin = trace.Ticks(r.ReadInt(math.MinInt64, math.MaxInt64))
+	if l.end = l.begin + trace.Ticks(r.ReadUint(math.MaxInt64)); l.end < l.begin {
 		r.Fail("time too large")
 	}
 	l.readWorks(r)
@@ -230,8 +230,8 @@ func (l *Load) readWindows(r *reader, lane *Lane) {
 	if n == 0 {
 		return
 	}
-	lane.First = l.begin + trace.Micros(r.ReadUint(uint64(l.end-l.begin)))
-	lane.Last = lane.First + trace.Micros(r.ReadUint(uint64(l.end-lane.First)))
+	lane.First = l.begin + trace.Ticks(r.ReadUint(uint64(l.end-l.begin)))
+	lane.Last = lane.First + trace.Ticks(r.ReadUint(uint64(l.end-lane.First)))
 	number, end := int64(l.begin)>>l.shift, int64(l.end)>>l.shift
 	lane.Windows = make([]Window, 0, min(n, mostWindows))
 	for i := 0; i < n && r.Err == nil; i++ {

@@ -165,7 +165,7 @@ func appendMoved(dst []Reading, w *CounterWindow, moved []int64) []Reading {
 
 // AddReadings adds readings of a lane, all in the window of a time. The load includes the time also without readings:
 // those of counters that it does not have. If the load includes the time, readings may be l.readings.
-func (l *Load) AddReadings(lane *Lane, at trace.Micros, readings []Reading) {
+func (l *Load) AddReadings(lane *Lane, at trace.Ticks, readings []Reading) {
 	if l.extend(at); len(readings) == 0 {
 		return
 	}
@@ -204,7 +204,7 @@ func (l *Load) mergeReadings(lane, from *Lane, shift uint8, moved []int64) {
 	for i := range from.Counters {
 		w := &from.Counters[i]
 		l.readings = appendMoved(l.readings[:0], w, moved)
-		l.AddReadings(lane, min(max(trace.Micros(w.Number<<shift), l.begin), l.end), l.readings) // which includes the time already
+		l.AddReadings(lane, min(max(trace.Ticks(w.Number<<shift), l.begin), l.end), l.readings) // which includes the time already
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // read adds a reading of a counter to the first lane.
-func read(l *workload.Load, name string, at trace.Micros, value, increase uint64, decreases bool) {
+func read(l *workload.Load, name string, at trace.Ticks, value, increase uint64, decreases bool) {
 	c := workload.CounterState{Counter: workload.CounterOf(trace.FuncKey{Name: name}), Decreases: decreases}
 	l.AddCounter(c)
 	var all []workload.Reading
@@ -42,7 +42,7 @@ func readings(l *workload.Load, name string) (sum workload.Reading, windows int)
 func TestReadingsAreSummedByWindow(t *testing.T) {
 	l := workload.New()
 	for i := range uint64(20) {
-		read(l, "a", trace.Micros(i)*l.Width()/2, i, 1, false)
+		read(l, "a", trace.Ticks(i)*l.Width()/2, i, 1, false)
 		read(l, "b", 0, 5, 0, false)
 	}
 	if r, windows := readings(l, "a"); r.Count != 20 || r.Sum != 190 || r.Increase != 20 || windows != 10 {
@@ -70,13 +70,13 @@ func TestDecreasingCountersHaveNoIncrease(t *testing.T) {
 func TestCountersAreBounded(t *testing.T) {
 	l := workload.New()
 	for i := range 5 * workload.MaxCounters {
-		read(l, fmt.Sprint(i), trace.Micros(1+i), 1, 0, false)
+		read(l, fmt.Sprint(i), trace.Ticks(1+i), 1, 0, false)
 	}
 	if n := len(l.Counters()); n != workload.MaxCounters {
 		t.Fatalf("%d counters", n)
 	}
 	for i := range 5 * workload.MaxCounters { // again: each has one reading more
-		read(l, fmt.Sprint(i), trace.Micros(1+i), 1, 0, false)
+		read(l, fmt.Sprint(i), trace.Ticks(1+i), 1, 0, false)
 	}
 	for _, r := range l.Lane(workload.LaneKey{}).Counters[0].Readings(nil) {
 		if r.Count != 2 {

@@ -64,7 +64,7 @@ type Lane struct {
 	LaneKey
 	Host        string          // "" if unknown
 	Device      bool            // a stream of a GPU
-	First, Last trace.Micros    // from the first entry to the last exit; 0 if it has no calls
+	First, Last trace.Ticks     // from the first entry to the last exit; 0 if it has no calls
 	Windows     []Window        // with calls, in order of time
 	Counters    []CounterWindow // with readings, in order of time
 }
@@ -86,7 +86,7 @@ type Load struct {
 	index      map[Work]uint32
 	paths      int
 	lanes      map[LaneKey]*Lane
-	begin, end trace.Micros // 0 if empty
+	begin, end trace.Ticks // 0 if empty
 	scratch    []Cell
 	packed     []byte         // scratch
 	counters   []CounterState // in order
@@ -109,10 +109,10 @@ func New() *Load {
 func (l *Load) Shift() uint8 { return l.shift }
 
 // Width returns the width of windows.
-func (l *Load) Width() trace.Micros { return 1 << l.shift }
+func (l *Load) Width() trace.Ticks { return 1 << l.shift }
 
 // Span returns the time from the first to the last call. It is 0, 0 if there are none.
-func (l *Load) Span() (begin, end trace.Micros) { return l.begin, l.end }
+func (l *Load) Span() (begin, end trace.Ticks) { return l.begin, l.end }
 
 // Works returns the kinds of work, by index.
 func (l *Load) Works() []Work { return l.works }
@@ -229,7 +229,7 @@ func windowLimit(lanes int) int64 {
 }
 
 // extend makes the load include a time.
-func (l *Load) extend(at trace.Micros) {
+func (l *Load) extend(at trace.Ticks) {
 	if l.begin == 0 && l.end == 0 {
 		l.begin, l.end = at, at
 	}
@@ -270,7 +270,7 @@ func (l *Load) widenTo(shift uint8) {
 }
 
 // window returns the window of a lane at a time.
-func (l *Load) window(lane *Lane, at trace.Micros) *Window {
+func (l *Load) window(lane *Lane, at trace.Ticks) *Window {
 	l.extend(at)
 	number := int64(at) >> l.shift
 	n := len(lane.Windows)
@@ -285,7 +285,7 @@ func (l *Load) window(lane *Lane, at trace.Micros) *Window {
 }
 
 // occupy makes the time of a lane include that of a call.
-func (lane *Lane) occupy(entry, exit trace.Micros) {
+func (lane *Lane) occupy(entry, exit trace.Ticks) {
 	if lane.First == 0 && lane.Last == 0 {
 		lane.First, lane.Last = entry, exit
 	}
@@ -294,7 +294,7 @@ func (lane *Lane) occupy(entry, exit trace.Micros) {
 
 // Add adds work from its earliest entry to its latest exit. All of it ended in the window of
 // the latest exit.
-func (l *Load) Add(lane *Lane, entry, exit trace.Micros, cells []Cell) {
+func (l *Load) Add(lane *Lane, entry, exit trace.Ticks, cells []Cell) {
 	entry = min(entry, exit)
 	lane.occupy(entry, exit)
 	l.extend(entry)
@@ -303,12 +303,12 @@ func (l *Load) Add(lane *Lane, entry, exit trace.Micros, cells []Cell) {
 
 // AddWait adds a call that waits for others, or several that entered and exited in the same
 // window. Their time is divided among the windows from entry to exit.
-func (l *Load) AddWait(lane *Lane, entry, exit trace.Micros, time uint64, collective bool) {
+func (l *Load) AddWait(lane *Lane, entry, exit trace.Ticks, time uint64, collective bool) {
 	entry = min(entry, exit)
 	lane.occupy(entry, exit)
 	l.extend(entry)
 	l.extend(exit)
-	part := func(until trace.Micros) uint64 { // of the time; exact, so that the width does not matter
+	part := func(until trace.Ticks) uint64 { // of the time; exact, so that the width does not matter
 		if until >= exit || until <= entry { // or the end of the window overflows
 			return time
 		}
@@ -318,8 +318,8 @@ func (l *Load) AddWait(lane *Lane, entry, exit trace.Micros, time uint64, collec
 	}
 	before := uint64(0)
 	for number := int64(entry) >> l.shift; number <= int64(exit)>>l.shift; number++ {
-		until := part(trace.Micros((number + 1) << l.shift))
-		w := l.window(lane, trace.Micros(max(number<<l.shift, int64(entry))))
+		until := part(trace.Ticks((number + 1) << l.shift))
+		w := l.window(lane, trace.Ticks(max(number<<l.shift, int64(entry))))
 		w.Wait += until - before
 		if collective {
 			w.Sync += until - before
@@ -359,7 +359,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 		}
 		for i := range from.Windows {
 			w := &from.Windows[i]
-			at := trace.Micros(w.Number << o.shift)
+			at := trace.Ticks(w.Number << o.shift)
 			into := l.window(lane, min(max(at, l.begin), l.end))
 			into.Wait += w.Wait
 			into.Sync += w.Sync

@@ -14,7 +14,7 @@ import (
 type event struct {
 	lane        workload.LaneKey
 	work        workload.Work
-	entry, exit trace.Micros
+	entry, exit trace.Ticks
 	wait        bool
 	counter     workload.CounterState // if not zero, the event is a reading of it, not a call
 }
@@ -27,7 +27,7 @@ func randomEvents(rng *rand.Rand) []event {
 		events[i] = event{
 			lane:  workload.LaneKey{RankKey: trace.RankKey{Rank: trace.Rank(rng.IntN(ranks))}, Thread: trace.Thread(rng.IntN(2) * rng.IntN(100))},
 			work:  workload.Work{Function: rng.Uint32N(5), Path: callpath.Hash(rng.IntN(paths)).Then("f")},
-			entry: trace.Micros(entry), exit: trace.Micros(entry + rng.Int64N(1<<rng.IntN(25))), wait: rng.IntN(3) == 0,
+			entry: trace.Ticks(entry), exit: trace.Ticks(entry + rng.Int64N(1<<rng.IntN(25))), wait: rng.IntN(3) == 0,
 		}
 	}
 	counters := 1 + rng.IntN(1<<rng.IntN(9))
@@ -133,7 +133,7 @@ func TestWindowsAreBounded(t *testing.T) {
 	l := workload.New()
 	for rank := range trace.Rank(3000) {
 		lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: rank}})
-		for at := trace.Micros(1); at < 1e9; at += 7e6 {
+		for at := trace.Ticks(1); at < 1e9; at += 7e6 {
 			l.AddWait(lane, at, at+10, 10, false)
 		}
 	}

@@ -213,14 +213,14 @@ func (d *demo) simulate(ctx context.Context) error {
 	stop()
 	wg.Wait()
 	if err == nil {
-		fmt.Fprintf(d.out, "%s  the program has ended\n", d.sinceStart(trace.Micros(time.Now().UnixMicro())))
+		fmt.Fprintf(d.out, "%s  the program has ended\n", d.sinceStart(trace.Ticks(time.Now().UnixMicro())))
 	}
 	return err
 }
 
 // sinceStart formats a time relative to the start of the program.
-func (d *demo) sinceStart(t trace.Micros) string {
-	return fmt.Sprintf("%+6.1f s", float64(t-trace.Micros(d.Scenario.Start.UnixMicro()))/1e6)
+func (d *demo) sinceStart(t trace.Ticks) string {
+	return fmt.Sprintf("%+6.1f s", float64(t-trace.Ticks(d.Scenario.Start.UnixMicro()))/1e6)
 }
 
 // watch reports totals and newly found troubles until ctx ends.
@@ -236,7 +236,7 @@ func (d *demo) watch(ctx context.Context) {
 			continue
 		}
 		if st, err := dashboard.Fetch(ctx, &client, d.services.Web, d.services.Secret); err == nil {
-			fmt.Fprintf(d.out, "%s  %s steps, %s events, %s calls, %s anomalies\n", d.sinceStart(trace.Micros(time.Now().UnixMicro())),
+			fmt.Fprintf(d.out, "%s  %s steps, %s events, %s calls, %s anomalies\n", d.sinceStart(trace.Ticks(time.Now().UnixMicro())),
 				text.Int(st.Totals.Steps), text.Int(st.Totals.Events), text.Int(st.Totals.Calls), text.Int(st.Totals.Anomalies))
 		}
 	}
@@ -262,7 +262,7 @@ func (d *demo) reportFound(ctx context.Context, store provdb.Reader) {
 		}
 		f := &truth.Flag{
 			Program: trace.Program(row[0].(int64)), Rank: trace.Rank(row[1].(int64)), Function: fmt.Sprint(row[2]),
-			Entry: trace.Micros(row[4].(int64)), Exit: trace.Micros(row[5].(int64)),
+			Entry: trace.Ticks(row[4].(int64)), Exit: trace.Ticks(row[5].(int64)),
 		}
 		d.missing = slices.DeleteFunc(d.missing, func(t *truth.Trouble) bool {
 			if !t.Covers(f) {
@@ -286,7 +286,7 @@ func (d *demo) reportSlow(ctx context.Context, store provdb.Reader) {
 	if err != nil {
 		return
 	}
-	now := trace.Micros(time.Now().UnixMicro())
+	now := trace.Ticks(time.Now().UnixMicro())
 	for i, key := range findings.Keys(list) {
 		f := &list[i]
 		if f.Kind != provenance.SlowPlace || f.Severity != provenance.Alarm || d.slow[key] {

@@ -122,7 +122,7 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 	for _, r := range f.collector.Ranks() {
 		ranks[r.Program]++
 	}
-	m.LeastLoss = trace.Micros(analyzer.Default().Outlier.LeastLoss)
+	m.LeastLoss = trace.Ticks(analyzer.Default().Outlier.LeastLoss)
 	s := m.Findings(Reports(f.concluded.Findings), ranks)
 	c := &FindingCounts{
 		Runs: 1, Lost: float64(s.Lost), Covered: float64(s.Covered), Troubles: len(s.Troubles), Named: s.Named,

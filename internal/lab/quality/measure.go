@@ -33,7 +33,7 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 		if err != nil {
 			return nil, err
 		}
-		end := trace.Micros(math.MinInt64)
+		end := trace.Ticks(math.MinInt64)
 		touched, late := int64(0), 0
 		var calls []truth.Call
 		for _, w := range watches {
@@ -229,7 +229,7 @@ func (f *flags) checkTally() error {
 }
 
 // score compares the flags with the truth. end is the end of the run.
-func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
+func (f *flags) score(planted *truth.Truth, end trace.Ticks) *Result {
 	f.link()
 	final, raised, first, late, withdrawn := planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher()
 	for i := range f.all {

@@ -174,7 +174,7 @@ func ComparePeers(ctx context.Context, s *scenario.Scenario, temp string) (*Peer
 // comparePeers compares the slow peers with the trouble, which may be missing.
 func (f *flags) comparePeers(troubles []*truth.Trouble) *PeerRun {
 	all := f.peers
-	begin := trace.Micros(math.MaxInt64) // of the run
+	begin := trace.Ticks(math.MaxInt64) // of the run
 	for _, lane := range f.outcome.Load.Lanes() {
 		begin = min(begin, lane.First)
 	}
@@ -211,7 +211,7 @@ func isRight(s *provenance.SlowPeer, t *truth.Trouble) bool {
 	return s.PID == t.Program && slices.Equal(s.Ranks, t.Ranks)
 }
 
-func savedText(saved *trace.Micros) string {
+func savedText(saved *trace.Ticks) string {
 	if saved == nil {
 		return "unknown"
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // watch forwards the steps of a simulated rank, keeps their truth, and counts the calls
@@ -27,7 +26,7 @@ type watch struct {
 type openCall struct {
 	id    trace.EventID
 	fn    trace.FuncID
-	entry trace.Micros
+	entry trace.Ticks
 }
 
 func newWatch(s *simulate.Stream, troubles []*truth.Trouble) *watch {
@@ -45,7 +44,7 @@ func newWatch(s *simulate.Stream, troubles []*truth.Trouble) *watch {
 func (w *watch) touched() int64 { return int64(len(w.events)) + w.around }
 
 // Next returns the next step of the rank.
-func (w *watch) Next(ctx context.Context) (*tau.Step, error) {
+func (w *watch) Next(ctx context.Context) (*trace.Step, error) {
 	step, err := w.Stream.Next(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (w *watch) walk(step int, b *trace.Batch) {
 }
 
 // inRegion reports whether a call is in the region of a lasting trouble.
-func (w *watch) inRegion(c *openCall, exit trace.Micros) bool {
+func (w *watch) inRegion(c *openCall, exit trace.Ticks) bool {
 	name, _ := w.Names().Func(w.Rank(), c.fn)
 	f := &truth.Flag{Program: w.Program(), Rank: w.Rank(), Function: name, Entry: c.entry, Exit: exit}
 	return slices.ContainsFunc(w.regions, func(t *truth.Trouble) bool { return t.Covers(f) })

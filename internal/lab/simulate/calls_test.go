@@ -11,7 +11,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // checkStacks puts the events of a rank together to calls, and reports whatever
@@ -56,7 +55,7 @@ func checkStacks(t *testing.T, r *traced) {
 // events, and all has names.
 func checkSteps(t *testing.T, r *traced) {
 	t.Helper()
-	last := make(map[trace.Thread]trace.Micros)
+	last := make(map[trace.Thread]trace.Ticks)
 	for i := range r.steps {
 		s := &r.steps[i]
 		if s.Index != i {
@@ -124,7 +123,7 @@ func sameBatch(a, b trace.Batch) bool {
 	return a.Program == b.Program && a.Rank == b.Rank && a.Thread == b.Thread && slices.Equal(a.Events, b.Events)
 }
 
-func sameStep(a, b *tau.Step) bool {
+func sameStep(a, b *trace.Step) bool {
 	return a.Index == b.Index && a.Funcs == b.Funcs && a.Comms == b.Comms && a.Counters == b.Counters &&
 		slices.EqualFunc(a.Batches, b.Batches, sameBatch) && slices.EqualFunc(a.Readings, b.Readings, sameBatch) &&
 		slices.Equal(a.Metadata, b.Metadata)
@@ -221,7 +220,7 @@ func TestCallCountsMatchScenario(t *testing.T) {
 func TestNodeCountersAreReadInIntervals(t *testing.T) {
 	s := parse(t, busy)
 	for _, r := range record(t, s) {
-		f := func(name string, interval trace.Micros) {
+		f := func(name string, interval trace.Ticks) {
 			t.Helper()
 			events := r.readings("monitoring: " + name)
 			if len(events) < 10 {

@@ -58,7 +58,7 @@ func TestRandomNoiseHitsInProportionToTime(t *testing.T) {
 	s := parse(t, plain+"kind = \"os-noise\"\nrandom = true\nperiod = 0.004\nextra = { fixed = 500 }\n")
 	s.Steps, s.Troubles[0].FromSeconds = 100, 0
 	hits := make(map[string]float64)
-	times := make(map[trace.Rank][]trace.Micros)
+	times := make(map[trace.Rank][]trace.Ticks)
 	var ran, lost float64
 	for _, r := range record(t, s) {
 		for _, c := range r.calls {
@@ -105,11 +105,11 @@ odd = { every = 10, part = [0.5, 0.9], time = { fixed = 10 } }
 g = { time = { fixed = 7 } }
 `)
 	for _, r := range record(t, s) {
-		var got []trace.Micros
+		var got []trace.Ticks
 		for _, c := range r.of("f") {
 			got = append(got, c.own)
 		}
-		want := slices.Concat(slices.Repeat([]trace.Micros{100}, 15), slices.Repeat([]trace.Micros{300}, 35))
+		want := slices.Concat(slices.Repeat([]trace.Ticks{100}, 15), slices.Repeat([]trace.Ticks{300}, 35))
 		if !slices.Equal(got, want) || len(r.of("g")) != 15 {
 			t.Errorf("rank %d: f takes %v, and g is called %d times", r.rank, got, len(r.of("g")))
 		}
@@ -132,7 +132,7 @@ some = { rank_part = [0.25, 0.5], time = { fixed = 100 } }
 uneven = { spread = 0.5, time = { fixed = 1000 } }
 all = { kind = "collective" }
 `)
-	times := make(map[trace.Micros]bool)
+	times := make(map[trace.Ticks]bool)
 	for _, r := range record(t, s) {
 		want := 0
 		if r.rank == 2 || r.rank == 3 {
@@ -157,7 +157,7 @@ all = { kind = "collective" }
 // TestSavedTimeIsThatOfRunWithoutTrouble compares the end of the run with that of one whose
 // scenario lacks the trouble.
 func TestSavedTimeIsThatOfRunWithoutTrouble(t *testing.T) {
-	end := func(t *testing.T, s *scenario.Scenario) (last trace.Micros) {
+	end := func(t *testing.T, s *scenario.Scenario) (last trace.Ticks) {
 		t.Helper()
 		for _, r := range record(t, s) {
 			last = max(last, r.ends[len(r.ends)-1])
@@ -190,7 +190,7 @@ func TestLostTimeIsSumOfCauses(t *testing.T) {
 	check := func(t *testing.T, s *scenario.Scenario) {
 		t.Helper()
 		s.NotableMicros, s.NotableShare = 0, 0
-		causes := make(map[string]trace.Micros)
+		causes := make(map[string]trace.Ticks)
 		for _, r := range record(t, s) {
 			for _, c := range r.truth {
 				if c.Role == truth.Cause {
@@ -309,7 +309,7 @@ func TestDesignOfWorkloads(t *testing.T) {
 
 // shareOf returns the shares of calls that are longer than a limit: of all, and of those in
 // the first quarter.
-func shareOf(calls []*call, limit trace.Micros) (all, early float64) {
+func shareOf(calls []*call, limit trace.Ticks) (all, early float64) {
 	for i, c := range calls {
 		if c.own <= limit {
 			continue

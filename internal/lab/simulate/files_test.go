@@ -42,7 +42,7 @@ func write(t *testing.T, s *scenario.Scenario, change func(*simulate.Target)) (s
 
 // readBack reads the steps of a dataset, and reports whether it is marked as being
 // written. Anything else that is counted on the way is an error.
-func readBack(t *testing.T, path string, program trace.Program) (steps []tau.Step, names *tau.Names, active bool) {
+func readBack(t *testing.T, path string, program trace.Program) (steps []trace.Step, names *trace.Names, active bool) {
 	t.Helper()
 	var counts tally.Tally
 	opt := bp.Default()
@@ -176,7 +176,7 @@ seconds = 0.001
 value = { fixed = 9 }
 `
 
-func gpusOf(r *traced, names *tau.Names) map[trace.Thread]trace.GPU {
+func gpusOf(r *traced, names *trace.Names) map[trace.Thread]trace.GPU {
 	gpus := make(map[trace.Thread]trace.GPU)
 	for thread := range trace.Thread(100) {
 		if gpu, ok := names.GPU(r.rank, thread); ok {
@@ -186,7 +186,7 @@ func gpusOf(r *traced, names *tau.Names) map[trace.Thread]trace.GPU {
 	return gpus
 }
 
-func namesOf(n *tau.Names) []string {
+func namesOf(n *trace.Names) []string {
 	list := []string{n.Program()}
 	for id, name := range n.Funcs() {
 		list = append(list, fmt.Sprintf("function %d: %s", id, name))
@@ -198,7 +198,7 @@ func namesOf(n *tau.Names) []string {
 }
 
 // difference returns the first difference of two steps.
-func difference(got, want *tau.Step) string {
+func difference(got, want *trace.Step) string {
 	if !slices.Equal(got.Metadata, want.Metadata) {
 		return fmt.Sprintf("metadata are %v, want %v", got.Metadata, want.Metadata)
 	}

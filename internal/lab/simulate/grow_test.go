@@ -35,7 +35,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 type ended struct {
 	dataset string
 	step    int
-	at      trace.Micros
+	at      trace.Ticks
 }
 
 // byEnd returns all steps in the order of their ends.
@@ -265,7 +265,7 @@ func TestStretchReachesDuration(t *testing.T) {
 		if err := simulate.Stretch(s, 3*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		last := trace.Micros(0)
+		last := trace.Ticks(0)
 		for _, r := range record(t, s) {
 			last = max(last, r.ends[len(r.ends)-1])
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // parse reads a scenario of a test's own.
@@ -78,13 +77,13 @@ type call struct {
 	function    string
 	thread      trace.Thread
 	step        int
-	entry, exit trace.Micros
-	own         trace.Micros // without the calls
-	inside      int          // number of calls in it, nested ones included
+	entry, exit trace.Ticks
+	own         trace.Ticks // without the calls
+	inside      int         // number of calls in it, nested ones included
 	sides       []trace.Event
 }
 
-func (c *call) took() trace.Micros { return c.exit - c.entry }
+func (c *call) took() trace.Ticks { return c.exit - c.entry }
 
 // traced is the trace of a rank.
 type traced struct {
@@ -92,9 +91,9 @@ type traced struct {
 	programName string
 	rank        trace.Rank
 	host        string
-	names       *tau.Names
-	steps       []tau.Step
-	ends        []trace.Micros
+	names       *trace.Names
+	steps       []trace.Step
+	ends        []trace.Ticks
 	truth       []truth.Call
 	calls       []*call // thread by thread, in order of entry
 }
@@ -142,11 +141,11 @@ func (r *traced) take(of *simulate.Stream, tb testing.TB) error {
 // same reports whether two ranks left the same behind.
 func (r *traced) same(as *traced) bool {
 	return r.program == as.program && r.rank == as.rank && r.host == as.host && slices.Equal(r.ends, as.ends) &&
-		slices.EqualFunc(r.steps, as.steps, func(a, b tau.Step) bool { return sameStep(&a, &b) }) && reflect.DeepEqual(r.truth, as.truth)
+		slices.EqualFunc(r.steps, as.steps, func(a, b trace.Step) bool { return sameStep(&a, &b) }) && reflect.DeepEqual(r.truth, as.truth)
 }
 
 // clone returns a step that stays valid.
-func clone(s *tau.Step) tau.Step {
+func clone(s *trace.Step) trace.Step {
 	c := *s
 	c.Metadata = slices.Clone(s.Metadata)
 	batches := func(list []trace.Batch) []trace.Batch {
@@ -259,4 +258,4 @@ func (r *traced) readings(name string) (events []trace.Event) {
 }
 
 // start is when the programs of a scenario begin.
-func start(s *scenario.Scenario) trace.Micros { return trace.Micros(s.Start.UnixMicro()) }
+func start(s *scenario.Scenario) trace.Ticks { return trace.Ticks(s.Start.UnixMicro()) }

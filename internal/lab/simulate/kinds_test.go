@@ -50,22 +50,22 @@ from = 0.3
 type want struct {
 	ranks     []trace.Rank
 	functions []string
-	to        trace.Micros // since the start; 0: it does not end
-	calls     [2]int       // from, to: that are longer, over all ranks
-	longer    func(c *compared, since trace.Micros) bool
+	to        trace.Ticks // since the start; 0: it does not end
+	calls     [2]int      // from, to: that are longer, over all ranks
+	longer    func(c *compared, since trace.Ticks) bool
 	counter   string // that shows it
 	reading   uint64 // at most, or at least if it is higher than usual
 	unlisted  bool   // the truth lists no call
 }
 
-func factor(f float64) func(*compared, trace.Micros) bool {
-	return func(c *compared, _ trace.Micros) bool {
-		return c.own == trace.Micros(math.Round(f*float64(c.quiet.own)))
+func factor(f float64) func(*compared, trace.Ticks) bool {
+	return func(c *compared, _ trace.Ticks) bool {
+		return c.own == trace.Ticks(math.Round(f*float64(c.quiet.own)))
 	}
 }
 
-func extra(d trace.Micros) func(*compared, trace.Micros) bool {
-	return func(c *compared, _ trace.Micros) bool { return c.longer() == d }
+func extra(d trace.Ticks) func(*compared, trace.Ticks) bool {
+	return func(c *compared, _ trace.Ticks) bool { return c.longer() == d }
 }
 
 // TestEffectsOfTroubleKinds checks for each kind where, when and how
@@ -96,15 +96,15 @@ func TestEffectsOfTroubleKinds(t *testing.T) {
 	})
 	f(scenario.OSNoise, "ranks = [3]\nto = 0.7\nperiod = 0.02\nrandom = true\nextra = { fixed = 800 }", want{
 		ranks: []trace.Rank{3}, functions: []string{"one", "two", "three", "launch"}, to: 700_000, calls: [2]int{8, 32},
-		longer: func(c *compared, _ trace.Micros) bool { return c.longer()%800 == 0 },
+		longer: func(c *compared, _ trace.Ticks) bool { return c.longer()%800 == 0 },
 	})
 	f(scenario.MemoryPressure, `hosts = ["left"]`+"\n"+`functions = ["one", "two"]`+"\nto = 0.7\nfactor = "+
 		"5\n"+`counter = "memory"`+"\nreading = 900", want{
 		ranks: []trace.Rank{0, 1}, functions: []string{"one", "two"}, to: 700_000, calls: [2]int{80, 200},
-		longer: func(c *compared, since trace.Micros) bool {
+		longer: func(c *compared, since trace.Ticks) bool {
 			x := float64(since) / 400_000
 			strength := min(1, 4*x, 4*(1-x))
-			return c.own == trace.Micros(math.Round(float64(c.quiet.own)*(1+4*strength)))
+			return c.own == trace.Ticks(math.Round(float64(c.quiet.own)*(1+4*strength)))
 		},
 		counter: "memory", reading: 900,
 	})
@@ -113,20 +113,20 @@ func TestEffectsOfTroubleKinds(t *testing.T) {
 	})
 	f(scenario.GPUClockDrop, "ranks = [0]\n"+`functions = ["kernel"]`+"\nto = 0.6\nfactor = 10\n"+`counter = "clock"`+"\nreading = 210", want{
 		ranks: []trace.Rank{0}, functions: []string{"kernel", "sync"}, to: 600_000, calls: [2]int{50, 90},
-		longer: func(c *compared, s trace.Micros) bool { return c.function == "sync" || factor(10)(c, s) }, counter: "clock", reading: 210,
+		longer: func(c *compared, s trace.Ticks) bool { return c.function == "sync" || factor(10)(c, s) }, counter: "clock", reading: 210,
 	})
 	f(scenario.LevelShift, "ranks = [1]\n"+`functions = ["two"]`+"\nfactor = 2", want{
 		ranks: []trace.Rank{1}, functions: []string{"two"}, calls: [2]int{145, 151}, longer: factor(2), unlisted: true,
 	})
 	f(scenario.Drift, "ranks = [1]\n"+`functions = ["two"]`+"\nto = 0.8\nfactor = 2", want{
 		ranks: []trace.Rank{1}, functions: []string{"two"}, calls: [2]int{145, 151}, unlisted: true,
-		longer: func(c *compared, since trace.Micros) bool {
-			return c.own == trace.Micros(math.Round(float64(c.quiet.own)*(1+min(1, float64(since)/500_000))))
+		longer: func(c *compared, since trace.Ticks) bool {
+			return c.own == trace.Ticks(math.Round(float64(c.quiet.own)*(1+min(1, float64(since)/500_000))))
 		},
 	})
 	f(scenario.HugeValue, "ranks = [2]\n"+`functions = ["one"]`+"\nvalue = { fixed = 7e6 }", want{
 		ranks: []trace.Rank{2}, functions: []string{"one"}, calls: [2]int{1, 1},
-		longer: func(c *compared, _ trace.Micros) bool { return c.own == 7_000_000 },
+		longer: func(c *compared, _ trace.Ticks) bool { return c.own == 7_000_000 },
 	})
 	f(scenario.Burst, `hosts = ["left"]`+"\n"+`functions = ["one"]`+"\ncount = 6\nextra = { fixed = 400 }", want{
 		ranks: []trace.Rank{0, 1}, functions: []string{"one"}, calls: [2]int{12, 12}, longer: extra(400),
@@ -210,7 +210,7 @@ func checkTold(t *testing.T, s *scenario.Scenario, w *want) {
 		t.Fatalf("%d troubles, want 1", len(all))
 	}
 	got, of := all[0], &s.Troubles[0]
-	to := trace.Micros(0)
+	to := trace.Ticks(0)
 	if w.to > 0 {
 		to = start(s) + w.to
 	}

@@ -38,7 +38,7 @@ func checkMessages(t *testing.T, s *scenario.Scenario, all []*traced) (received 
 			}
 			from := sent[c][0]
 			sent[c] = sent[c][1:]
-			travels := trace.Micros(p.Latency + float64(from.Value)/p.Bandwidth)
+			travels := trace.Ticks(p.Latency + float64(from.Value)/p.Bandwidth)
 			if e.Value != from.Value || e.Time < from.Time+travels {
 				t.Errorf("rank %d receives %d bytes from %d at %d, which sent %d at %d", r.rank, e.Value, c.from, e.Time, from.Value, from.Time)
 			}
@@ -159,13 +159,13 @@ extra = { fixed = 6000 }
 
 // waits returns how much longer each wait of each rank takes than without any
 // trouble, and the iteration in which work takes longer on rank 4.
-func waits(t *testing.T, s *scenario.Scenario, function string) (excess [][]trace.Micros, slow int, all []*traced) {
+func waits(t *testing.T, s *scenario.Scenario, function string) (excess [][]trace.Ticks, slow int, all []*traced) {
 	t.Helper()
 	all = record(t, s)
 	quiet := record(t, without(s))
 	slow = -1
 	for i, r := range all {
-		var list []trace.Micros
+		var list []trace.Ticks
 		for j, c := range r.of(function) {
 			list = append(list, c.took()-quiet[i].of(function)[j].took())
 		}
@@ -187,7 +187,7 @@ func waits(t *testing.T, s *scenario.Scenario, function string) (excess [][]trac
 }
 
 // checkVictims compares the truth with what waits take longer.
-func checkVictims(t *testing.T, all []*traced, function string, excess [][]trace.Micros) {
+func checkVictims(t *testing.T, all []*traced, function string, excess [][]trace.Ticks) {
 	t.Helper()
 	for i, r := range all {
 		listed := make(map[string]truth.Call)
@@ -215,7 +215,7 @@ func TestSlowRankDelaysNeighborsInTurn(t *testing.T) {
 	excess, slow, all := waits(t, s, "MPI_Waitall()")
 	for rank, list := range excess {
 		distance := min((rank-4+8)%8, (4-rank+8)%8)
-		first := slices.IndexFunc(list, func(d trace.Micros) bool { return d > 5000 })
+		first := slices.IndexFunc(list, func(d trace.Ticks) bool { return d > 5000 })
 		if want := slow + distance - 1; distance > 0 && first != want {
 			t.Errorf("rank %d waits in iteration %d first, want %d: rank 4 is slow in %d", rank, first, want, slow)
 		} else if distance == 0 && first >= 0 {
@@ -239,7 +239,7 @@ func TestSlowRankDelaysAllRanksInCollective(t *testing.T) {
 	excess, slow, all := waits(t, s, "barrier")
 	for rank, list := range excess {
 		for i, d := range list {
-			want := trace.Micros(0)
+			want := trace.Ticks(0)
 			if i == slow && rank != 4 {
 				want = 6000
 			}

@@ -51,7 +51,7 @@ func (o *output) lane(thread int) *lane {
 func (l *lane) function(kind trace.Kind, fn trace.FuncID, at int64) uint32 {
 	row := l.funcs
 	l.funcs++
-	e := trace.Event{Time: trace.Micros(at), Row: row, ID: uint32(fn), Kind: kind}
+	e := trace.Event{Time: trace.Ticks(at), Row: row, ID: uint32(fn), Kind: kind}
 	n := len(l.events)
 	for kind == trace.Enter && n > 0 && l.events[n-1].Time == e.Time && l.events[n-1].Kind > trace.Exit {
 		n--
@@ -61,13 +61,13 @@ func (l *lane) function(kind trace.Kind, fn trace.FuncID, at int64) uint32 {
 }
 
 func (l *lane) count(id trace.CounterID, value uint64, at int64) {
-	l.side(trace.Event{Time: trace.Micros(at), Value: value, Row: l.counters, ID: uint32(id), Kind: trace.Count})
+	l.side(trace.Event{Time: trace.Ticks(at), Value: value, Row: l.counters, ID: uint32(id), Kind: trace.Count})
 	l.counters++
 }
 
 func (l *lane) message(kind trace.Kind, partner, tag int, bytes uint64, at int64) {
 	l.side(trace.Event{
-		Time: trace.Micros(at), Value: bytes, Row: l.comms, ID: uint32(partner), Tag: int32(tag), Kind: kind,
+		Time: trace.Ticks(at), Value: bytes, Row: l.comms, ID: uint32(partner), Tag: int32(tag), Kind: kind,
 	})
 	l.comms++
 }
@@ -146,7 +146,7 @@ func (o *output) call(w *walker, fn trace.FuncID, row uint32, entry int64, h hit
 	o.calls = append(o.calls, truth.Call{
 		Role: role, Trouble: w.e.scenario.Troubles[h.trouble].Name, Program: trace.Program(w.e.p.index),
 		Rank: trace.Rank(w.rank), Thread: trace.Thread(w.thread), Function: w.e.p.funcs[fn],
-		Entry: trace.Micros(entry), Exit: trace.Micros(w.st.clock), Injected: trace.Micros(h.added),
+		Entry: trace.Ticks(entry), Exit: trace.Ticks(w.st.clock), Injected: trace.Ticks(h.added),
 	})
 	return &o.calls[len(o.calls)-1]
 }

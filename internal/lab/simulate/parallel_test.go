@@ -144,7 +144,7 @@ after = { time = { fixed = 5 } }
 		}
 		for i, region := range regions {
 			last := region.entry
-			threads := make(map[trace.Thread]trace.Micros) // when their first call begins
+			threads := make(map[trace.Thread]trace.Ticks) // when their first call begins
 			for _, c := range r.calls {
 				if c == region || c.entry < region.entry || c.exit > region.exit || c.function != "strip" && c.function != "outer" {
 					continue
@@ -175,7 +175,7 @@ after = { time = { fixed = 5 } }
 func TestAwaitEndsAfterAllRanksPublished(t *testing.T) {
 	f := func(s *scenario.Scenario, publish, await string) {
 		t.Run(s.Name, func(t *testing.T) {
-			var published []trace.Micros // by iteration: by the last rank
+			var published []trace.Ticks // by iteration: by the last rank
 			waited := 0
 			for _, r := range record(t, s) { // the program that publishes comes first
 				for i, c := range r.of(publish) {

@@ -19,7 +19,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // Run is a running scenario.
@@ -65,7 +64,7 @@ func newRun(s *scenario.Scenario, silent int) *Run {
 }
 
 // names returns the names of a program's trace.
-func (p *program) names() *tau.Names {
+func (p *program) names() *trace.Names {
 	gpus := make(map[trace.Rank]map[trace.Thread]trace.GPU)
 	for r := range p.Ranks {
 		for s := range p.streams {
@@ -75,7 +74,7 @@ func (p *program) names() *tau.Names {
 			gpus[trace.Rank(r)][trace.Thread(p.streamThread(s))] = p.gpu(s)
 		}
 	}
-	n := tau.NewNames(p.Name, p.funcs, p.counters, gpus)
+	n := trace.NewNames(p.Name, p.funcs, p.counters, gpus)
 	return &n
 }
 
@@ -94,7 +93,7 @@ func (r *Run) Troubles() []*truth.Trouble {
 		return nil
 	}
 	short := r.scenario.Ranks()*r.scenario.Steps <= maxRehearsed
-	rehearsal, end := New(r.scenario), trace.Micros(0)
+	rehearsal, end := New(r.scenario), trace.Ticks(0)
 	if short {
 		end = rehearsal.rehearse() // the engines count what is lost
 	}
@@ -103,7 +102,7 @@ func (r *Run) Troubles() []*truth.Trouble {
 			if t := e.p.troubles[i]; t != nil {
 				line := t.truth(e.p)
 				if short {
-					line.Lost = trace.Micros(e.lost[i])
+					line.Lost = trace.Ticks(e.lost[i])
 					line.Saved = new(end - newRun(r.scenario, i).rehearse())
 				}
 				all = append(all, line)
@@ -114,12 +113,12 @@ func (r *Run) Troubles() []*truth.Trouble {
 }
 
 // rehearse runs all steps without events, and returns the end of the run.
-func (r *Run) rehearse() (end trace.Micros) {
+func (r *Run) rehearse() (end trace.Ticks) {
 	for r.Advance() {
 		continue
 	}
 	for _, s := range r.streams {
-		end = max(end, trace.Micros(s.ends()))
+		end = max(end, trace.Ticks(s.ends()))
 	}
 	return end
 }
@@ -148,13 +147,13 @@ type Stream struct {
 	run   *Run
 	e     *engine
 	rank  int
-	names *tau.Names
+	names *trace.Names
 	next  int // step that Next returns
 	end   int64
 	w     *walker
 	out   output
 	vars  []int64
-	step  tau.Step
+	step  trace.Step
 }
 
 // Program returns the index of the program.
@@ -174,14 +173,14 @@ func (s *Stream) Host() string { return s.e.p.Host(s.rank) }
 
 // Names returns the names of functions and counters. They are complete from the start,
 // and the same for all ranks of a program.
-func (s *Stream) Names() *tau.Names { return s.names }
+func (s *Stream) Names() *trace.Names { return s.names }
 
 // errSkipped is the error of a stream that missed a step.
 var errSkipped = errors.New("the step was skipped (read the streams of a simulation step by step)")
 
 // Next returns the next step, valid until the next call, or io.EOF. Streams may be read
 // concurrently, but all must read a step before any reads the next.
-func (s *Stream) Next(ctx context.Context) (*tau.Step, error) {
+func (s *Stream) Next(ctx context.Context) (*trace.Step, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -211,18 +210,18 @@ func (s *Stream) Next(ctx context.Context) (*tau.Step, error) {
 func (s *Stream) Truth() []truth.Call { return s.out.calls }
 
 // End returns the time at which the last step of Next ended on the rank.
-func (s *Stream) End() trace.Micros { return trace.Micros(s.end) }
+func (s *Stream) End() trace.Ticks { return trace.Ticks(s.end) }
 
 // ends returns the time at which the last computed step ends on the rank.
 func (s *Stream) ends() int64 { return s.e.ranks[s.rank].clock }
 
 // Release frees the memory of the last step, which becomes invalid.
 func (s *Stream) Release() {
-	s.w, s.vars, s.out, s.step = nil, nil, output{}, tau.Step{}
+	s.w, s.vars, s.out, s.step = nil, nil, output{}, trace.Step{}
 }
 
 // emit runs the step of the rank again, with events.
-func (s *Stream) emit() *tau.Step {
+func (s *Stream) emit() *trace.Step {
 	e := s.e
 	if s.w == nil {
 		s.w = newWalker(e)

@@ -180,14 +180,14 @@ func (t *trouble) findings() []truth.Finding {
 func (t *trouble) truth(p *program) *truth.Trouble {
 	out := &truth.Trouble{
 		Name: t.Name, Kind: string(t.Kind), Each: t.Each(), Program: trace.Program(p.index),
-		From: trace.Micros(t.from), Functions: []string{}, Findings: t.findings(),
+		From: trace.Ticks(t.from), Functions: []string{}, Findings: t.findings(),
 		Informational: t.Kind == scenario.SlowMode && t.wholeRun() && !slices.Contains(t.ranks, false),
 	}
 	if len(p.all) > 1 {
 		out.Programs = p.all
 	}
 	if t.to != never && t.Kind != scenario.Drift {
-		out.To = trace.Micros(t.to)
+		out.To = trace.Ticks(t.to)
 	}
 	for r, in := range t.ranks {
 		if !in {

@@ -20,7 +20,7 @@ type compared struct {
 
 // longer is how much longer the call itself takes than without trouble, or the calls in it
 // if that is its trouble.
-func (c *compared) longer() trace.Micros {
+func (c *compared) longer() trace.Ticks {
 	if c.excess() > 0 {
 		return c.took() - c.quiet.took()
 	}
@@ -100,7 +100,7 @@ func (c *compared) isVictim() bool {
 }
 
 // injected returns the time that was added to a call, by the truth.
-func (c *compared) injected() (sum trace.Micros) {
+func (c *compared) injected() (sum trace.Ticks) {
 	for _, s := range c.listed {
 		sum += s.Injected
 	}
@@ -271,7 +271,7 @@ func TestInjectedTimeIsDifferenceToCleanRun(t *testing.T) {
 	f := func(kind scenario.TroubleKind, rest string) {
 		t.Run(string(kind), func(t *testing.T) {
 			s := parse(t, fmt.Sprintf("%s\n[[trouble]]\nname = \"it\"\nkind = %q\nfrom = 0.05\n%s", alone, kind, rest))
-			var sum, first trace.Micros
+			var sum, first trace.Ticks
 			listed := 0
 			compare(t, s, func(_ *traced, c *compared) {
 				if c.longer() != c.injected() {
@@ -315,7 +315,7 @@ extra = { integers = [50, 350] }
 	minor, major := 0, 0
 	compare(t, s, func(_ *traced, c *compared) {
 		for _, l := range c.listed {
-			usual := map[string]trace.Micros{"f": 150, "outer": 300}[c.function]
+			usual := map[string]trace.Ticks{"f": 150, "outer": 300}[c.function]
 			if want := l.Injected < 100 || l.Injected < usual; l.Minor != want {
 				t.Errorf("%d us more in %s: minor is %v", l.Injected, c.function, l.Minor)
 			}

@@ -33,15 +33,15 @@ const (
 type externalLine struct {
 	Kind  string         `json:"kind"`
 	Rank  *trace.Rank    `json:"rank"`
-	Start *trace.Micros  `json:"start"`
-	End   *trace.Micros  `json:"end"`
-	Wait  *trace.Micros  `json:"wait_us"`
+	Start *trace.Ticks   `json:"start"`
+	End   *trace.Ticks   `json:"end"`
+	Wait  *trace.Ticks   `json:"wait_us"`
 	Share *float64       `json:"stopped_share"`
 	PIDs  map[string]any `json:"pids"`
 }
 
 // delay is a window of time in which a rank waited for a processor.
-type delay struct{ start, end, wait trace.Micros }
+type delay struct{ start, end, wait trace.Ticks }
 
 // decodeExternal returns the line if it is one of the recorder, and otherwise nil.
 func decodeExternal(text []byte) (*externalLine, error) {
@@ -121,7 +121,7 @@ func (r *reader) addExternal(e *externalLine) error {
 	case e.Kind == Stall:
 		t.Lost, t.Findings = length, []Finding{Outlier, Interference, Recurring, Change}
 	case e.Share != nil:
-		t.Lost = trace.Micros(*e.Share * float64(length))
+		t.Lost = trace.Ticks(*e.Share * float64(length))
 	}
 	if err := r.addTrouble(t); err != nil {
 		return err
@@ -144,9 +144,9 @@ func (r *reader) finishExternal() {
 }
 
 // waited returns how long a rank waited for a processor in the windows that overlap a time.
-func (t *Truth) waited(rank trace.Rank, from, to trace.Micros) (sum trace.Micros) {
+func (t *Truth) waited(rank trace.Rank, from, to trace.Ticks) (sum trace.Ticks) {
 	list := t.delays[rank]
-	first, _ := slices.BinarySearchFunc(list, from, func(d delay, at trace.Micros) int { return cmp.Compare(d.start, at) })
+	first, _ := slices.BinarySearchFunc(list, from, func(d delay, at trace.Ticks) int { return cmp.Compare(d.start, at) })
 	for _, d := range list[max(0, first-1):] {
 		if d.start > to {
 			break

@@ -15,9 +15,9 @@ type Report struct {
 	Program  trace.Program
 	Function string       // empty: whatever ran
 	Ranks    []trace.Rank // empty: all
-	From, To trace.Micros
+	From, To trace.Ticks
 	// LostOwn is the time that all its calls lost, also those that are not flags.
-	LostOwn trace.Micros
+	LostOwn trace.Ticks
 	Share   float64 // of the time of the run that it cost
 	Summary string
 	// Cause is the number of the finding that made these wait; 0 if unknown.
@@ -33,8 +33,8 @@ type Report struct {
 // overlap one), and the times overlap.
 type FindingScore struct {
 	// Lost is the time that the troubles added, and Covered the part of it that findings about them have.
-	Lost    trace.Micros `json:"lost_us"`
-	Covered trace.Micros `json:"covered_us"`
+	Lost    trace.Ticks `json:"lost_us"`
+	Covered trace.Ticks `json:"covered_us"`
 	// Named counts the troubles whose costliest finding names the right ranks and function.
 	Named    int              `json:"named"`
 	Troubles []TroubleFinding `json:"troubles"`
@@ -46,10 +46,10 @@ type FindingScore struct {
 
 // TroubleFinding says how findings describe a trouble.
 type TroubleFinding struct {
-	Name    string       `json:"trouble"`
-	Kind    string       `json:"kind"`
-	Lost    trace.Micros `json:"lost_us"` // 0 if unknown
-	Covered trace.Micros `json:"covered_us"`
+	Name    string      `json:"trouble"`
+	Kind    string      `json:"kind"`
+	Lost    trace.Ticks `json:"lost_us"` // 0 if unknown
+	Covered trace.Ticks `json:"covered_us"`
 	// Finding is the number of the finding with the most lost time in the trouble, of its calls and of those
 	// who waited for them; 0 for none.
 	Finding     int     `json:"finding"`
@@ -71,35 +71,35 @@ type OtherFinding struct {
 type touch struct {
 	trouble int32
 	victim  bool
-	lost    trace.Micros
+	lost    trace.Ticks
 }
 
 // touch notes that a trouble affects the current flag.
-func (m *Matcher) touch(trouble int32, lost trace.Micros, victim bool) {
+func (m *Matcher) touch(trouble int32, lost trace.Ticks, victim bool) {
 	m.touches = append(m.touches, touch{trouble, victim, lost})
 }
 
 // membership sums up the flags of a finding.
 type membership struct {
-	lost trace.Micros
-	in   trace.Micros // lost by those that troubles affect
+	lost trace.Ticks
+	in   trace.Ticks // lost by those that troubles affect
 	// recorded is the time that those lost that no trouble affects, but the scheduler's record explains.
-	recorded trace.Micros
-	byRank   map[trace.Rank]trace.Micros
+	recorded trace.Ticks
+	byRank   map[trace.Rank]trace.Ticks
 	trouble  map[int32]*inTrouble
 }
 
 // inTrouble is the time that the flags of a finding lost in a trouble.
 type inTrouble struct {
-	covered trace.Micros // by its causes, at most as much as it added
-	all     trace.Micros // by causes and victims
+	covered trace.Ticks // by its causes, at most as much as it added
+	all     trace.Ticks // by causes and victims
 }
 
 // addMember adds a flag, which the current touches affect, to the sums of its finding.
 func (m *Matcher) addMember(f *Flag) {
 	s := m.members[f.Finding]
 	if s == nil {
-		s = &membership{byRank: make(map[trace.Rank]trace.Micros), trouble: make(map[int32]*inTrouble)}
+		s = &membership{byRank: make(map[trace.Rank]trace.Ticks), trouble: make(map[int32]*inTrouble)}
 		m.members[f.Finding] = s
 	}
 	s.lost += f.Lost
@@ -116,7 +116,7 @@ func (m *Matcher) addMember(f *Flag) {
 }
 
 // add adds a flag that a trouble affects.
-func (s *membership) add(t *touch, lost trace.Micros) {
+func (s *membership) add(t *touch, lost trace.Ticks) {
 	in := s.trouble[t.trouble]
 	if in == nil {
 		in = new(inTrouble)
@@ -132,7 +132,7 @@ func (s *membership) add(t *touch, lost trace.Micros) {
 type target struct {
 	Trouble
 	plain bool // function names are without arguments and location
-	lost  trace.Micros
+	lost  trace.Ticks
 }
 
 // targets returns the troubles, and after them one for each rank and function of the text formats.
@@ -238,7 +238,7 @@ func (m *Matcher) isBelow(i int) bool {
 func (s *findingScorer) onRanks(f *Report, ranks map[trace.Rank]bool) float64 {
 	switch m := s.members[f.Number]; {
 	case m != nil && m.lost > 0:
-		var on trace.Micros
+		var on trace.Ticks
 		for rank, lost := range m.byRank {
 			if ranks[rank] {
 				on += lost
@@ -355,7 +355,7 @@ func (s *findingScorer) score(i int32) TroubleFinding {
 			}
 		}
 	}
-	out.Covered = min(trace.Micros(max(0, covered)), t.lost)
+	out.Covered = min(trace.Ticks(max(0, covered)), t.lost)
 	if f := s.reports[out.Finding]; f != nil {
 		out.FindingKind, out.Summary, out.Named = f.Kind, f.Summary, s.names(f, t)
 	}

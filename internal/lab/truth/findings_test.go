@@ -22,7 +22,7 @@ const record = `{"kind": "begin", "t": 5, "pids": {"0": 301, "1": 302}, "mode": 
 `
 
 // slow is a flag of a rank that lost all of its time.
-func slow(rank trace.Rank, function string, entry, exit trace.Micros) truth.Flag {
+func slow(rank trace.Rank, function string, entry, exit trace.Ticks) truth.Flag {
 	return truth.Flag{
 		Rank: rank, Event: fmt.Sprintf("%d:0:%d", rank, entry), Function: function, Entry: entry, Exit: exit, Found: exit, Lost: exit - entry,
 	}
@@ -104,7 +104,7 @@ func TestRecordErrorsNameTheLine(t *testing.T) {
 }
 
 // outlier is a listed finding of a function of program 1 on ranks, from 0 to 3 s.
-func outlier(number int, function string, own trace.Micros, ranks ...trace.Rank) truth.Report {
+func outlier(number int, function string, own trace.Ticks, ranks ...trace.Rank) truth.Report {
 	return truth.Report{
 		Number: number, Kind: truth.Outlier, Program: 1, Function: function, Ranks: ranks, To: 3e6, LostOwn: own, Share: 0.01, Listed: true,
 		Summary: fmt.Sprint("finding ", number),
@@ -112,7 +112,7 @@ func outlier(number int, function string, own trace.Micros, ranks ...trace.Rank)
 }
 
 // member is a flag of a finding that lost a time.
-func member(finding int, event string, lost, entry trace.Micros) truth.Flag {
+func member(finding int, event string, lost, entry trace.Ticks) truth.Flag {
 	f := flag(event, "f()", entry)
 	f.Finding, f.Lost = finding, lost
 	return f
@@ -210,7 +210,7 @@ func TestFindingMustBeOfRightKind(t *testing.T) {
 }
 
 func TestTroublesBelowMinimumLossDoNotCount(t *testing.T) {
-	f := func(want string, least trace.Micros) {
+	f := func(want string, least trace.Ticks) {
 		t.Helper()
 		m := scene(t).Matcher()
 		m.LeastLoss = least

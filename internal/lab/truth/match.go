@@ -14,16 +14,16 @@ type Flag struct {
 	Rank        trace.Rank
 	Event       string // id of its entry, formatted as a trace.EventID
 	Function    string
-	Entry, Exit trace.Micros
+	Entry, Exit trace.Ticks
 	// Found is the time at which the call was flagged: its exit, or AtEnd.
-	Found trace.Micros
+	Found trace.Ticks
 	// Launched says that the call is a GPU kernel whose launch is known. The exit of the
 	// launch is 0 if it did not end.
 	Launched                bool
-	LaunchEntry, LaunchExit trace.Micros
+	LaunchEntry, LaunchExit trace.Ticks
 	// Lost is the time that it lost, Finding the number of its finding, or 0, and Culprit says that
 	// others waited for it.
-	Lost    trace.Micros
+	Lost    trace.Ticks
 	Finding int
 	Culprit bool
 	// Recurring says that the call is an example of a slow mode, which is reported as a whole.
@@ -33,7 +33,7 @@ type Flag struct {
 
 // AtEnd is the time of flags that the review at the end of the run raised. The run ends
 // with the last flagged call.
-const AtEnd trace.Micros = math.MaxInt64
+const AtEnd trace.Ticks = math.MaxInt64
 
 // Score compares flags with planted anomalies.
 type Score struct {
@@ -61,11 +61,11 @@ type Score struct {
 
 // Missed is a planted anomaly that was not found.
 type Missed struct {
-	Rank     trace.Rank   `json:"rank"`
-	Function string       `json:"function"`
-	Entry    trace.Micros `json:"entry_us"`
-	Injected trace.Micros `json:"injected_us"`       // 0 if unknown
-	Trouble  string       `json:"trouble,omitempty"` // empty in the text formats
+	Rank     trace.Rank  `json:"rank"`
+	Function string      `json:"function"`
+	Entry    trace.Ticks `json:"entry_us"`
+	Injected trace.Ticks `json:"injected_us"`       // 0 if unknown
+	Trouble  string      `json:"trouble,omitempty"` // empty in the text formats
 }
 
 // TroubleScore is the score of one trouble.
@@ -79,8 +79,8 @@ type TroubleScore struct {
 	VictimsFlagged int `json:"victims_flagged"`
 	// Seen is Found > 0. After is the time of the first of these flags since From, or
 	// since the entry of the first cause if that is later.
-	Seen  bool         `json:"seen"`
-	After trace.Micros `json:"after_us"`
+	Seen  bool        `json:"seen"`
+	After trace.Ticks `json:"after_us"`
 }
 
 // Matcher compares flags with a Truth, in any order. It keeps only flags near anomalies
@@ -88,7 +88,7 @@ type TroubleScore struct {
 type Matcher struct {
 	// LeastLoss is the least time that a call must lose to be flagged, by the settings of the analysis. Findings leaves out
 	// troubles whose calls all lost less.
-	LeastLoss trace.Micros
+	LeastLoss trace.Ticks
 
 	truth   *Truth
 	flagged []bool     // of each listed call
@@ -96,7 +96,7 @@ type Matcher struct {
 	flags   int
 	found   int // of listed calls
 	excused int
-	end     trace.Micros // of the last flagged call
+	end     trace.Ticks // of the last flagged call
 	near    map[place][]candidate
 
 	touches              []touch             // of the current flag
@@ -108,7 +108,7 @@ type Matcher struct {
 // sighting summarizes the flags of a trouble.
 type sighting struct {
 	found, victims int
-	first          trace.Micros
+	first          trace.Ticks
 }
 
 // Matcher returns a Matcher without flags.
@@ -170,7 +170,7 @@ func (m *Matcher) addRegions(f *Flag, listed bool) {
 
 // AddChange adds a lasting change of the usual time of a function, reported at a time or
 // AtEnd. It counts as a flag of lasting troubles in that function.
-func (m *Matcher) AddChange(program trace.Program, function string, since, found trace.Micros) {
+func (m *Matcher) AddChange(program trace.Program, function string, since, found trace.Ticks) {
 	m.end = max(m.end, since)
 	for i := range m.truth.Troubles {
 		t := &m.truth.Troubles[i]

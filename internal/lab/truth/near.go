@@ -12,9 +12,9 @@ import (
 // Tolerances between times of the text formats, taken inside a function, and times of
 // the trace, taken around it.
 const (
-	slack   trace.Micros = 100     // usually
-	nearby  trace.Micros = 1_000   // if the thread is interrupted in between
-	pending trace.Micros = 200_000 // from the launch of a kernel to its start on a busy stream
+	slack   trace.Ticks = 100     // usually
+	nearby  trace.Ticks = 1_000   // if the thread is interrupted in between
+	pending trace.Ticks = 200_000 // from the launch of a kernel to its start on a busy stream
 )
 
 // place must be equal for a flag to match a planted anomaly of the text formats.
@@ -35,13 +35,13 @@ func (p *timedCall) place() place { return place{p.rank, plainName(p.function)} 
 
 // candidate is a flag that may match a planted anomaly.
 type candidate struct {
-	entry, exit             trace.Micros
-	launchEntry, launchExit trace.Micros
+	entry, exit             trace.Ticks
+	launchEntry, launchExit trace.Ticks
 	kernel                  bool // its name may be that of a kernel
 	launched                bool
 	excused                 bool // if it matches no planted anomaly
 	finding                 int
-	lost                    trace.Micros
+	lost                    trace.Ticks
 }
 
 func (m *Matcher) addNear(f *Flag, excused bool) {
@@ -60,8 +60,8 @@ func (m *Matcher) addNear(f *Flag, excused bool) {
 
 // distance returns the time between a planted anomaly and a flag, and whether they may
 // match.
-func (p *timedCall) distance(f *candidate) (trace.Micros, bool) {
-	away := func(t trace.Micros) trace.Micros { return max(t-p.entry, p.entry-t) }
+func (p *timedCall) distance(f *candidate) (trace.Ticks, bool) {
+	away := func(t trace.Ticks) trace.Ticks { return max(t-p.entry, p.entry-t) }
 	switch {
 	case !p.kernel:
 		covers := f.entry <= p.entry+slack && p.exit <= f.exit+slack
@@ -80,7 +80,7 @@ func (p *timedCall) distance(f *candidate) (trace.Micros, bool) {
 // one to one, the closest first.
 func (m *Matcher) nearMatches() map[int]*candidate {
 	type pair struct {
-		distance      trace.Micros
+		distance      trace.Ticks
 		planted, flag int
 	}
 	planted := m.truth.timed

@@ -13,9 +13,9 @@ import (
 type timedCall struct {
 	rank     trace.Rank
 	function string
-	entry    trace.Micros // of a kernel: its launch
-	exit     trace.Micros
-	injected trace.Micros
+	entry    trace.Ticks // of a kernel: its launch
+	exit     trace.Ticks
+	injected trace.Ticks
 	kernel   bool
 	trouble  int32 // in Truth.timedTroubles
 }
@@ -52,8 +52,8 @@ func (n *numbers) read(name, text string, bits int) int64 {
 
 func (n *numbers) rank(text string) trace.Rank { return trace.Rank(n.read("rank", text, 32)) }
 
-func (n *numbers) time(name, text string) trace.Micros {
-	return trace.Micros(n.read(name, text, 64))
+func (n *numbers) time(name, text string) trace.Ticks {
+	return trace.Ticks(n.read(name, text, 64))
 }
 
 func parseRow(words []string) (p timedCall, err error) {

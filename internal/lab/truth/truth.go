@@ -52,10 +52,10 @@ type Trouble struct {
 	// Ranks are those of the causes, not of the victims.
 	Ranks []trace.Rank `json:"ranks"`
 	// Functions are full names as in the trace; empty means all.
-	Functions []string     `json:"functions"`
-	From      trace.Micros `json:"from_us"`
-	To        trace.Micros `json:"to_us"` // 0: until the end of the run
-	Text      string       `json:"text"`  // a description
+	Functions []string    `json:"functions"`
+	From      trace.Ticks `json:"from_us"`
+	To        trace.Ticks `json:"to_us"` // 0: until the end of the run
+	Text      string      `json:"text"`  // a description
 	// Findings are the kinds of finding that are right about it, the best first; empty
 	// means unknown.
 	Findings []Finding `json:"findings,omitempty"`
@@ -63,9 +63,9 @@ type Trouble struct {
 	Informational bool `json:"informational,omitempty"`
 	// Lost is the time that it added to its causes, those included that the truth does not
 	// list; 0 means unknown.
-	Lost trace.Micros `json:"lost_us,omitempty"`
+	Lost trace.Ticks `json:"lost_us,omitempty"`
 	// Saved is by how much the run would have been shorter without it; nil means unknown.
-	Saved *trace.Micros `json:"saved_us,omitempty"`
+	Saved *trace.Ticks `json:"saved_us,omitempty"`
 }
 
 // Call is an execution that a trouble changed. One that several troubles changed has a
@@ -78,9 +78,9 @@ type Call struct {
 	Rank     trace.Rank    `json:"rank"` // the same as in Event
 	Thread   trace.Thread  `json:"thread"`
 	Function string        `json:"function"`
-	Entry    trace.Micros  `json:"entry_us"`
-	Exit     trace.Micros  `json:"exit_us"`
-	Injected trace.Micros  `json:"injected_us"`       // may be negative
+	Entry    trace.Ticks   `json:"entry_us"`
+	Exit     trace.Ticks   `json:"exit_us"`
+	Injected trace.Ticks   `json:"injected_us"`       // may be negative
 	Culprit  *trace.Rank   `json:"culprit,omitempty"` // of a victim: the rank it waited for
 	Minor    bool          `json:"minor,omitempty"`   // too small to require a flag; a flag on it is not wrong
 }
@@ -111,7 +111,7 @@ type event struct {
 
 // listedCall is a Call without the fields that its event implies or scores do not need.
 type listedCall struct {
-	entry, injected trace.Micros
+	entry, injected trace.Ticks
 	rank            trace.Rank
 	trouble         int32 // in Troubles
 	function        int32 // in functions
@@ -123,9 +123,9 @@ type listedCall struct {
 // extent summarizes the calls of a trouble.
 type extent struct {
 	causes, victims int
-	injected        trace.Micros // into all causes
-	most            trace.Micros // into one cause
-	begin           trace.Micros // From, or the entry of the first cause if that is later
+	injected        trace.Ticks // into all causes
+	most            trace.Ticks // into one cause
+	begin           trace.Ticks // From, or the entry of the first cause if that is later
 }
 
 // Covers reports whether a flag has the program, a rank, a function and the time of the
@@ -136,7 +136,7 @@ func (t *Trouble) Covers(f *Flag) bool {
 }
 
 // overlap returns the time of a flag within the time of the trouble.
-func (t *Trouble) overlap(f *Flag) trace.Micros {
+func (t *Trouble) overlap(f *Flag) trace.Ticks {
 	end := f.Exit
 	if t.To != 0 {
 		end = min(end, t.To)

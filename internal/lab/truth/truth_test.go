@@ -78,7 +78,7 @@ var (
 	}
 )
 
-func call(event string, trouble string, role truth.Role, entry trace.Micros) truth.Call {
+func call(event string, trouble string, role truth.Role, entry trace.Ticks) truth.Call {
 	var rank trace.Rank
 	if _, err := fmt.Sscanf(event, "%d:", &rank); err != nil {
 		panic(err)
@@ -90,7 +90,7 @@ func call(event string, trouble string, role truth.Role, entry trace.Micros) tru
 }
 
 // flag is a flag on a call of 50 us, found at its exit.
-func flag(event string, function string, entry trace.Micros) truth.Flag {
+func flag(event string, function string, entry trace.Ticks) truth.Flag {
 	c := call(event, "", truth.Cause, entry)
 	return truth.Flag{Program: 1, Rank: c.Rank, Event: event, Function: function, Entry: entry, Exit: c.Exit, Found: c.Exit}
 }
@@ -158,7 +158,7 @@ func TestRegionHasFunctionsAndMayBeOpenEnded(t *testing.T) {
 	host := slowHost
 	host.To, host.Functions = 0, []string{"f()", "g(int) [{g.c} {1,0}]"}
 	planted := read(t, jsonl(t, []truth.Trouble{host}, nil))
-	f := func(excused int, function string, entry trace.Micros) {
+	f := func(excused int, function string, entry trace.Ticks) {
 		t.Helper()
 		if s := match(planted, flag("8:5:1", function, entry)); s.Excused != excused {
 			t.Errorf("%s at %d: got %s, want %d excused", function, entry, counts(s), excused)
@@ -259,7 +259,7 @@ func TestRatios(t *testing.T) {
 
 func TestTextFormatsAreMatchedByTime(t *testing.T) {
 	planted := read(t, "# by hand\n1 7 f 100000 103000 2800\nTRUTH kind=gpu_slow kernel=k launch_us=500000 rank=1\n")
-	f := func(found int, function string, entry trace.Micros, launch ...trace.Micros) {
+	f := func(found int, function string, entry trace.Ticks, launch ...trace.Ticks) {
 		t.Helper()
 		in := flag("1:0:0", function, entry)
 		in.Exit = entry + 3000
@@ -475,7 +475,7 @@ func BenchmarkRead(b *testing.B) {
 	w := truth.NewWriter(&content)
 	w.Trouble(&slowCall)
 	for i := range calls {
-		c := call(fmt.Sprintf("8:0:%d", i), "a", truth.Cause, trace.Micros(i))
+		c := call(fmt.Sprintf("8:0:%d", i), "a", truth.Cause, trace.Ticks(i))
 		w.Call(&c)
 	}
 	if err := errors.Join(w.Flush(), os.WriteFile(path, content.Bytes(), 0o600)); err != nil {

@@ -11,17 +11,17 @@ import (
 // which steps it has, so a restarted analyzer adds it again.
 type heldLoad struct {
 	*workload.Load
-	released    trace.Micros // end of the load that was released
-	urgent      bool         // a rank has ended
-	sent, other int          // bytes of load and of everything else so far
+	released    trace.Ticks // end of the load that was released
+	urgent      bool        // a rank has ended
+	sent, other int         // bytes of load and of everything else so far
 }
 
 // Load is held for at least minHold of trace time. If it is more than one part in loadShare of everything else that
 // was sent, it is held for maxHold: slow ranks should be found within seconds.
 const (
-	minHold   trace.Micros = 1e6
-	maxHold   trace.Micros = 4e6
-	loadShare              = 12
+	minHold   trace.Ticks = 1e6
+	maxHold   trace.Ticks = 4e6
+	loadShare             = 12
 )
 
 // due reports whether to send the load: a window is complete.

@@ -21,7 +21,7 @@ import (
 func contribution(key trace.RankKey, step int) *analyzer.Contribution {
 	return &analyzer.Contribution{
 		StepKey: analyzer.StepKey{RankKey: key, Step: step},
-		Host:    fmt.Sprint("host", key.Rank/2), First: trace.Micros(1000 * step), Last: trace.Micros(1000*step + 999),
+		Host:    fmt.Sprint("host", key.Rank/2), First: trace.Ticks(1000 * step), Last: trace.Ticks(1000*step + 999),
 		PathDepth: callpath.MaxDepth,
 	}
 }
@@ -109,8 +109,8 @@ var loadNames = func() (all []trace.FuncKey) {
 func randomLoad(rng *rand.Rand, c *analyzer.Contribution) *workload.Load {
 	l := workload.New()
 	for _, f := range c.Functions {
-		exit := trace.Micros(1e6 + 3e5*c.Step + rng.IntN(4e5))
-		entry := exit - trace.Micros(rng.IntN(2e5))
+		exit := trace.Ticks(1e6 + 3e5*c.Step + rng.IntN(4e5))
+		entry := exit - trace.Ticks(rng.IntN(2e5))
 		lane := l.Lane(workload.LaneKey{RankKey: c.RankKey, Thread: trace.Thread(rng.IntN(2))})
 		if lane.Host = c.Host; rng.IntN(3) == 0 {
 			l.AddWait(lane, entry, exit, uint64(exit-entry)/2, rng.IntN(2) == 0)
@@ -144,7 +144,7 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 			f.Exclusive.Add(uint64(v))
 			f.Inclusive.Add(uint64(v) + rng.Uint64N(9))
 			if rng.IntN(6) == 0 {
-				f.Anomalies.Add(int32(step), c.First+trace.Micros(rng.IntN(400)), c.First+500, rng.Float64()*20, trace.Micros(v))
+				f.Anomalies.Add(int32(step), c.First+trace.Ticks(rng.IntN(400)), c.First+500, rng.Float64()*20, trace.Ticks(v))
 			}
 		}
 		c.Functions = append(c.Functions, f)

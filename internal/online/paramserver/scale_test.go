@@ -21,7 +21,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // BenchmarkScale is how fast a simulated program of 10 000 ranks on 100 hosts
@@ -271,7 +270,7 @@ type heldReader struct {
 	read int
 }
 
-func (h *heldReader) Next(ctx context.Context) (*tau.Step, error) {
+func (h *heldReader) Next(ctx context.Context) (*trace.Step, error) {
 	if !h.lock.mayRead(h.read) {
 		return nil, bp.ErrIdle
 	}

@@ -12,7 +12,7 @@ import (
 
 // streamed has a session send what it has read so far from the live stream of rank 0: steps up to
 // to, of which it read the given number, from begin on.
-func streamed(t *testing.T, s *State, session, number uint64, from, to uint32, read int, begin trace.Micros) {
+func streamed(t *testing.T, s *State, session, number uint64, from, to uint32, read int, begin trace.Ticks) {
 	t.Helper()
 	h := summary.Handover{Totals: summary.Totals{Steps: read, Calls: 100 * int64(read), Begin: begin, End: begin + 9}}
 	h.Tally.Add(tally.OutOfOrder, int64(read))

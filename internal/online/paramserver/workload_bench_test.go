@@ -131,13 +131,13 @@ func BenchmarkLoadMemory(b *testing.B) {
 		before := heap()
 		live := summary.NewLive()
 		rng := rand.New(rand.NewPCG(1, 1))
-		width := trace.Micros(1) << 26 // in a run of about 18 minutes
+		width := trace.Ticks(1) << 26 // in a run of about 18 minutes
 		cells := make([]workload.Cell, functions)
 		for rank := range trace.Rank(ranks) {
 			l := workload.New()
 			lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: rank}})
 			lane.Host = fmt.Sprintf("node%03d", rank/64)
-			for window := range trace.Micros(16) {
+			for window := range trace.Ticks(16) {
 				for i := range cells {
 					work := l.Work(workload.Work{Function: uint32(i), Path: callpath.Hash(0).Then(fmt.Sprint(i))})
 					sums := callpath.Sums{Calls: 100 + rng.Uint64N(1000), Exclusive: rng.Uint64N(uint64(width) / functions)}

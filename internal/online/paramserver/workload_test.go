@@ -15,7 +15,7 @@ func loadTrace(key trace.RankKey, steps int) map[trace.RankKey][]*analyzer.Contr
 	for step, c := range all[key][:steps] {
 		c.Names = []trace.FuncKey{{Program: key.Program, Name: "solve"}}
 		c.Load = workload.New()
-		entry := trace.Micros(1e9 + 1e5*step)
+		entry := trace.Ticks(1e9 + 1e5*step)
 		work := c.Load.Work(workload.Work{Program: key.Program, Path: 3})
 		c.Load.Add(c.Load.Lane(workload.LaneKey{RankKey: key}), entry, entry+9e4,
 			[]workload.Cell{{Work: work, Sums: callpath.Sums{Calls: 1, Exclusive: 9e4}}})

@@ -51,24 +51,24 @@ func AddDelays(run *blame.Run, req *protocol.DelaysRequest) {
 		return ""
 	}
 	for _, d := range req.GetDelays() {
-		entry, function := trace.Micros(d.GetEntry()), name(d.GetFunction())
+		entry, function := trace.Ticks(d.GetEntry()), name(d.GetFunction())
 		a := blame.Anomaly{
 			Program: trace.Program(d.GetProgram()), Rank: trace.Rank(d.GetRank()), Thread: trace.Thread(d.GetThread()), Event: d.GetEvent(),
 			Func: function, Wait: run.WaitOf(function), OnDevice: d.GetOnDevice(), Calls: d.GetCalls(), Entry: entry,
-			Exit: entry + trace.Micros(d.GetTime()), Lost: trace.Micros(d.GetLost()), Candidate: d.GetCandidate(), Share: d.GetShare(),
+			Exit: entry + trace.Ticks(d.GetTime()), Lost: trace.Ticks(d.GetLost()), Candidate: d.GetCandidate(), Share: d.GetShare(),
 		}
 		if d.GetLeftAt() > 0 {
-			a.InStep, a.Left = trace.Micros(d.GetLeftAt()), name(d.GetLeft())
+			a.InStep, a.Left = trace.Ticks(d.GetLeftAt()), name(d.GetLeft())
 		}
 		if m := d.GetLast(); m != nil {
-			a.Last = &blame.Message{Partner: trace.Rank(m.GetPartner()), Sent: m.GetSent(), Tag: m.GetTag(), Time: trace.Micros(m.GetTime())}
+			a.Last = &blame.Message{Partner: trace.Rank(m.GetPartner()), Sent: m.GetSent(), Tag: m.GetTag(), Time: trace.Ticks(m.GetTime())}
 		}
 		run.Anomalies = append(run.Anomalies, a)
 	}
 	for _, s := range req.GetSends() {
 		run.Sends = append(run.Sends, blame.Send{
 			Program: trace.Program(s.GetProgram()), From: trace.Rank(s.GetFrom()), To: trace.Rank(s.GetTo()), Tag: s.GetTag(),
-			Time: trace.Micros(s.GetTime()), Until: trace.Micros(s.GetUntil()),
+			Time: trace.Ticks(s.GetTime()), Until: trace.Ticks(s.GetUntil()),
 		})
 	}
 }

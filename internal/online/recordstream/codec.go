@@ -26,7 +26,7 @@ type coder struct {
 	texts    []text            // in order, while decoding
 	source   string            // text of the encoding, of which texts are parts
 	expanded int               // bytes of all texts so far
-	last     trace.Micros
+	last     trace.Ticks
 }
 
 type text struct {
@@ -57,7 +57,7 @@ func number[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](c *coder, numbers ...*
 	codec.Signed(&c.Coder, numbers...)
 }
 
-func (c *coder) time(times ...*trace.Micros) {
+func (c *coder) time(times ...*trace.Ticks) {
 	for _, t := range times {
 		d := *t - c.last
 		number(c, &d)

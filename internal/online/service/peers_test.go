@@ -48,12 +48,12 @@ func BenchmarkStorePeers(b *testing.B) {
 func largeLoad(ranks trace.Rank, functions int) *workload.Load {
 	rng := rand.New(rand.NewPCG(1, 1))
 	l := workload.New()
-	width := trace.Micros(1) << 26
+	width := trace.Ticks(1) << 26
 	cells := make([]workload.Cell, functions)
 	for rank := range ranks {
 		lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: rank}})
 		lane.Host = fmt.Sprintf("node%03d", rank/64)
-		for window := range trace.Micros(16) {
+		for window := range trace.Ticks(16) {
 			for i := range cells {
 				work := l.Work(workload.Work{Function: uint32(i), Path: callpath.Hash(0).Then(fmt.Sprint(i))})
 				cells[i] = workload.Cell{Work: work, Sums: callpath.Sums{Calls: 100, Exclusive: 100_000 + rng.Uint64N(10_000)}}

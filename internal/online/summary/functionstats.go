@@ -18,7 +18,7 @@ type FunctionStats struct {
 	Inclusive stats.Sums
 	PerStep   stats.Sums // anomalies of each rank and step with calls, zeros included
 	Anomalies Metrics
-	LostTime  trace.Micros // by which the anomalies exceeded the typical time
+	LostTime  trace.Ticks // by which the anomalies exceeded the typical time
 }
 
 // Merge adds the calls of o, whatever its name and id.
@@ -35,8 +35,8 @@ type Metrics struct {
 	Count     stats.Sums // for each rank and step with anomalies
 	FirstStep int32
 	LastStep  int32
-	First     trace.Micros // entry of the first
-	Last      trace.Micros // exit of the last
+	First     trace.Ticks // entry of the first
+	Last      trace.Ticks // exit of the last
 	Score     stats.RunStats
 	Severity  stats.Sums // exclusive times
 }
@@ -45,7 +45,7 @@ type Metrics struct {
 func (m *Metrics) Empty() bool { return m.Score.N == 0 }
 
 // Add adds an anomaly. The caller adds it to Count, by step.
-func (m *Metrics) Add(step int32, entry, exit trace.Micros, score float64, severity trace.Micros) {
+func (m *Metrics) Add(step int32, entry, exit trace.Ticks, score float64, severity trace.Ticks) {
 	m.extend(step, step, entry, exit)
 	m.Score.Add(score)
 	m.Severity.Add(uint64(max(severity, 0)))
@@ -63,7 +63,7 @@ func (m *Metrics) Merge(o *Metrics) {
 }
 
 // extend makes the steps and times include the given ones.
-func (m *Metrics) extend(firstStep, lastStep int32, first, last trace.Micros) {
+func (m *Metrics) extend(firstStep, lastStep int32, first, last trace.Ticks) {
 	if m.Empty() {
 		m.FirstStep, m.LastStep, m.First, m.Last = firstStep, lastStep, first, last
 		return

@@ -14,7 +14,7 @@ import (
 type StepReport struct {
 	trace.RankKey
 	Step        int32
-	First, Last trace.Micros    // earliest entry and latest exit of the step
+	First, Last trace.Ticks     // earliest entry and latest exit of the step
 	Scores      stats.RunStats  // of all its anomalies
 	Functions   []FunctionStats // with anomalies
 }

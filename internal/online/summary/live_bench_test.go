@@ -39,7 +39,7 @@ func newExchange() *exchange {
 	for i := range 3 {
 		e.step.Functions = append(e.step.Functions, summary.FunctionStats{
 			ID:        i * 11,
-			Anomalies: packettest.Anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5),
+			Anomalies: packettest.Anomaly(0, 1000, trace.Ticks(1100+i*i*311), 1.5),
 		})
 	}
 	return e

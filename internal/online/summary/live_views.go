@@ -27,10 +27,10 @@ func (l *Live) Counters() []*Counter {
 // RankStatus sums up a rank.
 type RankStatus struct {
 	trace.RankKey
-	Steps     uint64       // added so far
-	Anomalies uint64       // as labeled at the time
-	LastStep  int32        // the last with anomalies; -1 without
-	LastTime  trace.Micros // of the last anomaly; 0 without
+	Steps     uint64      // added so far
+	Anomalies uint64      // as labeled at the time
+	LastStep  int32       // the last with anomalies; -1 without
+	LastTime  trace.Ticks // of the last anomaly; 0 without
 }
 
 // Ranks returns the status of all ranks by program and rank.
@@ -87,7 +87,7 @@ type RankNews struct {
 // StepNews is a step with anomalies. First and Last are times of its anomalies.
 type StepNews struct {
 	Step        int32
-	First, Last trace.Micros
+	First, Last trace.Ticks
 	Scores      stats.RunStats
 }
 

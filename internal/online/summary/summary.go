@@ -22,8 +22,8 @@ type Totals struct {
 	Flagged int64 `json:"flagged"`
 	Ranks   int   `json:"ranks"`
 	// Begin and End are the times of the first and the last event.
-	Begin trace.Micros `json:"begin_us"`
-	End   trace.Micros `json:"end_us"`
+	Begin trace.Ticks `json:"begin_us"`
+	End   trace.Ticks `json:"end_us"`
 }
 
 // Merge adds the totals of other ranks.
@@ -38,7 +38,7 @@ func (t *Totals) Merge(o Totals) {
 }
 
 // Started moves Begin to an earlier time. 0 means unknown.
-func (t *Totals) Started(at trace.Micros) {
+func (t *Totals) Started(at trace.Ticks) {
 	if t.Begin == 0 || at != 0 && at < t.Begin {
 		t.Begin = at
 	}
@@ -113,7 +113,7 @@ type Change struct {
 	Program  trace.Program `json:"program"`
 	Function string        `json:"function"`
 	Kind     string        `json:"kind"`  // shift: at once; drift: gradually
-	Since    trace.Micros  `json:"since"` // of a drift rounded to a span that grows with the run
+	Since    trace.Ticks   `json:"since"` // of a drift rounded to a span that grows with the run
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"`   // since then

@@ -11,7 +11,7 @@ import (
 func usual() *provenance.Capture {
 	c := &provenance.Capture{IOStep: 7, StepStart: 1_700_000_000_000_000, StepEnd: 1_700_000_000_900_000, Exclusive: 1234, Score: 5.25}
 	frame := func(i int) provenance.Frame {
-		at := c.StepStart + trace.Micros(i)*1500
+		at := c.StepStart + trace.Ticks(i)*1500
 		return provenance.Frame{Func: trace.FuncID(i), Step: 7, Row: uint32(400 + 2*i), Entry: at, Exit: at + 1400, ParentStep: 7, ParentRow: 399}
 	}
 	for i := range 21 {

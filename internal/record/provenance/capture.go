@@ -29,9 +29,9 @@ type Frame struct {
 	Func       trace.FuncID
 	Step       int32
 	Row        uint32
-	Entry      trace.Micros
-	Exit       trace.Micros // 0: open
-	ParentStep int32        // -1: no parent
+	Entry      trace.Ticks
+	Exit       trace.Ticks // 0: open
+	ParentStep int32       // -1: no parent
 	ParentRow  uint32
 	Anomalous  bool
 }
@@ -63,9 +63,9 @@ type Capture struct {
 	Context   int32 // number of the models that judge it, for the caller
 	Thread    trace.Thread
 	IOStep    int32 // in which the execution ended
-	StepStart trace.Micros
-	StepEnd   trace.Micros
-	Exclusive trace.Micros
+	StepStart trace.Ticks
+	StepEnd   trace.Ticks
+	Exclusive trace.Ticks
 	Children  uint32 // calls that it made directly
 	Score     float64
 
@@ -74,7 +74,7 @@ type Capture struct {
 	Window    []Frame
 	Comms     []Comm
 	Partners  []Partner // of a GPU kernel: usually one
-	NodeTime  trace.Micros
+	NodeTime  trace.Ticks
 	NodeState []Field
 }
 

@@ -16,7 +16,7 @@ var ErrEncoding = errors.New("malformed capture")
 // captureCoder encodes or decodes a capture. Times are differences to the one before.
 type captureCoder struct {
 	codec.Coder
-	last trace.Micros
+	last trace.Ticks
 }
 
 // number codes the low 32 bits of a number.
@@ -26,8 +26,8 @@ func number[T ~int32 | ~uint32 | ~uint8](c *captureCoder, v *T) {
 
 func (c *captureCoder) uint(v *uint64) { *v = c.Uint(*v, math.MaxUint64) }
 
-func (c *captureCoder) time(t *trace.Micros) {
-	*t = c.last + trace.Micros(c.Int(int64(*t-c.last)))
+func (c *captureCoder) time(t *trace.Ticks) {
+	*t = c.last + trace.Ticks(c.Int(int64(*t-c.last)))
 	if *t != 0 {
 		c.last = *t
 	}

@@ -24,8 +24,8 @@ type AnomalyMetrics struct {
 	Count     stats.Summary `json:"anomaly_count"` // for each rank and step with anomalies
 	FirstStep int64         `json:"first_io_step"`
 	LastStep  int64         `json:"last_io_step"`
-	Last      trace.Micros  `json:"max_timestamp"` // exit of the last
-	First     trace.Micros  `json:"min_timestamp"` // entry of the first
+	Last      trace.Ticks   `json:"max_timestamp"` // exit of the last
+	First     trace.Ticks   `json:"min_timestamp"` // entry of the first
 	Score     stats.Summary `json:"score"`
 	Severity  stats.Summary `json:"severity"`
 }
@@ -69,7 +69,7 @@ type Collections struct {
 // have this collection.
 type PathStats struct {
 	Calls     int64         `json:"calls"`        // that ended; 0 for a path that only leads to others
-	Exclusive trace.Micros  `json:"exclusive_us"` // without nested calls
+	Exclusive trace.Ticks   `json:"exclusive_us"` // without nested calls
 	FID       int           `json:"fid"`          // of the last function; -1: none
 	Func      string        `json:"func"`         // the last function, or callpath.OtherName for paths that are too deep
 	Node      int           `json:"node"`         // position in the list, from 1
@@ -90,7 +90,7 @@ func NewPathStats(paths []summary.Path) []PathStats {
 		p := &paths[i]
 		all = append(all, PathStats{
 			PID: p.Program, Node: i + 1, Parent: p.Parent + 1, FID: p.ID, Func: Text(p.Name),
-			Calls: int64(min(p.Calls, math.MaxInt64)), Exclusive: trace.Micros(min(p.Exclusive, math.MaxInt64)),
+			Calls: int64(min(p.Calls, math.MaxInt64)), Exclusive: trace.Ticks(min(p.Exclusive, math.MaxInt64)),
 		})
 	}
 	return all

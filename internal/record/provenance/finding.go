@@ -102,10 +102,10 @@ type Finding struct {
 	Period *float64 `json:"period_s"`
 	// LostOwn is the time that its executions lost, and LostCaused the time that others lost
 	// waiting for them; Lost is their sum.
-	LostOwn    trace.Micros `json:"lost_own_us"`
-	LostCaused trace.Micros `json:"lost_caused_us"`
-	Lost       trace.Micros `json:"lost_us"`
-	Share      float64      `json:"share"` // Lost as a share of the time of all ranks
+	LostOwn    trace.Ticks `json:"lost_own_us"`
+	LostCaused trace.Ticks `json:"lost_caused_us"`
+	Lost       trace.Ticks `json:"lost_us"`
+	Share      float64     `json:"share"` // Lost as a share of the time of all ranks
 	// Confidence is the probability that the detector's false alarms alone would not give so many
 	// flags.
 	Confidence float64  `json:"confidence"`
@@ -113,15 +113,15 @@ type Finding struct {
 	Reason     string   `json:"reason,omitempty"` // of a withdrawal
 	Examples   []string `json:"examples"`         // event ids, the worst first
 
-	Longest   trace.Micros `json:"longest_us"`
-	WorstRank trace.Rank   `json:"worst_rank"` // that lost the most time
-	WorstTime trace.Micros `json:"worst_rank_lost_us"`
-	First     trace.Micros `json:"first_us"` // entry
-	Last      trace.Micros `json:"last_us"`  // exit
-	Trend     Trend        `json:"trend,omitempty"`
-	OverTime  []int64      `json:"over_time"` // executions in each twentieth of the run
-	Waits     int64        `json:"waits"`     // of other calls because of it
-	WaitRanks int64        `json:"wait_ranks"`
+	Longest   trace.Ticks `json:"longest_us"`
+	WorstRank trace.Rank  `json:"worst_rank"` // that lost the most time
+	WorstTime trace.Ticks `json:"worst_rank_lost_us"`
+	First     trace.Ticks `json:"first_us"` // entry
+	Last      trace.Ticks `json:"last_us"`  // exit
+	Trend     Trend       `json:"trend,omitempty"`
+	OverTime  []int64     `json:"over_time"` // executions in each twentieth of the run
+	Waits     int64       `json:"waits"`     // of other calls because of it
+	WaitRanks int64       `json:"wait_ranks"`
 }
 
 // IsChange reports whether the finding is a lasting change of a function, without anomalies. In older runs a rank
@@ -165,9 +165,9 @@ type Link struct {
 	// Hops is the number of waits from a victim to its culprit, including the victim.
 	Hops int `json:"hops,omitempty"`
 	// Waits of others with this anomaly as their main culprit.
-	Waits     int64        `json:"waits,omitempty"`
-	WaitRanks int64        `json:"wait_ranks,omitempty"`
-	WaitTime  trace.Micros `json:"waits_lost_us,omitzero"`
+	Waits     int64       `json:"waits,omitempty"`
+	WaitRanks int64       `json:"wait_ranks,omitempty"`
+	WaitTime  trace.Ticks `json:"waits_lost_us,omitzero"`
 }
 
 // Sentence describes which execution waited for which. function, rank and host are those of

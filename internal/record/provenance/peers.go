@@ -31,10 +31,10 @@ type RankLoad struct {
 	// Elapsed is the time from the first entry to the last exit. Of it, Wait is spent waiting, Sync
 	// of that in collective calls, and the rest is Useful. Of a rank with several threads, these are of
 	// its main thread.
-	Elapsed trace.Micros `json:"elapsed_us"`
-	Useful  trace.Micros `json:"useful_us"`
-	Wait    trace.Micros `json:"wait_us"`
-	Sync    trace.Micros `json:"sync_us"`
+	Elapsed trace.Ticks `json:"elapsed_us"`
+	Useful  trace.Ticks `json:"useful_us"`
+	Wait    trace.Ticks `json:"wait_us"`
+	Sync    trace.Ticks `json:"sync_us"`
 	// Ratio is the time of the work divided by that of equal work of peers; nil without peers.
 	Ratio *float64 `json:"ratio"`
 	// Pattern is when it was slow; empty if it was not. From and To are seconds since the start of
@@ -43,8 +43,8 @@ type RankLoad struct {
 	From    *float64 `json:"from_s"`
 	To      *float64 `json:"to_s"`
 	// Saved is by how much the run would be shorter if the rank were like its peers.
-	Saved trace.Micros `json:"saved_us"`
-	Share float64      `json:"saved_share"` // of the time of the run
+	Saved trace.Ticks `json:"saved_us"`
+	Share float64     `json:"saved_share"` // of the time of the run
 	// Windows are in order of time; times without data are missing.
 	Windows []LoadWindow `json:"windows"`
 	// Functions are the ones with the most time, at most ten; none of threads.
@@ -53,19 +53,19 @@ type RankLoad struct {
 
 // RankFunction is the work of a function on a rank or GPU.
 type RankFunction struct {
-	Func  string        `json:"function"`
-	Calls int64         `json:"calls"`
-	Time  trace.Micros  `json:"time_us"`
-	Peers *trace.Micros `json:"peers_us"` // time of equal work of peers; nil without peers
+	Func  string       `json:"function"`
+	Calls int64        `json:"calls"`
+	Time  trace.Ticks  `json:"time_us"`
+	Peers *trace.Ticks `json:"peers_us"` // time of equal work of peers; nil without peers
 }
 
 // LoadWindow is a RankLoad in a window of time.
 type LoadWindow struct {
-	From   float64      `json:"from_s"` // seconds since the start of the run
-	To     float64      `json:"to_s"`
-	Useful trace.Micros `json:"useful_us"`
-	Wait   trace.Micros `json:"wait_us"`
-	Ratio  *float64     `json:"ratio"` // nil without comparable work
+	From   float64     `json:"from_s"` // seconds since the start of the run
+	To     float64     `json:"to_s"`
+	Useful trace.Ticks `json:"useful_us"`
+	Wait   trace.Ticks `json:"wait_us"`
+	Ratio  *float64    `json:"ratio"` // nil without comparable work
 }
 
 // Pattern is when a rank is slower than its peers.
@@ -97,11 +97,11 @@ type SlowPeer struct {
 	To      *float64      `json:"to_s"`
 	// LostOwn is the time beyond that of equal work of peers, and LostCaused how long others waited
 	// for it.
-	LostOwn    trace.Micros `json:"lost_own_us"`
-	LostCaused trace.Micros `json:"lost_caused_us"`
-	Saved      trace.Micros `json:"saved_us"` // by how much the run would be shorter
-	Share      float64      `json:"saved_share"`
-	Confidence float64      `json:"confidence"`
+	LostOwn    trace.Ticks `json:"lost_own_us"`
+	LostCaused trace.Ticks `json:"lost_caused_us"`
+	Saved      trace.Ticks `json:"saved_us"` // by how much the run would be shorter
+	Share      float64     `json:"saved_share"`
+	Confidence float64     `json:"confidence"`
 	// Evidence.
 	Windows   []LoadWindow   `json:"windows"`
 	Functions []SlowFunction `json:"functions"` // the ones that lost the most time
@@ -139,7 +139,7 @@ func (s *SlowPeer) Place() string {
 // SlowPeerOf returns the slow peer that a finding is about, or nil. Several may have the same ranks, such as
 // two GPUs of a rank: these differ in the time that they lost.
 func SlowPeerOf(x *Finding, all []SlowPeer) (of *SlowPeer) {
-	distance := func(s *SlowPeer) trace.Micros { return max(s.LostOwn-x.LostOwn, x.LostOwn-s.LostOwn) }
+	distance := func(s *SlowPeer) trace.Ticks { return max(s.LostOwn-x.LostOwn, x.LostOwn-s.LostOwn) }
 	for i := range all {
 		s := &all[i]
 		if x.Kind == SlowPlace && x.PID == s.PID && slices.Equal(x.Ranks, s.Ranks) && (of == nil || distance(s) < distance(of)) {
@@ -151,11 +151,11 @@ func SlowPeerOf(x *Finding, all []SlowPeer) (of *SlowPeer) {
 
 // SlowFunction is a function of a slow peer.
 type SlowFunction struct {
-	Func   string       `json:"function"`
-	Calls  int64        `json:"calls"`
-	Mean   float64      `json:"mean_us"`
-	Peers  float64      `json:"peers_mean_us"`
-	Beyond trace.Micros `json:"lost_us"` // beyond the time of equal work of peers
+	Func   string      `json:"function"`
+	Calls  int64       `json:"calls"`
+	Mean   float64     `json:"mean_us"`
+	Peers  float64     `json:"peers_mean_us"`
+	Beyond trace.Ticks `json:"lost_us"` // beyond the time of equal work of peers
 }
 
 // SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
@@ -177,7 +177,7 @@ type SlowCounter struct {
 type Efficiency struct {
 	PID    trace.Program `json:"pid"`
 	Entire bool          `json:"entire"`   // of the run
-	Begin  trace.Micros  `json:"begin_us"` // of the run, from which seconds count
+	Begin  trace.Ticks   `json:"begin_us"` // of the run, from which seconds count
 	From   float64       `json:"from_s"`
 	To     float64       `json:"to_s"`
 	Ranks  int           `json:"ranks"`

@@ -22,19 +22,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-func enter(fn uint32, time trace.Micros) trace.Event {
+func enter(fn uint32, time trace.Ticks) trace.Event {
 	return trace.Event{Kind: trace.Enter, ID: fn, Time: time}
 }
 
-func exit(fn uint32, time trace.Micros) trace.Event {
+func exit(fn uint32, time trace.Ticks) trace.Event {
 	return trace.Event{Kind: trace.Exit, ID: fn, Time: time}
 }
 
-func count(counter uint32, value uint64, time trace.Micros) trace.Event {
+func count(counter uint32, value uint64, time trace.Ticks) trace.Event {
 	return trace.Event{Kind: trace.Count, ID: counter, Value: value, Time: time}
 }
 
-func message(kind trace.Kind, partner int32, tag int32, size uint64, time trace.Micros) trace.Event {
+func message(kind trace.Kind, partner int32, tag int32, size uint64, time trace.Ticks) trace.Event {
 	return trace.Event{Kind: kind, ID: uint32(partner), Tag: tag, Value: size, Time: time}
 }
 
@@ -73,7 +73,7 @@ func rows(frames []provenance.Frame) (r []uint32) {
 func TestStackRunsFromCallToOutermost(t *testing.T) {
 	th := build([]trace.Event{enter(1, 10), enter(2, 20), enter(3, 30), exit(3, 35), enter(4, 40), exit(4, 47), exit(2, 50)})[0]
 	th.Calls[1].Label, th.Calls[3].Label = callstack.Anomalous, callstack.Normal
-	f := func(call int32, exclusive trace.Micros, want ...provenance.Frame) {
+	f := func(call int32, exclusive trace.Ticks, want ...provenance.Frame) {
 		t.Helper()
 		var c provenance.Capture
 		c.Take(th, call, 0)
@@ -101,7 +101,7 @@ func TestWindowIsSymmetric(t *testing.T) {
 		}
 	}
 	var events []trace.Event
-	for i := range trace.Micros(7) {
+	for i := range trace.Ticks(7) {
 		events = append(events, enter(1, 10*i+1), exit(1, 10*i+2))
 	}
 	seven := build(events)[0]
@@ -233,14 +233,14 @@ func TestTakeReplacesFormerCapture(t *testing.T) {
 
 // randomCapture returns a random capture.
 func randomCapture(rng *rand.Rand) *provenance.Capture {
-	micros := func() trace.Micros {
+	micros := func() trace.Ticks {
 		switch rng.IntN(4) {
 		case 0:
 			return 0
 		case 1:
-			return trace.Micros(rng.Uint64())
+			return trace.Ticks(rng.Uint64())
 		}
-		return 1794703327313916 + trace.Micros(rng.IntN(1_000_000))
+		return 1794703327313916 + trace.Ticks(rng.IntN(1_000_000))
 	}
 	word := func() uint32 {
 		if rng.IntN(4) == 0 {

@@ -44,28 +44,28 @@ type Record struct {
 	CallStack        []StackEntry    `json:"call_stack"`
 	Children         uint32          `json:"children,omitzero"` // calls that it made directly
 	CounterEvents    []CounterEntry  `json:"counter_events"`
-	Entry            trace.Micros    `json:"entry"`
+	Entry            trace.Ticks     `json:"entry"`
 	EventID          string          `json:"event_id"`
 	EventWindow      EventWindow     `json:"event_window"`
-	Exit             trace.Micros    `json:"exit"`
+	Exit             trace.Ticks     `json:"exit"`
 	FID              int             `json:"fid"`
 	Func             string          `json:"func"`
 	GPULocation      *GPULocation    `json:"gpu_location"`
 	GPUParent        any             `json:"gpu_parent"` // nil, a GPUParent, or the reason why there is none
 	Hostname         string          `json:"hostname"`
 	IOStep           int32           `json:"io_step"`
-	IOStepEnd        trace.Micros    `json:"io_step_tend"`
-	IOStepStart      trace.Micros    `json:"io_step_tstart"`
+	IOStepEnd        trace.Ticks     `json:"io_step_tend"`
+	IOStepStart      trace.Ticks     `json:"io_step_tstart"`
 	IsGPUEvent       bool            `json:"is_gpu_event"`
 	Kind             AnomalyKind     `json:"kind,omitempty"`     // of an anomaly; empty in older records
-	LostTime         trace.Micros    `json:"lost_time,omitzero"` // time of an anomaly above the typical time
+	LostTime         trace.Ticks     `json:"lost_time,omitzero"` // time of an anomaly above the typical time
 	NodeState        *NodeState      `json:"node_state"`
 	OutlierScore     float64         `json:"outlier_score"`
 	OutlierSeverity  float64         `json:"outlier_severity"`
 	PID              trace.Program   `json:"pid"`
 	RID              trace.Rank      `json:"rid"`
-	RuntimeExclusive trace.Micros    `json:"runtime_exclusive"`
-	RuntimeTotal     trace.Micros    `json:"runtime_total"`
+	RuntimeExclusive trace.Ticks     `json:"runtime_exclusive"`
+	RuntimeTotal     trace.Ticks     `json:"runtime_total"`
 	Status           Status          `json:"status,omitempty"`
 	TID              trace.Thread    `json:"tid"`
 	UsualChildren    uint32          `json:"usual_children,omitzero"` // median, if it made too many calls
@@ -75,12 +75,12 @@ type Record struct {
 
 // StackEntry is a call of a stack.
 type StackEntry struct {
-	Entry     trace.Micros `json:"entry"`
-	EventID   string       `json:"event_id"`
-	Exit      trace.Micros `json:"exit"`
-	FID       int          `json:"fid"`
-	Func      string       `json:"func"`
-	IsAnomaly bool         `json:"is_anomaly"`
+	Entry     trace.Ticks `json:"entry"`
+	EventID   string      `json:"event_id"`
+	Exit      trace.Ticks `json:"exit"`
+	FID       int         `json:"fid"`
+	Func      string      `json:"func"`
+	IsAnomaly bool        `json:"is_anomaly"`
 }
 
 // CounterEntry is a value of a counter during the execution.
@@ -91,7 +91,7 @@ type CounterEntry struct {
 	PID       trace.Program   `json:"pid"`
 	RID       trace.Rank      `json:"rid"`
 	TID       trace.Thread    `json:"tid"`
-	Timestamp trace.Micros    `json:"ts"`
+	Timestamp trace.Ticks     `json:"ts"`
 }
 
 // EventWindow has the calls and messages around the execution on its thread.
@@ -116,7 +116,7 @@ type CommEntry struct {
 	Tag       int32         `json:"tag"`
 	Target    trace.Rank    `json:"tar"`
 	TID       trace.Thread  `json:"tid"`
-	Timestamp trace.Micros  `json:"timestamp"`
+	Timestamp trace.Ticks   `json:"timestamp"`
 	Type      string        `json:"type"`
 }
 
@@ -138,7 +138,7 @@ type GPUParent struct {
 // NodeState is the state of the node at the time of the execution.
 type NodeState struct {
 	Data      []StateEntry `json:"data"`
-	Timestamp trace.Micros `json:"timestamp"`
+	Timestamp trace.Ticks  `json:"timestamp"`
 }
 
 // StateEntry is one value of a NodeState.

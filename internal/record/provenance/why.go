@@ -101,7 +101,7 @@ func (r *Record) tookWords(d *outlier.Description) string {
 	switch {
 	case r.RuntimeExclusive == r.RuntimeTotal:
 		return took
-	case trace.Micros(d.Time) == r.RuntimeExclusive:
+	case trace.Ticks(d.Time) == r.RuntimeExclusive:
 		return took + " of own time"
 	}
 	return took + " with the calls inside it"

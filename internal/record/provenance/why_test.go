@@ -10,9 +10,9 @@ import (
 )
 
 func TestRecordExplainsAnomaly(t *testing.T) {
-	f := func(d outlier.Description, s provenance.Status, total trace.Micros, want string) {
+	f := func(d outlier.Description, s provenance.Status, total trace.Ticks, want string) {
 		t.Helper()
-		r := &provenance.Record{RuntimeExclusive: trace.Micros(d.Time), RuntimeTotal: total}
+		r := &provenance.Record{RuntimeExclusive: trace.Ticks(d.Time), RuntimeTotal: total}
 		if r.Explain(&d, s); r.Why != want || r.Status != s {
 			t.Errorf("%+v, %s:\n got %s (%s)\nwant %s", d, s, r.Why, r.Status, want)
 		}

@@ -179,7 +179,7 @@ func TestUnsignedRanksAndTagsAreRead(t *testing.T) {
 }
 
 func TestIntegersMayHaveZeroFraction(t *testing.T) {
-	good := func(number string, want trace.Micros) {
+	good := func(number string, want trace.Ticks) {
 		t.Helper()
 		if r, _ := with(t, `"lost_time":`+number); r.LostTime != want {
 			t.Errorf("%s: got %d, want %d", number, r.LostTime, want)
@@ -225,7 +225,7 @@ func TestIntegersMayHaveZeroFraction(t *testing.T) {
 }
 
 func TestLostTimeIsTimeAboveTypical(t *testing.T) {
-	f := func(params string, want trace.Micros, hasTypical bool) {
+	f := func(params string, want trace.Ticks, hasTypical bool) {
 		t.Helper()
 		r, notes := with(t, `"algo_params":`+params)
 		if r.LostTime != want || len(notes) == 0 != hasTypical {

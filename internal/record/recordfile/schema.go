@@ -94,7 +94,7 @@ func setterOf(path, name string, t reflect.Type) setter {
 		return setStatus
 	case t == reflect.TypeFor[stats.Summary]():
 		return setSummary(schemaOf(path, t))
-	case t == reflect.TypeFor[trace.Micros]() && slices.Contains(unknowableTimes, name):
+	case t == reflect.TypeFor[trace.Ticks]() && slices.Contains(unknowableTimes, name):
 		return setTime
 	case t == reflect.TypeFor[*uint64]():
 		return setSize
@@ -212,7 +212,7 @@ func setInteger(_ *decoder, into reflect.Value, v value) error {
 }
 
 // unknownTime is the value of times that are not known.
-const unknownTime trace.Micros = -1
+const unknownTime trace.Ticks = -1
 
 // unknowableTimes are the times for which the original writes 2^64-1 if it does not know
 // them.

@@ -12,7 +12,7 @@ import (
 
 // maxTime is the last time whose nanoseconds fit into 63 bits, less a microsecond for the end
 // of a message.
-const maxTime trace.Micros = math.MaxInt64/1000 - 1
+const maxTime trace.Ticks = math.MaxInt64/1000 - 1
 
 // builder builds the model of a record.
 type builder struct {
@@ -71,7 +71,7 @@ func launchOf(parent any) (launch *provenance.GPUParent, why string, err error) 
 
 func checkTimes(r *provenance.Record, launch *provenance.GPUParent) error {
 	var err error
-	check := func(what string, times ...trace.Micros) {
+	check := func(what string, times ...trace.Ticks) {
 		for _, t := range times {
 			if err == nil && (t < 0 || t > maxTime) {
 				err = fmt.Errorf("%s: time %d is out of range", what, t)
@@ -293,6 +293,6 @@ func (b *builder) addCounters() {
 	}
 }
 
-func (b *builder) count(t *track, time trace.Micros, value uint64) {
+func (b *builder) count(t *track, time trace.Ticks, value uint64) {
 	b.add(event{kind: count, track: t, time: time, order: inRecord, value: value})
 }

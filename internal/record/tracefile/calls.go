@@ -15,15 +15,15 @@ type call struct {
 	name    string
 	fid     int
 	anomaly bool
-	entry   trace.Micros
-	exit    trace.Micros // 0: it was open when the record was taken
+	entry   trace.Ticks
+	exit    trace.Ticks // 0: it was open when the record was taken
 	details []arg
 	flows   []flow
 	marks   []event // events within the call, sorted by time
 
 	// Set by nest.
 	depth int
-	end   trace.Micros
+	end   trace.Ticks
 	open  bool // without an end
 }
 

@@ -23,8 +23,8 @@ type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
 	Phase string         `json:"ph"`
-	Time  *trace.Micros  `json:"ts,omitempty"` // except for M
-	Dur   *trace.Micros  `json:"dur,omitempty"`
+	Time  *trace.Ticks   `json:"ts,omitempty"` // except for M
+	Dur   *trace.Ticks   `json:"dur,omitempty"`
 	PID   uint64         `json:"pid"`
 	TID   uint64         `json:"tid"`
 	Scope string         `json:"s,omitempty"`  // of an instant: t, its thread

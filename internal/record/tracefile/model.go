@@ -45,8 +45,8 @@ const (
 type event struct {
 	kind       eventKind
 	track      *track
-	time       trace.Micros
-	span       trace.Micros // of begin: duration of the slice, or toLastEvent
+	time       trace.Ticks
+	span       trace.Ticks // of begin: duration of the slice, or toLastEvent
 	order      order
 	name       string
 	categories []string
@@ -57,7 +57,7 @@ type event struct {
 
 // toLastEvent is the span of an open slice. finish replaces it by the span until the last
 // event.
-const toLastEvent trace.Micros = -1
+const toLastEvent trace.Ticks = -1
 
 // order sorts events of the same time. Arrows go from earlier to later events.
 type order uint8

@@ -84,7 +84,7 @@ func TestOverlappingCallsAreCutAndMarked(t *testing.T) {
 
 func TestRandomRecordsMakeValidTraces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	time := func() trace.Micros { return trace.Micros(rng.IntN(8)) }
+	time := func() trace.Ticks { return trace.Ticks(rng.IntN(8)) }
 	id := func() string { return string(rune('a' + rng.IntN(6))) }
 	for range 150 {
 		r := &provenance.Record{EventID: id(), Entry: time(), Exit: time()}
@@ -106,7 +106,7 @@ func TestEachCallAppearsOnceInNanoseconds(t *testing.T) {
 		r := load(t, name)
 		s := readTrace(t, r)
 		seen := map[string]bool{}
-		check := func(id, fn string, fid int, entry, exit trace.Micros) {
+		check := func(id, fn string, fid int, entry, exit trace.Ticks) {
 			t.Helper()
 			c := s.call(id)
 			if c.Name != fn || c.args()["fid"] != strconv.Itoa(fid) || c.time != uint64(entry)*1000 || exit != 0 && c.end != uint64(exit) {

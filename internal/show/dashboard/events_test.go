@@ -42,7 +42,7 @@ func TestPagesListAllEventsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := 500 * trace.Micros(1000)
+	since := 500 * trace.Ticks(1000)
 	filters := map[string]executions.Filter{
 		"limit=313":                     {Order: "severity"},
 		"limit=313&order=lost":          {Order: "lost"},
@@ -111,8 +111,8 @@ func testStable(t *testing.T, order string) {
 	for i, r := range records {
 		// Few values, so that many events are equal.
 		r.Status = ""
-		r.OutlierSeverity, r.OutlierScore, r.LostTime = float64(rng.IntN(5)), float64(rng.IntN(5)), trace.Micros(rng.IntN(5))
-		r.Entry = 1_700_000_000_000_000 + trace.Micros(rng.IntN(5))
+		r.OutlierSeverity, r.OutlierScore, r.LostTime = float64(rng.IntN(5)), float64(rng.IntN(5)), trace.Ticks(rng.IntN(5))
+		r.Entry = 1_700_000_000_000_000 + trace.Ticks(rng.IntN(5))
 		if i%3 == 0 {
 			r.RID = trace.Rank(i % 2) // several of a rank, which are ordered by their text
 			r.EventID = fmt.Sprintf("%c odd %d", 'Z'-rune(i%30), i)

@@ -156,7 +156,7 @@ func TestKernelIsShownWithItsLaunch(t *testing.T) {
 	store := emptyStore(t)
 	r := anomaly(7, 0, 50_000, 900, 800)
 	r.IsGPUEvent, r.GPULocation = true, &provenance.GPULocation{Context: 1, Device: 0, Stream: 20, Thread: r.TID}
-	call := func(id, name string, entry, exit trace.Micros) provenance.StackEntry {
+	call := func(id, name string, entry, exit trace.Ticks) provenance.StackEntry {
 		e := provenance.StackEntry{EventID: id, Func: name, FID: len(name), Entry: beginOf + entry}
 		if exit > 0 {
 			e.Exit = beginOf + exit

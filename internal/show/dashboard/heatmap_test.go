@@ -17,7 +17,7 @@ import (
 )
 
 // beginOf is the start of the runs of these tests.
-const beginOf = trace.Micros(1_700_000_000_000_000)
+const beginOf = trace.Ticks(1_700_000_000_000_000)
 
 // someRun stores long and short anomalies from the start of the run, and returns that time.
 func someRun(t testing.TB, store provdb.Store, name string, anomalies []*provenance.Record) {
@@ -36,7 +36,7 @@ func someRun(t testing.TB, store provdb.Store, name string, anomalies []*provena
 }
 
 // anomaly returns an anomaly of a rank at a time.
-func anomaly(i int, rank trace.Rank, entry, length, lost trace.Micros) *provenance.Record {
+func anomaly(i int, rank trace.Rank, entry, length, lost trace.Ticks) *provenance.Record {
 	r := storetest.Records(1, 1)[0]
 	r.RID, r.EventID, r.Status = rank, fmt.Sprintf("%d:0:%d", rank, i), provenance.Confirmed
 	r.Entry, r.Exit, r.RuntimeTotal, r.LostTime = beginOf+entry, beginOf+entry+length, length, lost
@@ -47,7 +47,7 @@ func anomaly(i int, rank trace.Rank, entry, length, lost trace.Micros) *provenan
 }
 
 // spread returns the expected heatmap, computed from every microsecond.
-func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Micros, columns int) (lost []float64, n []int64) {
+func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Ticks, columns int) (lost []float64, n []int64) {
 	lost, n = make([]float64, columns), make([]int64, columns)
 	for _, r := range all {
 		if r.RID != rank || r.Status == provenance.Withdrawn {
@@ -87,8 +87,8 @@ func TestLostTimeIsSpreadOverItsColumns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var all []*provenance.Record
 	for i := range 120 {
-		length := trace.Micros(rng.IntN(1 << rng.IntN(12)))
-		r := anomaly(i, trace.Rank(rng.IntN(4)), trace.Micros(rng.IntN(5000)), length, length*trace.Micros(rng.IntN(3)))
+		length := trace.Ticks(rng.IntN(1 << rng.IntN(12)))
+		r := anomaly(i, trace.Rank(rng.IntN(4)), trace.Ticks(rng.IntN(5000)), length, length*trace.Ticks(rng.IntN(3)))
 		if i%10 == 9 {
 			r.Status = provenance.Withdrawn
 		}
@@ -96,11 +96,11 @@ func TestLostTimeIsSpreadOverItsColumns(t *testing.T) {
 	}
 	someRun(t, store, "spread", all)
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-	f := func(query string, from trace.Micros, columns int) {
+	f := func(query string, from trace.Ticks, columns int) {
 		t.Helper()
 		h := want[api.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?"+query, ""), 200)
-		width := trace.Micros((h.To-h.From)*1e6/float64(columns) + 0.5)
-		if len(h.Rows) != 4 || h.Columns != columns || trace.Micros(h.From*1e6+0.5) != from {
+		width := trace.Ticks((h.To-h.From)*1e6/float64(columns) + 0.5)
+		if len(h.Rows) != 4 || h.Columns != columns || trace.Ticks(h.From*1e6+0.5) != from {
 			t.Fatalf("%s: %d rows, %d columns from %v", query, len(h.Rows), h.Columns, h.From)
 		}
 		cells := make(map[[2]int]float64)

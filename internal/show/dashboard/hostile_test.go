@@ -33,7 +33,7 @@ func hostileRun(t *testing.T, store provdb.Store) (names []string) {
 	for i, name := range hostile {
 		name = provenance.Text(name) // as stored
 		names = append(names, name)
-		r, typical := anomaly(1, trace.Rank(i), trace.Micros(1000*i), 500, 400), anomaly(2, trace.Rank(i), trace.Micros(1000*i+600), 10, 0)
+		r, typical := anomaly(1, trace.Rank(i), trace.Ticks(1000*i), 500, 400), anomaly(2, trace.Rank(i), trace.Ticks(1000*i+600), 10, 0)
 		for _, r := range []*provenance.Record{r, typical} {
 			r.Func, r.FID, r.Hostname, r.Why = name, i, name, name
 			caller := provenance.StackEntry{EventID: "0:0:0", Func: name + " caller", FID: 100 + i, Entry: beginOf}

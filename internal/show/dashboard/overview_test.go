@@ -394,7 +394,7 @@ func TestSmallLossIsNoAlarm(t *testing.T) {
 }
 
 func TestRunWithManyWithdrawnFlagsIsNotGood(t *testing.T) {
-	f := func(lost trace.Micros, level api.Level) {
+	f := func(lost trace.Ticks, level api.Level) {
 		t.Helper()
 		store := emptyStore(t)
 		flag := anomaly(2, 0, 10_000_000, lost+100, lost)

@@ -141,8 +141,8 @@ func (p *params) number(name string) float64 {
 }
 
 // duration returns a time with its unit or a number of units, or nil.
-func (p *params) duration(name string, unit time.Duration) *trace.Micros {
-	return parse(p, name, func(text string) (*trace.Micros, error) {
+func (p *params) duration(name string, unit time.Duration) *trace.Ticks {
+	return parse(p, name, func(text string) (*trace.Ticks, error) {
 		t, err := query.ParseTime(text, unit)
 		return &t, err
 	})

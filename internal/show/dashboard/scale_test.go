@@ -257,7 +257,7 @@ func scaleSurroundings() *provdb.Batch {
 	call := func(f *provenance.FuncStats, parent int) {
 		b.Paths = append(b.Paths, provenance.PathStats{
 			Node: len(b.Paths) + 1, Parent: parent, FID: f.FID, Func: f.Name, Calls: 1000,
-			Exclusive: trace.Micros(1000 * (1 + f.FID%97)),
+			Exclusive: trace.Ticks(1000 * (1 + f.FID%97)),
 		})
 	}
 	for i := range b.Functions {

@@ -21,9 +21,9 @@ import (
 type Options struct {
 	// Width is the number of columns, from 60 to 500; 0: DefaultWidth.
 	Width      int
-	Begin      trace.Micros // start of the run; 0: unknown
-	Collection string       // of the record: anomalies, normalexecs, or empty
-	Run        string       // name of the run; may be empty
+	Begin      trace.Ticks // start of the run; 0: unknown
+	Collection string      // of the record: anomalies, normalexecs, or empty
+	Run        string      // name of the run; may be empty
 	// Others describes related executions in sentences; may be empty.
 	Others string
 }
@@ -104,10 +104,10 @@ func (p *page) paragraph(indent, words string) {
 }
 
 // after returns the time from the entry of the execution to t, in microseconds.
-func (p *page) after(t trace.Micros) float64 { return between(p.Entry, t) }
+func (p *page) after(t trace.Ticks) float64 { return between(p.Entry, t) }
 
 // whenText describes t relative to the execution.
-func (p *page) whenText(t trace.Micros) string {
+func (p *page) whenText(t trace.Ticks) string {
 	switch d := p.after(t); {
 	case d < 0:
 		return text.Duration(-d) + " before its entry"
@@ -118,7 +118,7 @@ func (p *page) whenText(t trace.Micros) string {
 }
 
 // between is exact for times within centuries of the epoch, and never overflows.
-func between(from, to trace.Micros) float64 { return float64(to) - float64(from) }
+func between(from, to trace.Ticks) float64 { return float64(to) - float64(from) }
 
 // summary writes the most important facts.
 func (p *page) summary() {

@@ -192,7 +192,7 @@ func TestStatusText(t *testing.T) {
 }
 
 func TestTypicalText(t *testing.T) {
-	f := func(own, total trace.Micros, params, want string) {
+	f := func(own, total trace.Ticks, params, want string) {
 		t.Helper()
 		r := read(t, "empty")
 		r.Exit, r.RuntimeExclusive, r.RuntimeTotal = total, own, total
@@ -254,7 +254,7 @@ func TestUnreadableLaunch(t *testing.T) {
 }
 
 func TestExecutionHasHistogramRow(t *testing.T) {
-	f := func(own trace.Micros, params, want string) {
+	f := func(own trace.Ticks, params, want string) {
 		t.Helper()
 		r := read(t, "empty")
 		r.RuntimeExclusive = own
@@ -339,7 +339,7 @@ func FuzzWrite(f *testing.F) {
 		if json.Unmarshal(text, r) != nil {
 			t.Skip()
 		}
-		o := explain.Options{Width: width, Begin: trace.Micros(begin), Run: string(text)}
+		o := explain.Options{Width: width, Begin: trace.Ticks(begin), Run: string(text)}
 		if width == 0 {
 			width = explain.DefaultWidth
 		}

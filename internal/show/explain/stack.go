@@ -72,7 +72,7 @@ func elided(n int, skip func(int)) func(func(int) bool) {
 }
 
 // lasted returns the time that a call took.
-func lasted(entry, exit trace.Micros) string {
+func lasted(entry, exit trace.Ticks) string {
 	if open(entry, exit) {
 		return "still open"
 	}
@@ -80,7 +80,7 @@ func lasted(entry, exit trace.Micros) string {
 }
 
 // open reports whether a call had not ended when the record was written.
-func open(entry, exit trace.Micros) bool { return exit == 0 || exit < entry }
+func open(entry, exit trace.Ticks) bool { return exit == 0 || exit < entry }
 
 // gpu describes where a kernel ran and which call launched it.
 func (p *page) gpu() {

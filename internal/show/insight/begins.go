@@ -25,7 +25,7 @@ type runID struct {
 
 // estimate is the earliest known start of a run.
 type estimate struct {
-	at      trace.Micros
+	at      trace.Ticks
 	queried time.Time
 	took    time.Duration
 }
@@ -34,7 +34,7 @@ type estimate struct {
 // appear that started before the others.
 const (
 	maxBegins     = 100
-	maxEarlier    = trace.Micros(30 * 24 * time.Hour / time.Microsecond) // earlier times are not of this run
+	maxEarlier    = trace.Ticks(30 * 24 * time.Hour / time.Microsecond) // earlier times are not of this run
 	slowBegin     = 200 * time.Millisecond
 	beginInterval = 30 * time.Second
 )

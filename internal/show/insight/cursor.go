@@ -28,9 +28,9 @@ type place struct {
 // page was read. It is opaque to clients.
 type cursor struct {
 	place
-	Offset int          `json:"o"`
-	Begin  trace.Micros `json:"b"` // of the run for the first page; it may change while the run continues
-	Filter string       `json:"f"` // hash of the filter of the list
+	Offset int         `json:"o"`
+	Begin  trace.Ticks `json:"b"` // of the run for the first page; it may change while the run continues
+	Filter string      `json:"f"` // hash of the filter of the list
 }
 
 // MaxMicros bounds times to about three hundred years, so that sums do not overflow.
@@ -81,7 +81,7 @@ func filterHash(run provdb.RunID, f executions.Filter) string {
 var orderColumns = map[string]string{"severity": "severity", "lost": "lost_us", "score": "score", "time": "at_s"}
 
 // placeOf returns the place of a row.
-func placeOf(columns []provdb.Column, row []any, order string, begin trace.Micros) (p place) {
+func placeOf(columns []provdb.Column, row []any, order string, begin trace.Ticks) (p place) {
 	values := make(map[string]any, len(columns))
 	for i, c := range columns {
 		values[c.Name] = row[i]

@@ -189,7 +189,7 @@ func (in *Insight) explainCommand(q *runQuery, selection *query.Selection) strin
 	}
 	for _, t := range []struct {
 		name string
-		at   *trace.Micros
+		at   *trace.Ticks
 	}{{"from", f.Since}, {"to", f.Until}} {
 		if t.at != nil {
 			add(t.name, strconv.FormatFloat(float64(*t.at)/1e6, 'f', -1, 64))

@@ -15,15 +15,15 @@ func FuzzSpan(f *testing.F) {
 	f.Add(int64(1_000_000), int64(2_500_000), int64(1e9), 7)
 	f.Add(int64(-1e16), int64(1e16), int64(1), 2000)
 	f.Fuzz(func(t *testing.T, first, last, length int64, columns int) {
-		bound := func(n int64) *trace.Micros { return new(trace.Micros(max(-MaxMicros, min(n, MaxMicros)))) }
+		bound := func(n int64) *trace.Ticks { return new(trace.Ticks(max(-MaxMicros, min(n, MaxMicros)))) }
 		h := HeatmapParams{From: bound(first), To: bound(last), Columns: 1 + int(uint(columns)%2000), Metric: MetricLost}
 		if h.Check() != nil {
 			return
 		}
-		from, to := h.span(trace.Micros(max(0, min(length, MaxMicros))))
+		from, to := h.span(trace.Ticks(max(0, min(length, MaxMicros))))
 		line := executions.Timeline{From: from, To: to, Columns: h.Columns}
 		width := line.ColumnWidth()
-		if to <= from || width < 1 || width*trace.Micros(h.Columns) < to-from {
+		if to <= from || width < 1 || width*trace.Ticks(h.Columns) < to-from {
 			t.Errorf("%+v: from %d to %d, %d wide", h, from, to, width)
 		}
 	})

@@ -25,7 +25,7 @@ const (
 
 // HeatmapParams select the data of a heatmap.
 type HeatmapParams struct {
-	From, To      *trace.Micros // since the start of the run; nil: its start, its end
+	From, To      *trace.Ticks // since the start of the run; nil: its start, its end
 	Columns, Rows int
 	Metric        string            // lost, own or anomalies
 	Filter        executions.Filter // only Program, Host and Function
@@ -54,7 +54,7 @@ func (h *HeatmapParams) Check() error {
 const ParamsHint = "docs/api.md lists the parameters"
 
 // span returns the times of the heatmap of a run of that length. It is never empty.
-func (h *HeatmapParams) span(length trace.Micros) (from, to trace.Micros) {
+func (h *HeatmapParams) span(length trace.Ticks) (from, to trace.Ticks) {
 	to = length
 	if h.From != nil {
 		from = *h.From
@@ -97,7 +97,7 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 // NewHeatmap returns a heatmap of a run of that length with rows, but without cells, and the
 // query for them. ranks are ordered by program, host and rank; silent are those without data.
 func NewHeatmap(
-	h *HeatmapParams, ranks []query.RankHost, silent map[trace.RankKey]string, length trace.Micros,
+	h *HeatmapParams, ranks []query.RankHost, silent map[trace.RankKey]string, length trace.Ticks,
 ) (*api.Heatmap, executions.Timeline) {
 	groups := groupRanks(chosenRanks(ranks, h.Filter), min(h.Rows, maxHeatCells/h.Columns))
 	from, to := h.span(length)
@@ -106,7 +106,7 @@ func NewHeatmap(
 		Lines: make(map[trace.RankKey]int),
 	}
 	heat := &api.Heatmap{
-		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.Columns)) / 1e6, Columns: h.Columns, Metric: h.Metric,
+		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Ticks(h.Columns)) / 1e6, Columns: h.Columns, Metric: h.Metric,
 		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
 	}
 	for i, group := range groups {

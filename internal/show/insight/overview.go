@@ -327,7 +327,7 @@ func (d *runData) review(state api.State) *api.ReviewEnd {
 
 // stripOf queries the lost time by kind, in the order of kinds.
 func stripOf(ctx context.Context, a *query.Queries, q executions.Timeline) (api.Strip, error) {
-	strip := api.Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Micros(q.Columns)) / 1e6, Series: []api.Layer{}}
+	strip := api.Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Ticks(q.Columns)) / 1e6, Series: []api.Layer{}}
 	lines, err := a.Timeline(ctx, q)
 	if err != nil {
 		return strip, err

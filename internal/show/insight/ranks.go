@@ -29,8 +29,8 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 		if of.By == ranks.ByThread || of.By == ranks.ByDevice {
 			return ranks.New(d, of), nil
 		}
-		d.Lost = make(map[ranks.LostKey]trace.Micros)
-		err := q.LostTime(ctx, false, func(of trace.RankKey, tid int64, lost trace.Micros) {
+		d.Lost = make(map[ranks.LostKey]trace.Ticks)
+		err := q.LostTime(ctx, false, func(of trace.RankKey, tid int64, lost trace.Ticks) {
 			d.Lost[ranks.LostKey{RankKey: of, TID: tid}] = lost
 		})
 		return ranks.New(d, of), err

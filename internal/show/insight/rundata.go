@@ -26,8 +26,8 @@ import (
 // for all clients, and once after the run has ended. It is immutable.
 type runData struct {
 	run       provdb.Run
-	begin     trace.Micros
-	extent    trace.Micros // from begin to the newest time
+	begin     trace.Ticks
+	extent    trace.Ticks // from begin to the newest time
 	info      *provdb.Info
 	kept      query.Kept
 	ranks     []query.RankHost // ordered by program, host and rank
@@ -138,7 +138,7 @@ const maxAhead = 24 * time.Hour
 
 // traceTime returns the time up to which the traces of the watched run have been read, by the
 // clock. It is 0 if the run has ended or its traces have another clock, as in a replay.
-func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Micros {
+func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Ticks {
 	if a.Run.Name != in.Run || a.Run.State != provdb.Running || a.Begin == 0 {
 		return 0
 	}
@@ -156,7 +156,7 @@ func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Micros
 	if math.IsInf(behind, 1) || begin.After(status.Run.Now) || begin.Before(status.Run.Started.Add(-maxAhead)) {
 		return 0
 	}
-	return trace.Micros(now - int64(behind*1e6))
+	return trace.Ticks(now - int64(behind*1e6))
 }
 
 // find finds a run in a separate slot.
@@ -165,7 +165,7 @@ func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error)
 }
 
 // readRunData reads all but the conclusion. now is the trace time of a live run, or 0.
-func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runData, error) {
+func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runData, error) {
 	d := &runData{run: a.Run, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
 	kept, err := a.Kept(ctx, minSamples(d.info))
 	if err != nil {
@@ -187,7 +187,7 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Micros) (*runD
 			return nil, err
 		}
 	}
-	d.extent = max(1, trace.Micros(d.kept.Longest), now-d.begin)
+	d.extent = max(1, trace.Ticks(d.kept.Longest), now-d.begin)
 	if d.begin != 0 {
 		d.extent = max(d.extent, d.kept.End-d.begin, d.info.Totals.End-d.begin)
 	}
@@ -289,7 +289,7 @@ func SortRanks(ranks []query.RankHost) {
 }
 
 // seconds returns a time in seconds since the start of the run.
-func (d *runData) seconds(t trace.Micros) float64 { return float64(t-d.begin) / 1e6 }
+func (d *runData) seconds(t trace.Ticks) float64 { return float64(t-d.begin) / 1e6 }
 
 // finding finds a finding by its key.
 func (f *conclusion) finding(key string) (*provenance.Finding, error) {

@@ -59,12 +59,12 @@ func threadName(r *provenance.Record) string {
 // laneCall is a call of a lane.
 type laneCall struct {
 	id, parent, name string
-	entry, exit      trace.Micros // exit is 0 if the call was open
+	entry, exit      trace.Ticks // exit is 0 if the call was open
 	anomaly, self    bool
 	lane             int
 
 	depth int
-	end   trace.Micros
+	end   trace.Ticks
 	open  bool // end is not known yet
 }
 
@@ -112,12 +112,12 @@ func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 }
 
 // after returns a time relative to the entry of the execution.
-func (b *laneBuilder) after(t trace.Micros) float64 { return float64(t) - float64(b.r.Entry) }
+func (b *laneBuilder) after(t trace.Ticks) float64 { return float64(t) - float64(b.r.Entry) }
 
 // lane returns the nested calls of a lane. No call ends after its caller.
 func (b *laneBuilder) lane(lane int) []api.LaneCall {
 	var list []*laneCall
-	last := trace.Micros(math.MinInt64)
+	last := trace.Ticks(math.MinInt64)
 	for _, c := range b.calls {
 		if c.lane == lane {
 			list = append(list, c)

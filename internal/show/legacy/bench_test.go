@@ -24,7 +24,7 @@ func BenchmarkPacket(b *testing.B) {
 		l.AddRank(trace.RankKey{Rank: rank}, packettest.Sums(1, 20, 300))
 		report := summary.StepReport{RankKey: trace.RankKey{Rank: rank}, Step: step, Scores: packettest.Scores(1.5, 2.25, 100), First: 1000, Last: 2000}
 		for i := range 3 {
-			report.Functions = append(report.Functions, summary.FunctionStats{ID: i * 11, Anomalies: packettest.Anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
+			report.Functions = append(report.Functions, summary.FunctionStats{ID: i * 11, Anomalies: packettest.Anomaly(0, 1000, trace.Ticks(1100+i*i*311), 1.5)})
 		}
 		l.AddStep(&report)
 		for i := range 20 {

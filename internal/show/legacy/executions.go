@@ -17,8 +17,8 @@ import (
 
 // Fixed conditions of the original's dashboard.
 const (
-	minTotal      = trace.Micros(1000) // shorter executions, with their callees, are omitted
-	severityUnit  = 1000               // severities are given in milliseconds
+	minTotal      = trace.Ticks(1000) // shorter executions, with their callees, are omitted
+	severityUnit  = 1000              // severities are given in milliseconds
 	maxExecutions = 100_000
 )
 

@@ -50,8 +50,8 @@ type Rank struct {
 // exit of all calls of the step, this program those of the anomalies.
 type Step struct {
 	Program   trace.Program `json:"app"`
-	Last      trace.Micros  `json:"max_timestamp"`
-	First     trace.Micros  `json:"min_timestamp"`
+	Last      trace.Ticks   `json:"max_timestamp"`
+	First     trace.Ticks   `json:"min_timestamp"`
 	Anomalies int64         `json:"n_anomalies"`
 	Scores    Stats         `json:"outlier_scores"`
 	Rank      trace.Rank    `json:"rank"`
@@ -73,13 +73,13 @@ type Metrics struct {
 // Period holds the anomalies of a function on a rank since the start of the run or since the
 // previous packet. Its times are those of the first and the last step.
 type Period struct {
-	Count     Stats        `json:"count"` // anomalies per step
-	FirstStep int32        `json:"first_io_step"`
-	LastStep  int32        `json:"last_io_step"`
-	Last      trace.Micros `json:"max_timestamp"`
-	First     trace.Micros `json:"min_timestamp"`
-	Score     Stats        `json:"score"`
-	Severity  Stats        `json:"severity"`
+	Count     Stats       `json:"count"` // anomalies per step
+	FirstStep int32       `json:"first_io_step"`
+	LastStep  int32       `json:"last_io_step"`
+	Last      trace.Ticks `json:"max_timestamp"`
+	First     trace.Ticks `json:"min_timestamp"`
+	Score     Stats       `json:"score"`
+	Severity  Stats       `json:"severity"`
 }
 
 // Function is a function since the start of the run.

@@ -14,7 +14,7 @@ import (
 
 // Bounds of numbers in packets, so that sums of them fit in 64 bits.
 const (
-	maxPacketTime  = trace.Micros(1) << 56 // two thousand years
+	maxPacketTime  = trace.Ticks(1) << 56 // two thousand years
 	maxPacketCount = 1 << 40
 )
 
@@ -101,6 +101,6 @@ func checkProgram(n int64) error {
 
 func valid32(n int64) bool { return n >= 0 && n <= math.MaxInt32 }
 
-func validTimes(first, last trace.Micros) bool {
+func validTimes(first, last trace.Ticks) bool {
 	return first >= 0 && first <= last && last <= maxPacketTime
 }

@@ -157,7 +157,7 @@ func sum(s stats.RunStats) stats.Summary { return s.Summary() }
 func TestStepsInAnyOrder(t *testing.T) {
 	l := summary.NewLive()
 	for _, step := range []int32{5, 3, 9, 4, 9, 3} {
-		at := trace.Micros(step) * 1000
+		at := trace.Ticks(step) * 1000
 		l.AddStep(&summary.StepReport{
 			RankKey: trace.RankKey{Rank: 1}, Step: step, First: at - 900, Last: at, Scores: packettest.Scores(1),
 			Functions: []summary.FunctionStats{{ID: 2, Anomalies: packettest.Anomaly(step, at-20, at-10, 1)}},

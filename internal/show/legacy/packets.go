@@ -48,8 +48,8 @@ type Packets struct {
 	functions map[functionKey]*Function
 	metrics   map[metricsKey]*Metrics
 	counters  map[trace.FuncKey]*Counter
-	begin     trace.Micros // of the first anomaly
-	end       trace.Micros
+	begin     trace.Ticks // of the first anomaly
+	end       trace.Ticks
 }
 
 type packetRank struct {
@@ -60,7 +60,7 @@ type packetRank struct {
 
 type packetStep struct {
 	step      int64
-	first     trace.Micros
+	first     trace.Ticks
 	anomalies int64
 }
 
@@ -145,7 +145,7 @@ func keep[K comparable, V any](p *Packets, all map[K]V, key K, value V, most int
 }
 
 // span extends the time of the run; 0 and 0 are unknown times.
-func (p *Packets) span(first, last trace.Micros) {
+func (p *Packets) span(first, last trace.Ticks) {
 	if first == 0 && last == 0 {
 		return
 	}

@@ -27,7 +27,7 @@ var ErrNotInPackets = insight.Problemf(api.NotFound, "analyze the traces with ch
 	"statistics packets contain counts of anomalies only: no executions, call paths, hosts or typical times")
 
 // seconds returns the time since the first anomaly.
-func (p *Packets) seconds(t trace.Micros) float64 { return float64(t-p.begin) / 1e6 }
+func (p *Packets) seconds(t trace.Ticks) float64 { return float64(t-p.begin) / 1e6 }
 
 // Overview returns the run in numbers. There are no findings.
 func (p *Packets) Overview(_ context.Context, _ string, of insight.OverviewParams) (*api.Overview, error) {
@@ -151,7 +151,7 @@ func (p *Packets) strip(columns int) api.Strip {
 			counts[max(0, min(int64(columns)-1, int64((s.first-p.begin)/width)))] += s.anomalies
 		}
 	}
-	return api.Strip{To: float64(width*trace.Micros(columns)) / 1e6, Series: []api.Layer{{Lost: make([]int64, columns), N: counts}}}
+	return api.Strip{To: float64(width*trace.Ticks(columns)) / 1e6, Series: []api.Layer{{Lost: make([]int64, columns), N: counts}}}
 }
 
 // Heatmap returns the anomalies of ranks over the first time of their steps, whatever the metric.
@@ -175,7 +175,7 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 	width := t.ColumnWidth()
 	for rank, row := range t.Lines {
 		for _, s := range p.ranks[rank].steps {
-			if at := s.first - p.begin - t.From; at >= 0 && at < width*trace.Micros(h.Columns) {
+			if at := s.first - p.begin - t.From; at >= 0 && at < width*trace.Ticks(h.Columns) {
 				lines[row].Anomalies[at/width] += s.anomalies
 			}
 		}

@@ -23,7 +23,7 @@ type Evidence struct {
 	Examples []*provenance.Record  // the worst first; none for a lasting change
 	Twin     *provenance.Record    // a typical execution like the first example, or nil
 	Differs  *contrast.Explanation // from other calls; nil for a lasting change
-	Begin    trace.Micros          // of the run
+	Begin    trace.Ticks           // of the run
 	Slow     *api.SlowEvidence     // of a slow peer; else nil
 }
 
@@ -52,14 +52,14 @@ type differenceJSON struct {
 }
 
 type exampleJSON struct {
-	Event string       `json:"event_id"`
-	Rank  trace.Rank   `json:"rank"`
-	Host  string       `json:"host"`
-	Func  string       `json:"function"`
-	Start float64      `json:"start_s"`
-	Took  trace.Micros `json:"own_us"`
-	Lost  trace.Micros `json:"lost_us"`
-	Why   string       `json:"why,omitempty"`
+	Event string      `json:"event_id"`
+	Rank  trace.Rank  `json:"rank"`
+	Host  string      `json:"host"`
+	Func  string      `json:"function"`
+	Start float64     `json:"start_s"`
+	Took  trace.Ticks `json:"own_us"`
+	Lost  trace.Ticks `json:"lost_us"`
+	Why   string      `json:"why,omitempty"`
 }
 
 func (e *Evidence) example(r *provenance.Record) exampleJSON {

@@ -229,7 +229,7 @@ func (l *FindingList) victims(x *provenance.Finding) string {
 }
 
 // micros formats a duration.
-func micros(t trace.Micros) string { return text.Duration(float64(t)) }
+func micros(t trace.Ticks) string { return text.Duration(float64(t)) }
 
 func waitsText(waits, ranks int64) string {
 	return fmt.Sprintf("%s on %s", text.Count(waits, "wait"), text.Count(ranks, "rank"))

@@ -118,7 +118,7 @@ func side(s *provenance.SlowPeer, loads []*provenance.RankLoad) api.Side {
 	if len(loads) == 0 {
 		return a
 	}
-	var useful, wait trace.Micros
+	var useful, wait trace.Ticks
 	a.Place, a.Host = unitName(loads[0]), loads[0].Host
 	for _, l := range loads {
 		if l.Host != a.Host {

@@ -15,7 +15,7 @@ func TestEvidenceOfSlowHost(t *testing.T) {
 		l := &d.Peers.Loads[i]
 		for k := range l.Windows {
 			w := &l.Windows[k]
-			w.Useful, w.Wait = trace.Micros(5e5**w.Ratio), 1e6-trace.Micros(5e5**w.Ratio)
+			w.Useful, w.Wait = trace.Ticks(5e5**w.Ratio), 1e6-trace.Ticks(5e5**w.Ratio)
 		}
 	}
 	s := &d.Peers.Slow[0]
@@ -87,7 +87,7 @@ func TestFunctionsOfRanks(t *testing.T) {
 	d := run(8)
 	for i := range d.Peers.Loads {
 		d.Peers.Loads[i].Functions = []provenance.RankFunction{
-			{Func: "push", Calls: 10, Time: 3e6, Peers: new(trace.Micros(2e6))}, {Func: "sort", Calls: 1, Time: 1e6, Peers: new(trace.Micros(1e6))},
+			{Func: "push", Calls: 10, Time: 3e6, Peers: new(trace.Ticks(2e6))}, {Func: "sort", Calls: 1, Time: 1e6, Peers: new(trace.Ticks(1e6))},
 		}
 	}
 	d.Peers.Loads[7].Functions[1].Peers = nil

@@ -34,7 +34,7 @@ type Data struct {
 	Links
 
 	Peers *provenance.Peers
-	Lost  map[LostKey]trace.Micros // to findings; nil: unknown
+	Lost  map[LostKey]trace.Ticks // to findings; nil: unknown
 	// Known has the hosts of ranks of the run, also of those without data. Gaps between them are ranks, too.
 	Known map[trace.RankKey]string
 }

@@ -51,7 +51,7 @@ func run(n int) ranks.Data {
 		Finding:    func(*provenance.SlowPeer) (int, string) { return 3, "abc" },
 		FunctionID: func(f trace.FuncKey) string { return "id of " + f.Name },
 	}
-	lost := map[ranks.LostKey]trace.Micros{{RankKey: trace.RankKey{Rank: 2}, TID: provenance.AllThreads}: 77}
+	lost := map[ranks.LostKey]trace.Ticks{{RankKey: trace.RankKey{Rank: 2}, TID: provenance.AllThreads}: 77}
 	return ranks.Data{Peers: p, Known: known, Lost: lost, Links: links}
 }
 

@@ -26,9 +26,9 @@ type Row struct {
 	HaveData int64 `json:"units_with_data"`
 	Slow     int64 `json:"slow_units"`
 	// Times are sums over the units: useful, waiting, and lost by anomalies.
-	Useful *trace.Micros `json:"useful_us"`
-	Wait   *trace.Micros `json:"wait_us"`
-	Lost   *trace.Micros `json:"lost_us"`
+	Useful *trace.Ticks `json:"useful_us"`
+	Wait   *trace.Ticks `json:"wait_us"`
+	Lost   *trace.Ticks `json:"lost_us"`
 	// Ratio is the time of the work of all units divided by that of equal work of peers.
 	Ratio *float64 `json:"ratio"`
 	// Pattern, From and To are when the costliest slow peer among the units was slow, in seconds since the
@@ -37,7 +37,7 @@ type Row struct {
 	Pattern provenance.Pattern `json:"pattern"`
 	From    *float64           `json:"from_s"`
 	To      *float64           `json:"to_s"`
-	Saved   *trace.Micros      `json:"saved_us"`
+	Saved   *trace.Ticks       `json:"saved_us"`
 	Share   *float64           `json:"saved_share"`
 
 	worst *float64             // ratio of the units
@@ -87,7 +87,7 @@ func compareOptional[T cmp.Ordered](a, b *T) int {
 // row returns the row of a group of units of one program.
 func (t *table) row(group []unit) Row {
 	r := Row{Program: group[0].Program, Host: group[0].host, Units: int64(len(group))}
-	var useful, wait, lost trace.Micros
+	var useful, wait, lost trace.Ticks
 	var time, expected float64
 	roles := make(map[int]bool)
 	best := -1
@@ -128,7 +128,7 @@ func (t *table) row(group []unit) Row {
 	if r.HaveData == 0 {
 		return r
 	}
-	r.Useful, r.Wait, r.Saved, r.Share = &useful, &wait, new(trace.Micros), new(float64)
+	r.Useful, r.Wait, r.Saved, r.Share = &useful, &wait, new(trace.Ticks), new(float64)
 	if t.Lost != nil {
 		r.Lost = &lost
 	}

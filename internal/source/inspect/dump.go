@@ -132,7 +132,7 @@ func (d *Dump) dump(ctx context.Context, path string, w *bufio.Writer, write fun
 	}
 }
 
-func (d *Dump) writeStep(s *tau.Step, names *tau.Names, write func(*event) error) error {
+func (d *Dump) writeStep(s *trace.Step, names *trace.Names, write func(*event) error) error {
 	for i := range s.Batches {
 		b := &s.Batches[i]
 		if !d.threads.has(int64(b.Thread)) || !d.ranks.has(int64(b.Rank)) {

@@ -170,7 +170,7 @@ type collector struct {
 	ranks   map[trace.Rank]*rankCounts
 }
 
-func (c *collector) add(s *tau.Step, oneFile bool) {
+func (c *collector) add(s *trace.Step, oneFile bool) {
 	c.Steps++
 	c.FuncEvents += int64(s.Funcs)
 	c.CommEvents += int64(s.Comms)
@@ -213,7 +213,7 @@ func (c *eventCounts) count(events []trace.Event) {
 	}
 }
 
-func (c *collector) finish(names *tau.Names) {
+func (c *collector) finish(names *trace.Names) {
 	c.Threads = len(c.threads)
 	for t := range c.threads {
 		if _, ok := names.GPU(t.rank, t.thread); ok {

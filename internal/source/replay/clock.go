@@ -44,14 +44,14 @@ func tableOf(v *bp.Variable) *table {
 
 // implausible is the distance from other times beyond which a time counts as damaged, so
 // that a replay does not wait for years.
-const implausible = trace.Micros(365 * 24 * 3600 * 1e6)
+const implausible = trace.Ticks(365 * 24 * 3600 * 1e6)
 
 // clock computes the times at which the steps of a dataset were written: that of the last
 // event, after which TAU writes the step. A step without events has the time in BP4's
 // metadata, or that of the step before.
 type clock struct {
-	first   trace.Micros // first event; 0: none yet
-	last    trace.Micros // last event, never decreasing
+	first   trace.Ticks // first event; 0: none yet
+	last    trace.Ticks // last event, never decreasing
 	ranks   map[trace.Rank]bool
 	typical uint64 // an undamaged time; 0: none yet
 }
@@ -85,11 +85,11 @@ func (c *clock) look(s *bp.Step, buf []byte) error {
 	switch {
 	case most > 0 && most <= math.MaxInt64:
 		if c.first == 0 {
-			c.first = trace.Micros(least)
+			c.first = trace.Ticks(least)
 		}
-		c.last = max(c.last, trace.Micros(most))
+		c.last = max(c.last, trace.Ticks(most))
 	case s.Time > 0 && s.Time < math.MaxInt64/1_000_000:
-		c.last = max(c.last, trace.Micros(s.Time*1_000_000))
+		c.last = max(c.last, trace.Ticks(s.Time*1_000_000))
 	}
 	return nil
 }

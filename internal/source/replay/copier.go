@@ -78,7 +78,7 @@ func (c *copier) open() error {
 }
 
 // write adds a step: arrays, formats, metadata, and the record that makes it exist.
-func (c *copier) write(*bp.Step, trace.Micros) error {
+func (c *copier) write(*bp.Step, trace.Ticks) error {
 	ends := c.src.Extents()
 	return c.grow(func(g *growing) int64 { return ends[g.name] })
 }

@@ -43,7 +43,7 @@ type taken struct {
 	events []event
 	meta   map[string]string // by rank, thread and key
 	names  map[string]bool   // of functions that have events
-	ends   []trace.Micros    // the last event of each step
+	ends   []trace.Ticks     // the last event of each step
 	world  []uint64          // the number of ranks in each step
 	counts tally.Tally
 }
@@ -84,8 +84,8 @@ func take(t testing.TB, dataset string) *taken {
 	}
 }
 
-func (g *taken) add(s *tau.Step, names *tau.Names) {
-	end := trace.Micros(0)
+func (g *taken) add(s *trace.Step, names *trace.Names) {
+	end := trace.Ticks(0)
 	for _, b := range s.Batches {
 		for _, e := range b.Events {
 			g.events = append(g.events, event{e, s.Index, b.Rank, b.Thread})
@@ -103,7 +103,7 @@ func (g *taken) add(s *tau.Step, names *tau.Names) {
 }
 
 // first is the time of the first event of all.
-func first(all ...*taken) (t trace.Micros) {
+func first(all ...*taken) (t trace.Ticks) {
 	for _, g := range all {
 		for _, e := range g.events {
 			if t == 0 || e.Time < t {

@@ -108,7 +108,7 @@ func TestShiftedTimesStartWithReplay(t *testing.T) {
 			for _, d := range from {
 				want = append(want, take(t, d))
 			}
-			offset := trace.Micros(opening.UnixMicro()) - first(want...)
+			offset := trace.Ticks(opening.UnixMicro()) - first(want...)
 			for i, d := range from {
 				got := take(t, filepath.Join(s.dir, filepath.Base(d)))
 				compareShifted(t, got, want[i], offset)
@@ -117,7 +117,7 @@ func TestShiftedTimesStartWithReplay(t *testing.T) {
 	}
 }
 
-func compareShifted(t *testing.T, got, want *taken, offset trace.Micros) {
+func compareShifted(t *testing.T, got, want *taken, offset trace.Ticks) {
 	t.Helper()
 	if len(got.events) != len(want.events) || len(got.events) == 0 {
 		t.Fatalf("%d events, want %d", len(got.events), len(want.events))

@@ -13,10 +13,10 @@ import (
 
 // renamer changes ranks and times in the attributes of a copy.
 type renamer struct {
-	ranks  int          // added to all ranks
-	copy   int          // 0 is the recorded dataset
-	world  int          // number of all ranks; 0: as recorded
-	offset trace.Micros // added to all times
+	ranks  int         // added to all ranks
+	copy   int         // 0 is the recorded dataset
+	world  int         // number of all ranks; 0: as recorded
+	offset trace.Ticks // added to all times
 }
 
 // Keys of TAU's metadata that differ between copies.

@@ -87,8 +87,8 @@ type Result struct {
 type Replay struct {
 	cfg     Config
 	streams []*stream
-	first   trace.Micros // time of the first event; 0 if none
-	offset  trace.Micros // added to all times
+	first   trace.Ticks // time of the first event; 0 if none
+	offset  trace.Ticks // added to all times
 	failed  []error
 	result  Result
 	buf     []byte
@@ -118,7 +118,7 @@ func (p *Replay) wrote(n int64) {
 func (p *Replay) Run(ctx context.Context) (Result, error) {
 	start := p.cfg.Now()
 	if p.cfg.ShiftTime && p.first > 0 {
-		p.offset = trace.Micros(start.UnixMicro()) - p.first
+		p.offset = trace.Ticks(start.UnixMicro()) - p.first
 	}
 	defer func() {
 		for _, s := range p.streams {
@@ -167,7 +167,7 @@ func (s *stream) compare(o *stream) int {
 }
 
 // wait waits until the recorded time t is due.
-func (p *Replay) wait(ctx context.Context, t trace.Micros, start time.Time) error {
+func (p *Replay) wait(ctx context.Context, t trace.Ticks, start time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (p *Replay) wait(ctx context.Context, t trace.Micros, start time.Time) erro
 }
 
 // scaled returns the time from the start of the replay to the recorded time t.
-func (p *Replay) scaled(t trace.Micros) time.Duration {
+func (p *Replay) scaled(t trace.Ticks) time.Duration {
 	d := float64(t-p.first) * float64(time.Microsecond) / p.cfg.Speed
 	return time.Duration(min(d, math.MaxInt64/2))
 }

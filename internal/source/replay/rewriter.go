@@ -45,7 +45,7 @@ var typeOf = map[bp.Type]bpwriter.Type{
 	bp.Float: bpwriter.Float, bp.Double: bpwriter.Double, bp.String: bpwriter.String, bp.Char: bpwriter.Int8,
 }
 
-func (r *rewriter) write(s *bp.Step, at trace.Micros) error {
+func (r *rewriter) write(s *bp.Step, at trace.Ticks) error {
 	out := &r.p.step
 	seconds := s.Time
 	if seconds == 0 {

@@ -16,7 +16,7 @@ type sink interface {
 	// open creates the dataset, without a step.
 	open() error
 	// write adds a step that was recorded at the time at.
-	write(s *bp.Step, at trace.Micros) error
+	write(s *bp.Step, at trace.Ticks) error
 	// finish closes it after the last step.
 	finish() error
 }
@@ -32,7 +32,7 @@ type stream struct {
 	opened bool
 	step   *bp.Step // the next one; nil after the last
 	ended  error    // the error that ended the source
-	due    trace.Micros
+	due    trace.Ticks
 	order  int // breaks ties
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -70,7 +71,7 @@ func benchmarkDecode(b *testing.B, datasets []string) {
 	for b.Loop() {
 		start := time.Now()
 		for _, d := range datasets {
-			eachStep(b, d, func(s *tau.Step) {
+			eachStep(b, d, func(s *trace.Step) {
 				events += int64(s.Funcs + s.Comms + s.Counters)
 				bytes += int64(48*s.Funcs + 64*s.Comms + 48*s.Counters)
 			})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/testkit/damage"
@@ -135,7 +136,7 @@ func readTrace(t *testing.T, path string) (got traceResult) {
 	for {
 		s, err := src.Next(t.Context())
 		if err == nil {
-			var step *tau.Step
+			var step *trace.Step
 			misshapen := got.tally.Count(tally.TableMisshapen)
 			if step, err = d.Decode(s); err == nil {
 				rows, odd := tableRows(s)

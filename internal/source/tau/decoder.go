@@ -39,22 +39,10 @@ type Config struct {
 	Ranks   RankRule
 }
 
-// Step is a decoded step. It is valid until the next is decoded; its strings may be
-// kept.
-type Step struct {
-	Index    int
-	Batches  []trace.Batch    // by rank, then by thread; one per thread
-	Metadata []trace.Metadata // that are new in this step
-	Readings []trace.Batch    // only the counter events of Batches
-	Restored bool             // the step was read before; only its metadata are here
-
-	Funcs, Comms, Counters int // events of each kind
-}
-
 // Decoder decodes the steps of one trace in order. It does not allocate per event, and
 // keeps the memory of the largest step.
 type Decoder struct {
-	Names Names
+	Names trace.Names
 
 	cfg       Config
 	tally     *tally.Tally // of the current step
@@ -68,7 +56,7 @@ type Decoder struct {
 	steps     int                 // decoded so far
 	warned    map[trace.Rank]bool // ranks counted as NamesAmbiguous
 
-	step Step
+	step trace.Step
 	*room
 }
 
@@ -88,7 +76,7 @@ var rooms = sync.Pool{New: func() any { return new(room) }}
 // NewDecoder returns a Decoder that counts dropped and repaired rows in t.
 func NewDecoder(cfg Config, t *tally.Tally) *Decoder {
 	return &Decoder{
-		Names: newNames(), cfg: cfg, tally: new(tally.Tally), total: t,
+		Names: trace.EmptyNames(), cfg: cfg, tally: new(tally.Tally), total: t,
 		typeNames: make(map[uint32]string), warned: make(map[trace.Rank]bool),
 	}
 }
@@ -110,7 +98,7 @@ func NewReader(src Source, cfg Config, t *tally.Tally) *Reader {
 }
 
 // Next returns the next step, or the error that ended the source.
-func (r *Reader) Next(ctx context.Context) (*Step, error) {
+func (r *Reader) Next(ctx context.Context) (*trace.Step, error) {
 	s, err := r.src.Next(ctx)
 	if err != nil {
 		return nil, err
@@ -120,12 +108,12 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 
 // Decode returns the events and metadata of s. An error means that an array could not
 // be read; impossible rows are only counted.
-func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
+func (d *Decoder) Decode(s *bp.Step) (*trace.Step, error) {
 	*d.tally = tally.Tally{}
 	if d.room == nil {
 		d.room = rooms.Get().(*room)
 	}
-	d.step = Step{Index: s.Index, Metadata: d.step.Metadata[:0], Restored: s.Restored}
+	d.step = trace.Step{Index: s.Index, Metadata: d.step.Metadata[:0], Restored: s.Restored}
 	d.noticeOneFile(s)
 	d.learn(s.Attributes)
 	learned := *d.tally

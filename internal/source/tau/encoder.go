@@ -11,7 +11,7 @@ import (
 // Encoder writes steps to datasets as TAU does, one dataset per rank. One Encoder can
 // serve any number of ranks with the same names.
 type Encoder struct {
-	Names *Names
+	Names *trace.Names
 	Ranks int // of the program
 }
 
@@ -21,7 +21,7 @@ var typeNames = [...]string{"ENTRY", "EXIT", "SEND", "RECV"}
 
 // Encode writes a step of a rank to out: the tables in the order of the events' rows,
 // the metadata, and in step 0 all names.
-func (e *Encoder) Encode(out *bpwriter.Step, s *Step, rank trace.Rank) {
+func (e *Encoder) Encode(out *bpwriter.Step, s *trace.Step, rank trace.Rank) {
 	if s.Index == 0 {
 		e.putNames(out)
 	}
@@ -37,9 +37,10 @@ func (e *Encoder) Encode(out *bpwriter.Step, s *Step, rank trace.Rank) {
 	}
 	out.Int32("thread_count", int32(threads))
 	out.Int32("event_type_count", int32(len(typeNames)))
-	out.Int32("timer_count", int32(len(e.Names.funcs)))
+	funcs, counters := e.Names.Counts()
+	out.Int32("timer_count", int32(funcs))
 	out.Uint64(funcTable.count, uint64(s.Funcs))
-	out.Int32("counter_count", int32(len(e.Names.counters)))
+	out.Int32("counter_count", int32(counters))
 	out.Uint64(counterTable.count, uint64(s.Counters))
 	out.Uint64(commTable.count, uint64(s.Comms))
 	putTable(out, &commTable, s.Comms, s, rank, commColumns)
@@ -62,7 +63,7 @@ func (e *Encoder) putNames(out *bpwriter.Step) {
 
 // putTable adds a table of the events for which columns reports true, with the columns
 // that follow program, rank and thread. Like TAU, it omits a table without rows.
-func putTable(out *bpwriter.Step, t *table, rows int, s *Step, rank trace.Rank, columns func(*trace.Event) ([5]uint64, bool)) {
+func putTable(out *bpwriter.Step, t *table, rows int, s *trace.Step, rank trace.Rank, columns func(*trace.Event) ([5]uint64, bool)) {
 	if rows == 0 {
 		return
 	}

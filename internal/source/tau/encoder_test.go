@@ -18,7 +18,7 @@ import (
 )
 
 // encode writes steps of a rank and returns the dataset.
-func encode(t *testing.T, e tau.Encoder, rank trace.Rank, steps []tau.Step) string {
+func encode(t *testing.T, e tau.Encoder, rank trace.Rank, steps []trace.Step) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "encoded.bp")
 	w, err := bpwriter.Create(path)
@@ -40,7 +40,7 @@ func encode(t *testing.T, e tau.Encoder, rank trace.Rank, steps []tau.Step) stri
 }
 
 // allSteps reads a dataset to its end. Any count in the tally is an error.
-func allSteps(t *testing.T, dataset string, cfg tau.Config) (steps []tau.Step, r *tau.Reader) {
+func allSteps(t *testing.T, dataset string, cfg tau.Config) (steps []trace.Step, r *tau.Reader) {
 	t.Helper()
 	var counts tally.Tally
 	opt := bp.Default()
@@ -59,7 +59,7 @@ func allSteps(t *testing.T, dataset string, cfg tau.Config) (steps []tau.Step, r
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps = append(steps, tau.Step{
+		steps = append(steps, trace.Step{
 			Index: s.Index, Batches: cloneBatches(s.Batches), Metadata: slices.Clone(s.Metadata),
 			Readings: cloneBatches(s.Readings), Funcs: s.Funcs, Comms: s.Comms, Counters: s.Counters,
 		})
@@ -79,7 +79,7 @@ func cloneBatches(list []trace.Batch) []trace.Batch {
 }
 
 // sameNames reports whether all names and GPU threads are the same.
-func sameNames(a, b *tau.Names, rank trace.Rank) bool {
+func sameNames(a, b *trace.Names, rank trace.Rank) bool {
 	for thread := range trace.Thread(64) {
 		x, ok1 := a.GPU(rank, thread)
 		y, ok2 := b.GPU(rank, thread)
@@ -123,11 +123,11 @@ func TestEncodeRecordedTrace(t *testing.T) {
 // step without events and a thread with nothing but a counter.
 func TestEncodeUnusualValues(t *testing.T) {
 	const rank, last = 70_000, 1 << 53
-	names := tau.NewNames("a program", []string{"main()", "f(int) [{x.cpp} {1,2}]", "", "käse \"\n"}, []string{"timer 1", "c"},
+	names := trace.NewNames("a program", []string{"main()", "f(int) [{x.cpp} {1,2}]", "", "käse \"\n"}, []string{"timer 1", "c"},
 		map[trace.Rank]map[trace.Thread]trace.GPU{
 			rank: {9: {Device: "0", Context: "1", Stream: "7"}},
 		})
-	steps := []tau.Step{
+	steps := []trace.Step{
 		{
 			Index: 0, Funcs: 4, Comms: 3, Counters: 2,
 			Batches: []trace.Batch{
@@ -183,7 +183,7 @@ func equalBatches(a, b trace.Batch) bool {
 
 // TestNewNames looks up each kind of name.
 func TestNewNames(t *testing.T) {
-	n := tau.NewNames("prog", []string{"f", "g"}, []string{"c"}, map[trace.Rank]map[trace.Thread]trace.GPU{1: {4: {Stream: "s"}}})
+	n := trace.NewNames("prog", []string{"f", "g"}, []string{"c"}, map[trace.Rank]map[trace.Thread]trace.GPU{1: {4: {Stream: "s"}}})
 	for rank := range trace.Rank(3) {
 		f, ok1 := n.Func(rank, 1)
 		c, ok2 := n.Counter(rank, 0)
@@ -199,7 +199,7 @@ func TestNewNames(t *testing.T) {
 	if n.Program() != "prog" {
 		t.Errorf("the program is %q", n.Program())
 	}
-	empty := tau.NewNames("", nil, nil, nil)
+	empty := trace.NewNames("", nil, nil, nil)
 	if _, ok := empty.Func(0, 0); ok || empty.Program() != "" {
 		t.Error("names of nothing have a function")
 	}
@@ -209,12 +209,12 @@ func TestNewNames(t *testing.T) {
 func TestEncodingDoesNotAllocate(t *testing.T) {
 	events := make([]trace.Event, 0, 4000)
 	for i := range uint32(1000) {
-		at := trace.Micros(10 * (i + 1))
+		at := trace.Ticks(10 * (i + 1))
 		events = append(events, trace.Event{Time: at, Kind: trace.Enter, Row: 2 * i}, trace.Event{Time: at, Kind: trace.Send, Row: i},
 			trace.Event{Time: at, Kind: trace.Count, Row: i}, trace.Event{Time: at + 5, Kind: trace.Exit, Row: 2*i + 1})
 	}
-	step := tau.Step{Index: 1, Funcs: 2000, Comms: 1000, Counters: 1000, Batches: []trace.Batch{{Events: events}}}
-	names := tau.NewNames("p", []string{"f"}, []string{"c"}, nil)
+	step := trace.Step{Index: 1, Funcs: 2000, Comms: 1000, Counters: 1000, Batches: []trace.Batch{{Events: events}}}
+	names := trace.NewNames("p", []string{"f"}, []string{"c"}, nil)
 	e := tau.Encoder{Names: &names, Ranks: 1}
 	w, err := bpwriter.Create(filepath.Join(t.TempDir(), "x.bp"))
 	if err != nil {

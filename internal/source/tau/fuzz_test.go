@@ -185,7 +185,7 @@ func sortOf(k trace.Kind) trace.Kind {
 }
 
 // checkBatches checks the order of batches and of the events in them.
-func checkBatches(t *testing.T, s *tau.Step, cfg tau.Config) {
+func checkBatches(t *testing.T, s *trace.Step, cfg tau.Config) {
 	t.Helper()
 	events := make(map[trace.Kind]int)
 	for i := range s.Batches {
@@ -219,7 +219,7 @@ func checkBatches(t *testing.T, s *tau.Step, cfg tau.Config) {
 
 // checkRows checks each event against the row that it names, where there is
 // but one block.
-func checkRows(t *testing.T, s *tau.Step, spec *tracetest.Step) {
+func checkRows(t *testing.T, s *trace.Step, spec *tracetest.Step) {
 	t.Helper()
 	if len(spec.More) > 0 {
 		return
@@ -253,7 +253,7 @@ func checkRows(t *testing.T, s *tau.Step, spec *tracetest.Step) {
 }
 
 // useNames looks up all names.
-func useNames(n *tau.Names, s *tau.Step) {
+func useNames(n *trace.Names, s *trace.Step) {
 	_ = n.Program()
 	for id, name := range n.Funcs() {
 		_ = fmt.Sprint(id, name)

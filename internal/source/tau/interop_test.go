@@ -131,7 +131,7 @@ func metadataTexts(all []trace.Metadata) (texts []string) {
 
 // compareNames compares all names with the attributes called "timer N" and so
 // on.
-func compareNames(t *testing.T, names *tau.Names, steps []attributes) {
+func compareNames(t *testing.T, names *trace.Names, steps []attributes) {
 	t.Helper()
 	var got, want []string
 	add := func(word string, id any, listed, resolved string) {

@@ -34,18 +34,18 @@ type run struct {
 	key        laneKey
 	thread     uint64 // that of the key; noThread if there is no run
 	start, end int
-	last       trace.Micros // time of the last event
-	disorder   int64        // events older than their predecessor
+	last       trace.Ticks // time of the last event
+	disorder   int64       // events older than their predecessor
 
 	// Events of the lane's sides that belong to the thread and are not inserted yet, and
 	// the time of the first of them.
 	sides []trace.Event
-	due   trace.Micros
+	due   trace.Ticks
 }
 
 const (
 	noThread = math.MaxUint64
-	never    = trace.Micros(math.MaxInt64)
+	never    = trace.Ticks(math.MaxInt64)
 )
 
 func (l *lane) reset(sides *lane) {
@@ -110,7 +110,7 @@ func (l *lane) take(key laneKey) []trace.Event {
 
 // insert writes those of cur's sides that come before the next function event into
 // events from index n, and returns the index after them.
-func insert(events []trace.Event, n int, cur *run, next trace.Micros, kind trace.Kind) int {
+func insert(events []trace.Event, n int, cur *run, next trace.Ticks, kind trace.Kind) int {
 	for len(cur.sides) > 0 && (cur.due < next || cur.due == next && kind != trace.Enter) {
 		events[n] = cur.sides[0]
 		n++

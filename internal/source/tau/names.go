@@ -1,10 +1,6 @@
 package tau
 
 import (
-	"cmp"
-	"iter"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,104 +8,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
-
-// Names resolves the numbers of functions, counters, programs and GPU threads in a
-// trace. It grows with each step. A name may come one step after the first event that
-// uses it, so look it up when it is needed, not when the event is read.
-type Names struct {
-	programs map[uint32]string
-	funcs    map[nameKey]string
-	counters map[nameKey]string
-	gpus     map[threadKey]trace.GPU
-}
-
-// nameKey is a number and its rank, which is shared except in files of several ranks
-// where the rank is known.
-type nameKey struct {
-	rank trace.Rank
-	id   uint32
-}
-
-const shared trace.Rank = -1 << 31
-
-type threadKey struct {
-	rank   trace.Rank
-	thread trace.Thread
-}
-
-func newNames() Names {
-	return Names{
-		programs: make(map[uint32]string), funcs: make(map[nameKey]string),
-		counters: make(map[nameKey]string), gpus: make(map[threadKey]trace.GPU),
-	}
-}
-
-// NewNames returns complete names: functions and counters by number, and the threads
-// that represent GPU streams.
-func NewNames(program string, funcs, counters []string, gpus map[trace.Rank]map[trace.Thread]trace.GPU) Names {
-	n := newNames()
-	n.programs[0] = program
-	for id, name := range funcs {
-		n.funcs[nameKey{shared, uint32(id)}] = name
-	}
-	for id, name := range counters {
-		n.counters[nameKey{shared, uint32(id)}] = name
-	}
-	for rank, threads := range gpus {
-		for thread, gpu := range threads {
-			n.gpus[threadKey{rank, thread}] = gpu
-		}
-	}
-	return n
-}
-
-func resolve(names map[nameKey]string, rank trace.Rank, id uint32) (string, bool) {
-	if name, ok := names[nameKey{rank, id}]; ok {
-		return name, true
-	}
-	name, ok := names[nameKey{shared, id}]
-	return name, ok
-}
-
-// Func returns the name of a function, or false while it is unknown.
-func (n *Names) Func(rank trace.Rank, id trace.FuncID) (string, bool) {
-	return resolve(n.funcs, rank, uint32(id))
-}
-
-// Counter returns the name of a counter, or false while it is unknown.
-func (n *Names) Counter(rank trace.Rank, id trace.CounterID) (string, bool) {
-	return resolve(n.counters, rank, uint32(id))
-}
-
-// GPU returns the GPU stream that a thread represents, or false for host threads.
-func (n *Names) GPU(rank trace.Rank, thread trace.Thread) (trace.GPU, bool) {
-	gpu, ok := n.gpus[threadKey{rank, thread}]
-	return gpu, ok
-}
-
-// Program returns the path of the executable, or "" while it is unknown.
-func (n *Names) Program() string { return n.programs[0] }
-
-// Funcs yields the functions and their names by number.
-func (n *Names) Funcs() iter.Seq2[trace.FuncID, string] { return sorted[trace.FuncID](n.funcs) }
-
-// Counters yields the counters and their names by number.
-func (n *Names) Counters() iter.Seq2[trace.CounterID, string] {
-	return sorted[trace.CounterID](n.counters)
-}
-
-func sorted[ID ~uint32](names map[nameKey]string) iter.Seq2[ID, string] {
-	return func(yield func(ID, string) bool) {
-		keys := slices.SortedFunc(maps.Keys(names), func(a, b nameKey) int {
-			return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.rank, b.rank))
-		})
-		for _, k := range keys {
-			if !yield(ID(k.id), names[k]) {
-				return
-			}
-		}
-	}
-}
 
 // learn reads the attributes of a step and appends the metadata among them to d.step.
 func (d *Decoder) learn(attrs []bp.Attribute) {
@@ -131,35 +29,40 @@ func (d *Decoder) learn(attrs []bp.Attribute) {
 			d.tally.Add(tally.AttributeMalformed, 1)
 			continue
 		}
-		key := nameKey{shared, uint32(id)}
+		rank := trace.AnyRank
 		if owner, ok := owners[a.Block]; ok && d.oneFile {
-			key.rank = owner
+			rank = owner
 		}
 		switch word {
 		case attrProgram:
-			define(d, d.Names.programs, uint32(id), a.Text())
+			d.checkName(d.Names.DefineProgram(uint32(id), a.Text()))
 		case attrEventType:
-			if define(d, d.typeNames, uint32(id), a.Text()) && id < uint64(len(d.kinds)) {
-				d.kinds[id] = eventTypes[a.Text()]
-			}
+			d.defineType(uint32(id), a.Text())
 		case attrTimer:
-			define(d, d.Names.funcs, key, a.Text())
+			d.checkName(d.Names.DefineFunc(rank, trace.FuncID(id), a.Text()))
 		case attrCounter:
-			define(d, d.Names.counters, key, a.Text())
+			d.checkName(d.Names.DefineCounter(rank, trace.CounterID(id), a.Text()))
 		}
 	}
 }
 
-// define sets a name unless it already exists, and reports whether it did.
-func define[K comparable](d *Decoder, names map[K]string, key K, name string) bool {
-	if old, ok := names[key]; ok {
-		if old != name {
-			d.tally.Add(tally.NameConflict, 1)
-		}
-		return false
+// checkName counts a name that differs from the one that its number already has.
+func (d *Decoder) checkName(_, same bool) {
+	if !same {
+		d.tally.Add(tally.NameConflict, 1)
 	}
-	names[key] = name
-	return true
+}
+
+// defineType names an event type.
+func (d *Decoder) defineType(id uint32, name string) {
+	if old, ok := d.typeNames[id]; ok {
+		d.checkName(false, old == name)
+		return
+	}
+	d.typeNames[id] = name
+	if id < uint32(len(d.kinds)) {
+		d.kinds[id] = eventTypes[name]
+	}
 }
 
 // owners returns the rank that wrote each block of attributes: the common rank of all
@@ -175,7 +78,7 @@ func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
 			continue
 		}
 		if owner, ok := owners[attrs[i].Block]; ok && owner != m.Rank {
-			m.Rank = shared
+			m.Rank = trace.AnyRank
 		}
 		owners[attrs[i].Block] = m.Rank
 	}
@@ -211,8 +114,7 @@ func (d *Decoder) learnMetadata(a *bp.Attribute) {
 		m.Rank = d.cfg.Rank
 	}
 	d.step.Metadata = append(d.step.Metadata, m)
-	key := threadKey{m.Rank, m.Thread}
-	gpu := d.Names.gpus[key]
+	gpu, _ := d.Names.GPU(m.Rank, m.Thread)
 	switch m.Key {
 	case keyDevice:
 		gpu.Device = m.Value
@@ -223,5 +125,5 @@ func (d *Decoder) learnMetadata(a *bp.Attribute) {
 	default:
 		return
 	}
-	d.Names.gpus[key] = gpu
+	d.Names.DefineGPU(m.Rank, m.Thread, gpu)
 }

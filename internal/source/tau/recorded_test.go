@@ -16,7 +16,7 @@ import (
 
 // eachStep reads a dataset to its end and returns the reader with all names. Any count
 // that is not allowed is an error.
-func eachStep(tb testing.TB, dataset string, visit func(*tau.Step), allowed ...tally.Kind) *tau.Reader {
+func eachStep(tb testing.TB, dataset string, visit func(*trace.Step), allowed ...tally.Kind) *tau.Reader {
 	tb.Helper()
 	var counts tally.Tally
 	opt := bp.Default()
@@ -51,7 +51,7 @@ func TestRecordedTracesHaveDocumentedCounts(t *testing.T) {
 			var got struct{ steps, funcs, comms, counters int }
 			paths := datasets(t, run)
 			for _, dataset := range paths {
-				eachStep(t, dataset, func(s *tau.Step) {
+				eachStep(t, dataset, func(s *trace.Step) {
 					got.steps++
 					got.funcs += s.Funcs
 					got.comms += s.Comms
@@ -90,8 +90,8 @@ func TestCallsNestOnEveryThread(t *testing.T) {
 					thread trace.Thread
 				}
 				stacks := make(map[thread][]trace.FuncID)
-				last := make(map[thread]trace.Micros)
-				eachStep(t, dataset, func(s *tau.Step) {
+				last := make(map[thread]trace.Ticks)
+				eachStep(t, dataset, func(s *trace.Step) {
 					for _, b := range s.Batches {
 						id := thread{b.Rank, b.Thread}
 						for i, e := range b.Events {
@@ -122,7 +122,7 @@ func TestNamesMetadataAndGPUThreads(t *testing.T) {
 	streams := make(map[trace.Thread]string)
 	correlations := make(map[uint64]int)
 	var counter []trace.Event
-	steps := eachStep(t, tracetest.Recorded(t, "gpu-BP5")[0], func(s *tau.Step) {
+	steps := eachStep(t, tracetest.Recorded(t, "gpu-BP5")[0], func(s *trace.Step) {
 		for _, m := range s.Metadata {
 			if m.Key == "Hostname" {
 				hosts = append(hosts, m.Value)

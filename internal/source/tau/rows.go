@@ -36,10 +36,10 @@ func (d *Decoder) decodeFuncs(rows []byte, first uint32, want rankCheck) {
 			cur = l.begin(cur, want.rank, thread)
 			n = len(l.events)
 		}
-		if trace.Micros(time) < cur.last {
+		if trace.Ticks(time) < cur.last {
 			cur.disorder++
 		}
-		cur.last = trace.Micros(time)
+		cur.last = trace.Ticks(time)
 		if cur.last >= cur.due {
 			n = insert(events, n, &cur, cur.last, kind)
 		}
@@ -72,17 +72,17 @@ func (d *Decoder) decodeComms(rows []byte, first uint32, want rankCheck) {
 		if thread != cur.thread {
 			cur = l.begin(cur, want.rank, thread)
 		}
-		if trace.Micros(time) < cur.last {
+		if trace.Ticks(time) < cur.last {
 			cur.disorder++
 		}
-		cur.last = trace.Micros(time)
+		cur.last = trace.Ticks(time)
 		size := binary.LittleEndian.Uint64(row[commBytes:])
 		if size > trace.MaxSize {
 			size = trace.UnknownSize
 			d.tally.Add(tally.SizeImplausible, 1)
 		}
 		l.events = append(l.events, trace.Event{
-			Time: trace.Micros(time), Value: size,
+			Time: trace.Ticks(time), Value: size,
 			Row: first, ID: uint32(partner), Tag: int32(tag), Kind: kind,
 		})
 		first++
@@ -108,12 +108,12 @@ func (d *Decoder) decodeCounters(rows []byte, first uint32, want rankCheck) {
 		if thread != cur.thread {
 			cur = l.begin(cur, want.rank, thread)
 		}
-		if trace.Micros(time) < cur.last {
+		if trace.Ticks(time) < cur.last {
 			cur.disorder++
 		}
-		cur.last = trace.Micros(time)
+		cur.last = trace.Ticks(time)
 		l.events = append(l.events, trace.Event{
-			Time: trace.Micros(time), Value: binary.LittleEndian.Uint64(row[counterValue:]),
+			Time: trace.Ticks(time), Value: binary.LittleEndian.Uint64(row[counterValue:]),
 			Row: first, ID: uint32(id), Kind: trace.Count,
 		})
 		first++

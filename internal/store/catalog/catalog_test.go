@@ -97,7 +97,7 @@ func TestModelsHaveVersionsPerFunction(t *testing.T) {
 
 func TestEqualNodeStatesAreShared(t *testing.T) {
 	c := empty()
-	state := func(at trace.Micros, entries ...provenance.StateEntry) *provenance.NodeState {
+	state := func(at trace.Ticks, entries ...provenance.StateEntry) *provenance.NodeState {
 		return &provenance.NodeState{Timestamp: at, Data: entries}
 	}
 	f := func(s *provenance.NodeState, want int32) {
@@ -183,7 +183,7 @@ func TestCatalogContinuesNumbers(t *testing.T) {
 
 func TestOldNodeStatesAreDropped(t *testing.T) {
 	c := catalog.New()
-	state := func(i int) *provenance.NodeState { return &provenance.NodeState{Timestamp: trace.Micros(i)} }
+	state := func(i int) *provenance.NodeState { return &provenance.NodeState{Timestamp: trace.Ticks(i)} }
 	for i := 1; i <= 2*catalog.MaxSamples; i++ {
 		if got := c.Sample(0, state(i)); got != int32(i) {
 			t.Fatalf("state %d has number %d", i, got)

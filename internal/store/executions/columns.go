@@ -22,10 +22,10 @@ type Execution struct {
 	Path      int32         `sql:"path"`
 	Host      string        `sql:"hostname"`
 	Function  string        `sql:"func"`
-	Entry     trace.Micros  `sql:"entry"`
-	Exit      trace.Micros  `sql:"exit"`
-	Exclusive trace.Micros  `sql:"runtime_exclusive"`
-	Lost      trace.Micros  `sql:"lost_time"`
+	Entry     trace.Ticks   `sql:"entry"`
+	Exit      trace.Ticks   `sql:"exit"`
+	Exclusive trace.Ticks   `sql:"runtime_exclusive"`
+	Lost      trace.Ticks   `sql:"lost_time"`
 	Step      int64         `sql:"io_step"`
 	OnGPU     bool          `sql:"is_gpu_event"`
 	Anomalous bool          `sql:"anomalous"`
@@ -353,8 +353,8 @@ func (x *Columns) execution(row int32) Execution {
 	place, f := x.places[x.place[row]], x.functions[x.function[row]]
 	return Execution{
 		Program: place.Program, Rank: place.Rank, Thread: x.thread[row], Event: x.id(row), Number: f.Number, Path: x.pathIDs[x.path[row]].Path,
-		Host: x.hosts[x.host[row]], Function: x.names[x.function[row]], Entry: trace.Micros(x.entry[row]), Exit: trace.Micros(x.exit[row]),
-		Exclusive: trace.Micros(x.exclusive[row]), Lost: trace.Micros(x.lost[row]), Step: int64(x.ioStep[row]), OnGPU: x.onGPU[row],
+		Host: x.hosts[x.host[row]], Function: x.names[x.function[row]], Entry: trace.Ticks(x.entry[row]), Exit: trace.Ticks(x.exit[row]),
+		Exclusive: trace.Ticks(x.exclusive[row]), Lost: trace.Ticks(x.lost[row]), Step: int64(x.ioStep[row]), OnGPU: x.onGPU[row],
 		Anomalous: x.anomalous[row], Status: x.statuses[x.status[row]],
 	}
 }
@@ -424,13 +424,13 @@ type Sums struct {
 	Step       int64         `sql:"io_step"`
 	OnGPU      bool          `sql:"is_gpu_event"`
 	Executions int64         `sql:"executions"`
-	First      trace.Micros  `sql:"first_us"`
-	Last       trace.Micros  `sql:"last_us"`
+	First      trace.Ticks   `sql:"first_us"`
+	Last       trace.Ticks   `sql:"last_us"`
 	// Of anomalies that were not withdrawn.
-	Anomalies int64        `sql:"anomalies"`
-	Lost      trace.Micros `sql:"lost_us"`
-	Exclusive trace.Micros `sql:"anomalous_us"`
-	Longest   trace.Micros `sql:"longest_us"`
+	Anomalies int64       `sql:"anomalies"`
+	Lost      trace.Ticks `sql:"lost_us"`
+	Exclusive trace.Ticks `sql:"anomalous_us"`
+	Longest   trace.Ticks `sql:"longest_us"`
 }
 
 func (x *Columns) sums(where Condition, by Grouping) (list []Sums) {
@@ -460,12 +460,12 @@ func (x *Columns) sums(where Condition, by Grouping) (list []Sums) {
 		s := &list[i]
 		s.Executions++
 		s.OnGPU = s.OnGPU || x.onGPU[row]
-		s.First, s.Last = min(s.First, trace.Micros(x.entry[row])), max(s.Last, trace.Micros(x.exit[row]))
+		s.First, s.Last = min(s.First, trace.Ticks(x.entry[row])), max(s.Last, trace.Ticks(x.exit[row]))
 		if x.isFlagged[row] {
 			s.Anomalies++
-			s.Lost += trace.Micros(x.lost[row])
-			s.Exclusive += trace.Micros(x.exclusive[row])
-			s.Longest = max(s.Longest, trace.Micros(x.exclusive[row]))
+			s.Lost += trace.Ticks(x.lost[row])
+			s.Exclusive += trace.Ticks(x.exclusive[row])
+			s.Longest = max(s.Longest, trace.Ticks(x.exclusive[row]))
 		}
 		return true
 	})

@@ -21,11 +21,11 @@ type Filter struct {
 	Host      string
 	Ranks     []Range // any of them
 	Steps     *Range
-	Since     *trace.Micros // since the start of the run
-	Until     *trace.Micros
+	Since     *trace.Ticks // since the start of the run
+	Until     *trace.Ticks
 	Severity  float64 // lower bound
 	Took      *Range  // microseconds of exclusive time
-	Lost      trace.Micros
+	Lost      trace.Ticks
 	Score     float64
 	Withdrawn bool // include withdrawn anomalies
 	Program   *trace.Program
@@ -79,7 +79,7 @@ func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error)
 }
 
 // page returns rows as anomalies.sql does.
-func (x *Columns) page(_ context.Context, where Condition, by Order, offset, limit int, begin trace.Micros) (*provdb.Rows, error) {
+func (x *Columns) page(_ context.Context, where Condition, by Order, offset, limit int, begin trace.Ticks) (*provdb.Rows, error) {
 	orNull := func(s string) any {
 		if s == "" {
 			return nil

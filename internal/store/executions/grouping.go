@@ -50,7 +50,7 @@ var Groupings = map[contrast.FieldKind]Grouping{
 }
 
 // ByTime divides executions by parts of the run.
-func ByTime(begin, width trace.Micros) Grouping {
+func ByTime(begin, width trace.Ticks) Grouping {
 	return Grouping{{
 		sql: fmt.Sprintf("floor((entry - %d)::DOUBLE PRECISION / %d)", begin, width),
 		of: func(x *Columns) any {

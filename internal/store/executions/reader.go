@@ -19,7 +19,7 @@ var files embed.FS
 // Reader reads the executions of one run of a store.
 type Reader struct {
 	Run   provdb.Run
-	Begin trace.Micros // start of the run; 0 if unknown
+	Begin trace.Ticks // start of the run; 0 if unknown
 	// Memory, if not nil, answers queries over many executions.
 	Memory Source
 	// OnQuery, if non-nil, is called with each statement before it runs.
@@ -31,7 +31,7 @@ type Reader struct {
 type Source interface {
 	count(ctx context.Context) (int64, error)
 	list(ctx context.Context, where Condition, by Order, limit int) ([]Execution, error)
-	page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Micros) (*provdb.Rows, error)
+	page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Ticks) (*provdb.Rows, error)
 	sum(ctx context.Context, where Condition, by Grouping) ([]Sums, error)
 	timeline(ctx context.Context, t *timeline, where Condition, lines map[trace.RankKey]int) error
 	tables() *Tables

@@ -44,7 +44,7 @@ func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*E
 // twin returns the id of the typical execution of the same function that an execution is
 // compared with: preferably of the same call path, then of the same rank, then the nearest in
 // time. It is empty if there is none.
-func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool,
+func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Ticks, p *Place) (id string, samePath bool,
 	err error,
 ) {
 	by := Order{

@@ -37,7 +37,7 @@ func TestScan(t *testing.T) {
 	type row struct {
 		PathID
 		Name    string          `sql:"name"`
-		Entry   *trace.Micros   `sql:"entry"`
+		Entry   *trace.Ticks    `sql:"entry"`
 		Share   float64         `sql:"share"`
 		OnGPU   bool            `sql:"on_gpu"`
 		Info    json.RawMessage `sql:"info"`
@@ -46,7 +46,7 @@ func TestScan(t *testing.T) {
 		Ignored int
 	}
 	columns := []string{"info", "unused", "name", "path", "pid", "entry", "share", "on_gpu", "started", "any"}
-	now, entry := time.Now(), trace.Micros(7)
+	now, entry := time.Now(), trace.Ticks(7)
 	a := &Reader{Store: &answer{columns, [][]any{
 		{`{"a":1}`, "x", "f", int64(3), int64(1), int64(7), int64(2), true, now, "k"},
 		{nil, nil, nil, nil, nil, nil, nil, nil, nil, nil},
@@ -84,8 +84,8 @@ func TestScanUsesJSONNamesAndLists(t *testing.T) {
 }
 
 func TestReadValue(t *testing.T) {
-	for want, rows := range map[trace.Micros][][]any{7: {{int64(7)}}, 0: nil} {
-		got, err := ReadValue[trace.Micros](t.Context(), &Reader{Store: &answer{[]string{"value"}, rows}}, "")
+	for want, rows := range map[trace.Ticks][][]any{7: {{int64(7)}}, 0: nil} {
+		got, err := ReadValue[trace.Ticks](t.Context(), &Reader{Store: &answer{[]string{"value"}, rows}}, "")
 		if err != nil || got != want {
 			t.Errorf("got %d, %v; want %d", got, err, want)
 		}

@@ -40,7 +40,7 @@ func (a stored) sum(ctx context.Context, where Condition, by Grouping) ([]Sums, 
 	return ReadAll[Sums](ctx, a, sql, args[1:]...)
 }
 
-func (a stored) page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Micros) (*provdb.Rows, error) {
+func (a stored) page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Ticks) (*provdb.Rows, error) {
 	// The outer query has the columns of two tables.
 	order := by.sql()
 	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", order, "/*outer*/", "e."+strings.ReplaceAll(order, ", ", ", e.")).

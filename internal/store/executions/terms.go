@@ -10,7 +10,7 @@ import (
 )
 
 // OfTerm returns the condition of a term; !ok if it is about details.
-func OfTerm(t *contrast.Term, begin trace.Micros) (c Condition, ok bool) {
+func OfTerm(t *contrast.Term, begin trace.Ticks) (c Condition, ok bool) {
 	wholeNumbers := func(c Column) Condition { return c.Between(wholeNumber(t.From), wholeNumber(t.To)) }
 	switch t.Field.Kind {
 	case contrast.FieldFunction:
@@ -48,7 +48,7 @@ func wholeNumber(v float64) int64 { return int64(min(max(v, 0), math.MaxInt32)) 
 
 // Inside returns the conditions that executions are within a lasso: a line to the right of each
 // crosses its edge an odd number of times.
-func Inside(lasso []contrast.Vertex, begin trace.Micros) []Condition {
+func Inside(lasso []contrast.Vertex, begin trace.Ticks) []Condition {
 	low, high := lasso[0], lasso[0]
 	for _, v := range lasso {
 		low = contrast.Vertex{Seconds: min(low.Seconds, v.Seconds), Micros: min(low.Micros, v.Micros)}

@@ -13,8 +13,8 @@ import (
 // Timeline describes a query for the time lost over time by the anomalies that a filter
 // selects and that were not withdrawn.
 type Timeline struct {
-	From, To trace.Micros // since the start of the run; To is after From
-	Columns  int          // of equal width, at least one
+	From, To trace.Ticks // since the start of the run; To is after From
+	Columns  int         // of equal width, at least one
 	// Lines maps ranks to lines; other ranks are omitted. If nil, there is one line for
 	// each kind of anomaly.
 	Lines map[trace.RankKey]int
@@ -36,8 +36,8 @@ type Line struct {
 
 // ColumnWidth returns the width of a column: a whole number of microseconds, with which the
 // columns cover the whole time.
-func (q *Timeline) ColumnWidth() trace.Micros {
-	n := trace.Micros(q.Columns)
+func (q *Timeline) ColumnWidth() trace.Ticks {
+	n := trace.Ticks(q.Columns)
 	return max(1, (q.To-q.From+n-1)/n)
 }
 

@@ -132,7 +132,7 @@ func benchmarkQueries(b *testing.B, a *query.Queries, rate float64) {
 	top := func(by string) func() error {
 		return func() error { return rows(a.Top(ctx, query.Top{By: by, Order: "lost", Limit: 10})) }
 	}
-	since := 300 * trace.Micros(1e6)
+	since := 300 * trace.Ticks(1e6)
 	for _, q := range []struct {
 		name string
 		ask  func() error

@@ -59,7 +59,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 		case 0: // zero duration
 			r.Exit = r.Entry
 		case 1: // long
-			r.Exit = r.Entry + trace.Micros(i)*10_000
+			r.Exit = r.Entry + trace.Ticks(i)*10_000
 		case 2:
 			r.Kind = ""
 		}
@@ -92,8 +92,8 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 	t.Run("explanations", func(t *testing.T) { compareExplanations(t, store, &memory, found) })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range timelines {
-		q := executions.Timeline{From: trace.Micros(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
-		q.To = q.From + 1 + trace.Micros(rng.Int64N([]int64{10, 1e5, 15e6}[rng.IntN(3)]))
+		q := executions.Timeline{From: trace.Ticks(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
+		q.To = q.From + 1 + trace.Ticks(rng.Int64N([]int64{10, 1e5, 15e6}[rng.IntN(3)]))
 		if rng.IntN(3) > 0 {
 			q.Lines = make(map[trace.RankKey]int)
 			for rank := range rng.IntN(2 * storetest.Ranks) {
@@ -205,7 +205,7 @@ func compareExecutions(t *testing.T, store, memory *query.Queries, found *findin
 func compareLists(t *testing.T, store, memory *query.Queries) {
 	ended := *memory
 	ended.Run.State = provdb.Finished
-	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
+	at := func(s trace.Ticks) *trace.Ticks { s *= 1e6; return &s }
 	for i, f := range []executions.Filter{
 		{},
 		{Function: "*relax_2*"},
@@ -279,7 +279,7 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *finding
 
 func compareExplanations(t *testing.T, store, memory *query.Queries, found *findings.Result) {
 	ctx := t.Context()
-	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
+	at := func(s trace.Ticks) *trace.Ticks { s *= 1e6; return &s }
 	asker := *memory
 	detailed := withDetails(t, &asker, 1)
 	member := func(program trace.Program, event string) bool { return len(event)%2 == 0 }

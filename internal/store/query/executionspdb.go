@@ -17,7 +17,7 @@ type ExecutionsPDB struct {
 	Steps           executions.Range // I/O steps
 	FID             *int64           // function id of the schema; all functions if nil
 	Severity, Score float64          // lower bounds
-	Least           trace.Micros     // lower bound of the inclusive duration
+	Least           trace.Ticks      // lower bound of the inclusive duration
 	Descending      bool             // latest first
 	Limit           int
 }

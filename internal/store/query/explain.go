@@ -27,7 +27,7 @@ type Selection struct {
 	Lasso         []contrast.Vertex
 	// Ranks are all ranks of the run, and Extent is its duration. If nil or 0, they are read from the store.
 	Ranks  []RankHost
-	Extent trace.Micros
+	Extent trace.Ticks
 }
 
 // Bounds of the samples of an explanation. Samples are spread over the whole run.
@@ -102,11 +102,11 @@ type message struct {
 type sampling struct {
 	q                         *Selection
 	details                   *Details
-	begin                     trace.Micros
+	begin                     trace.Ticks
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // only for node states
 	total                     int64
-	lost                      trace.Micros
+	lost                      trace.Ticks
 	estimated                 bool                                           // total and lost are extrapolated from a sample
 	read                      map[contrast.FieldKind]map[trace.EventKey]bool // executions whose details were read
 	lastStep                  int64

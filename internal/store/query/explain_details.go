@@ -80,7 +80,7 @@ func (a *Queries) readRanksAndExtent(ctx context.Context, s *sampling) (err erro
 		if err != nil {
 			return err
 		}
-		s.q.Extent = max(1, trace.Micros(kept.Longest), kept.End-a.Begin)
+		s.q.Extent = max(1, trace.Ticks(kept.Longest), kept.End-a.Begin)
 	}
 	return nil
 }
@@ -132,12 +132,12 @@ func readDetail[T any](ctx context.Context, a *Queries, name, where string, args
 func (a *Queries) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
-		Sent           bool         `sql:"sent"`
-		Source         int64        `sql:"src"`
-		Target         int64        `sql:"tar"`
-		Bytes          *float64     `sql:"bytes"`
-		At             trace.Micros `sql:"timestamp"`
-		Own            bool         `sql:"own"`
+		Sent           bool        `sql:"sent"`
+		Source         int64       `sql:"src"`
+		Target         int64       `sql:"tar"`
+		Bytes          *float64    `sql:"bytes"`
+		At             trace.Ticks `sql:"timestamp"`
+		Own            bool        `sql:"own"`
 	}
 	type priority = [4]int64 // of a message: own, received, time or nearness, partner
 	best, sized := make(map[trace.EventKey]priority), make(map[trace.EventKey]priority)

@@ -57,7 +57,7 @@ func (q *Selection) includes(x *sampled, s *sampling) bool {
 }
 
 // withoutConditions returns the conditions of Without, which hold for the baseline, too.
-func (q *Selection) withoutConditions(begin trace.Micros) (list []executions.Condition) {
+func (q *Selection) withoutConditions(begin trace.Ticks) (list []executions.Condition) {
 	for i := range q.Without {
 		if c, ok := executions.OfTerm(&q.Without[i], begin); ok {
 			list = append(list, executions.Not(c))
@@ -68,7 +68,7 @@ func (q *Selection) withoutConditions(begin trace.Micros) (list []executions.Con
 
 // onlyConditions returns the conditions on the selection: one of the values of each field, and
 // inside the lasso.
-func (q *Selection) onlyConditions(begin trace.Micros) (list []executions.Condition) {
+func (q *Selection) onlyConditions(begin trace.Ticks) (list []executions.Condition) {
 	for i := range q.Only {
 		field := q.Only[i].Field
 		if slices.ContainsFunc(q.Only[:i], func(t contrast.Term) bool { return t.Field == field }) {
@@ -97,7 +97,7 @@ func (a *Queries) narrow(ctx context.Context, s *sampling) error {
 	if err := a.examine(ctx, s, examined, s.q.kinds()...); err != nil {
 		return err
 	}
-	var lost trace.Micros
+	var lost trace.Ticks
 	s.selected = nil
 	for _, x := range examined {
 		switch {
@@ -115,7 +115,7 @@ func (a *Queries) narrow(ctx context.Context, s *sampling) error {
 		return nil
 	}
 	scale := float64(s.total) / float64(max(1, len(examined)))
-	s.total, s.lost = int64(math.Round(scale*float64(len(s.selected)))), trace.Micros(math.Round(scale*float64(lost)))
+	s.total, s.lost = int64(math.Round(scale*float64(len(s.selected)))), trace.Ticks(math.Round(scale*float64(lost)))
 	return nil
 }
 

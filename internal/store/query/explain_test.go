@@ -102,7 +102,7 @@ func explained(t *testing.T, a *query.Queries, findings []provenance.Finding, c 
 		return nil
 	}
 	if c.to > 0 {
-		since, until := trace.Micros(c.from*1e6), trace.Micros(c.to*1e6)
+		since, until := trace.Ticks(c.from*1e6), trace.Ticks(c.to*1e6)
 		q.Filter.Since, q.Filter.Until = &since, &until
 	}
 	e, err := a.Explain(t.Context(), q)
@@ -203,7 +203,7 @@ func TestExplainNamesPlantedCauses(t *testing.T) {
 func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	store := sharedStore(t)
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
-	since, until := trace.Micros(4_900_000), trace.Micros(5_300_000)
+	since, until := trace.Ticks(4_900_000), trace.Ticks(5_300_000)
 	e, err := a.Explain(t.Context(), query.Selection{Filter: executions.Filter{
 		Ranks: []executions.Range{{First: 3, Last: 8}}, Since: &since,
 		Until: &until,

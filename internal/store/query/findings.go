@@ -132,7 +132,7 @@ func (a *Queries) profile(ctx context.Context) (*findings.Profile, error) {
 		Parent    *int          `sql:"parent"`
 		Func      string        `sql:"func"`
 		Calls     int64         `sql:"calls"`
-		Exclusive trace.Micros  `sql:"exclusive_us"`
+		Exclusive trace.Ticks   `sql:"exclusive_us"`
 	}
 	var paths []provenance.PathStats
 	err := executions.ReadEach(ctx, a, text("path_times"), func(r *row) {
@@ -169,18 +169,18 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		Kind           provenance.AnomalyKind `sql:"kind"`
 		OnDevice       bool                   `sql:"is_gpu_event"`
 		Calls          bool                   `sql:"calls"`
-		Entry          trace.Micros           `sql:"entry"`
-		Exit           trace.Micros           `sql:"exit"`
-		Exclusive      trace.Micros           `sql:"runtime_exclusive"`
-		Lost           trace.Micros           `sql:"lost_time"`
+		Entry          trace.Ticks            `sql:"entry"`
+		Exit           trace.Ticks            `sql:"exit"`
+		Exclusive      trace.Ticks            `sql:"runtime_exclusive"`
+		Lost           trace.Ticks            `sql:"lost_time"`
 		Status         provenance.Status      `sql:"status"`
 		Children       int64                  `sql:"children"`
 		UsualChildren  int64                  `sql:"usual_children"`
 		Recorded       bool                   `sql:"recorded"`
-		StepTime       trace.Micros           `sql:"step_time"`
+		StepTime       trace.Ticks            `sql:"step_time"`
 	}
 	run := &blame.Run{Begin: a.Begin}
-	if run.End, err = executions.ReadValue[trace.Micros](ctx, a, text("blame_end")); err != nil {
+	if run.End, err = executions.ReadValue[trace.Ticks](ctx, a, text("blame_end")); err != nil {
 		return nil, err
 	}
 	run.End = max(run.End, a.Run.Decoded().Totals.End)
@@ -224,8 +224,8 @@ func (a *Queries) readStepExits(ctx context.Context, run *blame.Run, at map[trac
 	}
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
-		Func           string       `sql:"func"`
-		Exit           trace.Micros `sql:"exit"`
+		Func           string      `sql:"func"`
+		Exit           trace.Ticks `sql:"exit"`
 	}
 	return executions.ReadEach(ctx, a, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(r *row) {
 		if i, ok := at[r.EventKey]; ok {
@@ -238,9 +238,9 @@ func (a *Queries) readStepExits(ctx context.Context, run *blame.Run, at map[trac
 func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
 	type window struct {
 		trace.EventKey `sql:"pid,event_id"`
-		Until          trace.Micros `sql:"until"`
+		Until          trace.Ticks `sql:"until"`
 	}
-	until := make(map[int]trace.Micros)
+	until := make(map[int]trace.Ticks)
 	err := executions.ReadEach(ctx, a, text("blame_windows"), func(r *window) {
 		if i, ok := at[r.EventKey]; ok {
 			until[i] = r.Until
@@ -251,12 +251,12 @@ func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.Eve
 	}
 	type row struct {
 		trace.EventKey `sql:"pid,event_id"`
-		Sent           bool         `sql:"sent"`
-		Source         trace.Rank   `sql:"src"`
-		Target         trace.Rank   `sql:"tar"`
-		Tag            int32        `sql:"tag"`
-		At             trace.Micros `sql:"timestamp"`
-		Own            bool         `sql:"own"`
+		Sent           bool        `sql:"sent"`
+		Source         trace.Rank  `sql:"src"`
+		Target         trace.Rank  `sql:"tar"`
+		Tag            int32       `sql:"tag"`
+		At             trace.Ticks `sql:"timestamp"`
+		Own            bool        `sql:"own"`
 	}
 	return executions.ReadEach(ctx, a, text("blame_messages"), func(r *row) {
 		i, ok := at[r.EventKey]

@@ -194,7 +194,7 @@ func checkRelated(t *testing.T, a *query.Queries, want *findings.Result) {
 		}
 		culprits++
 		victims, err := a.Victims(ctx, l.PID, l.EventID, 1000)
-		lost := trace.Micros(0)
+		lost := trace.Ticks(0)
 		for j, v := range victims {
 			if lost += v.Lost; j > 0 && v.Lost > victims[j-1].Lost || v.Host == "" || v.Function == "" || v.Entry == 0 {
 				t.Errorf("%s: unexpected victim %+v of %s", a.Run.Name, v, l.EventID)

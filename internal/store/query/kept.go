@@ -10,15 +10,15 @@ import (
 
 // Kept has the numbers of stored executions, anomalies and functions of a run.
 type Kept struct {
-	Executions int64        `sql:"kept"`      // including typical ones and withdrawn anomalies
-	Anomalies  int64        `sql:"anomalies"` // that were not withdrawn
-	Lost       trace.Micros `sql:"lost_us"`   // to these anomalies
-	Confirmed  int64        `sql:"confirmed"`
-	Promoted   int64        `sql:"promoted"`
-	Withdrawn  int64        `sql:"withdrawn"`
+	Executions int64       `sql:"kept"`      // including typical ones and withdrawn anomalies
+	Anomalies  int64       `sql:"anomalies"` // that were not withdrawn
+	Lost       trace.Ticks `sql:"lost_us"`   // to these anomalies
+	Confirmed  int64       `sql:"confirmed"`
+	Promoted   int64       `sql:"promoted"`
+	Withdrawn  int64       `sql:"withdrawn"`
 	// End is the latest stored time, since the epoch of the trace; 0 if there is none.
-	End       trace.Micros `sql:"last_us"`
-	Functions int64        `sql:"functions"`
+	End       trace.Ticks `sql:"last_us"`
+	Functions int64       `sql:"functions"`
 	// Profiled is the number of functions with a profile, which is stored when the run ends. Warm of
 	// them have at least the requested number of calls. Calls is the number of all calls.
 	Profiled int64   `sql:"profiled"`

@@ -63,8 +63,8 @@ func (a *Queries) readLoadWindows(ctx context.Context, loads []provenance.RankLo
 		Device bool          `sql:"device"`
 		From   float64       `sql:"from_s"`
 		To     float64       `sql:"to_s"`
-		Useful trace.Micros  `sql:"useful_us"`
-		Wait   trace.Micros  `sql:"wait_us"`
+		Useful trace.Ticks   `sql:"useful_us"`
+		Wait   trace.Ticks   `sql:"wait_us"`
 		Ratio  *float64      `sql:"ratio"`
 	}
 	i := 0

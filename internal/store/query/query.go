@@ -103,7 +103,7 @@ func (a *Queries) begin(ctx context.Context) error {
 	if compared, err := a.hasPeerTables(ctx); err != nil {
 		return err
 	} else if compared {
-		first, err := executions.ReadValue[*trace.Micros](ctx, a, text("begin_of_peers"))
+		first, err := executions.ReadValue[*trace.Ticks](ctx, a, text("begin_of_peers"))
 		if first != nil {
 			a.Begin = *first
 		}
@@ -111,7 +111,7 @@ func (a *Queries) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	first, err := executions.ReadValue[*trace.Micros](ctx, a, text("begin"))
+	first, err := executions.ReadValue[*trace.Ticks](ctx, a, text("begin"))
 	if first != nil {
 		a.Begin, a.BeginEstimated = *first, true
 	}
@@ -121,8 +121,8 @@ func (a *Queries) begin(ctx context.Context) error {
 // FirstCall returns the entry time of the first call in the stacks of stored executions, which is
 // about the start of the run, or 0 if none is stored. With oneRank it reads one rank only, which is
 // faster.
-func (a *Queries) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
-	return executions.ReadValue[trace.Micros](ctx, a, text("first_call"), oneRank)
+func (a *Queries) FirstCall(ctx context.Context, oneRank bool) (trace.Ticks, error) {
+	return executions.ReadValue[trace.Ticks](ctx, a, text("first_call"), oneRank)
 }
 
 // rollupStatement returns the statement of a file that sums up anomalies. It reads the sums stored

@@ -11,7 +11,7 @@ import (
 
 // LostTime returns the time that ranks lost to anomalies, or their threads. The thread of entire ranks is
 // provenance.AllThreads.
-func (a *Queries) LostTime(ctx context.Context, ofThreads bool, f func(of trace.RankKey, tid int64, lost trace.Micros)) error {
+func (a *Queries) LostTime(ctx context.Context, ofThreads bool, f func(of trace.RankKey, tid int64, lost trace.Ticks)) error {
 	sql, err := a.rollupStatement(ctx, "lost_by_rank")
 	if ofThreads {
 		sql = text("lost_by_thread")
@@ -21,8 +21,8 @@ func (a *Queries) LostTime(ctx context.Context, ofThreads bool, f func(of trace.
 	}
 	type row struct {
 		trace.RankKey `sql:"pid,rid"`
-		TID           int64        `sql:"tid"`
-		Lost          trace.Micros `sql:"lost_us"`
+		TID           int64       `sql:"tid"`
+		Lost          trace.Ticks `sql:"lost_us"`
 	}
 	return executions.ReadEach(ctx, a, sql, func(r *row) { f(r.RankKey, r.TID, r.Lost) })
 }

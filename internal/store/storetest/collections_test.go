@@ -30,7 +30,7 @@ func funcStats() (all []provenance.FuncStats) {
 		if i%3 > 0 {
 			f.AnomalyMetrics = &provenance.AnomalyMetrics{
 				Count: summary(float64(100 + i)), Score: summary(float64(200 + i)), Severity: summary(float64(300 + i)),
-				FirstStep: int64(i), LastStep: math.MaxInt64 - int64(i), First: epoch + trace.Micros(i), Last: epoch * 2,
+				FirstStep: int64(i), LastStep: math.MaxInt64 - int64(i), First: epoch + trace.Ticks(i), Last: epoch * 2,
 			}
 		}
 		all = append(all, f)

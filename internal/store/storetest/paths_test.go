@@ -91,7 +91,7 @@ var pathTests = []test{
 			{{Node: 1, Func: "f"}, {Node: 2, Parent: 1, PID: 1, Func: "g"}},
 			{{Node: 1, Func: "f", PID: math.MaxUint32}},
 			{{Node: 1, Func: "f", Calls: -1}},
-			{{Node: 1, Func: "f", Exclusive: trace.Micros(-1)}},
+			{{Node: 1, Func: "f", Exclusive: trace.Ticks(-1)}},
 		} {
 			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Paths: bad}); err == nil || !strings.Contains(err.Error(), "call path ") {
 				f.Errorf("%+v: got %v, want an error about a call path", bad, err)

@@ -19,18 +19,18 @@ func Peers(ranks, windows int, seed uint64) *provenance.Peers {
 		ratio := 0.95 + 0.1*rng.Float64()
 		l := provenance.RankLoad{
 			RID: trace.Rank(r), TID: provenance.AllThreads, Host: fmt.Sprintf("node%04d", r/ranksOfHost), Role: 1, Peers: ranks - 1,
-			Elapsed: trace.Micros(windows) * stepLength, Ratio: &ratio,
+			Elapsed: trace.Ticks(windows) * stepLength, Ratio: &ratio,
 		}
 		for w := range windows {
 			ratio := 0.9 + 0.2*rng.Float64()
-			useful := trace.Micros(rng.Int64N(int64(stepLength)))
+			useful := trace.Ticks(rng.Int64N(int64(stepLength)))
 			l.Windows = append(l.Windows, provenance.LoadWindow{
 				From: float64(w), To: float64(w + 1), Useful: useful, Wait: stepLength - useful, Ratio: &ratio,
 			})
 			l.Useful, l.Wait = l.Useful+useful, l.Wait+stepLength-useful
 		}
 		for f := range functionsOfRank {
-			time := trace.Micros(rng.Int64N(int64(stepLength)))
+			time := trace.Ticks(rng.Int64N(int64(stepLength)))
 			l.Functions = append(l.Functions, provenance.RankFunction{
 				Func: fmt.Sprintf("solver::Kernel<double, %d>::apply(Field const&, Field&)", f), Calls: 100, Time: time, Peers: &time,
 			})

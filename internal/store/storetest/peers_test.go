@@ -25,7 +25,7 @@ func peers() *provenance.Peers {
 				PID: 0, RID: 3, TID: provenance.AllThreads, Host: "it's \"2\"", Role: 1, Peers: 1, Elapsed: 1 << 60, Useful: 7, Wait: 8, Sync: 9,
 				Ratio: &ratio, Pattern: provenance.Phase, From: &from, To: &to, Saved: 99, Share: 0.125,
 				Windows: []provenance.LoadWindow{window, slow}, Functions: []provenance.RankFunction{
-					{Func: "f <\"x\">", Calls: 5, Time: 1 << 60, Peers: new(trace.Micros(3))}, {Func: "g", Calls: 1, Time: 2},
+					{Func: "f <\"x\">", Calls: 5, Time: 1 << 60, Peers: new(trace.Ticks(3))}, {Func: "g", Calls: 1, Time: 2},
 				},
 			},
 			{PID: 0, RID: 3, TID: 1, Host: "it's \"2\"", Role: 2, Windows: []provenance.LoadWindow{slow}, Functions: noFunctions},

@@ -26,8 +26,8 @@ const (
 	windowSide   = 10
 	stackDepth   = 5
 	messages     = 4
-	stepLength   = trace.Micros(1_000_000)
-	epoch        = trace.Micros(1_700_000_000_000_000)
+	stepLength   = trace.Ticks(1_000_000)
+	epoch        = trace.Ticks(1_700_000_000_000_000)
 	modelBuckets = 110
 )
 
@@ -111,10 +111,10 @@ func model(f *function) json.RawMessage {
 
 func (g *generator) record(rank trace.Rank, step int32) *provenance.Record {
 	f := &g.functions[firstLeaf+g.rng.IntN(Functions-firstLeaf)]
-	start := epoch + trace.Micros(step)*stepLength
-	lost := trace.Micros(math.Pow(10, 1+5*g.rng.Float64())) // severities of five decades
-	exclusive := trace.Micros(f.typical) + lost
-	entry := start + trace.Micros(g.rng.Int64N(int64(stepLength)/2)) + 20_000
+	start := epoch + trace.Ticks(step)*stepLength
+	lost := trace.Ticks(math.Pow(10, 1+5*g.rng.Float64())) // severities of five decades
+	exclusive := trace.Ticks(f.typical) + lost
+	entry := start + trace.Ticks(g.rng.Int64N(int64(stepLength)/2)) + 20_000
 	row := 100 + uint32(g.rng.IntN(100_000))
 	r := &provenance.Record{
 		Version: provenance.SchemaVersion, AlgoParams: f.model, FID: f.fid, Func: f.name,
@@ -155,16 +155,16 @@ func (g *generator) stack(r *provenance.Record, f *function, step int32, row uin
 		IsAnomaly: r.Status != provenance.Withdrawn,
 	}}
 	way := f.callers[g.rng.IntN(len(f.callers))]
-	before := trace.Micros(0)
+	before := trace.Ticks(0)
 	for depth := 1; depth < stackDepth; depth++ {
 		caller := &g.functions[way[depth-1]]
-		before += 20 + trace.Micros(g.rng.IntN(5000))
+		before += 20 + trace.Ticks(g.rng.IntN(5000))
 		e := provenance.StackEntry{
 			Entry: r.Entry - 10_000 - before, EventID: id(r.RID, step, row-40-uint32(10*depth)-uint32(g.rng.IntN(8))),
 			Exit: r.Exit + 10_000 + before, FID: caller.fid, Func: caller.name,
 		}
 		if depth == stackDepth-1 { // the outermost began long ago and has not ended
-			e.Entry, e.EventID, e.Exit = epoch-trace.Micros(r.RID), id(r.RID, 0, 0), 0
+			e.Entry, e.EventID, e.Exit = epoch-trace.Ticks(r.RID), id(r.RID, 0, 0), 0
 		}
 		r.CallStack = append(r.CallStack, e)
 	}
@@ -178,7 +178,7 @@ func (g *generator) window(r *provenance.Record, step int32, row uint32) {
 	for i := range windowSide {
 		f := &g.functions[firstLeaf+(r.FID+i)%(Functions-firstLeaf)]
 		took := g.duration(f)
-		at -= took + 1 + trace.Micros(g.rng.IntN(20))
+		at -= took + 1 + trace.Ticks(g.rng.IntN(20))
 		number -= 2 + uint32(g.rng.IntN(2))
 		r.EventWindow.Execs = append(r.EventWindow.Execs, call(f, r.RID, step, number, at, at+took, parent))
 	}
@@ -192,7 +192,7 @@ func (g *generator) window(r *provenance.Record, step int32, row uint32) {
 	for i := range windowSide {
 		f := &g.functions[firstLeaf+(r.FID+2*i)%(Functions-firstLeaf)]
 		took := g.duration(f)
-		at += 1 + trace.Micros(g.rng.IntN(20))
+		at += 1 + trace.Ticks(g.rng.IntN(20))
 		number += 2 + uint32(g.rng.IntN(2))
 		e := call(f, r.RID, step, number, at, at+took, parent)
 		if i%3 == 2 { // called by the previous call
@@ -204,11 +204,11 @@ func (g *generator) window(r *provenance.Record, step int32, row uint32) {
 	}
 }
 
-func (g *generator) duration(f *function) trace.Micros {
-	return 1 + trace.Micros(f.typical*math.Exp(0.3*g.rng.NormFloat64()))
+func (g *generator) duration(f *function) trace.Ticks {
+	return 1 + trace.Ticks(f.typical*math.Exp(0.3*g.rng.NormFloat64()))
 }
 
-func call(f *function, rank trace.Rank, step int32, row uint32, entry, exit trace.Micros, parent string) provenance.WindowEntry {
+func call(f *function, rank trace.Rank, step int32, row uint32, entry, exit trace.Ticks, parent string) provenance.WindowEntry {
 	e := provenance.StackEntry{Entry: entry, EventID: id(rank, step, row), Exit: exit, FID: f.fid, Func: f.name}
 	return provenance.WindowEntry{StackEntry: e, ParentID: parent}
 }
@@ -230,7 +230,7 @@ func (g *generator) comms(r *provenance.Record) {
 }
 
 // nodeState returns the state of a node, the same for all ranks of a host in a step.
-func nodeState(rank trace.Rank, step int32, start trace.Micros) *provenance.NodeState {
+func nodeState(rank trace.Rank, step int32, start trace.Ticks) *provenance.NodeState {
 	host := uint64(rank / ranksOfHost)
 	return &provenance.NodeState{Timestamp: start - 250_000, Data: []provenance.StateEntry{
 		{Field: "Memory Available (MB)", Value: 64_000 + 37*host + uint64(step)%100},

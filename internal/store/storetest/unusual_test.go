@@ -92,7 +92,7 @@ func addCalls(add adder) {
 	add("a deep stack and a wide window", func(r *provenance.Record) {
 		for i := range uint32(500) {
 			r.CallStack = append(r.CallStack, provenance.StackEntry{
-				Entry: r.Entry - 1 - trace.Micros(i), EventID: id(r.RID, 0, i), FID: int(i),
+				Entry: r.Entry - 1 - trace.Ticks(i), EventID: id(r.RID, 0, i), FID: int(i),
 				Func: fmt.Sprint("f", i),
 			})
 			e := r.EventWindow.Execs[i%21]

@@ -26,7 +26,7 @@ func Scores(values ...float64) (s stats.RunStats) {
 }
 
 // Anomaly returns the metrics of one anomaly in a step.
-func Anomaly(step int32, entry, exit trace.Micros, score float64) summary.Metrics {
+func Anomaly(step int32, entry, exit trace.Ticks, score float64) summary.Metrics {
 	m := summary.Metrics{Count: *Sums(1)}
 	m.Add(step, entry, exit, score, exit-entry)
 	return m
