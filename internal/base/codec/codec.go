@@ -11,63 +11,78 @@ import (
 // Coder appends the encoding of values to B, or decodes them from it. The first error of
 // decoding stays; every value after it is zero.
 type Coder struct {
-	B        []byte // encoded, or left to decode
+	B        []byte // encoded, or to decode
 	Decoding bool
 	Err      error
 
 	malformed error
-	size      int
+	at        int // bytes of B that are decoded; an index, since a shorter B would cost a write barrier per value
 }
 
 // Decoder returns a Coder that decodes b. Its errors wrap malformed.
 func Decoder(b []byte, malformed error) Coder {
-	return Coder{B: b, Decoding: true, malformed: malformed, size: len(b)}
+	return Coder{B: b, Decoding: true, malformed: malformed}
 }
+
+// Left returns the number of bytes left to decode.
+func (c *Coder) Left() int { return len(c.B) - c.at }
+
+// Rest returns the bytes left to decode.
+func (c *Coder) Rest() []byte { return c.B[c.at:] }
+
+// Continue continues with the given end of Rest, after another decoder has read its beginning.
+func (c *Coder) Continue(rest []byte) { c.at = len(c.B) - len(rest) }
 
 // Fail sets the error of decoding, unless there is one.
 func (c *Coder) Fail(format string, args ...any) {
 	if c.Err == nil {
-		c.Err = fmt.Errorf("%w: before byte %d of %d: %w", c.malformed, c.size-len(c.B), c.size, fmt.Errorf(format, args...))
+		c.Err = fmt.Errorf("%w: before byte %d of %d: %w", c.malformed, c.at, len(c.B), fmt.Errorf(format, args...))
 	}
-	c.B = nil
+	c.at = len(c.B)
 }
 
 // End rejects trailing bytes.
 func (c *Coder) End() {
-	if c.Err == nil && len(c.B) > 0 {
+	if c.Err == nil && c.Left() > 0 {
 		c.Fail("trailing bytes")
 	}
 }
 
 // Uint codes a number, which decoding limits to most. Most numbers need one or two bytes.
 func (c *Coder) Uint(v, most uint64) uint64 {
-	if !c.Decoding {
-		switch {
-		case v < 1<<7:
-			c.B = append(c.B, byte(v))
-		case v < 1<<14:
-			c.B = append(c.B, byte(v)|0x80, byte(v>>7))
-		default:
-			c.B = binary.AppendUvarint(c.B, v)
-		}
-		return v
+	if c.Decoding {
+		return c.ReadUint(most)
 	}
-	b := c.B
+	switch {
+	case v < 1<<7:
+		c.B = append(c.B, byte(v))
+	case v < 1<<14:
+		c.B = append(c.B, byte(v)|0x80, byte(v>>7))
+	default:
+		c.B = binary.AppendUvarint(c.B, v)
+	}
+	return v
+}
+
+// ReadUint decodes a number of at most the given value.
+func (c *Coder) ReadUint(most uint64) uint64 {
+	b := c.B[c.at:]
 	if len(b) > 0 && b[0] < 1<<7 && uint64(b[0]) <= most {
-		c.B = b[1:]
+		c.at++
 		return uint64(b[0])
+	}
+	if len(b) > 1 && b[1] < 1<<7 && most >= 1<<14 { // b[0] is 128 or more
+		c.at += 2
+		return uint64(b[0]&0x7f) | uint64(b[1])<<7
 	}
 	v, n := binary.Uvarint(b)
 	if n <= 0 || v > most {
 		c.Fail("number missing or too large")
 		return 0
 	}
-	c.B = b[n:]
+	c.at += n
 	return v
 }
-
-// ReadUint decodes a number of at most the given value.
-func (c *Coder) ReadUint(most uint64) uint64 { return c.Uint(0, most) }
 
 // Int codes a number that may be negative.
 func (c *Coder) Int(v int64) int64 {
@@ -129,17 +144,17 @@ func (c *Coder) ReadText() []byte { return c.ReadBytes(c.ReadUint(math.MaxUint64
 
 // ReadBytes decodes n bytes without a copy. It returns nil if they are missing.
 func (c *Coder) ReadBytes(n uint64) []byte {
-	if n > uint64(len(c.B)) {
+	if n > uint64(c.Left()) {
 		c.Fail("truncated")
 		return nil
 	}
-	b := c.B[:n:n]
-	c.B = c.B[n:]
-	return b
+	from := c.at
+	c.at += int(n)
+	return c.B[from:c.at:c.at]
 }
 
 // ReadLength decodes the number of elements of a list, each of which takes at least a byte.
-func (c *Coder) ReadLength() int { return int(c.ReadUint(uint64(len(c.B)))) }
+func (c *Coder) ReadLength() int { return int(c.ReadUint(uint64(c.Left()))) }
 
 // Unsigned codes a number, which decoding limits to most.
 func Unsigned[T ~int | ~uint32 | ~uint64](c *Coder, v *T, most uint64) {

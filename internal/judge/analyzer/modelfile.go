@@ -98,8 +98,8 @@ func (m *Models) read(r *reader) bool {
 type reader struct{ codec.Coder }
 
 func (r *reader) model(name string) outlier.Model {
-	m, rest, err := outlier.ReadModel(r.B)
-	if r.B = rest; err != nil {
+	m, rest, err := outlier.ReadModel(r.Rest())
+	if r.Continue(rest); err != nil {
 		r.Fail("function %q: %w", name, err)
 	}
 	return m

@@ -254,9 +254,9 @@ func (l *Load) readWindows(r *reader, lane *Lane) {
 func (l *Load) readCells(r *reader, program trace.Program) {
 	l.scratch = l.scratch[:0]
 	size := r.ReadLength()
-	rest := len(r.B) - size
+	rest := r.Left() - size
 	work := uint64(0)
-	for len(r.B) > rest {
+	for r.Left() > rest {
 		head := r.ReadUint(uint64(len(l.works))<<callBits | manyCalls)
 		step, calls := head>>callBits, head&manyCalls
 		if calls == manyCalls {
@@ -275,7 +275,7 @@ func (l *Load) readCells(r *reader, program trace.Program) {
 		}
 		l.scratch = append(l.scratch, c)
 	}
-	if r.Err == nil && len(r.B) < rest {
+	if r.Err == nil && r.Left() < rest {
 		r.Fail("work exceeds its window")
 	}
 	if r.means == nil {

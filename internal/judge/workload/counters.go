@@ -350,12 +350,12 @@ func (l *Load) readCounters(r *reader) {
 func (l *Load) readReadings(r *reader, program trace.Program) {
 	l.readings = l.readings[:0]
 	size := r.ReadLength()
-	rest := len(r.B) - size
+	rest := r.Left() - size
 	if size == 0 {
 		r.Fail("no readings")
 	}
 	counter := uint64(0)
-	for len(r.B) > rest {
+	for r.Left() > rest {
 		head := r.ReadUint(uint64(len(l.counters))<<readingHeader | withIncrease | manyReadings)
 		counter += head >> readingHeader
 		if counter >= uint64(len(l.counters)) || head>>readingHeader == 0 && len(l.readings) > 0 || l.counters[counter].Program != program {
@@ -374,7 +374,7 @@ func (l *Load) readReadings(r *reader, program trace.Program) {
 		}
 		l.readings = append(l.readings, v)
 	}
-	if r.Err == nil && len(r.B) < rest {
+	if r.Err == nil && r.Left() < rest {
 		r.Fail("readings exceed their window")
 	}
 }

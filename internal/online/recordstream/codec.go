@@ -45,7 +45,7 @@ func (c *coder) append(r *provenance.Record) int {
 func ReadRecords(b []byte) ([]*provenance.Record, error) {
 	c := &coder{Coder: codec.Decoder(b, errEncoding), source: string(b)}
 	var all []*provenance.Record
-	for len(c.B) > 0 && c.Err == nil {
+	for c.Left() > 0 && c.Err == nil {
 		r := new(provenance.Record)
 		c.record(r)
 		all = append(all, r)
@@ -59,10 +59,8 @@ func number[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](c *coder, numbers ...*
 
 func (c *coder) time(times ...*trace.Ticks) {
 	for _, t := range times {
-		d := *t - c.last
-		number(c, &d)
-		*t = c.last + d
-		c.last = *t
+		c.last += trace.Ticks(c.Int(int64(*t - c.last)))
+		*t = c.last
 	}
 }
 
@@ -71,17 +69,17 @@ func (c *coder) text(s *string) { c.textOf(s) }
 
 // textOf returns the entry of the text while decoding.
 func (c *coder) textOf(s *string) *text {
-	n := c.Uint(c.number[*s], math.MaxUint64)
 	if !c.Decoding {
-		if n == 0 {
+		if c.Uint(c.number[*s], 0) == 0 {
 			c.number[*s] = uint64(len(c.number) + 1)
 			c.Text(s)
 		}
 		return nil
 	}
+	n := c.ReadUint(math.MaxUint64)
 	if n == 0 && c.Err == nil {
 		size := len(c.ReadText())
-		end := len(c.source) - len(c.B)
+		end := len(c.source) - c.Left()
 		c.texts = append(c.texts, text{string: c.source[end-size : end]})
 		n = uint64(len(c.texts))
 	}
@@ -130,7 +128,7 @@ func list[T any](c *coder, all *[]T, size int, element func(*coder, *T)) {
 	if *all != nil {
 		n = uint64(len(*all)) + 1
 	}
-	if n = c.Uint(n, uint64(len(c.B)/size)+1); n == 0 {
+	if n = c.Uint(n, uint64(c.Left()/size)+1); n == 0 {
 		return
 	}
 	if c.Decoding {

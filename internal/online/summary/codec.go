@@ -62,8 +62,8 @@ func (c *coder) sums(all ...*stats.Sums) {
 		if *s = (stats.Sums{}); c.Err != nil {
 			return
 		}
-		rest, err := s.Decode(c.B)
-		if c.B = rest; err != nil || c.delta && s.Count() > maxValues {
+		rest, err := s.Decode(c.Rest())
+		if c.Continue(rest); err != nil || c.delta && s.Count() > maxValues {
 			c.Fail("malformed sums")
 		}
 	}
@@ -77,8 +77,8 @@ func (c *coder) model(m *outlier.Model) {
 	if m.Reset(); c.Err != nil {
 		return
 	}
-	rest, err := m.Decode(c.B)
-	if c.B = rest; err != nil || c.delta && m.Count() > maxValues {
+	rest, err := m.Decode(c.Rest())
+	if c.Continue(rest); err != nil || c.delta && m.Count() > maxValues {
 		c.Fail("malformed model")
 	}
 }
