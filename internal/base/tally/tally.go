@@ -67,6 +67,14 @@ const (
 	StepsUnattended
 	RowsMissing
 	RowsUnannounced
+	PartUnreadable
+	EventRepaired
+	EventTooLarge
+	ElementUnknown
+	DocumentCut
+	PropertyIgnored
+	TextInvalid
+	TimeUnreadable
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -140,6 +148,17 @@ var table = [NumKinds]entry{
 	RowsMissing: {"rows-missing", DataLoss, "rows that the trace announces but does not contain"},
 	RowsUnannounced: {"rows-unannounced", DataLoss, "tables without the number of their rows, which TAU always announces; the " +
 		"description of the step is damaged, and rows may be missing"},
+	PartUnreadable: {"part-unreadable", DataLoss, "parts of JSON traces that cannot be read, from damage to the next event; skipped"},
+	EventRepaired:  {"event-repaired", Repaired, "events with unescaped quotes or backslashes in their texts; read as they were meant"},
+	EventTooLarge:  {"event-too-large", DataLoss, "events of more than 16 MB; skipped"},
+	ElementUnknown: {"element-unknown", DataLoss, "elements of the list of events that have no phase, and so are not events; skipped"},
+	DocumentCut: {"document-cut", DataLoss, "JSON documents that do not end before the next one in the same file begins; events " +
+		"may be missing"},
+	PropertyIgnored: {"property-ignored", Info, "properties of JSON traces, beside the events, that are larger than 1 MB or too many; " +
+		"ignored"},
+	TextInvalid: {"text-invalid", Repaired, "events with texts that are not valid UTF-8; the invalid bytes were replaced"},
+	TimeUnreadable: {"time-unreadable", Warning, "events with a time or duration that is not a number or is too large; treated as " +
+		"missing"},
 }
 
 // Name returns the name for programs. It is stable over versions.

@@ -77,6 +77,22 @@ func Large(tb testing.TB, run string) []string {
 	return datasets(tb, Unpack(tb, Shared(tb, "traces", run+".tar.zst"), run))
 }
 
+// Kineto returns a trace of PyTorch's profiler from ../shared/traces/kineto: the path of
+// NAME.json.gz, or the directory with the files of NAME.tar. It skips the test if the trace
+// is missing.
+func Kineto(tb testing.TB, name string) string {
+	tb.Helper()
+	if _, err := os.Stat(filepath.Join(root(), "..", "shared", "traces", "kineto", name+".tar")); err != nil {
+		return Shared(tb, "traces", "kineto", name+".json.gz")
+	}
+	dir := Unpack(tb, Shared(tb, "traces", "kineto", name+".tar"), "")
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		tb.Fatalf("%s has %d entries, want one directory: %v", dir, len(entries), err)
+	}
+	return filepath.Join(dir, entries[0].Name())
+}
+
 // Capture returns a packet capture of a stream in testdata/sst.
 func Capture(tb testing.TB, name string) []byte {
 	tb.Helper()
@@ -142,12 +158,16 @@ func untar(archive, dir string) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read from: nothing can be lost
-	z, err := zstd.NewReader(f)
-	if err != nil {
-		return err
+	var in io.Reader = f
+	if filepath.Ext(archive) == ".zst" {
+		z, err := zstd.NewReader(f)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		in = z
 	}
-	defer z.Close()
-	for r := tar.NewReader(z); ; {
+	for r := tar.NewReader(in); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil

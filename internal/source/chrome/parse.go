@@ -1,0 +1,627 @@
+package chrome
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Results of parsing besides the position after what was parsed.
+const (
+	short    = -1 // the window ends too early
+	bad      = -2 // the text violates the grammar
+	document = -3 // not an event: the beginning of a document
+)
+
+const (
+	maxDepth  = 256 // of nested lists and objects
+	maxStrays = 256 // unescaped quotes in one event
+	maxAhead  = 256 // bytes of a key that ends a damaged text
+)
+
+// mode is how the parser finds the end of a string.
+type mode uint8
+
+const (
+	strict  mode = iota // at the first quote that is not escaped
+	lenient             // that of a value, at the first such quote that is followed by what follows a value there
+	literal             // the same, but a backslash escapes nothing
+)
+
+// context is what a string is part of, which determines what follows it.
+type context uint8
+
+const (
+	inKey    context = iota // a key, or a value that never has quotes
+	inEvent                 // a value of the event itself
+	inObject                // a value of another object
+	inArray                 // an element of a list
+)
+
+// parser parses events in a window. It allocates only if an event needs more room than
+// all events before.
+type parser struct {
+	b       []byte // ends with zero bytes after end
+	end     int
+	mode    mode
+	strays  int // unescaped quotes in this event
+	invalid int // texts in this event that were not UTF-8
+	untimed int // times in this event that are not numbers
+	wanted  keys
+	scratch []byte // texts of this event that differ from the input
+	ev      Event
+}
+
+// Classes of bytes. The zero bytes after the window have none, so that loops end there.
+const (
+	space  = 1 << iota // between tokens
+	scalar             // in numbers, true, false, null, and also NaN, Infinity, …
+)
+
+var class = func() (t [256]uint8) {
+	for _, c := range " \t\r\n" {
+		t[c] = space
+	}
+	for c := range 256 {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '+', c == '-', c == '.', c == '_':
+			t[c] = scalar
+		}
+	}
+	return t
+}()
+
+// skipSpace returns the first position from i on that is not white space.
+func skipSpace(b []byte, i int) int {
+	for class[b[i]]&space != 0 {
+		i++
+	}
+	return i
+}
+
+// stop returns the reason why parsing stops at i.
+func (p *parser) stop(i int) int {
+	if i >= p.end {
+		return short
+	}
+	return bad
+}
+
+const ones = 0x0101010101010101
+
+// quote returns the position of the first quote or backslash from i on, or a position
+// that is not before the end.
+func quote(b []byte, i, end int) int {
+	for i < end {
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, s := w^('"'*ones), w^('\\'*ones)
+		if m := ((q-ones)&^q | (s-ones)&^s) & (0x80 * ones); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+		i += 8
+	}
+	return i
+}
+
+// text returns the position of the quote that ends the string whose text begins at i,
+// and whether it has escapes.
+func (p *parser) text(i int, c context) (end int, escaped bool) {
+	for {
+		i = quote(p.b, i, p.end)
+		switch {
+		case i >= p.end:
+			return short, false
+		case p.b[i] == '\\' && p.mode != literal:
+			escaped = true
+			i += 2
+		case p.b[i] == '\\':
+			i++
+		case p.mode == strict || c == inKey:
+			return i, escaped
+		default:
+			switch p.ends(i+1, c) {
+			case short:
+				return short, false
+			case 1:
+				return i, escaped
+			}
+			if p.strays++; p.strays > maxStrays || p.opens(i) {
+				return bad, false
+			}
+			i++
+		}
+	}
+}
+
+// ends returns 1 if a string of the context can end before i, 0 if not, or short.
+func (p *parser) ends(i int, c context) int {
+	b := p.b
+	i = skipSpace(b, i)
+	if i >= p.end {
+		return short
+	}
+	closing := byte('}')
+	if c == inArray {
+		closing = ']'
+	}
+	switch b[i] {
+	case closing: // and then the end of what contains it
+		i = skipSpace(b, i+1)
+		if i >= p.end {
+			return short
+		}
+		return is(b[i] == ',' || b[i] == '}' || b[i] == ']')
+	case ',':
+	default:
+		return 0
+	}
+	i = skipSpace(b, i+1)
+	switch {
+	case i >= p.end:
+		return short
+	case b[i] == closing:
+		return 1
+	case c == inArray:
+		return is(b[i] == '"' || b[i] == '[' || b[i] == '{' || class[b[i]]&scalar != 0)
+	case b[i] != '"':
+		return 0
+	}
+	name, i := p.keyAhead(i + 1)
+	switch {
+	case i < 0:
+		return short
+	case c == inEvent && !eventKeys[string(name)]:
+		return 0
+	}
+	return is(name != nil)
+}
+
+// keyAhead returns the key whose text begins at i, or nil if no key of reasonable length
+// is there, or short.
+func (p *parser) keyAhead(i int) ([]byte, int) {
+	n := bytes.IndexByte(p.b[i:min(i+maxAhead, p.end)], '"')
+	if n < 0 {
+		if p.end-i < maxAhead {
+			return nil, short
+		}
+		return nil, i
+	}
+	after := skipSpace(p.b, i+n+1)
+	if after >= p.end {
+		return nil, short
+	}
+	if p.b[after] != ':' {
+		return nil, i
+	}
+	return p.b[i : i+n], i
+}
+
+// opens reports whether an event or a document begins with the quote at i, so that the
+// text before has lost its end.
+func (p *parser) opens(i int) bool {
+	brace := i - 1
+	for brace > 0 && class[p.b[brace]]&space != 0 {
+		brace--
+	}
+	if brace < 0 || p.b[brace] != '{' {
+		return false
+	}
+	name, _ := p.keyAhead(i + 1)
+	return eventKeys[string(name)] || documentKeys[string(name)]
+}
+
+func is(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// eventKeys are the keys of events.
+var eventKeys = set("ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "id2", "s", "bp", "bind_id", "tts", "tdur", "cname",
+	"sf", "stack", "esf", "estack", "scope", "flow_in", "flow_out", "tidelta", "ticount", "use_async_tts")
+
+// documentKeys are keys of documents that no event has.
+var documentKeys = set("traceEvents", "schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUnit",
+	"baseTimeNanoseconds", "traceName", "otherData", "stackFrames", "systemTraceEvents")
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+// value skips the value at i.
+func (p *parser) value(i int, c context, depth int) int {
+	switch p.b[i] {
+	case '"':
+		end, _ := p.text(i+1, c)
+		if end < 0 {
+			return end
+		}
+		return end + 1
+	case '[':
+		return p.array(i+1, depth+1)
+	case '{':
+		return p.object(i+1, depth+1)
+	}
+	from := i
+	for class[p.b[i]]&scalar != 0 {
+		i++
+	}
+	if i == from || i >= p.end {
+		return p.stop(i)
+	}
+	return i
+}
+
+// array skips the rest of a list.
+func (p *parser) array(i, depth int) int {
+	if depth > maxDepth {
+		return bad
+	}
+	b := p.b
+	for {
+		i = skipSpace(b, i)
+		if b[i] == ']' {
+			return i + 1
+		}
+		if i = p.value(i, inArray, depth); i < 0 {
+			return i
+		}
+		i = skipSpace(b, i)
+		switch b[i] {
+		case ',':
+			i++
+		case ']':
+			return i + 1
+		default:
+			return p.stop(i)
+		}
+	}
+}
+
+// object skips the rest of an object.
+func (p *parser) object(i, depth int) int {
+	if depth > maxDepth {
+		return bad
+	}
+	for {
+		var key []byte
+		if key, i = p.key(i); key == nil {
+			return i
+		}
+		if i = p.value(i, inObject, depth); i < 0 {
+			return i
+		}
+		var done bool
+		if i, done = p.comma(i); done {
+			return i
+		}
+	}
+}
+
+// key returns the key at i and the position of its value. Without a key, it returns nil
+// and the position after the object, or why parsing stops.
+func (p *parser) key(i int) ([]byte, int) {
+	b := p.b
+	i = skipSpace(b, i)
+	if p.mode != strict {
+		for b[i] == ',' {
+			i = skipSpace(b, i+1)
+		}
+	}
+	if b[i] != '"' {
+		if b[i] == '}' {
+			return nil, i + 1
+		}
+		return nil, p.stop(i)
+	}
+	from := i + 1
+	end, escaped := p.text(from, inKey)
+	if end < 0 {
+		return nil, end
+	}
+	i = skipSpace(b, end+1)
+	if b[i] != ':' {
+		return nil, p.stop(i)
+	}
+	key := b[from:end]
+	if escaped {
+		key = p.unescaped(key)
+	}
+	return key, skipSpace(b, i+1)
+}
+
+// comma returns the position after the comma that follows a value of an object, or after
+// the object and true, or why parsing stops and true.
+func (p *parser) comma(i int) (int, bool) {
+	i = skipSpace(p.b, i)
+	switch p.b[i] {
+	case ',':
+		return i + 1, false
+	case '}':
+		return i + 1, true
+	}
+	return p.stop(i), true
+}
+
+// unescaped returns the text of a string with escapes.
+func (p *parser) unescaped(s []byte) []byte {
+	n := len(p.scratch)
+	p.scratch = unescape(p.scratch, s)
+	return p.scratch[n:len(p.scratch):len(p.scratch)]
+}
+
+// valid returns the text as valid UTF-8.
+func (p *parser) valid(s []byte) []byte {
+	if utf8.Valid(s) {
+		return s
+	}
+	p.invalid++
+	n := len(p.scratch)
+	p.scratch = appendValid(p.scratch, s)
+	return p.scratch[n:len(p.scratch):len(p.scratch)]
+}
+
+// token returns the text of the value at i, whether it is a string, and the position
+// after it.
+func (p *parser) token(i int, c context) (text []byte, isString bool, next int) {
+	if p.b[i] != '"' {
+		next = p.value(i, c, 0)
+		if next < 0 {
+			return nil, false, next
+		}
+		return p.b[i:next], false, next
+	}
+	end, escaped := p.text(i+1, c)
+	if end < 0 {
+		return nil, false, end
+	}
+	text = p.b[i+1 : end]
+	if escaped {
+		text = p.unescaped(text)
+	}
+	return text, true, end + 1
+}
+
+// event parses the event at i, an opening brace, into ev.
+func (p *parser) event(i int) int {
+	p.scratch = p.scratch[:0]
+	p.strays, p.invalid, p.untimed = 0, 0, 0
+	args := -1
+	e := &p.ev
+	*e = Event{Args: e.Args[:0], Counters: e.Counters[:0]}
+	i++
+	for {
+		var key []byte
+		if key, i = p.key(i); key == nil {
+			break
+		}
+		if key := string(key); p.mode != strict && p.repeats(key) {
+			return bad
+		}
+		switch string(key) {
+		case "ph":
+			var ph []byte
+			if ph, _, i = p.token(i, inKey); len(ph) > 0 {
+				e.Phase = ph[0]
+			}
+		case "name":
+			e.Name, _, i = p.token(i, inEvent)
+			e.Name = p.valid(e.Name)
+		case "cat":
+			e.Category, _, i = p.token(i, inEvent)
+			e.Category = p.valid(e.Category)
+		case "id":
+			e.ID, _, i = p.token(i, inKey)
+			e.ID = p.valid(e.ID)
+		case "pid":
+			i = p.id(i, &e.PID)
+		case "tid":
+			i = p.id(i, &e.TID)
+		case "ts":
+			i = p.time(i, &e.Time, &e.HasTime)
+		case "dur":
+			i = p.time(i, &e.Duration, &e.HasDuration)
+		case "args":
+			args = i
+			i = p.args(i)
+		case "id2":
+			i = p.id2(i)
+		default:
+			if e.Phase == 0 && documentKeys[string(key)] {
+				return document
+			}
+			i = p.value(i, inEvent, 0)
+		}
+		if i < 0 {
+			return i
+		}
+		var done bool
+		if i, done = p.comma(i); done {
+			break
+		}
+	}
+	if i > 0 && e.Phase == 'C' && args >= 0 && p.b[args] == '{' {
+		p.counters(args)
+	}
+	return i
+}
+
+// repeats reports whether the event has the key already. Two of them mean that the end of
+// an event and the beginning of another are missing.
+func (p *parser) repeats(key string) bool {
+	switch key {
+	case "ph":
+		return p.ev.Phase != 0
+	case "name":
+		return p.ev.Name != nil
+	case "ts":
+		return p.ev.HasTime
+	}
+	return false
+}
+
+// id parses the process or thread at i.
+func (p *parser) id(i int, id *ID) int {
+	text, isString, next := p.token(i, inKey)
+	if next < 0 {
+		return next
+	}
+	*id = ID{Text: p.valid(text)}
+	if !isString {
+		id.Number, id.IsNumber = integer(text)
+	}
+	return next
+}
+
+// id2 parses the object at i: an id that is local to the process, or global.
+func (p *parser) id2(i int) int {
+	if p.b[i] != '{' {
+		return p.value(i, inEvent, 0)
+	}
+	i++
+	for {
+		var key []byte
+		if key, i = p.key(i); key == nil {
+			return i
+		}
+		var text []byte
+		if text, _, i = p.token(i, inObject); i < 0 {
+			return i
+		}
+		if k := string(key); k == "local" || k == "global" {
+			p.ev.ID = p.valid(text)
+		}
+		var done bool
+		if i, done = p.comma(i); done {
+			return i
+		}
+	}
+}
+
+// time parses the microseconds at i.
+func (p *parser) time(i int, to *int64, has *bool) int {
+	text, _, next := p.token(i, inKey)
+	if next < 0 {
+		return next
+	}
+	*to, *has = nanoseconds(text)
+	if !*has && string(text) != "null" {
+		p.untimed++
+	}
+	return next
+}
+
+// args parses the object at i.
+func (p *parser) args(i int) int {
+	p.ev.Args = p.ev.Args[:0]
+	if p.b[i] != '{' || len(p.wanted.names) == 0 {
+		return p.value(i, inEvent, 0)
+	}
+	i++
+	var seen uint64 // keys, modulo 64
+	for {
+		var key []byte
+		if key, i = p.key(i); key == nil {
+			return i
+		}
+		if k := p.wanted.index(key); k < 0 {
+			i = p.value(i, inObject, 1)
+		} else {
+			a := Arg{Key: k}
+			a.Value, a.String, i = p.token(i, inObject)
+			a.Value = p.valid(a.Value)
+			if seen>>(k&63)&1 == 0 || !p.replace(a) {
+				p.ev.Args = append(p.ev.Args, a)
+			}
+			seen |= 1 << (k & 63)
+		}
+		if i < 0 {
+			return i
+		}
+		var done bool
+		if i, done = p.comma(i); done {
+			return i
+		}
+	}
+}
+
+// replace replaces the argument of the same key, if there is one.
+func (p *parser) replace(a Arg) bool {
+	for i := range p.ev.Args {
+		if p.ev.Args[i].Key == a.Key {
+			p.ev.Args[i] = a
+			return true
+		}
+	}
+	return false
+}
+
+// counters collects the numbers of the object at i, which was parsed before.
+func (p *parser) counters(i int) {
+	i++
+	for {
+		var key, text []byte
+		if key, i = p.key(i); key == nil {
+			return
+		}
+		var isString bool
+		if text, isString, i = p.token(i, inObject); i < 0 {
+			return
+		}
+		if !isString && numeric(text) {
+			p.ev.Counters = append(p.ev.Counters, Counter{p.valid(key), text})
+		}
+		var done bool
+		if i, done = p.comma(i); done {
+			return
+		}
+	}
+}
+
+// numeric reports whether a scalar is a number.
+func numeric(b []byte) bool {
+	if len(b) > 1 && b[0] == '-' {
+		b = b[1:]
+	}
+	return len(b) > 0 && (b[0]-'0' < 10 || b[0] == '.')
+}
+
+// keys is a set of texts.
+type keys struct {
+	names []string
+	first [256]int16 // by hash: the first name with it, plus 1
+	next  []int16    // by name: the next one of the same hash, plus 1
+}
+
+func newKeys(names []string) (k keys) {
+	k.names, k.next = names, make([]int16, len(names))
+	for i, name := range names {
+		h := hash(name)
+		k.next[i] = k.first[h]
+		k.first[h] = int16(i + 1)
+	}
+	return k
+}
+
+func hash[T string | []byte](s T) uint8 {
+	if len(s) == 0 {
+		return 0
+	}
+	return uint8(len(s))*7 + s[0]*31 + s[len(s)-1]
+}
+
+// index returns the index of a name, or -1.
+func (k *keys) index(name []byte) int {
+	for i := k.first[hash(name)]; i > 0; i = k.next[i-1] {
+		if k.names[i-1] == string(name) {
+			return int(i - 1)
+		}
+	}
+	return -1
+}
