@@ -146,9 +146,11 @@ func Bytes[T integer](n T) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + " " + units[i]
 }
 
-// Duration formats microseconds with three significant digits, in us, ms or s.
+// Duration formats microseconds with three significant digits, in ns, us, ms or s.
 func Duration(us float64) string {
 	switch a := math.Abs(us); {
+	case a < 0.9995 && math.Round(a*1e3) != 0: // less than a nanosecond is 0 us, or a fraction of it
+		return ThreeDigits(us*1e3) + " ns"
 	case a < 999.5 && us == math.Trunc(us):
 		return Number(us) + " us"
 	case a < 999.5:
@@ -163,14 +165,14 @@ func Duration(us float64) string {
 
 // CoreTime formats microseconds of core time: in core-hours from 0.1 of them, else as
 // Duration does.
-func CoreTime(us int64) string {
-	switch hours := float64(us) / 3.6e9; {
+func CoreTime(us float64) string {
+	switch hours := us / 3.6e9; {
 	case hours >= 100:
 		return Number(hours) + " core-h"
 	case hours >= 0.1:
 		return strconv.FormatFloat(hours, 'f', 1, 64) + " core-h"
 	}
-	return Duration(float64(us))
+	return Duration(us)
 }
 
 // Clock formats a time since the start of a run of the given length, both in seconds:

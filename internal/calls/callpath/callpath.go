@@ -50,7 +50,7 @@ const Root Node = 0
 // damaged traces exceed.
 type Sums struct {
 	Calls     uint64
-	Exclusive uint64 // microseconds in the calls themselves
+	Exclusive uint64 // ticks in the calls themselves
 }
 
 // Tree counts calls by path. Its owner defines the numbers of functions. Nodes are

@@ -52,7 +52,7 @@ func loadRecorded(tb testing.TB, run string) (steps [][]trace.Batch, events int6
 // buildAll builds the calls of all steps and returns how many ended and how
 // many pairs were joined.
 func buildAll(steps [][]trace.Batch, correlation trace.CounterID, counts *tally.Tally) (calls, pairs int64) {
-	cfg := callstack.Default()
+	cfg := callstack.Default(trace.Microsecond)
 	cfg.Role = func(id trace.CounterID) callstack.CounterRole {
 		if id == correlation {
 			return callstack.Correlation

@@ -240,7 +240,7 @@ func TestQueueDoesNotGrow(t *testing.T) {
 
 func TestLargeSetbackRestartsThread(t *testing.T) {
 	var counts tally.Tally
-	b := callstack.NewBuilder(callstack.Default(), &counts)
+	b := callstack.NewBuilder(callstack.Default(trace.Microsecond), &counts)
 	event := func(kind trace.Kind, fn uint32, time trace.Ticks) trace.Event {
 		return trace.Event{Kind: kind, ID: fn, Time: time}
 	}

@@ -13,6 +13,7 @@ package callstack
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -31,6 +32,8 @@ type Config struct {
 	Role func(trace.CounterID) CounterRole
 	// Folded, if not nil, receives the new node of each old node when paths are folded.
 	Folded func(moved []callpath.Node)
+	// MaxSetback is the greatest setback of a clock that is repaired by moving events.
+	MaxSetback trace.Ticks
 	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation ids of a function.
 	IgnoresCorrelation func(trace.FuncID) bool
 }
@@ -45,9 +48,11 @@ const (
 	NodeState                      // belongs to no call, such as the state of the node
 )
 
-// Default returns the usual bounds.
-func Default() Config {
-	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths}
+// Default returns the usual bounds, for ticks of a unit.
+func Default(unit trace.Unit) Config {
+	return Config{
+		Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths, MaxSetback: unit.Ticks(time.Second),
+	}
 }
 
 // Builder builds the calls of one rank.
@@ -201,9 +206,6 @@ func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	return moved[path]
 }
 
-// maxSetback is the greatest setback of a clock that is repaired by moving events.
-const maxSetback trace.Ticks = 1e6
-
 // advance prevents time from running backwards between two steps, as it does when the
 // clock is set back: events that are older than the last event of the previous step get
 // its time. After a large setback, or if the last time was wrong, the thread continues
@@ -212,7 +214,7 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 	if len(events) == 0 {
 		return
 	}
-	if events[0].Time < t.last-maxSetback {
+	if events[0].Time < t.last-b.cfg.MaxSetback {
 		b.tally.Add(tally.TimeBackwards, 1)
 		for _, o := range t.stack {
 			c := &t.Calls[o]

@@ -148,7 +148,7 @@ func TestNodeStateBelongsToNoCall(t *testing.T) {
 
 func TestCountersWithoutRoleBelongToCalls(t *testing.T) {
 	const events = "@0 enter main 1; id 5 2; node 1=5 2; exit main 9; @1 enter k 1; id 5 2; exit k 3"
-	got, counted := build(t, callstack.Default(), events, func(s *script, b *callstack.Builder) string {
+	got, counted := build(t, callstack.Default(0), events, func(s *script, b *callstack.Builder) string {
 		return fmt.Sprint(sides(s, b), " apart:", len(b.NodeEvents()), " joined:", joinedCalls(s, b))
 	}, nil)
 	compare(t, events, got, "main(id 5 2; node 1=5 2); @1 k(id 5 2) apart:0 joined:")

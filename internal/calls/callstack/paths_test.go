@@ -211,7 +211,7 @@ func checkRecorded(t *testing.T, run, path string) {
 	}
 	defer r.Close()
 	reader := tau.NewReader(r, tau.Config{}, nil)
-	b := callstack.NewBuilder(callstack.Default(), nil)
+	b := callstack.NewBuilder(callstack.Default(trace.Microsecond), nil)
 	type walker struct {
 		path []string
 		own  []uint64 // time in each function itself

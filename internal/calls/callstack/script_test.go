@@ -47,7 +47,7 @@ func role(id trace.CounterID) callstack.CounterRole {
 }
 
 func config() callstack.Config {
-	cfg := callstack.Default()
+	cfg := callstack.Default(trace.Microsecond)
 	cfg.Role = role
 	return cfg
 }

@@ -15,6 +15,8 @@ import (
 
 // Config configures an Analyzer. Start from Default.
 type Config struct {
+	// Unit is that of all times of the traces, and of the settings.
+	Unit    trace.Unit
 	Outlier outlier.Config
 	// Inclusive judges by inclusive instead of exclusive time.
 	Inclusive bool
@@ -31,7 +33,7 @@ type Config struct {
 	Passes int
 	// Review judges all captures again with the final model.
 	Review bool
-	// MinTime is the exclusive time below which anomalies are dropped.
+	// MinTime is the exclusive time, in ticks, below which anomalies are dropped.
 	MinTime trace.Ticks
 	// Workers is the number of ranks to process in parallel.
 	Workers int
@@ -50,10 +52,13 @@ type Config struct {
 	SpoolDir string
 }
 
-// Default returns the default settings.
-func Default() Config {
+// Default returns the default settings for traces in microseconds.
+func Default() Config { return DefaultIn(trace.Microsecond) }
+
+// DefaultIn returns the default settings for traces with ticks of a unit.
+func DefaultIn(unit trace.Unit) Config {
 	return Config{
-		Outlier: outlier.Default(), SkipFirst: true, Window: 10, Passes: 1, Review: true,
+		Unit: unit, Outlier: outlier.DefaultIn(unit), SkipFirst: true, Window: 10, Passes: 1, Review: true,
 		Workers: runtime.GOMAXPROCS(0), KeepOpen: 64, StatePrefix: "monitoring: ",
 	}
 }

@@ -160,9 +160,9 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*localCounter),
-		work: workCounter{shift: workload.MinShift, first: math.MaxInt64},
+		work: workCounter{shift: workload.ShiftOf(cfg.Unit), first: math.MaxInt64},
 	}
-	bc := callstack.Default()
+	bc := callstack.Default(cfg.Unit)
 	bc.Window = max(cfg.Window, 1)
 	bc.Role, bc.Folded = r.role, r.folded
 	if len(cfg.IgnoreCorrelation) > 0 {

@@ -150,7 +150,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	}
 	r := newRank(&a.cfg, trace.RankKey{Program: s.input.Program, Rank: id}, s.steps.Names(), &s.tally, a.isUncoupled)
 	if r.load = a.load; a.online != nil {
-		r.online, r.load = true, workload.New()
+		r.online, r.load = true, workload.NewIn(a.cfg.Unit)
 	}
 	r.spool, r.late = &spool{file: &a.spool}, &spool{file: &a.spool}
 	s.ranks = append(s.ranks, r)

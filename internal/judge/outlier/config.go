@@ -12,6 +12,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // Algorithm names a detector.
@@ -35,7 +38,7 @@ type Config struct {
 	Threshold  float64 // hbos, copod: normal share of the range of scores; tail: decades of rarity; 0 means DefaultThreshold
 	MinSamples int     // executions of a function that are needed to judge it
 	// LeastLoss is the least time beyond the median that makes a call an outlier, in
-	// microseconds. Only tail uses it.
+	// ticks. Only tail uses it.
 	LeastLoss int64
 	// IncludeSelf leaves the judged execution in the model, as the original did, where
 	// it helps to hide itself.
@@ -54,9 +57,12 @@ type Override struct {
 	Value   float64
 }
 
-// Default returns the default settings.
-func Default() Config {
-	return Config{Algorithm: Tail, Sigma: 6, MinSamples: 30, LeastLoss: 200}
+// Default returns the default settings for times in microseconds.
+func Default() Config { return DefaultIn(trace.Microsecond) }
+
+// DefaultIn returns the default settings for times in ticks of a unit.
+func DefaultIn(unit trace.Unit) Config {
+	return Config{Algorithm: Tail, Sigma: 6, MinSamples: 30, LeastLoss: int64(unit.Ticks(200 * time.Microsecond))}
 }
 
 // DefaultThreshold returns the default threshold of an algorithm. With 0.99 copod could

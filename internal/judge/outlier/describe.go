@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Range is the times from Low to High, both included, in microseconds.
+// Range is the times from Low to High, both included, in ticks.
 type Range struct{ Low, High int64 }
 
 // Side is the position of a time relative to the usual times.
@@ -22,7 +22,7 @@ const (
 )
 
 // Description compares a time with all times of its function in the model, for people.
-// Times are in microseconds, to the precision of a bin.
+// Times are in ticks, to the precision of a bin.
 type Description struct {
 	Time   int64
 	Count  uint64 // number of times in the model

@@ -63,7 +63,7 @@ func (d *hbos) separate() {
 }
 
 // gapBins is the number of bins of a gap: over it a time grows by a fifth, and a short
-// time by as many microseconds.
+// time by as many ticks.
 const gapBins = 16
 
 // guard finds the highest count of a bin that is rare not only among bins but also among

@@ -2,7 +2,7 @@ package outlier
 
 import "github.com/chimbuko/chimbuko/internal/judge/stats"
 
-// Model describes the times of a function in microseconds, and how many calls its calls
+// Model describes the times of a function in ticks, and how many calls its calls
 // make. The zero value is empty and the identity of Merge.
 type Model struct {
 	Stats stats.Sums      // used by sstd
@@ -14,7 +14,7 @@ type Model struct {
 // Count returns the number of times in the model.
 func (m *Model) Count() uint64 { return m.Hist.Total() }
 
-// Learn adds one time v of a call that ended at time at, both in microseconds. A negative
+// Learn adds one time v of a call that ended at time at, both in ticks. A negative
 // v counts as 0.
 func (m *Model) Learn(v, at int64) {
 	v = max(v, 0)
@@ -66,7 +66,7 @@ func (m *Model) timeline() *stats.Timeline {
 	return m.Times.Fitting(mostBytes - m.Hist.Size() - m.Made.Size())
 }
 
-// CallsBetween returns the number of calls between two times in microseconds, as if the calls of a span of the
+// CallsBetween returns the number of calls between two times in ticks, as if the calls of a span of the
 // timeline were evenly spread.
 func (m *Model) CallsBetween(from, to int64) (n float64) {
 	for _, s := range m.timeline().Spans() {

@@ -7,14 +7,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Shift is a lasting change of a function's usual time. No single call is an outlier.
+// Shift is a lasting change of a function's usual time. No single call is an outlier. Times are
+// in ticks.
 type Shift struct {
 	Drift         bool    // gradual
-	Since         int64   // its beginning in microseconds; of a drift to the length of a span
-	Before, After float64 // medians, in microseconds
+	Since         int64   // its beginning; of a drift to the length of a span
+	Before, After float64 // medians
 	Calls         uint64  // since then
-	Lost          float64 // time that these calls took longer than those before, in microseconds; 0 if they took less
-	// BeforeEnd and AfterBegin are when the time of Before ends, and that of After begins, in microseconds.
+	Lost          float64 // time that these calls took longer than those before; 0 if they took less
+	// BeforeEnd and AfterBegin are when the time of Before ends, and that of After begins.
 	BeforeEnd, AfterBegin int64
 }
 
@@ -26,7 +27,8 @@ const (
 	// share of calls at the time with the greatest difference.
 	shiftDistance = 0.5
 	// shiftShare is the least change relative to the time before, and shiftLoss the least
-	// change in microseconds.
+	// change in ticks, the resolution of the clock. A small change of a call may be a large one
+	// of the sum of all calls, which decides whether it matters.
 	shiftShare, shiftLoss = 0.1, 20
 	// backShare is the greatest share of calls before and after in spans that resemble the
 	// other side.

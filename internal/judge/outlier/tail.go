@@ -74,7 +74,7 @@ const (
 	// the logarithm of time, as one before it and one after it. There are at least
 	// cellTimes in a cell.
 	cells, valley, cellTimes = 16, 4, 8
-	// leastStep is the shortest distance between two quantiles, the resolution of clocks.
+	// leastStep is the shortest distance between two quantiles in ticks, the resolution of clocks.
 	leastStep = 1.0
 	// maxDecades is the highest score.
 	maxDecades = 100
@@ -134,7 +134,7 @@ func (f *fit) decades(v float64) float64 {
 }
 
 // newTail finds the modes of a function and their tails. Of all times one in ten to the
-// power of decades exceeds a limit, which is at least least microseconds above the median
+// power of decades exceeds a limit, which is at least least ticks above the median
 // of its mode.
 func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 	q := newQuantiles(h)
@@ -203,7 +203,7 @@ func TailLimit(h *stats.Histogram, decades float64) int64 {
 	return modes[len(modes)-1].high
 }
 
-// whole returns a time in whole microseconds, at most the greatest int64.
+// whole returns a time in whole ticks, at most the greatest int64.
 func whole(v float64) int64 {
 	if v >= math.MaxInt64 {
 		return math.MaxInt64

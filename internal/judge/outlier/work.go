@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Work is the number of calls that a call made directly, and their time in microseconds.
+// Work is the number of calls that a call made directly, and their time in ticks.
 type Work struct {
 	Calls uint32
 	Time  int64

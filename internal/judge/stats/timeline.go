@@ -10,7 +10,7 @@ import (
 // is a power of two and doubles as more time is covered, so that merging is exact and
 // independent of the order. The zero value is empty and the identity of Merge.
 type Timeline struct {
-	length uint8 // binary logarithm of the length of a span, in microseconds
+	length uint8 // binary logarithm of the length of a span, in ticks
 	least  uint8 // of the first span, see Follow
 	first  int64 // number of the first span; spans[0] and the last are not empty
 	spans  []coarse
@@ -25,7 +25,7 @@ type coarse struct {
 
 const (
 	maxSpans      = 16
-	shortestSpan  = 13 // about 8 ms
+	shortestSpan  = 13 // about 8 ms in microseconds; longer runs have longer ones
 	longestSpan   = 59 // covers all times
 	coarseBits    = 3
 	coarseUnits   = 1 << (coarseBits + 1)
@@ -83,7 +83,7 @@ func (c *coarse) reset() {
 	c.total = 0
 }
 
-// Add counts v once at a time in microseconds; negative times count as 0.
+// Add counts v once at a time in ticks; negative times count as 0.
 func (t *Timeline) Add(v, at int64) {
 	at = max(at, 0)
 	if len(t.spans) > 0 {
@@ -199,7 +199,7 @@ func (t *Timeline) Clone() Timeline {
 
 // Span has the counts in a span of time.
 type Span struct {
-	From, To int64 // in microseconds; To is the beginning of the next
+	From, To int64 // in ticks; To is the beginning of the next
 	Total    uint64
 	c        *coarse
 }

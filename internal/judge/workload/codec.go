@@ -150,7 +150,7 @@ type reader struct {
 
 var errEncoding = fmt.Errorf("%w: load", stats.ErrEncoding)
 
-// Decode decodes all of b, which AppendBinary wrote, with sums of calls or microseconds of at
+// Decode decodes all of b, which AppendBinary wrote, with sums of calls or ticks of at
 // most the given value. It takes memory in proportion to b and retains nothing of b. The error
 // wraps stats.ErrEncoding.
 func Decode(b []byte, most uint64) (*Load, error) {

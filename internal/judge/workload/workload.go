@@ -3,7 +3,7 @@
 // that do equal work can be compared, also while a run is in progress.
 //
 // A Load is bounded, and merging loads gives the same result in any order and grouping. Windows
-// are aligned to powers of two of microseconds; a longer run has wider windows. If there are too
+// are aligned to powers of two of ticks; a longer run has wider windows. If there are too
 // many call paths, some count as their function with all paths; of too many counters, some are
 // left out. All of this depends only on everything that was ever added, not on its order. The package is pure; a
 // Load must not be shared between goroutines.
@@ -20,7 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// MinShift is the binary logarithm of the width of the shortest windows in microseconds.
+// MinShift is the binary logarithm of the width of the shortest windows in ticks of a microsecond.
 const MinShift = 16
 
 // The number of windows of a run is limited by its number of lanes, so that memory is bounded.
@@ -72,7 +72,7 @@ type Lane struct {
 // Window has the work of a lane in a window of time.
 type Window struct {
 	Number int64  // time divided by the width
-	Wait   uint64 // microseconds of waiting calls within the window, including Sync
+	Wait   uint64 // time of waiting calls within the window, including Sync
 	Sync   uint64 // of collective calls among them
 	cells  []byte // see appendCells
 	shared bool   // cells belong also to a clone
@@ -100,12 +100,20 @@ type Cell struct {
 	callpath.Sums
 }
 
-// New returns an empty load.
-func New() *Load {
-	return &Load{shift: MinShift, index: make(map[Work]uint32), lanes: make(map[LaneKey]*Lane)}
+// ShiftOf returns the binary logarithm of the width of the shortest windows in ticks of a unit: about 66 ms.
+func ShiftOf(unit trace.Unit) uint8 {
+	return MinShift + uint8(bits.Len64(uint64(max(1, trace.Microsecond.Nanos()/unit.Nanos())-1)))
 }
 
-// Shift returns the binary logarithm of the width of windows in microseconds.
+// New returns an empty load. Its windows have the width of those that are merged into it, or MinShift.
+func New() *Load { return NewIn(trace.Microsecond) }
+
+// NewIn returns an empty load in ticks of a unit.
+func NewIn(unit trace.Unit) *Load {
+	return &Load{shift: ShiftOf(unit), index: make(map[Work]uint32), lanes: make(map[LaneKey]*Lane)}
+}
+
+// Shift returns the binary logarithm of the width of windows in ticks.
 func (l *Load) Shift() uint8 { return l.shift }
 
 // Width returns the width of windows.

@@ -18,7 +18,7 @@ import (
 func checkStacks(t *testing.T, r *traced) {
 	t.Helper()
 	var counts tally.Tally
-	cfg := callstack.Default()
+	cfg := callstack.Default(trace.Microsecond)
 	cfg.Role = func(id trace.CounterID) callstack.CounterRole {
 		switch name := r.counter(id); {
 		case name == "Correlation ID":

@@ -14,7 +14,7 @@ type FunctionStats struct {
 	trace.FuncKey
 	ID int // the same for all ranks
 
-	Exclusive stats.Sums // times of all calls, in microseconds
+	Exclusive stats.Sums // times of all calls, in ticks
 	Inclusive stats.Sums
 	PerStep   stats.Sums // anomalies of each rank and step with calls, zeros included
 	Anomalies Metrics

@@ -44,7 +44,7 @@ const correlation = 99
 // build returns the threads, from 0, with these events in step 3. The row of an event is its
 // index in the thread's list plus 100 times the thread.
 func build(events ...[]trace.Event) []*callstack.Thread {
-	cfg := callstack.Default()
+	cfg := callstack.Default(trace.Microsecond)
 	cfg.Role = func(id trace.CounterID) callstack.CounterRole {
 		if id == correlation {
 			return callstack.Correlation

@@ -75,7 +75,7 @@ func (v *view) judge(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 		return unknown(text.Count(f.Anomalies, "anomalous call") + "; they could not be grouped into findings")
 	case f.FindingsMuted > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open findings: %s, which cost %s", mutedText(f.FindingsMuted),
-			text.CoreTime(f.MutedLost))}
+			text.CoreTime(float64(f.MutedLost)))}
 	case f.FindingsMinor > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("Little time was lost: no finding costs more than 0.01 %% of "+
 			"core time, and all together %s%s", text.Percent(100*share(o, f.MinorLost)), notesText(o))}
@@ -170,9 +170,9 @@ func costText(n int, lost int64, percent float64) string {
 		words += "s"
 	}
 	if percent > 0 {
-		return words + fmt.Sprintf(" %s of core time (%s)", text.Percent(percent), text.CoreTime(lost))
+		return words + fmt.Sprintf(" %s of core time (%s)", text.Percent(percent), text.CoreTime(float64(lost)))
 	}
-	return words + " " + text.CoreTime(lost)
+	return words + " " + text.CoreTime(float64(lost))
 }
 
 // worstText names a finding.
