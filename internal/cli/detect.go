@@ -87,6 +87,7 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	cfg := d.cfg
 	var errs []error
 	cfg.Outlier.Algorithm = outlier.Algorithm(strings.ToLower(string(cfg.Outlier.Algorithm)))
+	cfg.Outlier.Unit = cfg.Unit
 	cfg.Outlier.LeastLoss, cfg.MinTime = int64(cfg.Unit.Ticks(d.leastLoss)), cfg.Unit.Ticks(d.minTime)
 	for _, o := range d.overrides {
 		i := strings.LastIndexByte(o, '=')

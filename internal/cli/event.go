@@ -48,7 +48,7 @@ contain the calls around the execution.` + runHelp,
 				if err != nil {
 					return nil, err
 				}
-				others = output.LinkText(link, culprit)
+				others = output.LinkText(a.Unit, link, culprit)
 			}
 		}
 		return output.Event(e, explain.Options{

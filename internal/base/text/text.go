@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -173,6 +174,15 @@ func CoreTime(us float64) string {
 		return strconv.FormatFloat(hours, 'f', 1, 64) + " core-h"
 	}
 	return Duration(us)
+}
+
+// UTC formats a time to the microsecond, or to the nanosecond if it has such digits.
+func UTC(t time.Time) string {
+	layout := "2006-01-02 15:04:05.000000 MST"
+	if t.Nanosecond()%1000 != 0 {
+		layout = "2006-01-02 15:04:05.000000000 MST"
+	}
+	return t.UTC().Format(layout)
 }
 
 // Clock formats a time since the start of a run of the given length, both in seconds:

@@ -1,7 +1,10 @@
 package trace
 
 import (
+	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,6 +17,14 @@ const (
 	Nanosecond  Unit = 1
 	Microsecond Unit = 1000
 )
+
+// Canonical returns u, or 0 for a microsecond, which is not stored.
+func (u Unit) Canonical() Unit {
+	if u == Microsecond {
+		return 0
+	}
+	return u
+}
 
 // Nanos returns the length of a tick in nanoseconds.
 func (u Unit) Nanos() int64 {
@@ -35,6 +46,44 @@ func (u Unit) MicrosOf(ticks float64) float64 {
 		return ticks / 1e3 // exact to the last digit, which a product with 0.001 is not
 	}
 	return ticks * float64(u.Nanos()) / 1e3
+}
+
+// Between returns the time from one tick to another in microseconds. It is exact although times
+// since an epoch have more digits than a float64, and never overflows.
+func (u Unit) Between(from, to Ticks) float64 {
+	if d := to - from; (d < 0) == (to < from) {
+		return u.Micros(d)
+	}
+	return u.MicrosOf(float64(to) - float64(from))
+}
+
+// MicrosText returns all digits of a time in microseconds, without zeros at the end of a fraction.
+func (u Unit) MicrosText(t Ticks) string {
+	n := u.Nanos()
+	if n%1000 == 0 {
+		return strconv.FormatInt(int64(t)*(n/1000), 10)
+	}
+	sign, nanos := "", uint64(t)
+	if t < 0 {
+		sign, nanos = "-", -uint64(t)
+	}
+	nanos *= uint64(n)
+	text := strconv.FormatUint(nanos/1000, 10)
+	if rest := nanos % 1000; rest != 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%03d", rest), "0")
+	}
+	return sign + text
+}
+
+// Time returns the time t after the Unix epoch.
+func (u Unit) Time(t Ticks) time.Time {
+	perSecond := int64(u.PerSecond())
+	return time.Unix(int64(t)/perSecond, int64(t)%perSecond*u.Nanos())
+}
+
+// At returns the ticks from the Unix epoch to a time.
+func (u Unit) At(t time.Time) Ticks {
+	return Ticks(t.Unix()*int64(u.PerSecond()) + int64(t.Nanosecond())/u.Nanos())
 }
 
 // Seconds returns a duration in seconds.

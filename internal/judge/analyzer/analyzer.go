@@ -73,6 +73,7 @@ type Analyzer struct {
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
+	cfg.Outlier.Unit = cfg.Unit
 	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, load: workload.NewIn(cfg.Unit), spool: spoolFile{dir: cfg.SpoolDir}}
 	for _, p := range cfg.IgnoreCorrelation {
 		a.ignoreCorrelation = append(a.ignoreCorrelation, outlier.Glob(p))

@@ -157,12 +157,19 @@ func (r *rank) provisional(c *provenance.Capture) {
 
 // typical returns the record of a typical execution.
 func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
-	return provenance.NewRecord(c, r, f.model.by.params())
+	return r.record(f, c)
+}
+
+// record returns the record of a capture with the model that judged it.
+func (r *rank) record(f *localFunc, c *provenance.Capture) *provenance.Record {
+	record := provenance.NewRecord(c, r, f.model.by.params())
+	record.Unit = r.cfg.Unit.Canonical()
+	return record
 }
 
 // anomaly returns the record of an anomaly with the model that judged it.
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
-	record := provenance.NewRecord(c, r, f.model.by.params())
+	record := r.record(f, c)
 	time := r.timeOf(c)
 	usual, onPath := &f.model.by.model, f.peers() != f.whole
 	if !onPath {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -14,7 +15,15 @@ import (
 )
 
 // modelMagic is the beginning of a model file; its number is the version.
-const modelMagic = "chimbuko models 6\n"
+const modelMagic = "chimbuko models 6"
+
+// modelHead returns the first line of models of times in ticks of a unit.
+func modelHead(unit trace.Unit) string {
+	if unit.Canonical() == 0 {
+		return modelMagic + "\n"
+	}
+	return fmt.Sprintf("%s, ticks of %d ns\n", modelMagic, unit.Nanos())
+}
 
 // ErrModels marks bytes that do not encode models.
 var ErrModels = errors.New("not a model file of chimbuko")
@@ -22,7 +31,7 @@ var ErrModels = errors.New("not a model file of chimbuko")
 // AppendBinary appends the encoding of all models to b, ordered by program and name, so
 // that equal models have equal encodings.
 func (m *Models) AppendBinary(b []byte) []byte {
-	b = append(b, modelMagic...)
+	b = append(b, modelHead(m.rules.Config().Unit)...)
 	b = binary.AppendUvarint(b, uint64(len(m.functions)))
 	for _, f := range slices.SortedFunc(slices.Values(m.functions), func(x, y *Function) int { return x.Compare(y.FuncKey) }) {
 		b = binary.AppendUvarint(b, uint64(f.Program))
@@ -55,7 +64,11 @@ func (m *Models) Restart() {
 // ReadModels decodes models; their judges follow rules. Functions are numbered in the
 // order of the encoding.
 func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
-	b, ok := bytes.CutPrefix(b, []byte(modelMagic))
+	unit := rules.Config().Unit
+	if head, _, _ := bytes.Cut(b, []byte("\n")); bytes.HasPrefix(head, []byte(modelMagic)) && string(head)+"\n" != modelHead(unit) {
+		return nil, fmt.Errorf("%w of this unit: it has %q, but the ticks of the traces are %d ns", ErrModels, head, unit.Nanos())
+	}
+	b, ok := bytes.CutPrefix(b, []byte(modelHead(unit)))
 	if !ok {
 		return nil, ErrModels
 	}

@@ -285,7 +285,7 @@ func (a *Analyzer) newResult() *Result {
 	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
 		return a.models.functions[i].Learned().Hist.Quantile(0.5)
 	})}
-	res.Totals, res.Changes, res.Modes = a.totals, a.models.Changes(), a.models.Modes()
+	res.Unit, res.Totals, res.Changes, res.Modes = a.cfg.Unit, a.totals, a.models.Changes(), a.models.Modes()
 	if a.online == nil { // else each step has contributed its own
 		res.Load = a.load
 	}

@@ -95,6 +95,7 @@ type Run struct {
 	Withdrawn  []Anomaly // not in Anomalies; Find ignores them
 	Sends      []Send
 	Begin, End trace.Ticks // 0 means those of the first and the last anomaly
+	Unit       trace.Unit
 
 	paths map[string]string
 	waits map[string]Wait

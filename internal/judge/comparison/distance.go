@@ -37,7 +37,7 @@ func Overlay(models [2]json.RawMessage, bins int) *api.HistogramPair {
 		return nil
 	}
 	if bins > 0 {
-		h.Edges = commonEdges(points, bins)
+		h.Edges = commonEdges(points, leastTicks*min(m[0].Unit.Micros(1), m[1].Unit.Micros(1)), bins)
 		for i := range m {
 			all := cumulative(&m[i], h.Edges)
 			for k := 1; k < len(all); k++ {
@@ -75,12 +75,12 @@ func cumulative(m *provenance.Model, points []float64) []float64 {
 	return shares
 }
 
-// leastTime is the smallest lower end of a logarithmic time axis, in microseconds.
-const leastTime = 0.5
+// leastTicks is the smallest lower end of a logarithmic time axis.
+const leastTicks = 0.5
 
-// commonEdges divides the axis from the first to the last point.
-func commonEdges(points []float64, bins int) []float64 {
-	low, high := max(points[0], leastTime), max(points[len(points)-1], leastTime)
+// commonEdges divides the axis from the first to the last point, but not below the least.
+func commonEdges(points []float64, least float64, bins int) []float64 {
+	low, high := max(points[0], least), max(points[len(points)-1], least)
 	if high <= low {
 		high = low * 1.1
 	}

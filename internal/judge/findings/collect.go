@@ -38,7 +38,7 @@ func (c *Collector) Ranks() []trace.RankKey { return slices.Collect(maps.Keys(c.
 // Conclude returns the findings of a run with this outcome, these call paths and this comparison of peers, which may be
 // nil, and adds the slow peers that calls show to it. It may be called once.
 func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats, all *provenance.Peers) *Result {
-	c.run.Begin, c.run.End = o.Totals.Begin, max(c.run.End, o.Totals.End)
+	c.run.Unit, c.run.Begin, c.run.End = o.Unit, o.Totals.Begin, max(c.run.End, o.Totals.End)
 	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes), all)
 	c.run = blame.Run{}
 	if all != nil {

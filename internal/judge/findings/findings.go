@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -72,6 +73,12 @@ func span(r *blame.Run) (begin, end trace.Ticks) {
 	}
 	return begin, end
 }
+
+// seconds returns a time in seconds since the start of the run.
+func (c *conclusion) seconds(at trace.Ticks) float64 { return c.run.Unit.Seconds(at - c.begin) }
+
+// duration formats a number of ticks.
+func (c *conclusion) duration(ticks float64) string { return text.Duration(c.run.Unit.MicrosOf(ticks)) }
 
 // conclusion is the state of Conclude.
 type conclusion struct {
@@ -359,13 +366,13 @@ func (c *conclusion) complete(g *group) {
 	if total := float64(c.end-c.begin) * float64(c.profile.allRanks()); total > 0 {
 		g.Share = float64(g.Lost) / total
 	}
-	g.From = float64(g.First-c.begin) / 1e6
+	g.From = c.seconds(g.First)
 	if g.peer != nil {
 		g.To, g.Confidence = g.peer.To, g.peer.Confidence
 		return
 	}
 	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= lasting*float64(c.end-c.begin)) {
-		to := float64(g.Last-c.begin) / 1e6
+		to := c.seconds(g.Last)
 		g.To = &to
 	}
 	switch {

@@ -85,7 +85,7 @@ func (g *group) isLike(o *group) bool {
 	return alike(usual, usualOther) && alike(lost, lostOther)
 }
 
-// times returns the medians of the usual and of the lost times, at least a microsecond.
+// times returns the medians of the usual and of the lost times, at least a tick.
 func (g *group) times() (usual, lost float64) {
 	var u, l []float64
 	for _, i := range g.members {

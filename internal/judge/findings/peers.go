@@ -3,7 +3,6 @@ package findings
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -41,12 +40,12 @@ type slowPeer struct {
 
 // newPeer adds a slow peer with its group.
 func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
-	p := &slowPeer{SlowPeer: s, from: c.begin + trace.Ticks(math.Round(1e6*s.From)), to: c.end}
+	p := &slowPeer{SlowPeer: s, from: c.begin + c.run.Unit.FromSeconds(s.From), to: c.end}
 	if s.To != nil {
-		p.to = c.begin + trace.Ticks(math.Round(1e6**s.To))
+		p.to = c.begin + c.run.Unit.FromSeconds(*s.To)
 	}
 	for _, w := range s.Windows {
-		p.margin = max(p.margin, trace.Ticks(1e6*(w.To-w.From)))
+		p.margin = max(p.margin, trace.Ticks(c.run.Unit.PerSecond()*(w.To-w.From)))
 	}
 	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: len(c.peers)}
 	p.group = c.newGroup(p.key, c.run.Anomalies)
@@ -66,7 +65,7 @@ func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *
 		}
 	}
 	at.Open = c.provisional() && float64(c.end-last) <= lasting*float64(c.end-c.begin)
-	at.From, at.To = float64(first-c.begin)/1e6, float64(last-c.begin)/1e6
+	at.From, at.To = c.seconds(first), c.seconds(last)
 	s, useful, ok := peers.Judge(c.compared, &at)
 	if !ok {
 		s = provenance.SlowPeer{
@@ -346,9 +345,9 @@ func (c *conclusion) findSpans() {
 		if !e.Entire || e.To <= e.From {
 			continue
 		}
-		span := [2]trace.Ticks{e.Begin + trace.Ticks(1e6*e.From), c.end}
+		span := [2]trace.Ticks{e.Begin + trace.Ticks(c.run.Unit.PerSecond()*e.From), c.end}
 		if e.To < last {
-			span[1] = e.Begin + trace.Ticks(1e6*e.To)
+			span[1] = e.Begin + trace.Ticks(c.run.Unit.PerSecond()*e.To)
 		}
 		c.spans[e.PID] = span
 	}

@@ -127,7 +127,7 @@ func (l *lengths) between(from, to int) (n int64) {
 	return n
 }
 
-// median returns the median of these lengths in microseconds, to a factor of two.
+// median returns the median of these lengths in ticks, to a factor of two.
 func (l *lengths) median(from, to int) float64 {
 	left := (l.between(from, to) + 1) / 2
 	for from < to && l.between(from, from) < left {
@@ -137,7 +137,7 @@ func (l *lengths) median(from, to int) float64 {
 	return middle(from)
 }
 
-// middle returns the middle of the delays of a length in microseconds.
+// middle returns the middle of the delays of a length in ticks.
 func middle(length int) float64 { return 0.75 * math.Exp2(float64(length)) }
 
 func (x *suspect) hits(from, to int) int64 {
@@ -397,7 +397,7 @@ func (c *conclusion) limitOf(hits []int32) trace.Ticks {
 
 // recurs reports whether outliers recur throughout the run.
 func (c *conclusion) recurs(g *group) bool {
-	if len(g.members) < leastHits || g.OfCalls == 0 || !c.isShare(g) && g.period() == nil {
+	if len(g.members) < leastHits || g.OfCalls == 0 || !c.isShare(g) && g.period(c.run.Unit) == nil {
 		return false
 	}
 	var lost []float64
@@ -436,7 +436,7 @@ func (c *conclusion) isSpread(g *group) bool {
 
 // describeMode finds the period of recurring calls, and which ranks have them.
 func (c *conclusion) describeMode(g *group) {
-	g.Period = g.period()
+	g.Period = g.period(c.run.Unit)
 	c.spread(g)
 }
 
@@ -457,8 +457,8 @@ func (c *conclusion) spread(g *group) {
 	}
 }
 
-// period returns the time between the executions of a thread in seconds, or nil if it is irregular.
-func (g *group) period() *float64 {
+// period returns the time between the executions of a thread in seconds of the unit, or nil if it is irregular.
+func (g *group) period(unit trace.Unit) *float64 {
 	type thread struct {
 		rank   trace.Rank
 		thread trace.Thread
@@ -477,7 +477,7 @@ func (g *group) period() *float64 {
 	if len(gaps) < 2 || mean <= 0 || deviation >= regular*mean {
 		return nil
 	}
-	mean /= 1e6
+	mean = unit.MicrosOf(mean) / 1e6
 	return &mean
 }
 

@@ -15,7 +15,7 @@ import (
 // summary describes a finding in a sentence.
 func (c *conclusion) summary(g *group) string {
 	name := text.ShortName(g.Func)
-	actual, expected := text.Duration(g.Actual), text.Duration(g.Expected)
+	actual, expected := c.duration(g.Actual), c.duration(g.Expected)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	switch g.Kind {
@@ -39,7 +39,7 @@ func (c *conclusion) summary(g *group) string {
 		say("Delays of about %s hit whatever ran on %s %s, %s of the time there", actual, Where(&g.Finding), times,
 			text.Percent(100*c.shareOfRanks(g)))
 		if n, least := g.costliest(); float64(least) > likeTimes*g.Actual {
-			say(", half of it in %s of at least %s", text.Count(n, "delay"), text.Duration(float64(least)))
+			say(", half of it in %s of at least %s", text.Count(n, "delay"), c.duration(float64(least)))
 		}
 		say("; most often %s", g.mostHit())
 	case provenance.RecurringMode, provenance.ExcessWork:
@@ -89,13 +89,13 @@ func (c *conclusion) summary(g *group) string {
 	}
 	if g.Waits > 0 {
 		say("; %s on %s lost %s because of it", text.Count(g.Waits, "wait"), text.Count(g.WaitRanks, "rank"),
-			text.Duration(float64(g.LostCaused)))
+			c.duration(float64(g.LostCaused)))
 	}
 	return b.String()
 }
 
 func (c *conclusion) clock(at trace.Ticks) string {
-	return text.Clock(float64(at-c.begin)/1e6, float64(c.end-c.begin)/1e6)
+	return text.Clock(c.seconds(at), c.seconds(c.end))
 }
 
 // shareOfRanks returns the share of the time of its ranks that a finding lost itself.

@@ -33,6 +33,7 @@ func Algorithms() []Algorithm { return []Algorithm{Tail, HBOS, SSTD, COPOD} }
 
 // Config configures the judges. Start from Default.
 type Config struct {
+	Unit       trace.Unit // of times
 	Algorithm  Algorithm
 	Sigma      float64 // sstd: normal number of standard deviations
 	Threshold  float64 // hbos, copod: normal share of the range of scores; tail: decades of rarity; 0 means DefaultThreshold
@@ -62,7 +63,7 @@ func Default() Config { return DefaultIn(trace.Microsecond) }
 
 // DefaultIn returns the default settings for times in ticks of a unit.
 func DefaultIn(unit trace.Unit) Config {
-	return Config{Algorithm: Tail, Sigma: 6, MinSamples: 30, LeastLoss: int64(unit.Ticks(200 * time.Microsecond))}
+	return Config{Unit: unit, Algorithm: Tail, Sigma: 6, MinSamples: 30, LeastLoss: int64(unit.Ticks(200 * time.Microsecond))}
 }
 
 // DefaultThreshold returns the default threshold of an algorithm. With 0.99 copod could

@@ -2,8 +2,10 @@ package outlier
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
@@ -35,6 +37,7 @@ type Judge struct {
 	hist     *stats.Histogram
 	enough   bool
 	work     work
+	unit     trace.Unit
 
 	// One entry for each bin from first: whether a time in it can be anything but normal.
 	// Times in other bins can.
@@ -85,7 +88,7 @@ func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 // the judge is in use.
 func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	enough := m.Count() >= uint64(r.cfg.MinSamples)
-	j := &Judge{detector: r.newDetector(name, m, enough), hist: &m.Hist, enough: enough}
+	j := &Judge{detector: r.newDetector(name, m, enough), hist: &m.Hist, enough: enough, unit: r.cfg.Unit.Canonical()}
 	j.work.most = math.MaxUint32
 	if !enough {
 		return j
@@ -202,14 +205,18 @@ func (j *Judge) ShareFrom(v int64) float64 {
 // Enough reports whether the model has enough samples to judge.
 func (j *Judge) Enough() bool { return j.enough }
 
-// MarshalJSON returns the model as algo_params of the provenance schema.
+// MarshalJSON returns the model as algo_params of the provenance schema, with tick_ns if times are not in microseconds.
 func (j *Judge) MarshalJSON() ([]byte, error) {
 	params := j.detector.params()
 	if p, ok := params.(histogramParams); ok && j.work.tail != nil {
 		p.Made, p.MostMade = madeCounts(j.work.tail.hist), j.work.most
 		params = p
 	}
-	return json.Marshal(params)
+	b, err := json.Marshal(params)
+	if err != nil || j.unit == 0 {
+		return b, err
+	}
+	return fmt.Appendf(nil, `{"tick_ns":%d,%s`, j.unit, b[1:]), nil
 }
 
 // histogramParams are the algo_params of detectors that judge by a histogram.

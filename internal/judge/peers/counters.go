@@ -138,7 +138,7 @@ func (c *comparison) read(p *population, units []*unit, in *interval, first, n i
 		}
 		for w := range c.windows {
 			from, to := c.bounds(w)
-			present := max(0, float64(min(to, u.Last)-max(from, u.First))) / 1e6
+			present := max(0, c.tick.Seconds(min(to, u.Last)-max(from, u.First)))
 			if in.includes(w) {
 				all.slowTime += present
 			} else {

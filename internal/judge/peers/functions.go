@@ -82,9 +82,9 @@ func (c *comparison) tallies(p *population) (*tally, int) {
 func (u *unit) rankFunctions() []provenance.RankFunction {
 	list := make([]provenance.RankFunction, 0, len(u.functions))
 	for _, f := range u.functions {
-		r := provenance.RankFunction{Func: f.name, Calls: int64(f.calls), Time: micros(f.time)}
+		r := provenance.RankFunction{Func: f.name, Calls: int64(f.calls), Time: ticks(f.time)}
 		if e := sum(u.expected); e > 0 && u.byMean > 0 {
-			r.Peers = new(micros(f.expected * e / u.byMean))
+			r.Peers = new(ticks(f.expected * e / u.byMean))
 		}
 		list = append(list, r)
 	}

@@ -15,6 +15,7 @@ import (
 
 // comparison is the state of Compare.
 type comparison struct {
+	tick       trace.Unit // of times
 	works      []workload.Work
 	name       func(trace.Program, uint32) string
 	load       *workload.Load // only for counters
@@ -66,19 +67,24 @@ func OfRun(o *summary.Outcome) *provenance.Peers {
 	for _, f := range o.Functions {
 		names[uint32(f.ID)] = f.Name
 	}
-	return Compare(o.Load, func(_ trace.Program, function uint32) string { return names[function] })
+	return CompareIn(o.Unit, o.Load, func(_ trace.Program, function uint32) string { return names[function] })
 }
 
-// Compare compares the ranks, threads and GPUs of each program of a load. name returns the name of a
-// function.
+// Compare is CompareIn for a load in microseconds.
 func Compare(load *workload.Load, name func(trace.Program, uint32) string) *provenance.Peers {
-	out := &provenance.Peers{}
+	return CompareIn(trace.Microsecond, load, name)
+}
+
+// CompareIn compares the ranks, threads and GPUs of each program of a load in ticks of a unit. name returns the name
+// of a function.
+func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, uint32) string) *provenance.Peers {
+	out := &provenance.Peers{Unit: unit}
 	lanes := load.Lanes()
 	lanes = slices.DeleteFunc(lanes, func(l *workload.Lane) bool { return l.First == 0 && l.Last == 0 })
 	if len(lanes) == 0 {
 		return out
 	}
-	c := &comparison{works: load.Works(), name: name, load: load}
+	c := &comparison{tick: unit, works: load.Works(), name: name, load: load}
 	c.begin, c.end = lanes[0].First, lanes[0].Last
 	for _, l := range lanes {
 		c.begin, c.end = min(c.begin, l.First), max(c.end, l.Last)
@@ -209,7 +215,7 @@ func (c *comparison) decode(w *workload.Window) []workload.Cell {
 func (c *comparison) bounds(w int) (from, to trace.Ticks) { return c.edges[w], c.edges[w+1] }
 
 // seconds returns the time since the start of the run.
-func (c *comparison) seconds(at trace.Ticks) float64 { return float64(at-c.begin) / 1e6 }
+func (c *comparison) seconds(at trace.Ticks) float64 { return c.tick.Seconds(at - c.begin) }
 
 // loads returns the loads of all units of a program.
 func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []provenance.RankLoad {

@@ -36,7 +36,7 @@ func Judge(all *provenance.Peers, at *Place) (s provenance.SlowPeer, useful trac
 		for w := u.slow.first; w <= u.slow.last; w++ {
 			from, to := c.bounds(w)
 			part := float64(min(to, u.slow.to)-max(from, u.slow.from)) / max(1, float64(to-from))
-			useful += micros(max(0, u.useful[w]) * max(0, part))
+			useful += ticks(max(0, u.useful[w]) * max(0, part))
 		}
 	}
 	return s, useful, true
@@ -53,7 +53,7 @@ func Add(all *provenance.Peers, slow ...provenance.SlowPeer) {
 
 // reconstruct returns the population of a place from loads. Times are since the start of the run.
 func reconstruct(all *provenance.Peers, at *Place) (*comparison, *population) {
-	c := &comparison{load: workload.New()} // counters are not among loads
+	c := &comparison{tick: all.Unit, load: workload.New()} // counters are not among loads
 	p := &population{program: at.Program, device: at.Device, whole: !at.Device}
 	includes := func(l *provenance.RankLoad) bool {
 		return l.PID == at.Program && (l.Device && at.Device || l.TID == provenance.AllThreads)
@@ -73,10 +73,10 @@ func reconstruct(all *provenance.Peers, at *Place) (*comparison, *population) {
 		starts = append(starts, from)
 	}
 	slices.Sort(starts)
-	c.windows, c.end = len(starts), micros(1e6*last)
+	c.windows, c.end = len(starts), c.tick.FromSeconds(last)
 	for w, from := range starts {
 		windows[from] = w
-		c.edges = append(c.edges, micros(1e6*from))
+		c.edges = append(c.edges, c.tick.FromSeconds(from))
 	}
 	c.edges = append(c.edges, c.end)
 	for i := range all.Loads {
@@ -99,7 +99,7 @@ func reconstruct(all *provenance.Peers, at *Place) (*comparison, *population) {
 func (c *comparison) reconstructUnit(l *provenance.RankLoad, windows map[float64]int) *unit {
 	lane := &workload.Lane{Host: l.Host, Device: l.Device}
 	lane.Program, lane.Rank = l.PID, l.RID
-	lane.First, lane.Last = micros(1e6*l.Windows[0].From), micros(1e6*l.Windows[len(l.Windows)-1].To)
+	lane.First, lane.Last = c.tick.FromSeconds(l.Windows[0].From), c.tick.FromSeconds(l.Windows[len(l.Windows)-1].To)
 	u := c.newUnit(lane, l.TID)
 	u.role, u.peers = l.Role, l.Peers
 	for w := range u.useful {
@@ -120,7 +120,8 @@ func (c *comparison) reconstructUnit(l *provenance.RankLoad, windows map[float64
 
 // hypothesize makes a unit slow when the place is. It returns false if the unit was not present.
 func (c *comparison) hypothesize(u *unit, at *Place) bool {
-	v := &interval{pattern: provenance.Phase, first: -1, from: micros(1e6 * at.From), to: micros(1e6 * at.To), weak: u.peers < enoughPeers}
+	v := &interval{pattern: provenance.Phase, first: -1, from: c.tick.FromSeconds(at.From), to: c.tick.FromSeconds(at.To)}
+	v.weak = u.peers < enoughPeers
 	if v.open = at.Open; v.open {
 		v.pattern = provenance.Since
 	}

@@ -327,5 +327,5 @@ func (c *comparison) ownRatio(u *unit, includes func(window int) bool) float64 {
 	return time / expected
 }
 
-// micros returns a time as a whole number.
-func micros(v float64) trace.Ticks { return trace.Ticks(math.Round(v)) }
+// ticks returns a time as a whole number.
+func ticks(v float64) trace.Ticks { return trace.Ticks(math.Round(v)) }

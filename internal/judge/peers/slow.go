@@ -346,7 +346,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 		if u.tid != first.tid {
 			s.TID = provenance.AllThreads
 		}
-		s.LostOwn += micros(max(0, u.slow.lostOwn))
+		s.LostOwn += ticks(max(0, u.slow.lostOwn))
 	}
 	slices.Sort(s.Ranks)
 	slices.Sort(s.Hosts)
@@ -365,7 +365,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 		s.To = &end
 	}
 	saved, caused := c.whatIf(p, some, (*unit).fixed)
-	s.Saved, s.LostCaused = micros(saved), micros(caused)
+	s.Saved, s.LostCaused = ticks(saved), ticks(caused)
 	s.Share = saved / max(1, float64(c.end-c.begin))
 	if s.Confidence = confidence(median(z), len(p.units)*c.windows*c.windows/2); s.Weak {
 		s.Confidence = 1 - first.slow.chance
@@ -406,7 +406,7 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 	for n, f := range all {
 		s.Functions = append(s.Functions, provenance.SlowFunction{
 			Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.expected / f.calls,
-			Beyond: micros(f.time - f.expected),
+			Beyond: ticks(f.time - f.expected),
 		})
 	}
 	slices.SortFunc(s.Functions, func(a, b provenance.SlowFunction) int {

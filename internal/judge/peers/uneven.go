@@ -55,7 +55,7 @@ func (c *comparison) unevenRole(p *population) *provenance.SlowPeer {
 func (c *comparison) note(p *population, some []*unit, pattern provenance.Pattern, saved, caused float64) *provenance.SlowPeer {
 	s := &provenance.SlowPeer{
 		PID: p.program, Pattern: pattern, TID: some[0].tid, Role: some[0].role, Peers: len(p.units) - len(some), Hosts: []string{},
-		Saved: micros(saved), LostCaused: micros(caused), Share: saved / max(1, float64(c.end-c.begin)), Confidence: 1,
+		Saved: ticks(saved), LostCaused: ticks(caused), Share: saved / max(1, float64(c.end-c.begin)), Confidence: 1,
 		Functions: []provenance.SlowFunction{}, Windows: c.loadWindows(c.together(some), 0, c.windows),
 	}
 	for _, u := range some {

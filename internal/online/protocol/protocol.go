@@ -3,6 +3,6 @@
 package protocol
 
 // Version is the version of the messages. Services refuse others.
-const Version = 11
+const Version = 12
 
 //go:generate go run ./gen

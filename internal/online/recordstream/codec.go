@@ -164,6 +164,7 @@ func (c *coder) record(r *provenance.Record) {
 	number(c, &r.PID)
 	number(c, &r.RID)
 	number(c, &r.TID)
+	number(c, &r.Unit)
 	c.Floats(&r.OutlierScore, &r.OutlierSeverity)
 	c.Bool(&r.IsGPUEvent)
 	list(c, &r.CallStack, 6, (*coder).stackEntry)

@@ -54,7 +54,7 @@ func TestDecodedRecordsEqualTheOriginals(t *testing.T) {
 // Records of a later version may have fields that the encoding does not know.
 func TestEncodingHasAllFieldsOfRecords(t *testing.T) {
 	want := map[reflect.Type]int{
-		reflect.TypeFor[provenance.Record](): 31, reflect.TypeFor[provenance.StackEntry](): 6, reflect.TypeFor[provenance.WindowEntry](): 2,
+		reflect.TypeFor[provenance.Record](): 32, reflect.TypeFor[provenance.StackEntry](): 6, reflect.TypeFor[provenance.WindowEntry](): 2,
 		reflect.TypeFor[provenance.CounterEntry](): 7, reflect.TypeFor[provenance.CommEntry](): 10, reflect.TypeFor[provenance.EventWindow](): 2,
 		reflect.TypeFor[provenance.GPULocation](): 4, reflect.TypeFor[provenance.GPUParent](): 3, reflect.TypeFor[provenance.NodeState](): 2,
 		reflect.TypeFor[provenance.StateEntry](): 2,

@@ -85,6 +85,7 @@ type Handover struct {
 
 // Outcome is the result of a run.
 type Outcome struct {
+	Unit      trace.Unit // of all times
 	Totals    Totals
 	Review    Review
 	Functions []*FunctionResult // in order of their numbers

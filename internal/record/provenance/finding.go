@@ -72,7 +72,7 @@ const (
 )
 
 // Finding is a problem of a run, or a notable property: a group of anomalies, or a lasting
-// change of a function.
+// change of a function. Its times, also those named _us, are in ticks.
 type Finding struct {
 	Number   int           `json:"finding"` // 1 for the costliest
 	Kind     FindingKind   `json:"kind"`
@@ -171,8 +171,8 @@ type Link struct {
 }
 
 // Sentence describes which execution waited for which. function, rank and host are those of
-// Culprit; function is empty if they are unknown.
-func (l *Link) Sentence(function string, rank trace.Rank, host string) string {
+// Culprit; function is empty if they are unknown. unit is that of the run.
+func (l *Link) Sentence(unit trace.Unit, function string, rank trace.Rank, host string) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch victim, culprit := l.Role == Victim, l.Role == Culprit; {
@@ -190,7 +190,7 @@ func (l *Link) Sentence(function string, rank trace.Rank, host string) string {
 	case victim:
 		add("It waited for an unknown rank that was late")
 	case culprit && l.Waits > 0:
-		add("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"), text.Duration(float64(l.WaitTime)))
+		add("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"), text.Duration(unit.Micros(l.WaitTime)))
 	case culprit && function != "":
 		add("Others waited for its rank, most because of %s", text.ShortName(function))
 	}

@@ -19,7 +19,7 @@ func TestLinkSentence(t *testing.T) {
 		"Others waited for its rank, most because of solve(int); " +
 			"it waited for a late message from rank 4, which has no anomaly itself": {Role: provenance.Culprit, LateRank: &late},
 	} {
-		if got := l.Sentence("solve(int)", 3, "node01"); got != want {
+		if got := l.Sentence(0, "solve(int)", 3, "node01"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestLinkSentence(t *testing.T) {
 		"It waited for rank 4, which was late for an unknown reason": {Role: provenance.Victim, LateRank: &late},
 		"It waited for an unknown rank that was late":                {Role: provenance.Victim},
 	} {
-		if got := l.Sentence("", 0, ""); got != want {
+		if got := l.Sentence(0, "", 0, ""); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // Model is the distribution of a function's times in algo_params: a histogram, moments, or
@@ -14,8 +16,9 @@ type Model struct {
 	Edges, Counts []float64
 	Total         float64 // of Counts
 	Moments       *Moments
-	Limit         *float64 // score above which a call is flagged
-	HasParams     bool     // algo_params is not empty, even if unknown
+	Limit         *float64   // score above which a call is flagged
+	Unit          trace.Unit // of algo_params
+	HasParams     bool       // algo_params is not empty, even if unknown
 
 	least, most *float64 // times, if the histogram has them
 }
@@ -44,12 +47,14 @@ type bins struct {
 	Most  *float64 `json:"Max"`
 }
 
-// ReadModel reads algo_params in any layout of the schema. It ignores invalid values.
+// ReadModel reads algo_params in any layout of the schema, and converts their times to microseconds. It ignores invalid
+// values.
 func ReadModel(params json.RawMessage) Model {
 	var in struct {
 		Moments
-		Histogram *bins    `json:"histogram"`
-		Limit     *float64 `json:"internal_global_threshold"`
+		Histogram *bins      `json:"histogram"`
+		Limit     *float64   `json:"internal_global_threshold"`
+		Unit      trace.Unit `json:"tick_ns"`
 	}
 	m := Model{HasParams: len(params) > 0 && string(params) != "null"}
 	if json.Unmarshal(params, &in) != nil {
@@ -62,7 +67,35 @@ func ReadModel(params json.RawMessage) Model {
 	case s.Count != nil && s.Mean != nil && *s.Count > 0:
 		m.Moments = s
 	}
+	if m.Unit = in.Unit.Canonical(); m.Unit != 0 {
+		m.scale()
+	}
 	return m
+}
+
+// scale converts times to microseconds.
+func (m *Model) scale() {
+	for i := range m.Edges {
+		m.Edges[i] = m.Unit.MicrosOf(m.Edges[i])
+	}
+	var times []*float64
+	if s := m.Moments; s != nil {
+		times = append(times, s.Mean, &s.Minimum, &s.Maximum, &s.Stddev)
+	}
+	for _, t := range append(times, m.least, m.most) {
+		if t != nil {
+			*t = m.Unit.MicrosOf(*t)
+		}
+	}
+}
+
+// IsTick reports whether a bin of this width has one integer.
+func (m *Model) IsTick(width float64) bool {
+	if m.Unit.Canonical() == 0 {
+		return width == 1
+	}
+	tick := m.Unit.Micros(1) // a difference of edges is rounded
+	return math.Abs(width-tick) < tick/2
 }
 
 // take makes b the histogram of m. It returns false if b is invalid.
@@ -105,7 +138,7 @@ func (m *Model) Typical() (value, count float64, ok bool) {
 	for i, n := range m.Counts {
 		if n > 0 && sum+n >= m.Total/2 {
 			low, width := m.Edges[i], m.Edges[i+1]-m.Edges[i]
-			if width == 1 { // of one integer
+			if m.IsTick(width) {
 				return low, m.Total, true
 			}
 			return m.within(low + float64(width*max(0, (m.Total/2-sum)/n))), m.Total, true

@@ -10,6 +10,7 @@ import (
 
 // Peers compares ranks, threads and GPUs that do equal work.
 type Peers struct {
+	Unit       trace.Unit   // of all times; the other fields are stored
 	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
 	Efficiency []Efficiency // by program and time, that of the entire run first
 	Slow       []SlowPeer   // the costliest first
@@ -19,7 +20,7 @@ type Peers struct {
 const AllThreads = -1
 
 // RankLoad is how a rank, or one of its threads, spent its time, compared with its peers: those
-// of the same program with the same role. Times are in microseconds.
+// of the same program with the same role. Times are in ticks, also those named _us.
 type RankLoad struct {
 	PID    trace.Program `json:"pid"`
 	RID    trace.Rank    `json:"rid"`

@@ -67,6 +67,7 @@ type Record struct {
 	RuntimeExclusive trace.Ticks     `json:"runtime_exclusive"`
 	RuntimeTotal     trace.Ticks     `json:"runtime_total"`
 	Status           Status          `json:"status,omitempty"`
+	Unit             trace.Unit      `json:"tick_ns,omitzero"` // of all times; 0 is a microsecond
 	TID              trace.Thread    `json:"tid"`
 	UsualChildren    uint32          `json:"usual_children,omitzero"` // median, if it made too many calls
 	Version          int             `json:"version"`

@@ -56,7 +56,7 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	default:
 		r.Kind = Slow
 	}
-	parts := []string{r.tookWords(d) + ", usually " + usualWords(d), rareWords(d)}
+	parts := []string{r.tookWords(d) + ", usually " + r.usualWords(d), rareWords(d)}
 	if r.Kind == TooManyCalls {
 		parts = append([]string{r.madeWords()}, parts[0])
 	}
@@ -82,7 +82,7 @@ func (r *Record) madeWords() string {
 	if most != "" {
 		words += ", such as " + most
 	}
-	return fmt.Sprintf("%s, usually %d; these took %s", words, r.UsualChildren, text.Duration(float64(r.RuntimeTotal-r.RuntimeExclusive)))
+	return fmt.Sprintf("%s, usually %d; these took %s", words, r.UsualChildren, r.duration(int64(r.RuntimeTotal-r.RuntimeExclusive)))
 }
 
 // ExplainsWaits makes Why of an anomaly say that its own time is not the reason.
@@ -97,7 +97,7 @@ func (r *Record) OnlyExplainsWaits() bool { return strings.HasSuffix(r.Why, notR
 
 // tookWords returns the judged time and which of the two times it is.
 func (r *Record) tookWords(d *outlier.Description) string {
-	took := "took " + text.Duration(float64(d.Time))
+	took := "took " + r.duration(d.Time)
 	switch {
 	case r.RuntimeExclusive == r.RuntimeTotal:
 		return took
@@ -107,10 +107,13 @@ func (r *Record) tookWords(d *outlier.Description) string {
 	return took + " with the calls inside it"
 }
 
-func usualWords(d *outlier.Description) string {
+// duration formats a number of ticks.
+func (r *Record) duration(ticks int64) string { return text.Duration(r.Unit.MicrosOf(float64(ticks))) }
+
+func (r *Record) usualWords(d *outlier.Description) string {
 	words := make([]string, 0, len(d.Usual)+1)
-	for _, r := range d.Usual {
-		low, high := text.Duration(float64(r.Low)), text.Duration(float64(r.High))
+	for _, u := range d.Usual {
+		low, high := r.duration(u.Low), r.duration(u.High)
 		if low != high {
 			low += " to " + high
 		}
@@ -123,7 +126,7 @@ func usualWords(d *outlier.Description) string {
 	if d.OnPath {
 		calls += " on this call path"
 	}
-	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), calls)
+	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), r.duration(d.Median), calls)
 }
 
 // likeWords describe one and several calls that are counted as alike.

@@ -64,7 +64,7 @@ func (d *decoder) complete(r *provenance.Record, seen uint64, c collection, step
 		m := provenance.ReadModel(r.AlgoParams)
 		if typical, _, ok := m.Typical(); ok {
 			const most = 1 << 62 // no time is longer
-			r.LostTime = max(0, r.RuntimeExclusive-trace.Ticks(min(max(typical, 0), most)))
+			r.LostTime = max(0, r.RuntimeExclusive-trace.Ticks(min(max(typical/m.Unit.Micros(1), 0), most)))
 		} else {
 			d.notes.Add(noteTypical, 1)
 		}

@@ -10,9 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// maxTime is the last time whose nanoseconds fit into 63 bits, less a microsecond for the end
-// of a message.
-const maxTime trace.Ticks = math.MaxInt64/1000 - 1
+// maxTime returns the last time whose nanoseconds fit into 63 bits, less a tick for the end of a message.
+func maxTime(unit trace.Unit) trace.Ticks { return trace.Ticks(math.MaxInt64/unit.Nanos() - 1) }
 
 // builder builds the model of a record.
 type builder struct {
@@ -36,7 +35,8 @@ func newModel(r *provenance.Record) (*model, error) {
 		return nil, err
 	}
 	b := builder{
-		r: r, launch: launch, calls: calls{byID: map[string]*call{}},
+		model: model{unit: r.Unit},
+		r:     r, launch: launch, calls: calls{byID: map[string]*call{}},
 		ranks: map[trace.Rank]*track{}, partners: map[trace.Rank]*track{},
 	}
 	b.thread = b.addTrack(threadTrack, b.process(r.RID), threadName(r))
@@ -73,7 +73,7 @@ func checkTimes(r *provenance.Record, launch *provenance.GPUParent) error {
 	var err error
 	check := func(what string, times ...trace.Ticks) {
 		for _, t := range times {
-			if err == nil && (t < 0 || t > maxTime) {
+			if err == nil && (t < 0 || t > maxTime(r.Unit)) {
 				err = fmt.Errorf("%s: time %d is out of range", what, t)
 			}
 		}
@@ -160,18 +160,26 @@ func (b *builder) addCall(thread *track, e *provenance.StackEntry, parent string
 	})
 }
 
+// micros returns a duration of a record in microseconds: a whole number if that is its unit.
+func micros(r *provenance.Record, t trace.Ticks) any {
+	if r.Unit.Canonical() == 0 {
+		return int64(t)
+	}
+	return r.Unit.Micros(t)
+}
+
 // describeSubject adds the data of the record to its own call, and a mark at its beginning.
 // noLaunch is the reason why a kernel has no launch.
 func (b *builder) describeSubject(noLaunch string) {
 	r, c := b.r, b.subject
 	c.details = []arg{
-		{"exclusive_us", int64(r.RuntimeExclusive)},
+		{"exclusive_us", micros(r, r.RuntimeExclusive)},
 		{"score", r.OutlierScore},
-		{"severity", r.OutlierSeverity},
+		{"severity", r.Unit.MicrosOf(r.OutlierSeverity)},
 		{"io_step", int64(r.IOStep)},
 	}
 	if r.LostTime != 0 {
-		c.details = append(c.details, arg{"lost_time_us", int64(r.LostTime)})
+		c.details = append(c.details, arg{"lost_time_us", micros(r, r.LostTime)})
 	}
 	for _, a := range []arg{{"kind", string(r.Kind)}, {"status", string(r.Status)}, {"why", r.Why}} {
 		if a.value != "" {

@@ -23,8 +23,8 @@ type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
 	Phase string         `json:"ph"`
-	Time  *trace.Ticks   `json:"ts,omitempty"` // except for M
-	Dur   *trace.Ticks   `json:"dur,omitempty"`
+	Time  json.Number    `json:"ts,omitempty"` // microseconds; except for M
+	Dur   json.Number    `json:"dur,omitempty"`
 	PID   uint64         `json:"pid"`
 	TID   uint64         `json:"tid"`
 	Scope string         `json:"s,omitempty"`  // of an instant: t, its thread
@@ -48,7 +48,7 @@ func writeChrome(w io.Writer, m *model) error {
 		out.TraceEvents = append(out.TraceEvents, e)
 	}
 	for i := range m.events {
-		out.TraceEvents = appendChrome(out.TraceEvents, &m.events[i])
+		out.TraceEvents = m.appendChrome(out.TraceEvents, &m.events[i])
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -56,14 +56,14 @@ func writeChrome(w io.Writer, m *model) error {
 }
 
 // appendChrome appends an event and its ends of arrows.
-func appendChrome(list []chromeEvent, e *event) []chromeEvent {
+func (m *model) appendChrome(list []chromeEvent, e *event) []chromeEvent {
 	c := chromeEvent{
 		Name: provenance.Text(e.name), Cat: strings.Join(e.categories, ","),
-		Time: &e.time, PID: e.track.pid, TID: e.track.tid, Args: chromeArgs(e.args),
+		Time: m.micros(e.time), PID: e.track.pid, TID: e.track.tid, Args: chromeArgs(e.args),
 	}
 	switch e.kind {
 	case begin:
-		c.Phase, c.Dur = "X", &e.span
+		c.Phase, c.Dur = "X", m.micros(e.span)
 	case end: // the slice has its duration
 		return list
 	case instant:
@@ -84,6 +84,9 @@ func appendChrome(list []chromeEvent, e *event) []chromeEvent {
 	}
 	return list
 }
+
+// micros returns a time with all its digits.
+func (m *model) micros(t trace.Ticks) json.Number { return json.Number(m.unit.MicrosText(t)) }
 
 // counterName returns the name of a counter that is unique in the process.
 func counterName(t *track) string {

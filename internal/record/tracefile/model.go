@@ -9,6 +9,7 @@ import (
 
 // model is the content of both formats.
 type model struct {
+	unit   trace.Unit
 	tracks []*track // parents before children
 	events []event  // sorted by time
 }

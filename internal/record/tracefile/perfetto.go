@@ -71,7 +71,7 @@ func appendPerfetto(b []byte, m *model) []byte {
 		b = appendBytes(b, tracePacket, packet)
 	}
 	for i := range m.events {
-		packet := appendUint(nil, packetTimestamp, uint64(m.events[i].time)*1000)
+		packet := appendUint(nil, packetTimestamp, uint64(m.events[i].time)*uint64(m.unit.Nanos()))
 		packet = appendUint(packet, packetSequence, sequence)
 		packet = appendBytes(packet, packetEvent, trackEvent(&m.events[i]))
 		b = appendBytes(b, tracePacket, packet)

@@ -19,7 +19,7 @@ type row struct {
 const maxRows = 20
 
 func (p *page) distribution() {
-	own := max(0, float64(p.RuntimeExclusive))
+	own := max(0, p.Unit.Micros(p.RuntimeExclusive))
 	if p.model.Moments != nil {
 		p.momentsText()
 		return
@@ -80,7 +80,7 @@ func rowsOf(m *provenance.Model, own float64) []row {
 	rows := group(m, own, func(v float64) float64 { return v })
 	for level := 0; len(rows) > maxRows; level++ {
 		// Both scales become coarse enough for any numbers.
-		scale := logScale(level)
+		scale := logScale(level, m.Unit.Micros(1))
 		if high <= 10*low {
 			scale = evenScale((high-low)/maxRows, level)
 		}
@@ -96,16 +96,16 @@ func evenScale(least float64, level int) func(float64) float64 {
 	return func(v float64) float64 { return math.Floor(v / step) }
 }
 
-// logScale numbers intervals of equal width on a logarithmic axis; all below 1 are one.
-func logScale(level int) func(float64) float64 {
+// logScale numbers intervals of equal width on a logarithmic axis; all below the least are one.
+func logScale(level int, least float64) func(float64) float64 {
 	perDecade := []float64{24, 16, 12, 8, 6, 4, 3, 2, 1}
 	each := 1 / math.Pow(2, float64(level-len(perDecade)+1))
 	if level < len(perDecade) {
 		each = perDecade[level]
 	}
 	return func(v float64) float64 {
-		if v < 1 {
-			return -1
+		if v < least {
+			return math.Inf(-1)
 		}
 		return math.Floor(math.Log10(v) * each)
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -104,7 +103,7 @@ func (p *page) paragraph(indent, words string) {
 }
 
 // after returns the time from the entry of the execution to t, in microseconds.
-func (p *page) after(t trace.Ticks) float64 { return between(p.Entry, t) }
+func (p *page) after(t trace.Ticks) float64 { return p.Unit.Between(p.Entry, t) }
 
 // whenText describes t relative to the execution.
 func (p *page) whenText(t trace.Ticks) string {
@@ -116,9 +115,6 @@ func (p *page) whenText(t trace.Ticks) string {
 	}
 	return "at its entry"
 }
-
-// between is exact for times within centuries of the epoch, and never overflows.
-func between(from, to trace.Ticks) float64 { return float64(to) - float64(from) }
 
 // summary writes the most important facts.
 func (p *page) summary() {
@@ -144,7 +140,7 @@ func (p *page) summary() {
 
 // tookText compares the times with the typical time.
 func (p *page) tookText() string {
-	own, total := float64(p.RuntimeExclusive), float64(p.RuntimeTotal)
+	own, total := p.Unit.Micros(p.RuntimeExclusive), p.Unit.Micros(p.RuntimeTotal)
 	typical, judged := p.typicalText(own), p.model.Moments != nil || len(p.model.Counts) > 0
 	switch {
 	case open(p.Entry, p.Exit):
@@ -164,11 +160,11 @@ func (p *page) tookText() string {
 func (p *page) moreText() string {
 	words := "It lost no time compared with the median."
 	if p.LostTime > 0 {
-		words = "It lost " + text.Duration(float64(p.LostTime)) + " compared with the median."
+		words = "It lost " + text.Duration(p.Unit.Micros(p.LostTime)) + " compared with the median."
 	}
 	if p.RuntimeExclusive != p.RuntimeTotal {
-		words += fmt.Sprintf(" It took %s with the calls inside it, %s of them own time.", text.Duration(float64(p.RuntimeTotal)),
-			text.Duration(float64(p.RuntimeExclusive)))
+		words += fmt.Sprintf(" It took %s with the calls inside it, %s of them own time.", text.Duration(p.Unit.Micros(p.RuntimeTotal)),
+			text.Duration(p.Unit.Micros(p.RuntimeExclusive)))
 	}
 	return words
 }
@@ -206,13 +202,13 @@ func (p *page) placeText() string {
 		host = "unknown"
 	}
 	when := "at an unknown time"
-	switch since := between(p.Begin, p.Entry); {
+	switch since := p.Unit.Between(p.Begin, p.Entry); {
 	case p.Begin != 0 && since < 0:
 		when = fmt.Sprintf("%s before the start of the run", seconds(-since))
 	case p.Begin != 0:
 		when = fmt.Sprintf("%s after the start of the run", seconds(since))
-	case p.Entry > 0 && p.Entry < latest:
-		when = "at " + time.UnixMicro(int64(p.Entry)).UTC().Format("2006-01-02 15:04:05.000000 MST")
+	case p.Entry > 0 && p.Unit.Micros(p.Entry) < latest:
+		when = "at " + text.UTC(p.Unit.Time(p.Entry))
 	}
 	return fmt.Sprintf("It ran on rank %d (program %d, thread %d, host %s), %s.", p.RID, p.PID, p.TID, host, when)
 }
@@ -253,7 +249,7 @@ func (p *page) factsText() string {
 	if id == "" {
 		id = "unknown"
 	}
-	facts := []string{"event " + id, fmt.Sprintf("step %d", p.IOStep), rarity, "own time " + text.Duration(p.OutlierSeverity)}
+	facts := []string{"event " + id, fmt.Sprintf("step %d", p.IOStep), rarity, "own time " + text.Duration(p.Unit.MicrosOf(p.OutlierSeverity))}
 	if p.Kind != "" {
 		facts = slices.Insert(facts, 1, "kind "+text.Shorten(escaped(string(p.Kind)), minWidth/2))
 	}

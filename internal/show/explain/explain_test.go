@@ -210,7 +210,7 @@ func TestTypicalText(t *testing.T) {
 	f(7, 7, `{"histogram":{"Histogram Bin Counts":[1],"Histogram Bin Edges":[0,1]}}`,
 		"It took 7 us, all own time: compared with the typical 0 us (median of 1 call).")
 	f(400, 500, `{"count":10,"mean":2.5,"stddev":0.25}`,
-		"Its own time was 400 us, 160 times the typical 2.50 us ± 0.25 us (mean and deviation of 10 calls); with the calls inside it, "+
+		"Its own time was 400 us, 160 times the typical 2.50 us ± 250 ns (mean and deviation of 10 calls); with the calls inside it, "+
 			"it took 500 us")
 	f(400, 500, `null`, "Its own time was 400 us; with the calls inside it, it took 500 us. The typical time is unknown: no model is stored.")
 	f(400, 400, `{"trees":4}`, "all own time. The typical time is unknown: the stored model cannot be read.")

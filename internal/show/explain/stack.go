@@ -34,7 +34,7 @@ func (p *page) tree(calls []provenance.StackEntry) {
 		}
 		return text.Offset(p.after(c.Entry))
 	}
-	took := func(c *provenance.StackEntry) string { return lasted(c.Entry, c.Exit) }
+	took := func(c *provenance.StackEntry) string { return p.lasted(c.Entry, c.Exit) }
 	starts, times := max(5, widest(calls, start)), max(4, widest(calls, took))
 	p.line("  %s  %s", right("START", starts), right("TIME", times))
 	for i := range elided(len(calls), p.skip) {
@@ -72,11 +72,11 @@ func elided(n int, skip func(int)) func(func(int) bool) {
 }
 
 // lasted returns the time that a call took.
-func lasted(entry, exit trace.Ticks) string {
+func (p *page) lasted(entry, exit trace.Ticks) string {
 	if open(entry, exit) {
 		return "still open"
 	}
-	return text.Duration(between(entry, exit))
+	return text.Duration(p.Unit.Between(entry, exit))
 }
 
 // open reports whether a call had not ended when the record was written.

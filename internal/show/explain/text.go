@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // escaped escapes what is not printable, and bytes that are not UTF-8, like Go.
@@ -85,8 +86,8 @@ func seconds(us float64) string {
 	return strconv.FormatFloat(us/1e6, 'f', 3, 64) + " s"
 }
 
-// offsets returns a formatter of offsets to the microsecond, in a unit that suits the greatest.
-func offsets(greatest float64) func(us float64) string {
+// offsets returns a formatter of offsets to the microsecond, or the nanosecond, as words that suit the greatest.
+func offsets(tick trace.Unit, greatest float64) func(us float64) string {
 	unit, by, decimals := " s", 1e6, 3
 	switch {
 	case greatest < 1e4:
@@ -95,6 +96,9 @@ func offsets(greatest float64) func(us float64) string {
 		unit, by, decimals = " ms", 1e3, 3
 	case greatest >= 1e15:
 		return text.Offset
+	}
+	if tick.Nanos() < trace.Microsecond.Nanos() {
+		decimals += 3
 	}
 	return func(us float64) string {
 		whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Abs(us)/by, 'f', decimals, 64), ".")

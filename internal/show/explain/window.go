@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -34,7 +35,7 @@ func (p *page) window() {
 		p.none = append(p.none, "calls around it")
 		return
 	}
-	a := newAxis(moments)
+	a := newAxis(p.Unit, moments)
 	start := func(m *moment) string { return a.text(m.start) }
 	starts := max(5, widest(moments, start))
 	times := max(4, widest(moments, func(m *moment) string { return m.took }))
@@ -99,7 +100,7 @@ func (p *page) moments() []moment {
 	for i := range p.EventWindow.Execs {
 		c := &p.EventWindow.Execs[i]
 		m := moment{
-			start: p.after(c.Entry), end: p.after(c.Exit), took: lasted(c.Entry, c.Exit), name: text.WithoutSource(named(c.Func)),
+			start: p.after(c.Entry), end: p.after(c.Exit), took: p.lasted(c.Entry, c.Exit), name: text.WithoutSource(named(c.Func)),
 			depth: depths[c.EventID], inner: parents[c.EventID], self: c.EventID == p.EventID,
 		}
 		if open(c.Entry, c.Exit) {
@@ -196,7 +197,7 @@ type axis struct {
 
 // newAxis covers the execution, messages, and calls without inner calls. It covers callers only
 // if they do not begin long before or end long after these.
-func newAxis(moments []moment) axis {
+func newAxis(unit trace.Unit, moments []moment) axis {
 	a := axis{from: math.Inf(1), to: math.Inf(-1)}
 	for i := range moments {
 		if m := &moments[i]; m.self || !m.inner {
@@ -220,7 +221,7 @@ func newAxis(moments []moment) axis {
 			a.to = max(a.to, m.end)
 		}
 	}
-	a.exact = offsets(max(math.Abs(a.from), math.Abs(a.to)))
+	a.exact = offsets(unit, max(math.Abs(a.from), math.Abs(a.to)))
 	return a
 }
 

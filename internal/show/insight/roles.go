@@ -41,7 +41,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	if v.Roles.Culprit != nil {
 		by = *v.Roles.Culprit
 	}
-	v.Roles.Sentence = l.Sentence(by.Function, trace.Rank(by.Rank), by.Host)
+	v.Roles.Sentence = l.Sentence(q.Unit, by.Function, trace.Rank(by.Rank), by.Host)
 	return nil
 }
 

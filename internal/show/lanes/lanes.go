@@ -112,7 +112,7 @@ func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 }
 
 // after returns a time relative to the entry of the execution.
-func (b *laneBuilder) after(t trace.Ticks) float64 { return float64(t) - float64(b.r.Entry) }
+func (b *laneBuilder) after(t trace.Ticks) float64 { return b.r.Unit.Between(b.r.Entry, t) }
 
 // lane returns the nested calls of a lane. No call ends after its caller.
 func (b *laneBuilder) lane(lane int) []api.LaneCall {
@@ -194,7 +194,7 @@ func enclosing(stack []*laneCall, c *laneCall) (n int, direct bool) {
 
 // messageArrow returns the arrow of a message.
 func messageArrow(r *provenance.Record, m *provenance.CommEntry) api.Arrow {
-	at := float64(m.Timestamp) - float64(r.Entry)
+	at := r.Unit.Between(r.Entry, m.Timestamp)
 	a := api.Arrow{Kind: "send", ToLane: -1, From: at, To: at, Partner: int64(m.Target), Bytes: m.Bytes, Tag: int64(m.Tag)}
 	if m.Type == "RECV" {
 		a.Kind, a.FromLane, a.ToLane, a.Partner = "receive", -1, 0, int64(m.Source)

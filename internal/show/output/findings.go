@@ -258,14 +258,14 @@ func worstFindings(w io.Writer, s *provdb.Info) {
 	}
 }
 
-// LinkText describes how an anomaly depends on others. culprit may be nil.
-func LinkText(l *provenance.Link, culprit *executions.Execution) string {
+// LinkText describes how an anomaly of a run with a unit depends on others. culprit may be nil.
+func LinkText(unit trace.Unit, l *provenance.Link, culprit *executions.Execution) string {
 	var by executions.Execution
 	if culprit != nil {
 		by = *culprit
 	}
 	words := ""
-	if s := l.Sentence(by.Function, by.Rank, by.Host); s != "" {
+	if s := l.Sentence(unit, by.Function, by.Rank, by.Host); s != "" {
 		words = s + ". "
 	}
 	if l.Culprit != "" {

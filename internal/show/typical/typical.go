@@ -52,7 +52,8 @@ func Read(params json.RawMessage) *Times {
 func (t *Times) modes(normal [][2]float64) {
 	slices.SortFunc(normal, func(a, b [2]float64) int { return cmp.Compare(a[0], b[0]) })
 	for _, n := range normal {
-		if k := len(t.Usual) - 1; k >= 0 && n[0] <= t.Usual[k].High+1 {
+		n[0], n[1] = t.Unit.MicrosOf(n[0]), t.Unit.MicrosOf(n[1])
+		if k := len(t.Usual) - 1; k >= 0 && n[0] <= t.Usual[k].High+t.Unit.Micros(1) {
 			t.Usual[k].High = max(t.Usual[k].High, n[1])
 		} else {
 			t.Usual = append(t.Usual, Span{n[0], n[1]})
@@ -67,7 +68,7 @@ func (t *Times) seen(s Span) (part Span, count float64) {
 		if n == 0 || last <= s.Low || first > s.High {
 			continue
 		}
-		if last-first == 1 { // of one whole number
+		if t.IsTick(last - first) {
 			last = first
 		}
 		if count == 0 {
@@ -101,7 +102,7 @@ func (t *Times) quantile(share float64) float64 {
 	sum := 0.0
 	for i, n := range t.Counts {
 		if n > 0 && sum+n >= float64(share*t.Total) {
-			if low, high := t.Edges[i], t.Edges[i+1]; high-low > 1 {
+			if low, high := t.Edges[i], t.Edges[i+1]; high-low > 1 || t.Unit != 0 && !t.IsTick(high-low) {
 				return low + float64((high-low)*max(0, (share*t.Total-sum)/n))
 			}
 			return t.Edges[i]

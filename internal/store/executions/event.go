@@ -1,6 +1,7 @@
 package executions
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,7 @@ func (a *Reader) Event(ctx context.Context, id string, p *trace.Program) (*Event
 		}
 		return nil, fmt.Errorf("event %s is of programs %s: choose one with --program", id, strings.Join(programs, ", "))
 	}
-	return eventOf(id, rows[0])
+	return a.eventOf(id, rows[0])
 }
 
 // storedEvent is an execution as it is stored.
@@ -46,13 +47,16 @@ type storedEvent struct {
 	Document  json.RawMessage `sql:"doc"`
 }
 
-func eventOf(id string, row storedEvent) (*Event, error) {
+func (a *Reader) eventOf(id string, row storedEvent) (*Event, error) {
 	e := &Event{Collection: "normalexecs", Document: row.Document, Record: new(provenance.Record)}
 	if row.Anomalous {
 		e.Collection = "anomalies"
 	}
 	if err := json.Unmarshal(e.Document, e.Record); err != nil {
 		return nil, fmt.Errorf("event %s: %w", id, err)
+	}
+	if e.Record.Unit = a.Unit.Canonical(); e.Record.Unit != 0 {
+		e.Document = fmt.Appendf(nil, `{"tick_ns":%d,%s`, e.Record.Unit, bytes.TrimPrefix(bytes.TrimSpace(e.Document), []byte("{")))
 	}
 	return e, nil
 }

@@ -20,6 +20,7 @@ var files embed.FS
 type Reader struct {
 	Run   provdb.Run
 	Begin trace.Ticks // start of the run; 0 if unknown
+	Unit  trace.Unit  // of all times in the tables
 	// Memory, if not nil, answers queries over many executions.
 	Memory Source
 	// OnQuery, if non-nil, is called with each statement before it runs.

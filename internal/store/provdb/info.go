@@ -15,12 +15,15 @@ import (
 // Info is run.json: the settings, the state and the totals of a run. Stores keep it
 // as Run.Info, and commands print it when the run ends.
 type Info struct {
-	State    State             `json:"state"`
-	Error    string            `json:"error,omitempty"`
-	Version  string            `json:"version"`
-	Commit   string            `json:"commit"`
-	Started  time.Time         `json:"started"`
-	Seconds  float64           `json:"seconds"`
+	State   State     `json:"state"`
+	Error   string    `json:"error,omitempty"`
+	Version string    `json:"version"`
+	Commit  string    `json:"commit"`
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"`
+	// Unit is the length of a tick, in which all times of the run are stored, in nanoseconds; 0 is a microsecond.
+	// Fields whose names end in _us have ticks, too.
+	Unit     trace.Unit        `json:"tick_ns,omitzero"`
 	Settings map[string]string `json:"settings"`
 	Traces   []string          `json:"traces"`
 	Store    string            `json:"store,omitempty"` // URL of the server, if the records are not in the run directory

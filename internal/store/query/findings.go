@@ -179,7 +179,7 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		Recorded       bool                   `sql:"recorded"`
 		StepTime       trace.Ticks            `sql:"step_time"`
 	}
-	run := &blame.Run{Begin: a.Begin}
+	run := &blame.Run{Begin: a.Begin, Unit: a.Unit}
 	if run.End, err = executions.ReadValue[trace.Ticks](ctx, a, text("blame_end")); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (a *Queries) PeersWithoutWindows(ctx context.Context) (*provenance.Peers, e
 	if has, err := a.hasPeerTables(ctx); err != nil || !has {
 		return nil, err
 	}
-	var p provenance.Peers
+	p := provenance.Peers{Unit: a.Unit}
 	var errs [3]error
 	p.Loads, errs[0] = executions.ReadAll[provenance.RankLoad](ctx, a, text("rank_loads"))
 	p.Efficiency, errs[1] = executions.ReadAll[provenance.Efficiency](ctx, a, text("efficiency"))

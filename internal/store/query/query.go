@@ -95,9 +95,10 @@ func (a *Queries) WithReader(r provdb.Reader) *Queries {
 	return &b
 }
 
-// begin sets Begin and BeginEstimated.
+// begin sets Unit, Begin and BeginEstimated.
 func (a *Queries) begin(ctx context.Context) error {
-	if a.Begin = a.Run.Decoded().Totals.Begin; a.Begin != 0 {
+	info := a.Run.Decoded()
+	if a.Unit, a.Begin = info.Unit, info.Totals.Begin; a.Begin != 0 {
 		return nil
 	}
 	if compared, err := a.hasPeerTables(ctx); err != nil {

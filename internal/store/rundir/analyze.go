@@ -24,6 +24,7 @@ type Progress interface {
 func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs []analyzer.Input, info *provdb.Info,
 	progress Progress,
 ) (res *analyzer.Result, err error) {
+	info.Unit = analysis.Unit.Canonical()
 	for _, in := range inputs {
 		info.Traces = append(info.Traces, in.Path)
 		info.TraceBytes += bp.Size(in.Path)

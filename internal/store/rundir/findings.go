@@ -55,7 +55,7 @@ func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provena
 	if a.Run.Info, err = json.Marshal(info); err != nil {
 		return nil, err
 	}
-	if info.Totals.Begin != 0 {
+	if a.Unit = info.Unit; info.Totals.Begin != 0 {
 		a.Begin = info.Totals.Begin
 	}
 	found, err := a.ConcludeWithData(ctx, false)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
@@ -22,7 +23,7 @@ func Import(ctx context.Context, cfg *Config, info *provdb.Info, dir string, onS
 	info.ImportedFrom, info.Imported, info.Review, info.Notes = dir, new(provdb.ImportCounts), nil, []tally.Note{}
 	switch own, err := ReadInfo(dir); {
 	case err == nil:
-		info.Totals, info.Settings, info.Changes, info.Modes = own.Totals, own.Settings, own.Changes, own.Modes
+		info.Unit, info.Totals, info.Settings, info.Changes, info.Modes = own.Unit, own.Totals, own.Settings, own.Changes, own.Modes
 	case !errors.Is(err, fs.ErrNotExist):
 		return 0, err
 	}
@@ -53,6 +54,9 @@ func (k *Keeper) importRecords(ctx context.Context, info *provdb.Info, dir strin
 		if err != nil {
 			info.Broken = append(info.Broken, err.Error())
 			continue
+		}
+		if err := checkUnit(info, step, counts.Anomalies+counts.Typical == 0); err != nil {
+			return fmt.Errorf("import %s: %w", dir, err)
 		}
 		batch := &provdb.Batch{Anomalies: step.Anomalies, Typical: step.Typical}
 		if len(step.Metadata) > 0 {
@@ -92,4 +96,17 @@ func (k *Keeper) importRecords(ctx context.Context, info *provdb.Info, dir strin
 	}
 	_, err = k.FindFindings(ctx, info)
 	return err
+}
+
+// checkUnit sets the unit of a run by its first records. Others must have the same.
+func checkUnit(info *provdb.Info, step *recordfile.Step, first bool) error {
+	for _, r := range slices.Concat(step.Anomalies, step.Typical) {
+		if first {
+			info.Unit, first = r.Unit.Canonical(), false
+		}
+		if r.Unit.Canonical() != info.Unit {
+			return fmt.Errorf("event %s has ticks of %d ns, others of %d ns", r.EventID, r.Unit.Nanos(), info.Unit.Nanos())
+		}
+	}
+	return nil
 }
