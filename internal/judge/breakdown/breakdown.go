@@ -1,0 +1,165 @@
+// Package breakdown divides the time of the GPUs of a rank: into computation, communication,
+// memory copies and idle time, for each training step and for the whole rank, and idle time by
+// its reason. It also compares collective operations over ranks: how long they take, how far
+// apart the ranks arrive, and who is last.
+//
+// A Rank receives the activities of one rank in bounded memory: it sweeps over time behind the
+// reader, and keeps activities only until Settle. All sums are exact. Names and definitions are
+// those of Holistic Trace Analysis (HTA) where it has them; docs/breakdown.md lists the
+// differences. The package reads no clock and starts no goroutines; a Rank must not be shared.
+package breakdown
+
+import (
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Kind is the kind of an activity of a GPU.
+type Kind uint8
+
+// The kinds of activity.
+const (
+	Compute       Kind = iota // kernels that compute
+	Communication             // kernels of NCCL and RCCL
+	Memory                    // copies and fills of memory
+	numKinds
+)
+
+// KindOf returns the kind of an activity by its name in a trace of PyTorch or TAU.
+func KindOf(name string) Kind {
+	switch {
+	case strings.HasPrefix(name, "nccl") && strings.Contains(name, "Kernel"):
+		return Communication
+	case strings.HasPrefix(name, "Memcpy"), strings.HasPrefix(name, "Memset"), strings.HasPrefix(name, "dma"),
+		strings.HasPrefix(name, "Memory copy"):
+		return Memory
+	}
+	return Compute
+}
+
+// Set is a set of kinds that are active at the same time. The empty set is idle time.
+type Set uint8
+
+// SetOf returns the set of some kinds.
+func SetOf(kinds ...Kind) (s Set) {
+	for _, k := range kinds {
+		s |= 1 << k
+	}
+	return s
+}
+
+// Has reports whether a kind is in the set.
+func (s Set) Has(k Kind) bool { return s&(1<<k) != 0 }
+
+const numSets = 1 << numKinds
+
+// Sums divides a span of time by the set of kinds that were active, and its idle time by
+// reason. The sums over all sets and the sums over all reasons are exact.
+type Sums struct {
+	BySet [numSets]trace.Ticks
+	Idle  Reasons
+}
+
+// Reasons divides idle time by what the next activity waited for.
+type Reasons struct {
+	HostWait   trace.Ticks // its launch began after the previous activity had ended
+	KernelWait trace.Ticks // it was launched in time, and the gap is shorter than Config.KernelDelay
+	Other      trace.Ticks // any other gap, for example a wait for another stream
+}
+
+// Total returns the idle time of all reasons.
+func (r Reasons) Total() trace.Ticks { return r.HostWait + r.KernelWait + r.Other }
+
+type reason uint8
+
+const (
+	noReason reason = iota // of time that is not idle
+	hostWait
+	kernelWait
+	otherWait
+)
+
+func (r *Reasons) addTime(why reason, t trace.Ticks) {
+	switch why {
+	case hostWait:
+		r.HostWait += t
+	case kernelWait:
+		r.KernelWait += t
+	case noReason, otherWait:
+		r.Other += t
+	}
+}
+
+func (r *Reasons) add(o Reasons) {
+	r.HostWait += o.HostWait
+	r.KernelWait += o.KernelWait
+	r.Other += o.Other
+}
+
+// Add adds the sums of another span.
+func (s *Sums) Add(o *Sums) {
+	for i, t := range o.BySet {
+		s.BySet[i] += t
+	}
+	s.Idle.add(o.Idle)
+}
+
+// Total returns the length of the span. It is the sum of Active(Compute),
+// ExposedCommunication, ExposedMemory and IdleTime.
+func (s *Sums) Total() (t trace.Ticks) {
+	for _, of := range s.BySet {
+		t += of
+	}
+	return t
+}
+
+// Active returns the time in which activities of a kind ran, alone or with others. That of
+// Compute is HTA's compute time.
+func (s *Sums) Active(k Kind) (t trace.Ticks) {
+	for set, of := range s.BySet {
+		if Set(set).Has(k) {
+			t += of
+		}
+	}
+	return t
+}
+
+// IdleTime returns the time without any activity.
+func (s *Sums) IdleTime() trace.Ticks { return s.BySet[0] }
+
+// ExposedCommunication returns the time of communication without computation.
+func (s *Sums) ExposedCommunication() trace.Ticks {
+	return s.BySet[SetOf(Communication)] + s.BySet[SetOf(Communication, Memory)]
+}
+
+// ExposedMemory returns the time of memory copies without computation and communication.
+func (s *Sums) ExposedMemory() trace.Ticks { return s.BySet[SetOf(Memory)] }
+
+// NonCompute returns HTA's non-compute time: activities without computation.
+func (s *Sums) NonCompute() trace.Ticks { return s.ExposedCommunication() + s.ExposedMemory() }
+
+// Overlap returns the time in which communication and computation ran at once. HTA's overlap is
+// its share of Active(Communication).
+func (s *Sums) Overlap() trace.Ticks {
+	return s.BySet[SetOf(Compute, Communication)] + s.BySet[SetOf(Compute, Communication, Memory)]
+}
+
+// Config configures a Rank.
+type Config struct {
+	// KernelDelay is the gap between two activities from which on it is not explained by the
+	// overhead of starting the second.
+	KernelDelay trace.Ticks
+	MaxPending  int // activities to keep after Settle
+	MaxSteps    int // steps to keep
+	MaxLogged   int // collective operations to keep
+}
+
+// Default returns the usual settings for times in a unit.
+func Default(unit trace.Unit) Config {
+	return Config{KernelDelay: unit.FromMicros(kernelDelay), MaxPending: 1 << 20, MaxSteps: 1 << 12, MaxLogged: 1 << 17}
+}
+
+// kernelDelay is that of HTA in microseconds. HTA's documentation says nanoseconds, but compares
+// with times in microseconds.
+const kernelDelay = 30

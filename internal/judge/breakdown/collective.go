@@ -1,0 +1,193 @@
+package breakdown
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Collective is a collective operation, or a message, on one rank.
+type Collective struct {
+	Operation
+	Seq        int64       // number of the operation in its group, or NoSeq
+	Launch     trace.Ticks // when the host began to launch it, or NoLaunch
+	Start, End trace.Ticks
+}
+
+// NoSeq is the number of an operation that the trace does not number.
+const NoSeq = -1
+
+// Operation is what collective operations are compared by.
+type Operation struct {
+	Name  string // such as allreduce
+	Group string // names the process group; the same on all its ranks
+	Size  int    // ranks of the group
+	Bytes int64  // the larger of input and output of a rank
+	DType string
+}
+
+// Compare orders operations by group, name, bytes and type.
+func (o *Operation) Compare(p *Operation) int {
+	return cmp.Or(strings.Compare(o.Group, p.Group), strings.Compare(o.Name, p.Name), cmp.Compare(o.Bytes, p.Bytes),
+		strings.Compare(o.DType, p.DType), cmp.Compare(o.Size, p.Size))
+}
+
+// shape is the kind of algorithm of an operation.
+type shape uint8
+
+const (
+	oneWay    shape = iota // data passes once: broadcast, reduce, send
+	share                  // every rank has a share of the data: allgather, reducescatter, alltoall
+	twice                  // both, as allreduce
+	noPayload              // barrier
+)
+
+// shapeOf returns the shape of an operation by its name in PyTorch or NCCL, which differ in case and
+// underscores, such as _allgather_base and AllGather.
+func shapeOf(name string) shape {
+	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
+	for _, s := range [...]struct {
+		part string
+		shape
+	}{
+		{"allreduce", twice}, {"allgather", share}, {"reducescatter", share}, {"alltoall", share}, {"barrier", noPayload},
+	} {
+		if strings.Contains(name, s.part) {
+			return s.shape
+		}
+	}
+	return oneWay
+}
+
+// BusFactor returns the ratio of the bus bandwidth of an operation to its bytes per time, as
+// nccl-tests defines it: it makes operations comparable with the bandwidth of a link.
+func (o *Operation) BusFactor() float64 {
+	if o.Size < 2 {
+		return 0
+	}
+	part := float64(o.Size-1) / float64(o.Size)
+	switch shapeOf(o.Name) {
+	case twice:
+		return 2 * part
+	case share:
+		return part
+	case noPayload:
+		return 0
+	case oneWay:
+	}
+	return 1
+}
+
+// endsTogether reports whether no rank can finish the operation before all have arrived, so
+// that all end at about the same time.
+func (o *Operation) endsTogether() bool { return shapeOf(o.Name) != oneWay }
+
+// Log has the collective operations of a rank.
+type Log struct {
+	limit      int
+	operations []Operation
+	numbers    map[Operation]uint32 // indexes of operations
+	entries    []entry
+	omitted    int64
+	steps      []stepStart
+}
+
+// entry is an operation of a rank.
+type entry struct {
+	seq        int64       // NoSeq until order
+	at         trace.Ticks // of the launch; of the start if that is unknown
+	start, end trace.Ticks
+	operation  uint32
+}
+
+type stepStart struct {
+	number int64
+	start  trace.Ticks
+}
+
+func newLog(limit int) Log { return Log{limit: limit, numbers: make(map[Operation]uint32)} }
+
+// maxOperations limits the distinct operations of a log. Only those with data-dependent sizes
+// have more.
+const maxOperations = 1 << 14
+
+func (l *Log) add(c Collective) {
+	n, ok := l.numbers[c.Operation]
+	if !ok && len(l.operations) < maxOperations {
+		n, ok = uint32(len(l.operations)), true
+		l.operations = append(l.operations, c.Operation)
+		l.numbers[c.Operation] = n
+	}
+	if !ok || len(l.entries) >= l.limit {
+		l.omitted++
+		return
+	}
+	at := c.Launch
+	if at == NoLaunch {
+		at = c.Start
+	}
+	l.entries = append(l.entries, entry{seq: c.Seq, at: at, start: c.Start, end: max(c.End, c.Start), operation: n})
+}
+
+// maxLogSteps limits the steps of a log.
+const maxLogSteps = 1 << 16
+
+func (l *Log) beginStep(number int64, start trace.Ticks) {
+	if len(l.steps) < maxLogSteps {
+		l.steps = append(l.steps, stepStart{number, start})
+	}
+}
+
+// Empty reports whether the rank had no collective operation.
+func (l *Log) Empty() bool { return len(l.entries) == 0 && l.omitted == 0 }
+
+// groups returns the entries of each group in the order in which they were launched, and sets the
+// numbers of those that have none: the step of the launch, and the position within it. Ranks may
+// begin to record at different steps.
+func (l *Log) groups() map[string][]entry {
+	slices.SortStableFunc(l.steps, func(a, b stepStart) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(l.entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.start, b.start))
+	})
+	groups := make(map[string][]entry)
+	for _, e := range l.entries {
+		name := l.operations[e.operation].Group
+		groups[name] = append(groups[name], e)
+	}
+	for name, entries := range groups {
+		if slices.ContainsFunc(entries, func(e entry) bool { return e.seq < 0 }) {
+			entries = l.number(entries)
+		}
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+		groups[name] = entries
+	}
+	return groups
+}
+
+// number numbers the entries of a group by the step of their launch and their position in it. It
+// drops those before the first step, of which each rank may have recorded a different number.
+func (l *Log) number(entries []entry) []entry {
+	const position = 1 << 32 // more than the positions of a step
+	previous, n := -2, int64(0)
+	numbered := entries[:0]
+	for _, e := range entries {
+		step := sort.Search(len(l.steps), func(i int) bool { return l.steps[i].start > e.at }) - 1
+		if step != previous {
+			previous, n = step, 0
+		}
+		e.seq = n
+		n++
+		switch {
+		case step >= 0:
+			e.seq += l.steps[step].number * position
+		case len(l.steps) > 0:
+			l.omitted++
+			continue
+		}
+		numbered = append(numbered, e)
+	}
+	return numbered
+}

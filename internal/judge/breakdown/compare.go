@@ -1,0 +1,277 @@
+package breakdown
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Comparison compares the collective operations of ranks.
+type Comparison struct {
+	Operations []OperationStats // the one with the longest total latency first
+	Clocks     []Clock          // in order of ranks
+	Alone      int64            // operations of groups that only one rank recorded
+	Unmatched  int64            // operations that ranks disagree about
+	Omitted    int64            // operations beyond the limits, or without a position
+}
+
+// Clock is the correction of a rank's clock.
+type Clock struct {
+	Rank trace.Rank
+	// Offset is the time by which the clock is ahead of that of the lowest rank with which it is
+	// connected by collective operations: the median difference of their ends.
+	Offset  trace.Ticks
+	Matched int64 // ends that were compared; 0 for that lowest rank, and without any
+}
+
+// OperationStats sums up the executions of an operation.
+type OperationStats struct {
+	Operation
+	Count int64
+	Ranks int // the most ranks of an execution that recorded it
+	// Latency is the shortest duration of an execution over its ranks: that of the last rank to
+	// arrive, which does not wait for others.
+	Latency Spread
+	// Skew is the time from the first to the last arrival, by corrected clocks, of executions that
+	// several ranks recorded.
+	Skew Spread
+	Last []LastCount // how often each rank was last, the most often first
+}
+
+// Spread is a sum and a maximum.
+type Spread struct {
+	Count int64
+	Sum   trace.Ticks
+	Max   trace.Ticks
+}
+
+func (s *Spread) add(t trace.Ticks) {
+	s.Count++
+	s.Sum += t
+	s.Max = max(s.Max, t)
+}
+
+// Mean returns the mean in ticks, or 0 without values.
+func (s Spread) Mean() float64 { return float64(s.Sum) / float64(max(s.Count, 1)) }
+
+// LastCount is the number of executions for which a rank was the last to arrive.
+type LastCount struct {
+	Rank  trace.Rank
+	Count int64
+}
+
+// BusBandwidth returns the mean bus bandwidth in bytes per second: of the mean latency, or 0 if
+// it is unknown.
+func (o *OperationStats) BusBandwidth(unit trace.Unit) float64 {
+	seconds := unit.Seconds(1) * o.Latency.Mean()
+	if seconds <= 0 {
+		return 0
+	}
+	return o.BusFactor() * float64(o.Bytes) / seconds
+}
+
+// RankLog is the log of a rank.
+type RankLog struct {
+	Rank trace.Rank
+	*Log
+}
+
+// Compare compares the collective operations of the ranks of a program. Operations belong
+// together if they have the same group and number, or without numbers the same group, step and
+// position in it. It orders the logs, which must not change after it.
+func Compare(logs []RankLog) *Comparison {
+	logs = slices.SortedFunc(slices.Values(logs), func(a, b RankLog) int { return cmp.Compare(a.Rank, b.Rank) })
+	c := &comparer{logs: logs, members: make(map[string][]member), stats: make(map[Operation]*operationSums)}
+	for i, log := range logs {
+		for name, entries := range log.groups() {
+			c.members[name] = append(c.members[name], member{i, entries})
+		}
+	}
+	c.names = slices.Sorted(maps.Keys(c.members))
+	c.align()
+	for _, name := range c.names {
+		c.sumUp(c.members[name])
+	}
+	return c.result()
+}
+
+type comparer struct {
+	logs    []RankLog
+	members map[string][]member // of groups, in order of ranks
+	names   []string            // of groups, in order
+	offsets []trace.Ticks       // by log
+	matched []int64             // by log
+	stats   map[Operation]*operationSums
+	out     Comparison
+}
+
+// member is a rank of a group.
+type member struct {
+	log     int
+	entries []entry // in order of their numbers
+}
+
+type operationSums struct {
+	OperationStats
+	last map[trace.Rank]int64
+}
+
+// align sets the offsets of clocks. It begins at the lowest rank and passes from rank to rank
+// through the groups that they share, those with the most operations first.
+func (c *comparer) align() {
+	c.offsets, c.matched = make([]trace.Ticks, len(c.logs)), make([]int64, len(c.logs))
+	aligned := make([]bool, len(c.logs))
+	for first := range c.logs {
+		if aligned[first] {
+			continue
+		}
+		aligned[first] = true
+		for c.alignOne(aligned) {
+		}
+	}
+}
+
+// alignOne sets the offset of the rank with the most operations in common with an aligned one,
+// and reports whether there is any.
+func (c *comparer) alignOne(aligned []bool) bool {
+	var from, to *member
+	most := 0
+	for _, name := range c.names {
+		members := c.members[name]
+		anchor := slices.IndexFunc(members, func(m member) bool { return aligned[m.log] })
+		if anchor < 0 {
+			continue
+		}
+		for i := range members {
+			m := &members[i]
+			if n := min(len(m.entries), len(members[anchor].entries)); !aligned[m.log] && n > most {
+				from, to, most = &members[anchor], m, n
+			}
+		}
+	}
+	if to == nil {
+		return false
+	}
+	aligned[to.log] = true
+	differences := c.differences(from, to)
+	c.matched[to.log] = int64(len(differences))
+	if n := len(differences); n > 0 {
+		slices.Sort(differences)
+		c.offsets[to.log] = c.offsets[from.log] + differences[n/2]
+	}
+	return true
+}
+
+// differences returns how much later operations ended on one rank than on another.
+func (c *comparer) differences(from, to *member) (d []trace.Ticks) {
+	other := from.entries
+	for _, e := range to.entries {
+		for len(other) > 0 && other[0].seq < e.seq {
+			other = other[1:]
+		}
+		if len(other) == 0 {
+			break
+		}
+		op := c.operation(to, e)
+		if other[0].seq == e.seq && op.Name == c.operation(from, other[0]).Name && op.endsTogether() {
+			d = append(d, e.end-other[0].end)
+		}
+	}
+	return d
+}
+
+func (c *comparer) operation(m *member, e entry) *Operation {
+	return &c.logs[m.log].operations[e.operation]
+}
+
+// sumUp adds the operations of a group to the statistics.
+func (c *comparer) sumUp(members []member) {
+	parts := make([]part, 0, len(members))
+	for {
+		next, any := int64(0), false
+		for i := range members {
+			if e := members[i].entries; len(e) > 0 && (!any || e[0].seq < next) {
+				next, any = e[0].seq, true
+			}
+		}
+		if !any {
+			return
+		}
+		parts = parts[:0]
+		for i := range members {
+			m := &members[i]
+			if len(m.entries) > 0 && m.entries[0].seq == next {
+				parts = append(parts, part{m.log, m.entries[0], c.operation(m, m.entries[0])})
+				m.entries = m.entries[1:]
+			}
+		}
+		c.add(parts)
+	}
+}
+
+// part is an operation on one of its ranks.
+type part struct {
+	log int
+	entry
+	operation *Operation
+}
+
+// add adds an operation with all ranks that recorded it.
+func (c *comparer) add(parts []part) {
+	op := *parts[0].operation
+	latency := parts[0].end - parts[0].start
+	first, last := c.arrival(parts[0]), c.arrival(parts[0])
+	late := parts[0].log
+	for _, p := range parts[1:] {
+		if p.operation.Name != op.Name {
+			c.out.Unmatched++
+			return
+		}
+		op.Bytes, op.Size = max(op.Bytes, p.operation.Bytes), max(op.Size, p.operation.Size)
+		latency = min(latency, p.end-p.start)
+		at := c.arrival(p)
+		first = min(first, at)
+		if at > last {
+			last, late = at, p.log
+		}
+	}
+	s := c.stats[op]
+	if s == nil {
+		s = &operationSums{OperationStats: OperationStats{Operation: op}, last: make(map[trace.Rank]int64)}
+		c.stats[op] = s
+	}
+	s.Count++
+	s.Ranks = max(s.Ranks, len(parts))
+	s.Latency.add(latency)
+	if len(parts) == 1 {
+		c.out.Alone++
+		return
+	}
+	s.Skew.add(last - first)
+	s.last[c.logs[late].Rank]++
+}
+
+// arrival returns when a rank arrived, by its corrected clock.
+func (c *comparer) arrival(p part) trace.Ticks { return p.start - c.offsets[p.log] }
+
+func (c *comparer) result() *Comparison {
+	for i, log := range c.logs {
+		c.out.Omitted += log.omitted
+		c.out.Clocks = append(c.out.Clocks, Clock{log.Rank, c.offsets[i], c.matched[i]})
+	}
+	for _, s := range c.stats {
+		for rank, n := range s.last {
+			s.Last = append(s.Last, LastCount{rank, n})
+		}
+		slices.SortFunc(s.Last, func(a, b LastCount) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rank, b.Rank))
+		})
+		c.out.Operations = append(c.out.Operations, s.OperationStats)
+	}
+	slices.SortFunc(c.out.Operations, func(a, b OperationStats) int {
+		return cmp.Or(cmp.Compare(b.Latency.Sum, a.Latency.Sum), a.Compare(&b.Operation))
+	})
+	return &c.out
+}
