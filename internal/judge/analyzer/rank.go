@@ -53,6 +53,7 @@ type rank struct {
 	paths           []callpath.Entry // scratch
 	work            workCounter
 	readings        readingSums
+	devices         *deviceTimes   // nil without GPUs
 	load            *workload.Load // of all ranks; that of the step if online
 
 	// For traces that are being written:
@@ -302,6 +303,9 @@ func (r *rank) learn(profile bool) {
 			}
 		}
 		r.endWindow(t.ID)
+	}
+	if profile && !r.online {
+		r.addDevices()
 	}
 }
 

@@ -287,7 +287,7 @@ func (a *Analyzer) newResult() *Result {
 	})}
 	res.Unit, res.Totals, res.Changes, res.Modes = a.cfg.Unit, a.totals, a.models.Changes(), a.models.Modes()
 	if a.online == nil { // else each step has contributed its own
-		res.Load = a.load
+		res.Load, res.Breakdown = a.load, a.breakdown()
 	}
 	return res
 }

@@ -163,3 +163,21 @@ func Default(unit trace.Unit) Config {
 // kernelDelay is that of HTA in microseconds. HTA's documentation says nanoseconds, but compares
 // with times in microseconds.
 const kernelDelay = 30
+
+// Run is the breakdown of a run.
+type Run struct {
+	Ranks       []RankResult        // with GPUs, by program and rank
+	Collectives []ProgramComparison // by program; only those with collective operations
+}
+
+// RankResult is the breakdown of a rank of a run.
+type RankResult struct {
+	trace.RankKey
+	Result
+}
+
+// ProgramComparison compares the collective operations of the ranks of a program.
+type ProgramComparison struct {
+	Program trace.Program
+	Comparison
+}

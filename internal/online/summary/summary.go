@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
@@ -94,6 +95,7 @@ type Outcome struct {
 	Changes   []Change          // by program and name
 	Modes     []Mode            // by program, name and path
 	Load      *workload.Load    // by the numbers of functions; nil if the analyzers contributed it to another outcome
+	Breakdown *breakdown.Run    // nil without GPUs, and for traces that are being written
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 
