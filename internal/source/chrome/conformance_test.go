@@ -123,11 +123,7 @@ func TestEqualsEncodingJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tracetest.SkipShort(t, "large trace")
-			path := tracetest.Kineto(t, name)
-			if files, err := filepath.Glob(filepath.Join(path, "*.json.gz")); err == nil && len(files) > 0 {
-				path = files[0]
-			}
-			compare(t, unzip(t, path))
+			compare(t, unzip(t, large(t, name)))
 		})
 	}
 }

@@ -1,49 +1,52 @@
 package chrome
 
-// nanoseconds returns a decimal number of microseconds in nanoseconds, rounded half away
-// from zero, and false if b is not a number or the result does not fit.
-func nanoseconds(b []byte) (int64, bool) {
-	negative := false
-	i := 0
-	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
-		negative = b[0] == '-'
-		i++
-	}
-	var n uint64
+// micros returns the number of microseconds at i in nanoseconds, rounded half away from
+// zero, and the position after it. It returns a negative position for what only decimal
+// can read: signs, exponents, many digits, and anything that is not a number.
+func micros(b []byte, i int) (int64, int) {
 	first := i
-	for ; i < len(b) && b[i]-'0' < 10; i++ {
+	var n uint64
+	for ; b[i]-'0' < 10; i++ {
 		n = n*10 + uint64(b[i]-'0')
 	}
-	if i == first || i-first > 16 || n > 1<<63/1000-1 {
-		return decimal(b, 3)
+	if i == first || i-first > 15 && (i-first > 16 || n > 1<<63/1000-1) {
+		return 0, -1
 	}
 	n *= 1000
-	if i < len(b) {
-		if b[i] != '.' {
-			return decimal(b, 3)
-		}
+	if b[i] == '.' {
 		i++
-		unit := uint64(100)
-		for ; i < len(b) && b[i]-'0' < 10; i++ {
+		for unit := uint64(100); b[i]-'0' < 10; i++ {
 			if unit == 0 {
 				if b[i] >= '5' {
 					n++
 				}
-				for ; i < len(b) && b[i]-'0' < 10; i++ {
+				for b[i]-'0' < 10 {
+					i++
 				}
 				break
 			}
 			n += unit * uint64(b[i]-'0')
 			unit /= 10
 		}
-		if i < len(b) {
-			return decimal(b, 3)
-		}
 	}
-	if negative {
-		return -int64(n), true
+	if class[b[i]]&scalar != 0 {
+		return 0, -1
 	}
-	return int64(n), true
+	return int64(n), i
+}
+
+// digits returns the integer at i and the position after it. It returns a negative
+// position for what only integer can read.
+func digits(b []byte, i int) (int64, int) {
+	first := i
+	var n int64
+	for ; b[i]-'0' < 10; i++ {
+		n = n*10 + int64(b[i]-'0')
+	}
+	if i == first || i-first > 18 || class[b[i]]&scalar != 0 {
+		return 0, -1
+	}
+	return n, i
 }
 
 // decimal returns the number b times 10^shift as an integer, rounded half away from zero,
@@ -153,32 +156,8 @@ func scaled(n uint64, e int, next byte) (uint64, bool) {
 	return n, n <= most
 }
 
-// integer returns an integer that fits into an int64.
-func integer(b []byte) (n int64, ok bool) {
-	i := 0
-	if len(b) > 0 && b[0] == '-' {
-		i = 1
-	}
-	if len(b) == i {
-		return 0, false
-	}
-	if len(b)-i > 18 {
-		return long(b)
-	}
-	for _, c := range b[i:] {
-		if c-'0' >= 10 {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if i == 1 {
-		n = -n
-	}
-	return n, true
-}
-
-// long is integer for more than 18 digits.
-func long(b []byte) (int64, bool) {
+// integer returns an integer, and false if b is not one or does not fit into an int64.
+func integer(b []byte) (int64, bool) {
 	for i, c := range b {
 		if c-'0' >= 10 && (i > 0 || c != '-') {
 			return 0, false

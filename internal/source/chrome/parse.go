@@ -74,7 +74,7 @@ var class = func() (t [256]uint8) {
 
 // skipSpace returns the first position from i on that is not white space.
 func skipSpace(b []byte, i int) int {
-	for class[b[i]]&space != 0 {
+	for b[i] <= ' ' && class[b[i]]&space != 0 {
 		i++
 	}
 	return i
@@ -90,41 +90,53 @@ func (p *parser) stop(i int) int {
 
 const ones = 0x0101010101010101
 
-// quote returns the position of the first quote or backslash from i on, or a position
-// that is not before the end.
-func quote(b []byte, i, end int) int {
+// quote returns the position of the first quote or backslash from i on, or a position that
+// is not before the end, and whether all bytes before are ASCII.
+func quote(b []byte, i, end int) (at int, ascii bool) {
+	high := uint64(0)
 	for i < end {
 		w := binary.LittleEndian.Uint64(b[i:])
 		q, s := w^('"'*ones), w^('\\'*ones)
 		if m := ((q-ones)&^q | (s-ones)&^s) & (0x80 * ones); m != 0 {
-			return i + bits.TrailingZeros64(m)/8
+			high |= w & (m&-m - 1) // bytes before
+			return i + bits.TrailingZeros64(m)/8, high&(0x80*ones) == 0
 		}
+		high |= w
 		i += 8
 	}
-	return i
+	return i, true
 }
 
-// text returns the position of the quote that ends the string whose text begins at i,
-// and whether it has escapes.
-func (p *parser) text(i int, c context) (end int, escaped bool) {
+// text returns the position of the quote that ends the string whose text begins at i, and
+// whether it is ASCII without escapes.
+func (p *parser) text(i int, c context) (end int, simple bool) {
+	if i, simple = quote(p.b, i, p.end); i < p.end && p.b[i] == '"' && p.mode == strict {
+		return i, simple
+	}
+	return p.hardText(i, simple, c)
+}
+
+// hardText continues text at a quote, a backslash or the end.
+func (p *parser) hardText(i int, simple bool, c context) (end int, _ bool) {
 	for {
-		i = quote(p.b, i, p.end)
+		at, ascii := quote(p.b, i, p.end)
+		i, simple = at, simple && ascii
 		switch {
 		case i >= p.end:
 			return short, false
 		case p.b[i] == '\\' && p.mode != literal:
-			escaped = true
+			simple = false
 			i += 2
 		case p.b[i] == '\\':
 			i++
 		case p.mode == strict || c == inKey:
-			return i, escaped
+			return i, simple
 		default:
 			switch p.ends(i+1, c) {
 			case short:
 				return short, false
 			case 1:
-				return i, escaped
+				return i, simple
 			}
 			if p.strays++; p.strays > maxStrays || p.opens(i) {
 				return bad, false
@@ -321,7 +333,7 @@ func (p *parser) key(i int) ([]byte, int) {
 		return nil, p.stop(i)
 	}
 	from := i + 1
-	end, escaped := p.text(from, inKey)
+	end, simple := p.text(from, inKey)
 	if end < 0 {
 		return nil, end
 	}
@@ -330,7 +342,7 @@ func (p *parser) key(i int) ([]byte, int) {
 		return nil, p.stop(i)
 	}
 	key := b[from:end]
-	if escaped {
+	if !simple {
 		key = p.unescaped(key)
 	}
 	return key, skipSpace(b, i+1)
@@ -349,11 +361,14 @@ func (p *parser) comma(i int) (int, bool) {
 	return p.stop(i), true
 }
 
-// unescaped returns the text of a string with escapes.
+// unescaped returns the text of a string that is not simple, as valid UTF-8.
 func (p *parser) unescaped(s []byte) []byte {
 	n := len(p.scratch)
-	p.scratch = unescape(p.scratch, s)
-	return p.scratch[n:len(p.scratch):len(p.scratch)]
+	if p.mode != literal && bytes.IndexByte(s, '\\') >= 0 {
+		p.scratch = unescape(p.scratch, s)
+		s = p.scratch[n:len(p.scratch):len(p.scratch)]
+	}
+	return p.valid(s)
 }
 
 // valid returns the text as valid UTF-8.
@@ -367,22 +382,26 @@ func (p *parser) valid(s []byte) []byte {
 	return p.scratch[n:len(p.scratch):len(p.scratch)]
 }
 
-// token returns the text of the value at i, whether it is a string, and the position
-// after it.
+// token returns the text of the value at i as valid UTF-8, whether it is a string, and the
+// position after it.
 func (p *parser) token(i int, c context) (text []byte, isString bool, next int) {
 	if p.b[i] != '"' {
 		next = p.value(i, c, 0)
 		if next < 0 {
 			return nil, false, next
 		}
-		return p.b[i:next], false, next
+		text = p.b[i:next]
+		if text[0] == '[' || text[0] == '{' {
+			text = p.valid(text)
+		}
+		return text, false, next
 	}
-	end, escaped := p.text(i+1, c)
+	end, simple := p.text(i+1, c)
 	if end < 0 {
 		return nil, false, end
 	}
 	text = p.b[i+1 : end]
-	if escaped {
+	if !simple {
 		text = p.unescaped(text)
 	}
 	return text, true, end + 1
@@ -401,7 +420,7 @@ func (p *parser) event(i int) int {
 		if key, i = p.key(i); key == nil {
 			break
 		}
-		if key := string(key); p.mode != strict && p.repeats(key) {
+		if p.mode != strict && p.repeats(string(key)) {
 			return bad
 		}
 		switch string(key) {
@@ -412,13 +431,10 @@ func (p *parser) event(i int) int {
 			}
 		case "name":
 			e.Name, _, i = p.token(i, inEvent)
-			e.Name = p.valid(e.Name)
 		case "cat":
 			e.Category, _, i = p.token(i, inEvent)
-			e.Category = p.valid(e.Category)
 		case "id":
 			e.ID, _, i = p.token(i, inKey)
-			e.ID = p.valid(e.ID)
 		case "pid":
 			i = p.id(i, &e.PID)
 		case "tid":
@@ -468,11 +484,15 @@ func (p *parser) repeats(key string) bool {
 
 // id parses the process or thread at i.
 func (p *parser) id(i int, id *ID) int {
+	if n, next := digits(p.b, i); next > 0 && next < p.end {
+		*id = ID{Text: p.b[i:next], Number: n, IsNumber: true}
+		return next
+	}
 	text, isString, next := p.token(i, inKey)
 	if next < 0 {
 		return next
 	}
-	*id = ID{Text: p.valid(text)}
+	*id = ID{Text: text}
 	if !isString {
 		id.Number, id.IsNumber = integer(text)
 	}
@@ -495,7 +515,7 @@ func (p *parser) id2(i int) int {
 			return i
 		}
 		if k := string(key); k == "local" || k == "global" {
-			p.ev.ID = p.valid(text)
+			p.ev.ID = text
 		}
 		var done bool
 		if i, done = p.comma(i); done {
@@ -506,11 +526,15 @@ func (p *parser) id2(i int) int {
 
 // time parses the microseconds at i.
 func (p *parser) time(i int, to *int64, has *bool) int {
+	if n, next := micros(p.b, i); next > 0 && next < p.end {
+		*to, *has = n, true
+		return next
+	}
 	text, _, next := p.token(i, inKey)
 	if next < 0 {
 		return next
 	}
-	*to, *has = nanoseconds(text)
+	*to, *has = decimal(text, 3)
 	if !*has && string(text) != "null" {
 		p.untimed++
 	}
@@ -535,7 +559,6 @@ func (p *parser) args(i int) int {
 		} else {
 			a := Arg{Key: k}
 			a.Value, a.String, i = p.token(i, inObject)
-			a.Value = p.valid(a.Value)
 			if seen>>(k&63)&1 == 0 || !p.replace(a) {
 				p.ev.Args = append(p.ev.Args, a)
 			}
@@ -575,7 +598,7 @@ func (p *parser) counters(i int) {
 			return
 		}
 		if !isString && numeric(text) {
-			p.ev.Counters = append(p.ev.Counters, Counter{p.valid(key), text})
+			p.ev.Counters = append(p.ev.Counters, Counter{key, text})
 		}
 		var done bool
 		if i, done = p.comma(i); done {
