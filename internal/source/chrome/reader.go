@@ -42,7 +42,7 @@ type property struct{ name, value []byte }
 // NewReader returns a Reader of JSON, plain or compressed by gzip. Events have the
 // arguments of the wanted keys. The tally may be nil.
 func NewReader(r io.Reader, wanted []string, t *tally.Tally) *Reader {
-	return &Reader{w: window{src: r}, p: parser{wanted: newKeys(wanted)}, tally: t}
+	return &Reader{w: window{src: r}, p: parser{depth: maxDepth, wanted: newKeys(wanted)}, tally: t}
 }
 
 // Next returns the next event, which is valid until the next call. After the last event it
@@ -200,14 +200,15 @@ func (r *Reader) ahead(n int) {
 	}
 }
 
-// firstKey returns the first key of the object at i, if it is in memory.
+// firstKey returns the first key of the object at i if it ends within maxAhead bytes, which
+// are in memory.
 func (r *Reader) firstKey(i int) []byte {
+	limit := min(i+maxAhead, r.p.end)
 	i = skipSpace(r.p.b, i+1)
-	if r.p.b[i] != '"' {
+	if i >= limit || r.p.b[i] != '"' {
 		return nil
 	}
-	i++
-	rest := r.p.b[i:min(i+maxAhead, r.p.end)]
+	rest := r.p.b[i+1 : limit]
 	return rest[:max(0, bytes.IndexByte(rest, '"'))]
 }
 
@@ -280,7 +281,11 @@ func (r *Reader) other() bool {
 			continue
 		}
 		if n >= 0 {
-			if i := skipSpace(r.p.b, n); i < r.p.end && (r.p.b[i] == ',' || r.p.b[i] == ']') {
+			i := skipSpace(r.p.b, n)
+			if i >= r.p.end && r.read(r.w.pos, MaxProperty) {
+				continue
+			}
+			if r.p.b[i] == ',' || r.p.b[i] == ']' {
 				r.note(tally.ElementUnknown, r.Offset(), r.Offset()+int64(n-r.w.pos))
 				r.w.pos = n
 				return false
@@ -334,7 +339,8 @@ func (r *Reader) member() {
 		r.p.strays = 0
 		key, i := r.p.key(r.w.pos)
 		if key != nil {
-			if string(key) == "traceEvents" && r.p.b[i] == '[' {
+			key = bytes.Clone(key) // listsEvents overwrites it
+			if r.p.b[i] == '[' && (string(key) == "traceEvents" || r.listsEvents(i)) {
 				r.state, r.bare = inList, false
 				r.w.pos = i + 1
 				return
@@ -356,4 +362,11 @@ func (r *Reader) member() {
 		r.skipDamage()
 		return
 	}
+}
+
+// listsEvents reports whether the list at i begins with an event. Then it is the list of
+// events, also if damage has changed its name.
+func (r *Reader) listsEvents(i int) bool {
+	i = skipSpace(r.p.b, i+1)
+	return r.p.b[i] == '{' && r.p.event(i) >= 0 && r.p.ev.Phase != 0 && r.p.ev.Name != nil
 }

@@ -98,12 +98,14 @@ func (r *Reader) seek(k tally.Kind, from int64) bool {
 
 // atProperty reports whether a property that only documents have begins at pos.
 func (r *Reader) atProperty() bool {
-	rest := r.p.b[r.w.pos+1 : min(r.w.pos+maxAhead, r.p.end)]
+	limit := min(r.w.pos+maxAhead, r.p.end)
+	rest := r.p.b[r.w.pos+1 : limit]
 	n := bytes.IndexByte(rest, '"')
 	if n < 0 || !documentKeys[string(rest[:n])] {
 		return false
 	}
-	return r.p.b[skipSpace(r.p.b, r.w.pos+n+2)] == ':'
+	i := skipSpace(r.p.b, r.w.pos+n+2)
+	return i < limit && r.p.b[i] == ':'
 }
 
 // candidate parses the object at pos if it can be an event, and returns the position after
@@ -118,6 +120,8 @@ func (r *Reader) candidate() int {
 		return bad
 	}
 	plausible := eventKeys[string(key)]
+	r.p.depth = depthSeek
+	defer func() { r.p.depth = maxDepth }()
 	for m := strict; m <= lenient; m++ {
 		n := r.eventAs(m, r.w.pos)
 		for n == short && r.read(r.w.pos, maxCandidate) {
