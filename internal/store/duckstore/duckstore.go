@@ -4,6 +4,7 @@
 package duckstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -40,8 +41,19 @@ const (
 // threadMemory is the memory limit for each thread from which on more threads are used.
 const threadMemory = 128 << 20
 
-// checkpointSize is the size of the log at which DuckDB merges it into the file.
-const checkpointSize = "64MB"
+// maxWriterMemory is the largest memory limit of a writer.
+const maxWriterMemory = 512 << 20
+
+// writerMemory returns the memory limit of a writer in bytes. Without one, DuckDB would cache all blocks
+// of the file that fit in most of the machine's memory. Beyond it, DuckDB uses temporary files.
+func writerMemory() int64 { return min(maxWriterMemory, machineMemory()/2) }
+
+// spillSuffix is the end of the name of the directory for temporary files of a writer.
+const spillSuffix = ".tmp"
+
+// checkpointSize is the size of the log at which DuckDB merges it into the file. Until then, it keeps
+// the data of the log in memory, and twice while it merges.
+const checkpointSize = "16MB"
 
 //go:embed sql/schema.sql
 var schema string
@@ -168,21 +180,25 @@ func (s *Store) prepare(ctx context.Context, create bool) (err error) {
 	if err != nil {
 		return err
 	}
-	attach := "ATTACH '" + strings.ReplaceAll(s.path, "'", "''") + "' AS prov (TYPE duckdb"
+	attach := "ATTACH " + quote(s.path) + " AS prov (TYPE duckdb"
 	switch {
 	case s.readOnly:
 		attach += ", READ_ONLY"
 	case create:
 		attach += fmt.Sprintf(", BLOCK_SIZE %d, ROW_GROUP_SIZE %d, STORAGE_VERSION '%s'", blockSize, groupSize, storageFormat)
 	}
-	statements := []string{
-		"SET checkpoint_threshold = '" + checkpointSize + "'",
-		attach + ")", "USE prov",
-		"SET temp_directory = ''", "SET enable_external_access = false", "SET lock_configuration = true",
+	limit, spill := s.memory, ""
+	if !s.readOnly {
+		limit, spill = cmp.Or(limit, writerMemory()), s.path+spillSuffix
 	}
-	if s.memory > 0 {
-		threads := max(1, min(int64(runtime.NumCPU()), s.memory/threadMemory))
-		statements = append([]string{fmt.Sprintf("SET memory_limit = '%dB'; SET threads = %d", s.memory, threads)}, statements...)
+	statements := []string{
+		"SET checkpoint_threshold = '" + checkpointSize + "'", "SET allocator_background_threads = true", // return memory soon
+		attach + ")", "USE prov",
+		"SET temp_directory = " + quote(spill), "SET enable_external_access = false", "SET lock_configuration = true",
+	}
+	if limit > 0 {
+		threads := max(1, min(int64(runtime.NumCPU()), limit/threadMemory))
+		statements = append([]string{fmt.Sprintf("SET memory_limit = '%dB'; SET threads = %d", limit, threads)}, statements...)
 	}
 	for _, statement := range statements {
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
@@ -191,6 +207,9 @@ func (s *Store) prepare(ctx context.Context, create bool) (err error) {
 	}
 	return s.createTables(ctx)
 }
+
+// quote returns a text as an SQL literal.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // version returns the schema version of the tables, 0 if there are none.
 func (s *Store) version(ctx context.Context) (version int, err error) {

@@ -50,8 +50,8 @@ func WriteParquet(ctx context.Context, path string, rows *provdb.Rows) (err erro
 	if err != nil {
 		return err
 	}
-	copyOut := fmt.Sprintf("COPY (SELECT %s FROM answer ORDER BY rowid) TO '%s' (FORMAT parquet, COMPRESSION zstd)", columns,
-		strings.ReplaceAll(path, "'", "''"))
+	copyOut := fmt.Sprintf("COPY (SELECT %s FROM answer ORDER BY rowid) TO %s (FORMAT parquet, COMPRESSION zstd)", columns,
+		quote(path))
 	if _, err := conn.ExecContext(ctx, copyOut); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

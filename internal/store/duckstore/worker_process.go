@@ -113,16 +113,21 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// removeLeft removes the snapshots of a database that killed processes left, and files that they
-// were creating. The caller is its only writer.
+// removeLeft removes the snapshots and temporary files of a database that killed processes left, and
+// files that they were creating. The caller is its only writer.
 func removeLeft(path string) {
 	entries, _ := os.ReadDir(filepath.Dir(path)) // else nothing is removed
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
-		if strings.HasPrefix(e.Name(), snapshotPrefix) || ours && strings.HasSuffix(strings.TrimSuffix(rest, ".wal"), newSuffix) {
+		if strings.HasPrefix(e.Name(), snapshotPrefix) || ours && isLeft(rest) {
 			_ = os.RemoveAll(filepath.Join(filepath.Dir(path), e.Name())) // harmless
 		}
 	}
+}
+
+// isLeft reports whether a file with the name of a database and this suffix, without a dot, is temporary.
+func isLeft(suffix string) bool {
+	return "."+suffix == spillSuffix || strings.HasSuffix(strings.TrimSuffix(suffix, ".wal"), newSuffix)
 }
 
 func sizeOf(row []any) (bytes int) {
