@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ type table struct {
 	order   string
 	ofRanks bool // large, so read a few ranks at a time
 }
+
+// ofSteps reports whether the table can be read a few steps of a rank at a time.
+func (t table) ofSteps() bool { return strings.HasPrefix(t.order, "pid, rid, ev_step") }
 
 var tables = map[string]table{
 	"anomalies":          {"pid, rid, ev_step, ev_row", true},
@@ -83,9 +87,17 @@ func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.
 	if err != nil {
 		return nil, err
 	}
-	sql := fmt.Sprintf("SELECT %s FROM %s WHERE run = $1 AND pid = $2 AND rid BETWEEN $3 AND $4 ORDER BY %s", columns, name, t.order)
+	where := "run = $1 AND pid = $2 AND rid BETWEEN $3 AND $4"
+	if t.ofSteps() {
+		where += " AND ev_step BETWEEN $5 AND $6"
+	}
+	sql := fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s", columns, name, where, t.order)
 	query := func(s span) (*provdb.Rows, error) {
-		return a.Query(ctx, sql, int32(a.Run.ID), s.program, s.first, s.last)
+		args := []any{int32(a.Run.ID), s.program, s.first, s.last}
+		if t.ofSteps() {
+			args = append(args, s.firstStep, s.lastStep)
+		}
+		return a.Query(ctx, sql, args...)
 	}
 	rows, err := query(spans[0])
 	if err != nil {
@@ -113,11 +125,15 @@ func (a *Queries) readTable(ctx context.Context, name, columns string) (*provdb.
 	return rows, nil
 }
 
-// span is a range of ranks of a program.
-type span struct{ program, first, last int64 }
+// span is a range of ranks of a program, or of steps of one rank.
+type span struct{ program, first, last, firstStep, lastStep int64 }
 
-// spanSize bounds the executions of a span, unless one rank has more.
-const spanSize = 20_000
+// spanSize bounds the executions of a span, unless one rank has more, in tables of steps one step. The
+// document of an execution takes up to 20 kB of memory while DuckDB sorts it.
+const (
+	spanSize     = 20_000
+	documentSpan = 4_000
+)
 
 // spans divides the ranks of the run into at least one span.
 func (a *Queries) spans(ctx context.Context, name string) ([]span, error) {
@@ -135,19 +151,56 @@ func (a *Queries) spans(ctx context.Context, name string) ([]span, error) {
 	if err != nil {
 		return nil, err
 	}
+	most := int64(spanSize)
+	if strings.HasSuffix(name, "_json") {
+		most = documentSpan
+	}
 	spans, size := []span{}, int64(0)
 	for _, r := range rows {
-		if k := len(spans) - 1; k >= 0 && spans[k].program == r.Program && size+r.N <= spanSize {
+		if tables[name].ofSteps() && r.N > most {
+			parts, err := a.stepSpans(ctx, r.Program, r.Rank, most)
+			if err != nil {
+				return nil, err
+			}
+			spans, size = append(spans, parts...), most
+			continue
+		}
+		if k := len(spans) - 1; k >= 0 && spans[k].program == r.Program && size+r.N <= most {
 			spans[k].last = r.Rank
 			size += r.N
 			continue
 		}
-		spans, size = append(spans, span{r.Program, r.Rank, r.Rank}), r.N
+		spans, size = append(spans, span{r.Program, r.Rank, r.Rank, math.MinInt32, math.MaxInt32}), r.N
 	}
 	if len(spans) == 0 {
-		spans = append(spans, span{0, 1, 0})
+		spans = append(spans, span{0, 1, 0, 0, 0})
 	}
 	return spans, nil
+}
+
+// stepSpans divides the steps of a rank. The spans have all steps, also those that are stored meanwhile.
+func (a *Queries) stepSpans(ctx context.Context, program, rank, most int64) (spans []span, err error) {
+	type row struct {
+		Step int64 `sql:"ev_step"`
+		N    int64 `sql:"executions"`
+	}
+	sql := "SELECT ev_step, count(*) AS executions FROM executions WHERE run = $1 AND pid = $2 AND rid = $3 GROUP BY ev_step ORDER BY ev_step"
+	size := most
+	err = executions.ReadEach(ctx, a, sql, func(r *row) {
+		k := len(spans) - 1
+		if size += r.N; size <= most {
+			spans[k].lastStep = r.Step
+			return
+		}
+		if size = r.N; k >= 0 {
+			spans[k].lastStep = r.Step - 1
+		}
+		spans = append(spans, span{program, rank, rank, r.Step, r.Step})
+	}, program, rank)
+	if len(spans) > 0 {
+		spans[0].firstStep, spans[len(spans)-1].lastStep = math.MinInt32, math.MaxInt32
+	}
+	return spans, err
 }
 
 // Documents yields the documents of a collection as JSON of the schema, then at most one error.
