@@ -81,13 +81,14 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 			if err != nil {
 				return err
 			}
-			inputs, programs, err := flags.inputs(paths)
+			traces, err := flags.traces(cmd.Context(), env, paths)
 			if err != nil {
 				return err
 			}
+			defer traces.close()
 			info := provdb.NewInfo(env.Version, env.Commit, settingsOf(cmd.Flags(), origin))
-			info.Programs = programs
-			return runAnalyze(cmd.Context(), env, &flags, cfg, inputs, info)
+			info.Programs = traces.programs
+			return runAnalyze(cmd.Context(), env, &flags, cfg, traces.inputs, info)
 		},
 	}
 	flags.register(cmd.Flags())

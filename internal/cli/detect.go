@@ -2,19 +2,25 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
+	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -28,6 +34,8 @@ type detectFlags struct {
 	minTime   time.Duration
 	statistic string
 	scope     string
+
+	rankPattern string
 }
 
 func (d *detectFlags) register(f *pflag.FlagSet) {
@@ -36,6 +44,8 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
 		"name by default")
+	f.StringVar(&d.rankPattern, "rank-pattern", kineto.DefaultRankPattern.String(),
+		"regular expression for names of Chrome traces without rank: its first group is the rank")
 	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: tail, hbos, sstd or copod")
 	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")
 	f.Float64Var(&o.Threshold, "threshold", o.Threshold,
@@ -121,14 +131,69 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	return cfg, errors.Join(errs...)
 }
 
-// inputs returns the recorded traces at paths, with their programs: those of the rules in
-// --program, or else by the names of the traces. It returns the names of several programs that
-// it recognized.
-func (d *detectFlags) inputs(paths []string) (inputs []analyzer.Input, programs []string, err error) {
+// traces are recorded traces to analyze.
+type traces struct {
+	inputs   []analyzer.Input
+	programs []string // names of several programs, by number
+	unit     trace.Unit
+	close    func()
+}
+
+// traces returns the recorded traces at paths. The caller must close them.
+func (d *detectFlags) traces(ctx context.Context, env *Env, paths []string) (t traces, err error) {
 	paths, err = expandPaths(paths)
 	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
+	profiles, datasets := inspect.SplitProfiles(paths)
+	switch {
+	case len(profiles) == 0:
+		t.close = func() {}
+		t.inputs, t.programs, err = d.datasets(datasets)
+		return t, err
+	case len(datasets) > 0:
+		return t, usagef("%s is a Chrome trace and %s is not; analyze them separately", profiles[0], datasets[0])
+	}
+	return d.profiles(ctx, env, profiles)
+}
+
+// profiles opens Chrome traces, which takes most of the time of their analysis.
+func (d *detectFlags) profiles(ctx context.Context, env *Env, paths []string) (t traces, err error) {
+	pattern, err := regexp.Compile(d.rankPattern)
+	if err != nil || pattern.NumSubexp() < 1 {
+		return t, usagef("--rank-pattern %q is not a regular expression with a group (…)", d.rankPattern)
+	}
+	size := int64(0)
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil {
+			size += info.Size()
+		}
+	}
+	progress := output.NewReading(env.Stderr, size)
+	opt := kineto.Options{RankPattern: pattern, Read: progress.Add}
+	files, err := inspect.OpenProfiles(ctx, paths, opt, cmp.Or(d.cfg.Workers, analyzer.Default().Workers))
+	progress.Clear()
+	if err != nil {
+		return t, err
+	}
+	inputs, unmatched, err := d.inputsOf(paths)
+	if err == nil && unmatched != "" {
+		err = usagef("program %q matches no trace", unmatched)
+	}
+	if err != nil {
+		files.Close()
+		return t, err
+	}
+	for i, f := range files {
+		f.SetProgram(inputs[i].Program)
+		inputs[i].Steps = func(t *tally.Tally) (analyzer.Steps, error) { return f.Steps(t) }
+	}
+	return traces{inputs: inputs, unit: trace.Nanosecond, close: files.Close}, nil
+}
+
+// datasets returns traces with their programs: those of the rules in --program, or else by the
+// names of the traces. It returns the names of several programs that it recognized.
+func (d *detectFlags) datasets(paths []string) (inputs []analyzer.Input, programs []string, err error) {
 	inputs, unmatched, err := d.inputsOf(paths)
 	if err == nil && unmatched != "" {
 		err = usagef("program %q matches no trace", unmatched)

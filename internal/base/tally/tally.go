@@ -75,6 +75,9 @@ const (
 	PropertyIgnored
 	TextInvalid
 	TimeUnreadable
+	EventsIgnored
+	CallsOverlap
+	AsyncDropped
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -159,6 +162,11 @@ var table = [NumKinds]entry{
 	TextInvalid: {"text-invalid", Repaired, "events with texts that are not valid UTF-8; the invalid bytes were replaced"},
 	TimeUnreadable: {"time-unreadable", Warning, "events with a time or duration that is not a number or is too large; treated as " +
 		"missing"},
+	EventsIgnored: {"events-ignored", Info, "events of Chrome traces that are neither calls nor counters, or repeat others: flows, " +
+		"instants, annotations copied to GPU streams"},
+	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +
+		"lost less was shortened"},
+	AsyncDropped: {"async-dropped", DataLoss, "asynchronous operations dropped because too many of their thread were running"},
 }
 
 // Name returns the name for programs. It is stable over versions.

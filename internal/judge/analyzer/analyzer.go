@@ -160,7 +160,11 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 func (a *Analyzer) read() float64 {
 	read, of := int64(0), int64(0)
 	for _, s := range a.sources {
-		if p, ok := s.reader.(interface{ Progress() (read, of int64) }); ok {
+		p, ok := s.reader.(interface{ Progress() (read, of int64) })
+		if !ok {
+			p, ok = s.steps.(interface{ Progress() (read, of int64) })
+		}
+		if ok {
 			m, n := p.Progress()
 			if s.done { // some end early
 				m = n

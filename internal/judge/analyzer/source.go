@@ -24,9 +24,9 @@ type Input struct {
 	// Open opens a trace that has the same steps as a dataset, such as a live stream,
 	// and counts losses in the tally. If it is nil, Path is a dataset.
 	Open func(*tally.Tally) (Reader, error)
-	// Steps, if not nil, returns the steps of a trace, once for each pass. Then Path is
-	// only a name, and Rank and Ranks are ignored.
-	Steps func() (Steps, error)
+	// Steps, if not nil, returns the steps of a trace, once for each pass, and counts losses in
+	// the tally. Then Path is only a name, and Rank and Ranks are ignored.
+	Steps func(*tally.Tally) (Steps, error)
 }
 
 // Steps is a source of the steps of a trace.
@@ -105,7 +105,7 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 	s := &source{input: in}
 	if in.Steps != nil {
 		var err error
-		s.steps, err = in.Steps()
+		s.steps, err = in.Steps(&s.tally)
 		return s, err
 	}
 	open := in.Open

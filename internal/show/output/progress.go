@@ -208,3 +208,29 @@ func (a *Analyzer) Show(rep *analyzer.Report, unsent int64, alone bool) {
 		text.Int(rep.Totals.Steps), text.Int(rep.Totals.Events), text.Number(rate), text.Int(rep.Totals.Flagged),
 		rep.Lag.Round(100*time.Millisecond), unsent, services))
 }
+
+// Reading shows how many bytes of traces are read.
+type Reading struct {
+	progressLine
+	mu    sync.Mutex
+	n, of int64
+	begun time.Time
+}
+
+// NewReading shows the progress of reading so many bytes.
+func NewReading(w io.Writer, of int64) *Reading {
+	r := &Reading{progressLine: newProgressLine(w, 5*time.Second), of: of, begun: time.Now()}
+	r.shown = r.begun
+	return r
+}
+
+// Add counts bytes that were read. It may be called concurrently.
+func (r *Reading) Add(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n += bytes; r.isDue() {
+		rate := float64(r.n) / max(time.Since(r.begun).Seconds(), 1e-3)
+		r.write(fmt.Sprintf("reading and sorting: %3.0f %%, %s of %s, %s/s", 100*float64(r.n)/float64(max(r.of, 1)),
+			text.Bytes(r.n), text.Bytes(r.of), text.Bytes(int64(rate))))
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
@@ -122,7 +123,14 @@ func isCompanion(path string) bool {
 	return filepath.Ext(path) != ".bp" && (strings.Contains(path, ".bp.") || strings.Contains(path, ".bpls."))
 }
 
-// datasetsIn returns all datasets below dir, or else all contact files.
+// mayBeProfile reports whether a file in a directory may be a Chrome trace by its name. The
+// content decides.
+func mayBeProfile(path string) bool {
+	name := strings.TrimSuffix(path, ".gz")
+	return name != path && filepath.Ext(name) == "" || filepath.Ext(name) == ".json" || filepath.Ext(name) == ".trace"
+}
+
+// datasetsIn returns all datasets and Chrome traces below dir, or else all contact files.
 func datasetsIn(dir string) ([]string, error) {
 	var datasets, contacts []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -131,6 +139,8 @@ func datasetsIn(dir string) ([]string, error) {
 			return err
 		case sst.IsContact(path):
 			contacts = append(contacts, path)
+		case d.Type().IsRegular() && mayBeProfile(path) && kineto.IsTrace(path):
+			datasets = append(datasets, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
 			datasets = append(datasets, path)
 			if d.IsDir() {
@@ -148,7 +158,7 @@ func datasetsIn(dir string) ([]string, error) {
 		datasets = contacts
 	}
 	if len(datasets) == 0 {
-		return nil, fmt.Errorf("%s: no .bp dataset in this directory (set TAU_ADIOS2_FILENAME to write traces into it)", dir)
+		return nil, fmt.Errorf("%s: no .bp dataset and no Chrome trace in this directory (set TAU_ADIOS2_FILENAME to write TAU's traces into it)", dir)
 	}
 	return datasets, nil
 }
