@@ -86,6 +86,11 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 				return err
 			}
 			defer traces.close()
+			if flags.cfg.Unit = traces.unit; traces.unit != cfg.Unit {
+				if cfg, err = flags.configure(flags.passes, flags.modelFlags); err != nil {
+					return err
+				}
+			}
 			info := provdb.NewInfo(env.Version, env.Commit, settingsOf(cmd.Flags(), origin))
 			info.Programs = traces.programs
 			return runAnalyze(cmd.Context(), env, &flags, cfg, traces.inputs, info)

@@ -342,7 +342,7 @@ func (f *File) finish(r *chrome.Reader) error {
 // small enough.
 func (f *File) hasProfilerSteps() (bool, error) {
 	for i, s := range f.steps {
-		if s.number < 1 || i > 0 && s.number <= f.steps[i-1].number {
+		if i > 0 && s.number <= f.steps[i-1].number {
 			return false, nil
 		}
 	}

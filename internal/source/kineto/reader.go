@@ -165,10 +165,10 @@ func (r *Reader) begin() {
 	}
 	r.step = trace.Step{Index: r.index, Metadata: metadata, Batches: r.step.Batches[:0], Readings: r.step.Readings[:0]}
 	if r.byProfiler {
-		switch {
-		case !r.began: // what precedes the first profiler step
-			r.step.Index = int(r.file.steps[0].number) - 1
-		default:
+		first := r.file.steps[0].number
+		if !r.began && first > 0 { // what precedes the first profiler step
+			r.step.Index = int(first) - 1
+		} else {
 			r.step.Index = int(r.file.steps[r.nextStep].number)
 			r.nextStep++
 		}
