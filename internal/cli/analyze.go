@@ -54,12 +54,17 @@ func newAnalyzeCmd(env *Env) *cobra.Command {
 		Use:   "analyze TRACE...",
 		Short: "Analyze recorded traces",
 		Long: `Analyze recorded traces of all ranks of a run: reconstruct the calls, learn the typical
-times of each function, and store the anomalies with their context. A TRACE is a dataset, a
-directory (all .bp in it are read) or a pattern.
+times of each function, and store the anomalies with their context. A TRACE is a dataset that
+TAU wrote, a file of PyTorch's profiler (Kineto) or another Chrome trace (JSON, also with gzip),
+a directory (all traces in it are read) or a pattern.
 
 Traces may be of several programs of a workflow, each with ranks from 0. They are recognized
 by the names of the traces, such as tau-metrics-sim-0.bp and tau-metrics-viz-0.bp, and
 numbered 0, 1, … in order of name. --program assigns them otherwise.
+
+Files of PyTorch's profiler contain one rank each. Those without distributedInfo are numbered by
+their names, see --rank-pattern. The kernels of a GPU are compared with kernels of the same name
+and launch shape, operators with those of the same input shapes. Times are in nanoseconds.
 
 The run directory contains run.json (settings, totals) and provenance.duckdb, a database
 for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records
@@ -71,6 +76,7 @@ If traces are damaged, or were not closed because the program was killed, everyt
 can be read is analyzed. The summary states what is missing, and the exit code is 1.`,
 		Example: `  chimbuko analyze traces/ --out run
   chimbuko findings run
+  chimbuko analyze profiles/ --out run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8
   chimbuko analyze traces/ --out run --store postgres://user@server/chimbuko
   chimbuko analyze 'sim-*.bp' 'viz-*.bp' --program '0=*sim-*' --program '1=*viz-*'

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
@@ -77,7 +78,7 @@ func TestStepsEqualDatasets(t *testing.T) {
 				}
 				datasets = append(datasets, in)
 				in.Rank, in.Ranks = 77, tau.OverrideRank // ignored
-				in.Steps = func() (analyzer.Steps, error) {
+				in.Steps = func(*tally.Tally) (analyzer.Steps, error) {
 					if i == 0 { // a pass begins
 						run = simulate.New(s)
 					}
@@ -114,7 +115,7 @@ func TestStepsEqualDatasets(t *testing.T) {
 // TestMissingStepsAreError requests steps that do not exist.
 func TestMissingStepsAreError(t *testing.T) {
 	none := errors.New("none today")
-	in := analyzer.Input{Path: "nowhere", Program: trace.Program(1), Steps: func() (analyzer.Steps, error) { return nil, none }}
+	in := analyzer.Input{Path: "nowhere", Program: trace.Program(1), Steps: func(*tally.Tally) (analyzer.Steps, error) { return nil, none }}
 	cfg := analyzer.Default()
 	cfg.SpoolDir = t.TempDir()
 	if _, err := analyzer.New(cfg, nil, nil).Run(t.Context(), []analyzer.Input{in}); !errors.Is(err, none) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
@@ -239,7 +240,7 @@ func analyze(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
 		w := &watched{stream, all}
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("%s-%d.bp", stream.ProgramName(), stream.Rank()), Program: stream.Program(),
-			Steps: func() (analyzer.Steps, error) { return w, nil },
+			Steps: func(*tally.Tally) (analyzer.Steps, error) { return w, nil },
 		})
 	}
 	to := new(sink)

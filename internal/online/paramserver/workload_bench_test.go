@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -59,7 +60,7 @@ func bytesPerExchange(b *testing.B, ranks, steps int, withoutLoad bool) (sent, r
 	for _, of := range run.Streams() {
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("rank-%d.bp", of.Rank()), Program: of.Program(),
-			Steps: func() (analyzer.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
+			Steps: func(*tally.Tally) (analyzer.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
 		})
 	}
 	w := newWorld(b, Config{Ranks: ranks})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -64,7 +65,7 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	for _, stream := range simulate.New(s).Streams() {
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("%s-%d.bp", stream.ProgramName(), stream.Rank()), Program: stream.Program(),
-			Steps: func() (analyzer.Steps, error) { return stream, nil },
+			Steps: func(*tally.Tally) (analyzer.Steps, error) { return stream, nil },
 		})
 	}
 	run := provdb.Run{Name: name, State: provdb.Running, Started: time.Unix(1_700_000_000, 0)}

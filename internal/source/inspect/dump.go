@@ -16,7 +16,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // DumpConfig selects the events that Dump writes. Empty lists select all.
@@ -114,14 +113,13 @@ func (d *Dump) dump(ctx context.Context, path string, w *bufio.Writer, write fun
 		return err
 	}
 	defer r.Close() //nolint:errcheck // only read from
-	steps := tau.NewReader(r, tau.Config{}, &d.Tally)
 	for {
-		s, err := steps.Next(ctx)
+		s, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil && d.steps.has(int64(s.Index)) {
-			err = d.writeStep(s, &steps.Names, write)
+			err = d.writeStep(s, r, write)
 		}
 		if err == nil && d.opt.Follow {
 			err = w.Flush()
@@ -132,14 +130,15 @@ func (d *Dump) dump(ctx context.Context, path string, w *bufio.Writer, write fun
 	}
 }
 
-func (d *Dump) writeStep(s *trace.Step, names *trace.Names, write func(*event) error) error {
+func (d *Dump) writeStep(s *trace.Step, r reader, write func(*event) error) error {
+	names, unit := r.Names(), r.Unit()
 	for i := range s.Batches {
 		b := &s.Batches[i]
 		if !d.threads.has(int64(b.Thread)) || !d.ranks.has(int64(b.Rank)) {
 			continue
 		}
 		for j := range b.Events {
-			e := event{Event: &b.Events[j], step: s.Index, rank: b.Rank, thread: b.Thread}
+			e := event{Event: &b.Events[j], unit: unit, step: s.Index, rank: b.Rank, thread: b.Thread}
 			switch e.Kind {
 			case trace.Enter, trace.Exit:
 				e.name, e.hasName = names.Func(b.Rank, e.Func())

@@ -13,6 +13,7 @@ import (
 // event is an event with its place and name.
 type event struct {
 	*trace.Event
+	unit    trace.Unit
 	step    int
 	rank    trace.Rank
 	thread  trace.Thread
@@ -44,7 +45,11 @@ var formats = map[string]func(w *bufio.Writer) func(e *event) error{"text": text
 
 func textFormat(w *bufio.Writer) func(e *event) error {
 	return func(e *event) error {
-		fmt.Fprintf(w, "step %d  rank %d  thread %d  %d.%06d  ", e.step, e.rank, e.thread, e.Time/1e6, e.Time%1e6)
+		second, digits := trace.Ticks(e.unit.PerSecond()), 6
+		if e.unit == trace.Nanosecond {
+			digits = 9
+		}
+		fmt.Fprintf(w, "step %d  rank %d  thread %d  %d.%0*d  ", e.step, e.rank, e.thread, e.Time/second, digits, e.Time%second)
 		var err error
 		switch e.Kind {
 		case trace.Send:
@@ -70,7 +75,7 @@ func jsonFormat(w *bufio.Writer) func(e *event) error {
 		number(`"step"`, int64(e.step))
 		number(`,"rank"`, int64(e.rank))
 		number(`,"thread"`, int64(e.thread))
-		number(`,"time_us"`, int64(e.Time))
+		b = append(append(b, `,"time_us":`...), e.unit.MicrosText(e.Time)...)
 		b = append(append(append(b, `,"kind":"`...), e.Kind.String()...), '"')
 		number(`,"row"`, int64(e.Row))
 		if e.isMessage() {
@@ -111,7 +116,7 @@ func csvFormat(w *bufio.Writer) func(e *event) error {
 		record[0] = strconv.Itoa(e.step)
 		record[1] = strconv.Itoa(int(e.rank))
 		record[2] = strconv.FormatUint(uint64(e.thread), 10)
-		record[3] = strconv.FormatInt(int64(e.Time), 10)
+		record[3] = e.unit.MicrosText(e.Time)
 		record[4] = e.Kind.String()
 		record[5] = strconv.FormatUint(uint64(e.Row), 10)
 		if e.isMessage() {

@@ -16,7 +16,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // Info summarizes traces.
@@ -58,13 +57,21 @@ type Totals struct {
 type counts struct {
 	Steps int `json:"steps"`
 	eventCounts
-	Threads    int   `json:"threads"`
-	GPUThreads int   `json:"gpu_threads"`
-	Functions  int   `json:"functions"`
-	Counters   int   `json:"counters"`
-	FirstUS    int64 `json:"first_us"` // 0 without events
-	LastUS     int64 `json:"last_us"`
-	Bytes      int64 `json:"bytes"`
+	Threads    int    `json:"threads"`
+	GPUThreads int    `json:"gpu_threads"`
+	Functions  int    `json:"functions"`
+	Counters   int    `json:"counters"`
+	First      micros `json:"first_us"` // 0 without events
+	Last       micros `json:"last_us"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// micros is a time in nanoseconds that is written in microseconds, with decimals if necessary.
+type micros trace.Ticks
+
+// MarshalJSON returns a number.
+func (m micros) MarshalJSON() ([]byte, error) {
+	return []byte(trace.Nanosecond.MicrosText(trace.Ticks(m))), nil
 }
 
 type eventCounts struct {
@@ -88,17 +95,17 @@ func (c *counts) add(o *counts) {
 	c.Functions += o.Functions
 	c.Counters += o.Counters
 	c.Bytes += o.Bytes
-	if o.FirstUS != 0 {
-		c.extend(o.FirstUS, o.LastUS)
+	if o.First != 0 {
+		c.extend(o.First, o.Last)
 	}
 }
 
 // extend makes the time range include that from first to last.
-func (c *counts) extend(first, last int64) {
-	if c.FirstUS == 0 || first < c.FirstUS {
-		c.FirstUS = first
+func (c *counts) extend(first, last micros) {
+	if c.First == 0 || first < c.First {
+		c.First = first
 	}
-	c.LastUS = max(c.LastUS, last)
+	c.Last = max(c.Last, last)
 }
 
 // Summarize reads datasets and streams to their end and calls done after each. It reads
@@ -136,10 +143,9 @@ func summarize(ctx context.Context, path string, connect time.Duration) *FileInf
 		return f
 	}
 	defer r.Close() //nolint:errcheck // only read from
-	steps := tau.NewReader(r, tau.Config{}, &f.tally)
-	c := collector{FileInfo: f, threads: make(map[threadKey]bool), ranks: make(map[trace.Rank]*rankCounts)}
+	c := collector{FileInfo: f, unit: r.Unit(), threads: make(map[threadKey]bool), ranks: make(map[trace.Rank]*rankCounts)}
 	for {
-		s, err := steps.Next(ctx)
+		s, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -147,13 +153,10 @@ func summarize(ctx context.Context, path string, connect time.Duration) *FileInf
 			f.Error = err.Error()
 			break
 		}
-		c.add(s, steps.OneFile())
+		c.add(s, r.OneFile())
 	}
-	f.Engine, f.Version, f.Active, f.modified = r.Engine(), r.Version(), r.Active(), r.Modified()
-	if live, ok := r.(stream); ok {
-		f.Bytes = live.Received()
-	}
-	c.finish(&steps.Names)
+	f.Engine, f.Version, f.Active, f.modified, f.Bytes = r.Format(), r.Version(), r.Active(), r.Modified(), r.Size()
+	c.finish(r.Names())
 	f.Notes = f.tally.Notes()
 	return f
 }
@@ -166,6 +169,7 @@ type threadKey struct {
 // collector adds the steps of a dataset to its summary.
 type collector struct {
 	*FileInfo
+	unit    trace.Unit
 	threads map[threadKey]bool
 	ranks   map[trace.Rank]*rankCounts
 }
@@ -178,7 +182,7 @@ func (c *collector) add(s *trace.Step, oneFile bool) {
 	for i := range s.Batches {
 		b := &s.Batches[i]
 		c.threads[threadKey{b.Rank, b.Thread}] = true
-		c.extend(int64(b.Events[0].Time), int64(b.Events[len(b.Events)-1].Time))
+		c.extend(c.nanos(b.Events[0].Time), c.nanos(b.Events[len(b.Events)-1].Time))
 		if r := c.rank(b.Rank); oneFile {
 			r.count(b.Events)
 		}
@@ -190,6 +194,8 @@ func (c *collector) add(s *trace.Step, oneFile bool) {
 		c.rank(m.Rank)
 	}
 }
+
+func (c *collector) nanos(t trace.Ticks) micros { return micros(int64(t) * c.unit.Nanos()) }
 
 func (c *collector) rank(rank trace.Rank) *rankCounts {
 	r := c.ranks[rank]

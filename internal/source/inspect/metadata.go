@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
@@ -48,6 +49,9 @@ func ReadAttributes(ctx context.Context, path string) *Attributes {
 }
 
 func (f *Attributes) read(ctx context.Context) error {
+	if kineto.IsTrace(f.Path) {
+		return f.readProfile(ctx)
+	}
 	r, err := openDataset(f.Path, bp.Default())
 	if err != nil {
 		return err
@@ -70,6 +74,34 @@ func (f *Attributes) read(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// readProfile reads the metadata of a Chrome trace, which come first, and the names.
+func (f *Attributes) readProfile(ctx context.Context) error {
+	r, err := open(f.Path, bp.Default(), 0)
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // only read from
+	for {
+		s, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range s.Metadata {
+			f.Metadata = append(f.Metadata, metadata{s.Index, m.Rank, m.Thread, m.Key, m.Value})
+		}
+	}
+	for id, name := range r.Names().Funcs() {
+		f.Others = append(f.Others, attribute{0, fmt.Sprint("function ", id), "string", []string{name}})
+	}
+	for id, name := range r.Names().Counters() {
+		f.Others = append(f.Others, attribute{0, fmt.Sprint("counter ", id), "string", []string{name}})
+	}
+	return nil
 }
 
 // Print writes tables of the attributes. Errors stick to w.

@@ -3,6 +3,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,44 +13,122 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// reader is an open dataset or stream.
+// reader is an open trace.
 type reader interface {
-	tau.Source
-	Close() error
-	Engine() string
+	// Next returns the next step, valid until the next call, or io.EOF.
+	Next(ctx context.Context) (*trace.Step, error)
+	Names() *trace.Names
+	Unit() trace.Unit
+	Format() string // such as BP5
 	Version() string
 	Active() bool
 	Modified() time.Time
+	// OneFile reports whether several ranks share the file.
+	OneFile() bool
+	// Size returns the number of bytes.
+	Size() int64
+	Close() error
 }
 
-// stream is a live stream as a reader. It has neither a version nor a modification time.
-type stream struct{ *sst.Reader }
+// tauReader is a dataset or a stream that TAU wrote.
+type tauReader struct {
+	steps  *tau.Reader
+	source interface {
+		tau.Source
+		Close() error
+		Engine() string
+		Active() bool
+	}
+	path string
+}
 
-func (stream) Version() string     { return "" }
-func (stream) Modified() time.Time { return time.Time{} }
+func (r *tauReader) Next(ctx context.Context) (*trace.Step, error) { return r.steps.Next(ctx) }
+func (r *tauReader) Names() *trace.Names                           { return &r.steps.Names }
+func (r *tauReader) Unit() trace.Unit                              { return trace.Microsecond }
+func (r *tauReader) Format() string                                { return r.source.Engine() }
+func (r *tauReader) Active() bool                                  { return r.source.Active() }
+func (r *tauReader) OneFile() bool                                 { return r.steps.OneFile() }
+func (r *tauReader) Close() error                                  { return r.source.Close() }
 
-// open opens the dataset or live stream at path. It always follows a stream, and waits
+func (r *tauReader) Version() string {
+	if d, ok := r.source.(*bp.Reader); ok {
+		return d.Version()
+	}
+	return ""
+}
+
+func (r *tauReader) Modified() time.Time {
+	if d, ok := r.source.(*bp.Reader); ok {
+		return d.Modified()
+	}
+	return time.Time{}
+}
+
+func (r *tauReader) Size() int64 {
+	if live, ok := r.source.(*sst.Reader); ok {
+		return live.Received()
+	}
+	return bp.Size(r.path)
+}
+
+// profileReader is a Chrome trace.
+type profileReader struct {
+	*kineto.Reader
+	file *kineto.File
+}
+
+func (r *profileReader) Unit() trace.Unit    { return trace.Nanosecond }
+func (r *profileReader) Format() string      { return r.file.Format() }
+func (r *profileReader) Version() string     { return "" }
+func (r *profileReader) Active() bool        { return false }
+func (r *profileReader) Modified() time.Time { return r.file.Modified }
+func (r *profileReader) OneFile() bool       { return len(r.file.Ranks) > 1 }
+func (r *profileReader) Size() int64         { return r.file.Size }
+
+func (r *profileReader) Close() error {
+	r.file.Close()
+	return nil
+}
+
+// open opens the trace or live stream at path. It always follows a stream, and waits
 // for its program as long as connect.
 func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
-	if sst.IsContact(path) {
+	r := &tauReader{path: path}
+	switch {
+	case sst.IsContact(path):
 		o := sst.Default()
 		o.ConnectTimeout, o.Tally = connect, opt.Tally
 		if opt.Follow {
 			o.Idle = opt.Idle
 		}
-		r, err := sst.Open(path, o)
+		live, err := sst.Open(path, o)
 		if err != nil {
 			return nil, err
 		}
-		return stream{r}, nil
+		r.source = live
+	case kineto.IsTrace(path):
+		f, err := kineto.Open(path, kineto.Options{})
+		if err != nil {
+			return nil, err
+		}
+		steps, err := f.Steps(opt.Tally)
+		return &profileReader{steps, f}, err
+	default:
+		d, err := openDataset(path, opt)
+		if err != nil {
+			return nil, err
+		}
+		r.source = d
 	}
-	return openDataset(path, opt)
+	r.steps = tau.NewReader(r.source, tau.Config{}, opt.Tally)
+	return r, nil
 }
 
 // openDataset opens a dataset. Its errors have a hint for a missing dataset.

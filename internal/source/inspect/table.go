@@ -25,7 +25,7 @@ func (info *Info) Print(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%.3f\t%s\t  %s\n", rank, engine, state, c.Steps,
 			text.Int(c.FuncEvents), text.Int(c.CommEvents), text.Int(c.CounterEvents), threads,
-			functions, c.Counters, float64(c.LastUS-c.FirstUS)/1e6, text.Bytes(c.Bytes), name)
+			functions, c.Counters, float64(c.Last-c.First)/1e9, text.Bytes(c.Bytes), name)
 	}
 	for _, f := range info.Files {
 		row(f.rankText(), cmp.Or(f.Engine, "-"), f.state(), &f.counts, f.Functions, f.Path)
@@ -51,9 +51,9 @@ func (info *Info) printFacts(w io.Writer) {
 	if len(programs) > 0 {
 		fmt.Fprintf(w, "program: %s\n", strings.Join(programs, ", "))
 	}
-	if t := info.Totals; t.FirstUS > 0 {
-		utc := func(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05.000000 MST") }
-		fmt.Fprintf(w, "from:    %s\nto:      %s\n", utc(t.FirstUS), utc(t.LastUS))
+	if t := info.Totals; t.First > 0 {
+		utc := func(ns micros) string { return time.Unix(0, int64(ns)).UTC().Format("2006-01-02 15:04:05.000000 MST") }
+		fmt.Fprintf(w, "from:    %s\nto:      %s\n", utc(t.First), utc(t.Last))
 	}
 	for _, f := range info.Files {
 		for _, r := range f.Ranks {

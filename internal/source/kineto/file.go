@@ -456,6 +456,9 @@ func (f *File) describe(p *properties) {
 		add(l.rank, l.number, "Thread name", l.name)
 		add(l.rank, l.number, "Thread id", l.thread)
 	}
+	slices.SortStableFunc(f.metadata, func(a, b trace.Metadata) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Thread, b.Thread))
+	})
 	add(0, 0, "Backend", p.distributed.Backend)
 	for _, d := range p.devices {
 		if f.usesDevice(d.ID) {

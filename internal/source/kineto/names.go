@@ -154,7 +154,7 @@ func (n *namer) appendShape(c category, a *arguments) {
 		n.key = append(n.key, " ["...)
 		n.key = append(n.key, a[argBytes]...)
 		n.key = append(n.key, " bytes]"...)
-	case (c == operator || c == annotation) && len(a[argDims]) > len("[]"):
+	case (c == operator || c == annotation) && bytes.ContainsAny(a[argDims], "0123456789"):
 		n.key = append(n.key, ' ')
 		at := len(n.key)
 		for _, b := range a[argDims] {
