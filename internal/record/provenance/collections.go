@@ -61,7 +61,8 @@ type Collections struct {
 	PathStats    []PathStats
 	Findings     []Finding
 	Links        []Link
-	Peers        *Peers // nil if unknown
+	Peers        *Peers     // nil if unknown
+	Breakdown    *Breakdown // nil without GPUs
 }
 
 // PathStats has the sums of all calls with one call path over all ranks. The paths of a run
@@ -80,7 +81,10 @@ type PathStats struct {
 // NewCollections returns the collections of a run, sorted by the numbers of functions, the
 // names of counters and the names on call paths.
 func NewCollections(o *summary.Outcome, models []ADModel) *Collections {
-	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models, PathStats: NewPathStats(o.Paths)}
+	return &Collections{
+		FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models, PathStats: NewPathStats(o.Paths),
+		Breakdown: NewBreakdown(o.Unit, o.Breakdown),
+	}
 }
 
 // NewPathStats returns the collection of these call paths, in their order.

@@ -13,10 +13,11 @@ import (
 
 // Global reads the collections over all ranks. dir is the directory of a run, one with a
 // directory global, or one with the files: func_stats.json, counter_stats.json,
-// ad_model.json, path_stats.json, rank_loads.json, efficiency.json and slow_peers.json. The
-// original names two of them global_func_stats.json and global_counter_stats.json, and does
-// not write the last four. The list of a missing file is empty; the comparison of peers is
-// nil if none of its files has data. If files are damaged, Global returns what it could
+// ad_model.json, path_stats.json, rank_loads.json, efficiency.json, slow_peers.json,
+// gpu_times.json, collectives.json and clocks.json. The original names two of them
+// global_func_stats.json and global_counter_stats.json, and does not write the last seven. The
+// list of a missing file is empty; the comparison of peers and the breakdown are nil if none of
+// their files has data. If files are damaged, Global returns what it could
 // read, and errors that name them. Notes may be nil.
 func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collections, error) {
 	if base(dir) == "records" {
@@ -31,6 +32,7 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 		return all, err
 	}
 	var peers provenance.Peers
+	var times provenance.Breakdown
 	err := errors.Join(
 		readAll(ctx, d, dir, "func_stats", &all.FuncStats, nil),
 		readAll(ctx, d, dir, "counter_stats", &all.CounterStats, nil),
@@ -39,7 +41,13 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 		readAll(ctx, d, dir, "rank_loads", &peers.Loads, nil),
 		readAll(ctx, d, dir, "efficiency", &peers.Efficiency, nil),
 		readAll(ctx, d, dir, "slow_peers", &peers.Slow, nil),
+		readAll(ctx, d, dir, "gpu_times", &times.Times, nil),
+		readAll(ctx, d, dir, "collectives", &times.Collectives, nil),
+		readAll(ctx, d, dir, "clocks", &times.Clocks, nil),
 	)
+	if times.Len() > 0 {
+		all.Breakdown = &times
+	}
 	if len(peers.Loads)+len(peers.Efficiency)+len(peers.Slow) > 0 {
 		all.Peers = &peers
 	}

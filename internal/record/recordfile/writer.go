@@ -124,6 +124,9 @@ func (w *Writer) WriteGlobal(c *provenance.Collections) error {
 	if c.Peers != nil {
 		all["rank_loads"], all["efficiency"], all["slow_peers"] = c.Peers.Loads, c.Peers.Efficiency, c.Peers.Slow
 	}
+	if c.Breakdown != nil {
+		all["gpu_times"], all["collectives"], all["clocks"] = c.Breakdown.Times, c.Breakdown.Collectives, c.Breakdown.Clocks
+	}
 	dir := filepath.Join(w.dir, "global")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 var RunTables = []string{
 	"functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups",
 	"path_profiles", "findings", "links", "rank_loads", "load_windows", "efficiency", "slow_peers",
+	"gpu_times", "collectives", "clocks",
 }
 
 // Table is the rows that a store appends to one of its tables.
@@ -77,6 +78,9 @@ func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
 	}
 	if b.HasPeers() {
 		tables = append(tables, peerTables(run, b.Peers)...)
+	}
+	if b.Breakdown.Len() > 0 {
+		tables = append(tables, breakdownTables(run, b.Breakdown)...)
 	}
 	return tables
 }

@@ -61,6 +61,9 @@ var schema string
 //go:embed sql/peers.sql
 var peers string
 
+//go:embed sql/breakdown.sql
+var breakdown string
+
 //go:embed sql/views.sql
 var views string
 
@@ -238,12 +241,15 @@ func (s *Store) createTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	texts := []string{schema, peers, views, fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)}
+	texts := []string{schema, peers, breakdown, views, fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)}
 	if version != 0 {
 		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
 			return err
 		}
-		texts = []string{peers, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+		texts = []string{breakdown, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+		if version < provdb.PeersSchema {
+			texts = append(texts, peers)
+		}
 	}
 	return s.transaction(ctx, func(conn *sql.Conn) error {
 		for _, text := range texts {

@@ -18,6 +18,9 @@ var schema string
 //go:embed sql/peers.sql
 var peers string
 
+//go:embed sql/breakdown.sql
+var breakdown string
+
 //go:embed sql/views.sql
 var views string
 
@@ -104,7 +107,10 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || has == provdb.Schema {
 		return err
 	}
-	statements := []string{peers, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	statements := []string{breakdown, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	if has < provdb.PeersSchema {
+		statements = append(statements, peers)
+	}
 	if has == 0 {
 		var exists bool
 		if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
@@ -116,7 +122,7 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 			}
 		}
 		statements = []string{
-			schema, peers, views,
+			schema, peers, breakdown, views,
 			"CREATE TABLE schema_version (version INTEGER NOT NULL)",
 			fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
 		}

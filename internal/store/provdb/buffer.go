@@ -100,7 +100,8 @@ func (b *Buffer) write(ctx context.Context) {
 	b.mu.Unlock()
 }
 
-// Merge adds the documents of o to b. Call paths, findings and links, and the comparison of peers of o replace those of b.
+// Merge adds the documents of o to b. Call paths, findings and links, the comparison of peers
+// and the breakdown of o replace those of b.
 func (b *Batch) Merge(o *Batch) {
 	b.Anomalies = append(b.Anomalies, o.Anomalies...)
 	b.Typical = append(b.Typical, o.Typical...)
@@ -116,5 +117,8 @@ func (b *Batch) Merge(o *Batch) {
 	}
 	if o.HasPeers() {
 		b.Peers = o.Peers
+	}
+	if o.Breakdown.Len() > 0 {
+		b.Breakdown = o.Breakdown
 	}
 }

@@ -41,11 +41,12 @@ func (b *Batch) Clean() *Batch {
 			func(f *provenance.FuncStats) named { return named{f.App, f.FID, f.Name} }),
 		Counters: latest(b.Counters, map[named]bool{}, func(s *provenance.CounterStats) { cleanTexts(&s.Name) },
 			func(s *provenance.CounterStats) named { return named{s.App, 0, s.Name} }),
-		Models:   latest(b.Models, map[named]bool{}, cleanModel, func(m *provenance.ADModel) named { return named{m.PID, m.FID, m.Name} }),
-		Paths:    cleanPaths(b.Paths),
-		Findings: latest(b.Findings, map[int]bool{}, cleanFinding, func(i *provenance.Finding) int { return i.Number }),
-		Links:    latest(b.Links, map[event]bool{}, cleanLink, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
-		Peers:    cleanPeers(b.Peers),
+		Models:    latest(b.Models, map[named]bool{}, cleanModel, func(m *provenance.ADModel) named { return named{m.PID, m.FID, m.Name} }),
+		Paths:     cleanPaths(b.Paths),
+		Findings:  latest(b.Findings, map[int]bool{}, cleanFinding, func(i *provenance.Finding) int { return i.Number }),
+		Links:     latest(b.Links, map[event]bool{}, cleanLink, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
+		Peers:     cleanPeers(b.Peers),
+		Breakdown: cleanBreakdown(b.Breakdown),
 	}
 }
 

@@ -85,6 +85,8 @@ type Batch struct {
 	Links    []provenance.Link
 	// Peers compares the ranks of the run.
 	Peers *provenance.Peers
+	// Breakdown divides the time of GPUs.
+	Breakdown *provenance.Breakdown
 }
 
 // StepMetadata is the metadata of a rank in a step.
@@ -104,7 +106,7 @@ func (b *Batch) Len() int {
 	if b.Peers != nil {
 		n += len(b.Peers.Loads) + len(b.Peers.Efficiency) + len(b.Peers.Slow)
 	}
-	return n
+	return n + b.Breakdown.Len()
 }
 
 // HasPeers reports whether the batch has a comparison of peers that is not empty.
@@ -128,8 +130,8 @@ type Writer interface {
 	DeleteRun(ctx context.Context, id RunID) error
 	// Write stores a batch and returns nil when it is durable. It replaces records with the same
 	// program and event id (of either collection), the metadata of the same step, and the
-	// statistics of the same function, counter or model. Call paths, findings and links, and the
-	// comparison of peers, replace all those of the run; records remove its findings and links,
+	// statistics of the same function, counter or model. Call paths, findings and links, the
+	// comparison of peers, and the breakdown, replace all those of the run; records remove its findings and links,
 	// which are no longer valid. Write rejects an invalid batch as a whole and does not retain the
 	// batch.
 	Write(ctx context.Context, id RunID, batch *Batch) error
@@ -195,9 +197,10 @@ func (r *Rows) Collect() ([][]any, error) {
 // Versions of the tables. This program writes Schema. It reads versions from OldestSchema on, and adds
 // the tables that they lack when it opens them for writing. Earlier ones were never released.
 const (
-	Schema       = 8
-	OldestSchema = 7
-	PeersSchema  = 8 // has the tables of Batch.Peers
+	Schema          = 9
+	OldestSchema    = 7
+	PeersSchema     = 8 // has the tables of Batch.Peers
+	BreakdownSchema = 9 // has the tables of Batch.Breakdown
 )
 
 // CheckSchema returns an error if this program cannot read tables of a version.

@@ -50,7 +50,7 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("link of %s: %w", b.Links[i].EventID, err)
 		}
 	}
-	return checkPeers(b.Peers)
+	return errors.Join(checkPeers(b.Peers), checkBreakdown(b.Breakdown))
 }
 
 func checkProgram(p trace.Program) error {

@@ -16,16 +16,21 @@ var peerTables = []string{"rank_loads", "load_windows", "efficiency", "slow_peer
 
 // hasPeerTables reports whether the store has the tables of the comparison of peers.
 func (a *Queries) hasPeerTables(ctx context.Context) (bool, error) {
+	version, err := a.schemaVersion(ctx)
+	return version >= provdb.PeersSchema, err
+}
+
+// schemaVersion returns the version of the tables of the store.
+func (a *Queries) schemaVersion(ctx context.Context) (version int, err error) {
 	rows, err := a.Query(ctx, text("schema_version"))
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	type row struct {
 		Version int `sql:"version"`
 	}
-	version := 0
 	err = provdb.Scan(rows, func(r *row) { version = r.Version })
-	return version >= provdb.PeersSchema, err
+	return version, err
 }
 
 // Peers returns the comparison of the ranks of the run with their peers. It returns nil if there is

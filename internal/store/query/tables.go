@@ -20,7 +20,7 @@ var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats",
 var allTables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
 	"frames", "window_calls", "messages", "counter_events", "node_states", "findings", "links",
-	"rank_loads", "load_windows", "efficiency", "slow_peers",
+	"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks",
 }
 
 // table describes how to read a table or view in order.
@@ -52,6 +52,9 @@ var tables = map[string]table{
 	"load_windows":       {"pid, rid, tid, device, from_s", false},
 	"efficiency":         {"pid, entire DESC, from_s", false},
 	"slow_peers":         {"slow_peer", false},
+	"gpu_times":          {"pid, rid, step NULLS FIRST, start_us", false},
+	"collectives":        {"collective", false},
+	"clocks":             {"pid, rid", false},
 	"anomalies_json":     {"pid, rid, ev_step, ev_row", true},
 	"normalexecs_json":   {"pid, rid, ev_step, ev_row", true},
 	"metadata_json":      {"pid, rid, io_step, tid, doc ->> 'descr'", true},
@@ -62,11 +65,11 @@ var tables = map[string]table{
 
 // TableNames returns the tables and views that together hold all data of the run.
 func (a *Queries) TableNames(ctx context.Context) ([]string, error) {
-	has, err := a.hasPeerTables(ctx)
-	if err != nil || has {
-		return allTables, err
-	}
-	return slices.DeleteFunc(slices.Clone(allTables), func(name string) bool { return slices.Contains(peerTables, name) }), nil
+	version, err := a.schemaVersion(ctx)
+	return slices.DeleteFunc(slices.Clone(allTables), func(name string) bool {
+		return version < provdb.PeersSchema && slices.Contains(peerTables, name) ||
+			version < provdb.BreakdownSchema && slices.Contains(breakdownTables, name)
+	}), err
 }
 
 // Table returns all rows of one of TableNames, in order. It reads large tables a few ranks at a time to

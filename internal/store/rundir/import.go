@@ -80,6 +80,7 @@ func (k *Keeper) importRecords(ctx context.Context, info *provdb.Info, dir strin
 		counts.Models, counts.Paths = int64(len(global.ADModels)), int64(len(global.PathStats))
 		batch := &provdb.Batch{
 			Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats, Peers: global.Peers,
+			Breakdown: global.Breakdown,
 		}
 		if err := k.Buffer.Add(ctx, batch); err != nil {
 			return err

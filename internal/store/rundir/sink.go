@@ -31,7 +31,7 @@ func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, 
 func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error {
 	batch := &provdb.Batch{
 		Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Findings: c.Findings, Links: c.Links,
-		Peers: c.Peers,
+		Peers: c.Peers, Breakdown: c.Breakdown,
 	}
 	if err := s.buffer.Add(ctx, batch); err != nil {
 		return err
