@@ -14,7 +14,8 @@ const (
 )
 
 // WaitOf classifies a function by its name in traces, up to the first blank or parenthesis:
-// MPI_Wait(), PMPI_Wait, mpi_wait_, and functions of CUDA, HIP, Level Zero, NCCL and RCCL.
+// MPI_Wait(), PMPI_Wait, mpi_wait_, functions of CUDA, HIP, Level Zero, NCCL and RCCL, and
+// operations of PyTorch (gloo:all_reduce) and Megatron (grads-reduce-scatter).
 // Functions that only start an operation (MPI_Isend, MPI_Ibcast, MPI_Bcast_init,
 // ncclAllReduce), that only test (MPI_Test), and that start and end MPI do not wait. MPI_Send
 // waits for the receiver of a message that does not fit into buffers.
@@ -28,6 +29,12 @@ func WaitOf(name string) Wait {
 	name = strings.ToLower(name)
 	if operation, ok := mpiOperation(name); ok {
 		return mpiWaits[operation]
+	}
+	if backend, operation, ok := strings.Cut(name, ":"); ok && backends[backend] {
+		return transferOf(operation)
+	}
+	if at := strings.IndexByte(name, '-'); at > 0 { // not a name of C, C++ or Fortran
+		return transferOf(name[at+1:])
 	}
 	// NCCL kernels run until all ranks have arrived.
 	if kernel, ok := strings.CutPrefix(strings.Replace(name, "devkernel", "kernel", 1), "ncclkernel"); ok {
@@ -45,6 +52,25 @@ func WaitOf(name string) Wait {
 	for _, p := range []string{"cuda", "cu", "hip", "ze"} {
 		if rest, ok := strings.CutPrefix(name, p); ok {
 			return deviceWaits[version(rest)]
+		}
+	}
+	return NoWait
+}
+
+// backends are those of PyTorch whose operations are annotated. The thread that runs them waits
+// for other ranks.
+var backends = map[string]bool{"gloo": true, "mpi": true, "ucc": true}
+
+// transferOf classifies an operation between ranks by its words: all-reduce, reduce_scatter, recv.
+func transferOf(operation string) Wait {
+	switch operation {
+	case "send", "recv", "recv_any_source", "send-recv":
+		return PointToPoint
+	}
+	operation = strings.ReplaceAll(strings.ReplaceAll(operation, "_", ""), "-", "")
+	for _, name := range []string{"reduce", "scatter", "gather", "alltoall", "broadcast", "barrier"} {
+		if strings.HasSuffix(operation, name) {
+			return Collective
 		}
 	}
 	return NoWait

@@ -20,7 +20,7 @@ func TestWaitingFunctionsAreRecognizedByName(t *testing.T) {
 		"MPI_Recv [THROTTLED]",
 		"MPI_Mrecv()", "MPI_Probe()", "MPI_Mprobe()", "MPI_Sendrecv()", "MPI_Sendrecv_replace()", "MPI_Send()", "MPI_Ssend()", "PMPI_Wait()", "mpi_waitall_",
 		"MPI_WAIT",
-		"pmpi_recv__", "mpi_recv_f08_", "mpi_recv_f08ts_", "MPI_Recv_c()", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+		"gloo:recv", "forward-send", "backward-recv [PP rank 3]", "pmpi_recv__", "mpi_recv_f08_", "mpi_recv_f08ts_", "MPI_Recv_c()", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
 	)
 	f(
 		provenance.Collective, "MPI_Barrier()", "MPI_Bcast()", "MPI_Reduce()", "MPI_Allreduce()", "MPI_Reduce_scatter()",
@@ -31,6 +31,8 @@ func TestWaitingFunctionsAreRecognizedByName(t *testing.T) {
 		"PMPI_Allreduce",
 		"mpi_allreduce_", "MPI_Allreduce_c", "MPI Collective Sync", "MPI Collective Sync [{x}]", "ncclGroupEnd()", "ncclGroupEnd", "rcclGroupEnd",
 		"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", "ncclDevKernel_AllGather_RING_LL",
+		"gloo:all_reduce", "gloo:all_reduce [[2896640]]", "ucc:barrier", "grads-reduce-scatter", "params-all-gather [PP rank 1]",
+		"layernorm-grads-all-reduce",
 	)
 	f(
 		provenance.Device, "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize()", "cudaThreadSynchronize",
@@ -39,7 +41,7 @@ func TestWaitingFunctionsAreRecognizedByName(t *testing.T) {
 		"zeCommandQueueSynchronize", "zeEventHostSynchronize",
 	)
 	f(
-		provenance.NoWait, "", "main", "MPI", "MPI_", "MPI_Init()", "MPI_Init_thread()", "MPI_Finalize()", "MPI_Isend()",
+		provenance.NoWait, "nccl:all_reduce", "gloo:", "x:all_reduce", "forward-compute", "-send", "optimizer-clip-main-grad", "", "main", "MPI", "MPI_", "MPI_Init()", "MPI_Init_thread()", "MPI_Finalize()", "MPI_Isend()",
 		"MPI_Irecv()", "MPI_Test()",
 		"MPI_Iprobe()", "MPI_Ibarrier()", "MPI_Ibcast()", "MPI_Iallreduce()", "MPI_Bcast_init()", "MPI_Start()", "MPI_Reduce_local()",
 		"MPI_Comm_rank()",

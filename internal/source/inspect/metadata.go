@@ -78,7 +78,7 @@ func (f *Attributes) read(ctx context.Context) error {
 
 // readProfile reads the metadata of a Chrome trace, which come first, and the names.
 func (f *Attributes) readProfile(ctx context.Context) error {
-	r, err := open(f.Path, bp.Default(), 0)
+	r, err := open(f.Path, bp.Default(), 0) //nolint:contextcheck // files need none
 	if err != nil {
 		return err
 	}

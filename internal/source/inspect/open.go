@@ -237,7 +237,8 @@ func datasetsIn(dir string) ([]string, error) {
 		datasets = contacts
 	}
 	if len(datasets) == 0 {
-		return nil, fmt.Errorf("%s: no .bp dataset and no Chrome trace in this directory (set TAU_ADIOS2_FILENAME to write TAU's traces into it)", dir)
+		return nil, fmt.Errorf("%s: no .bp dataset and no Chrome trace in this directory (set TAU_ADIOS2_FILENAME to write TAU's "+
+			"traces into it)", dir)
 	}
 	return datasets, nil
 }

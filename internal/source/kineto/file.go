@@ -73,7 +73,8 @@ type File struct {
 	offset   int64  // to add to all times
 	events   int64
 
-	byProfiler bool // steps are those of the profiler
+	byProfiler bool     // steps are those of the profiler
+	stages     []string // of the pipeline, whose functions have names of their own; empty if there is one
 }
 
 // stepStart is the start of a profiler step on the host.
@@ -219,6 +220,7 @@ func (f *File) add(e *chrome.Event, args *arguments) error {
 	if l.events++; l.events == 1 || e.Time < l.first {
 		l.first = e.Time
 	}
+	l.time += r.duration
 	if c.onDevice() {
 		l.device = true
 	}
@@ -326,6 +328,7 @@ func (f *File) finish(r *chrome.Reader) error {
 	} else {
 		f.bindWorkers()
 	}
+	f.bindStages()
 	f.lanes.number()
 	f.describe(&p)
 	slices.SortFunc(f.steps, func(a, b stepStart) int { return cmp.Compare(a.start, b.start) })
@@ -410,6 +413,41 @@ func (f *File) bindWorkers() {
 	for i := range f.Ranks {
 		f.Ranks[i] = trace.Rank(i)
 	}
+}
+
+// bindStages finds the stages of a pipeline. Their work differs by design, so that it is
+// compared only within a stage.
+func (f *File) bindStages() {
+	var stages []string
+	for _, w := range f.workers {
+		stages = append(stages, stage.FindString(w.place))
+	}
+	slices.Sort(stages)
+	if stages = slices.Compact(stages); len(stages) < 2 {
+		return
+	}
+	f.stages = stages
+	for i := range f.lanes.all {
+		l := &f.lanes.all[i]
+		l.stage = slices.Index(stages, stage.FindString(f.workers[l.rank].place))
+	}
+}
+
+// functions returns the names of functions: in a pipeline, those of each stage one after another.
+func (f *File) functions() []string {
+	if len(f.stages) == 0 {
+		return f.names.names
+	}
+	var all []string
+	for _, stage := range f.stages {
+		for _, name := range f.names.names {
+			if stage != "" {
+				name += " [" + stage + "]"
+			}
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // SetProgram sets the program of the file, which is 0 otherwise.

@@ -111,7 +111,7 @@ func TestKernelsHaveShapesAndLaunches(t *testing.T) {
 
 func TestOrdinaryChromeTraces(t *testing.T) {
 	check(
-		t, "list.json", `[{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"PP rank 1, compute"}},
+		t, "list.json", `[{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"DP rank 1, compute"}},
 		{"ph":"E","pid":0,"tid":1,"ts":9},{"ph":"B","name":"f","pid":0,"tid":1,"ts":1},
 		{"ph":"C","name":"memory","pid":0,"tid":1,"ts":3,"args":{"used":12}},
 		{"ph":"b","cat":"io","id":"0x1","name":"read","pid":0,"tid":1,"ts":2},
@@ -122,6 +122,16 @@ func TestOrdinaryChromeTraces(t *testing.T) {
 		"0 0.0 0 enter f", "0 0.0 2000 counter memory = 12", "0 0.0 8000 exit f",
 		"0 0.2 1000 enter read", "0 0.2 3000 exit read", "0 0.3 2000 enter read", "0 0.3 4000 exit read",
 		"0 1.0 0 enter g", "0 1.0 2000 exit g",
+	)
+}
+
+func TestStagesOfAPipelineHaveTheirOwnFunctions(t *testing.T) {
+	check(
+		t, "x.json", `[{"ph":"X","name":"forward","pid":0,"tid":3,"ts":1,"dur":2},{"ph":"X","name":"forward","pid":0,"tid":5,"ts":1,"dur":4},
+		{"ph":"M","name":"thread_name","pid":0,"tid":3,"args":{"name":"PP rank 1, TP rank 0, compute"}},
+		{"ph":"M","name":"thread_name","pid":0,"tid":5,"args":{"name":"PP rank 0, TP rank 0, compute"}}]`,
+		"0 0.0 0 enter forward [PP rank 0]", "0 0.0 4000 exit forward [PP rank 0]",
+		"0 1.0 0 enter forward [PP rank 1]", "0 1.0 2000 exit forward [PP rank 1]",
 	)
 }
 
@@ -216,7 +226,7 @@ func countJSON(t *testing.T, path string) (calls int, total trace.Ticks) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	defer in.Close() //nolint:errcheck // only read from
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		t.Fatal(err)

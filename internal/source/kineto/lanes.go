@@ -21,8 +21,10 @@ type lane struct {
 	name            string
 	first           int64 // start of the first event
 	events          int64
+	time            int64 // in calls of known duration
 
 	rank   int          // index in File.ranks
+	stage  int          // index in File.stages
 	number trace.Thread // within the rank
 }
 
@@ -85,6 +87,9 @@ func (l *lanes) find(pid, tid *chrome.ID, async int) (uint16, bool) {
 // names of its threads, such as PP rank 1, TP rank 0.
 var place = regexp.MustCompile(`(\w+) rank ([0-9]+)`)
 
+// stage is the stage of the pipeline in a place.
+var stage = regexp.MustCompile(`(?i)\b(PP|pipeline|stage) rank [0-9]+`)
+
 // worker identifies a rank of a file of several ranks.
 type worker struct {
 	place   string // as text, for people
@@ -132,7 +137,7 @@ func (l *lanes) several() []worker {
 }
 
 // number numbers the threads of each rank: threads of the host, the main thread first and then
-// by their first event, then the streams of GPUs by device and stream, then the rest.
+// those with most time in calls, then the streams of GPUs by device and stream, then the rest.
 func (l *lanes) number() {
 	order := make([]*lane, len(l.all))
 	for i := range l.all {
@@ -158,7 +163,8 @@ func (l *lanes) number() {
 				return c
 			}
 		}
-		return cmp.Or(cmp.Compare(a.first, b.first), compareNumbers(a.process, b.process), compareNumbers(a.thread, b.thread))
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.first, b.first),
+			compareNumbers(a.process, b.process), compareNumbers(a.thread, b.thread))
 	})
 	next := make(map[int]trace.Thread)
 	for _, o := range order {

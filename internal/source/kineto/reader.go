@@ -88,7 +88,7 @@ func (f *File) Steps(t *tally.Tally) (*Reader, error) {
 	}
 	counters := append([]string{correlationCounter}, f.counters.names...)
 	r := &Reader{
-		file: f, byProfiler: f.byProfiler, it: it, tally: t, names: trace.NewNames(f.program, f.names.names, counters, gpus),
+		file: f, byProfiler: f.byProfiler, it: it, tally: t, names: trace.NewNames(f.program, f.functions(), counters, gpus),
 		lanes: make([]openLane, len(f.lanes.all)), rows: make([]uint32, len(f.Ranks)), next: f.lanes.counts(len(f.Ranks)),
 	}
 	t.Merge(&f.tally)
@@ -188,8 +188,8 @@ func (r *Reader) begin() {
 func (r *Reader) add(rec *record) {
 	lane := &r.file.lanes.all[rec.lane]
 	open := &r.lanes[rec.lane]
-	rank := lane.rank
-	time := rec.start
+	rank, time := lane.rank, rec.start
+	fn := rec.fn + uint32(lane.stage*len(r.file.names.names))
 	switch rec.kind {
 	case counter:
 		open.closeUntil(r, rank, time)
@@ -199,14 +199,14 @@ func (r *Reader) add(rec *record) {
 	case complete:
 		open.closeUntil(r, rank, time)
 		end := r.fit(open, rank, time, time+rec.duration)
-		open.enter(r, rank, time, end, rec.fn)
+		open.enter(r, rank, time, end, fn)
 		if rec.correlation != 0 {
 			open.put(r, rank, trace.Event{Time: r.ticks(time), Value: rec.correlation, Kind: trace.Count})
 			r.step.Counters++
 		}
 	case begin:
 		open.closeUntil(r, rank, time)
-		open.enter(r, rank, time, forever, rec.fn)
+		open.enter(r, rank, time, forever, fn)
 	case end:
 		open.closeUntil(r, rank, time)
 		n := len(open.stack)
@@ -218,7 +218,7 @@ func (r *Reader) add(rec *record) {
 	case asyncBegin:
 		if l := r.asyncLane(rec.lane, 0); l != nil {
 			l.key = rec.correlation
-			l.enter(r, rank, time, forever, rec.fn)
+			l.enter(r, rank, time, forever, fn)
 		} else {
 			r.tally.Add(tally.AsyncDropped, 1)
 		}
