@@ -7,14 +7,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // registerTime adds a flag with a time: a duration, or a number of units.
-func registerTime(f *pflag.FlagSet, name string, unit time.Duration, usage string, set func(trace.Ticks)) {
+func registerTime(f *pflag.FlagSet, name string, unit time.Duration, usage string, set func(time.Duration)) {
 	f.Func(name, usage, func(text string) error {
 		t, err := query.ParseTime(text, unit)
 		if err == nil {
@@ -35,8 +34,8 @@ func registerFilter(fs *pflag.FlagSet, f *executions.Filter, since, until string
 		return err
 	})
 	registerTime(fs, since, time.Second, "earliest entry since the start of the run: 90s, 1.5m, or seconds",
-		func(t trace.Ticks) { f.Since = &t })
-	registerTime(fs, until, time.Second, "latest entry since the start of the run", func(t trace.Ticks) { f.Until = &t })
+		func(t time.Duration) { f.Since = &t })
+	registerTime(fs, until, time.Second, "latest entry since the start of the run", func(t time.Duration) { f.Until = &t })
 }
 
 func newAnomaliesCmd(env *Env) *cobra.Command {
@@ -60,9 +59,9 @@ explains one of them.` + runHelp,
 		return err
 	})
 	registerTime(f, "min-severity", time.Microsecond, "minimum own (exclusive) time, such as 20ms, or in microseconds",
-		func(t trace.Ticks) { filter.Severity = float64(t) })
+		func(t time.Duration) { filter.Severity = t })
 	registerTime(f, "min-lost", time.Microsecond, "minimum lost time, such as 20ms, or in microseconds",
-		func(t trace.Ticks) { filter.Lost = t })
+		func(t time.Duration) { filter.Lost = t })
 	f.Float64Var(&filter.Score, "min-score", 0, "minimum score")
 	f.BoolVar(&filter.Normal, "normal", false, "typical executions instead of anomalies")
 	f.BoolVar(&filter.Withdrawn, "withdrawn", false, "include anomalies withdrawn at the end of the run")

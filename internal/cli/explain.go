@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,7 +32,7 @@ counter:NAME and node-state:NAME with a range as in 400.. or ..400; time with se
 type explainFlags struct {
 	query.Selection
 	finding     int
-	least, most int64
+	least, most float64
 	group       string
 	groups      int
 }
@@ -47,8 +46,8 @@ func (e *explainFlags) register(f *pflag.FlagSet) {
 		return pflag.NormalizedName(name)
 	})
 	registerFilter(f, &e.Filter, "from", "to")
-	f.Int64Var(&e.least, "min-us", 0, "minimum own (exclusive) time in microseconds")
-	f.Int64Var(&e.most, "max-us", 0, "maximum own (exclusive) time in microseconds; 0 for any")
+	f.Float64Var(&e.least, "min-us", 0, "minimum own (exclusive) time in microseconds")
+	f.Float64Var(&e.most, "max-us", 0, "maximum own (exclusive) time in microseconds; 0 for any")
 	registerTerms(f, "only", "required value, as FIELD=VALUE; may be repeated", &e.Only)
 	registerTerms(f, "without", "excluded value, as FIELD=VALUE; may be repeated", &e.Without)
 	f.Func("lasso", "polygon of SECONDS:MICROSECONDS,… (entry, own time), as drawn on the page", func(text string) (err error) {
@@ -126,10 +125,7 @@ func (e *explainFlags) check() (by contrast.FieldKey, err error) {
 		return by, usagef("--finding, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
 	}
 	if e.least > 0 || e.most > 0 {
-		e.Filter.Took = &executions.Range{First: e.least, Last: e.most}
-		if e.most == 0 {
-			e.Filter.Took.Last = math.MaxInt64
-		}
+		e.Filter.Took = &executions.Times{First: e.least, Last: e.most}
 	}
 	if e.group == "" {
 		return by, nil

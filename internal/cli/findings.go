@@ -94,7 +94,8 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		chosen := flags.choose(findings, q.chosenProgram())
 		shown := chosen[:min(flags.limit, len(chosen))]
 		list := &output.FindingList{
-			All: findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
+			Unit: a.Unit,
+			All:  findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
 			Notes: flags.notes || flags.all || len(flags.kinds) > 0,
 		}
 		for i := range shown {
@@ -141,7 +142,7 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 	if err := a.SelectFinding(ctx, &s, n); err != nil {
 		return nil, err
 	}
-	e := &output.Evidence{Finding: s.Finding, Begin: a.Begin}
+	e := &output.Evidence{Finding: s.Finding, Unit: a.Unit, Begin: a.Begin}
 	if e.Slow, err = slowEvidence(ctx, a, s.Finding); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ docs/findings.md describes the rules.` + runHelp,
 		if err != nil {
 			return nil, err
 		}
-		list := &output.RankList{By: table.By, List: *ranks.Costliest(*d, table, limit)}
+		list := &output.RankList{Unit: d.Peers.Unit, By: table.By, List: *ranks.Costliest(*d, table, limit)}
 		if len(table.Ranks) > 0 {
 			list.Functions = ranks.Functions(*d, table)
 		}

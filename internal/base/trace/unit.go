@@ -81,6 +81,9 @@ func (u Unit) Time(t Ticks) time.Time {
 	return time.Unix(int64(t)/perSecond, int64(t)%perSecond*u.Nanos())
 }
 
+// Duration returns a number of ticks as a duration.
+func (u Unit) Duration(t Ticks) time.Duration { return time.Duration(int64(t) * u.Nanos()) }
+
 // At returns the ticks from the Unix epoch to a time.
 func (u Unit) At(t time.Time) Ticks {
 	return Ticks(t.Unix()*int64(u.PerSecond()) + int64(t.Nanosecond())/u.Nanos())

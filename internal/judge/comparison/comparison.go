@@ -42,7 +42,7 @@ type pathKey struct {
 type side struct {
 	paths map[pathKey]*Path
 	funcs map[trace.FuncKey]*Function
-	lost  map[trace.FuncKey]int64
+	lost  map[trace.FuncKey]float64
 }
 
 // Diff compares two runs by program, function and call path, including those that only one
@@ -103,11 +103,11 @@ func count(d *api.Difference) {
 }
 
 // lostPercent returns the share of the time of all calls that was lost; 0 if that is unknown.
-func lostPercent(lost int64, exclusive float64) float64 {
+func lostPercent(lost, exclusive float64) float64 {
 	if exclusive <= 0 {
 		return 0
 	}
-	return 100 * float64(lost) / exclusive
+	return 100 * lost / exclusive
 }
 
 // apart returns the distance between two values.
@@ -128,7 +128,7 @@ func union[K comparable, V any](a, b map[K]V) map[K]V {
 
 // side indexes the functions and the call paths with anomalies.
 func (r *Run) side(only *trace.Program) *side {
-	s := &side{paths: make(map[pathKey]*Path), funcs: make(map[trace.FuncKey]*Function), lost: make(map[trace.FuncKey]int64)}
+	s := &side{paths: make(map[pathKey]*Path), funcs: make(map[trace.FuncKey]*Function), lost: make(map[trace.FuncKey]float64)}
 	for i := range r.Functions {
 		if f := &r.Functions[i]; only == nil || f.Program == *only {
 			s.funcs[f.Key()] = f
@@ -165,7 +165,7 @@ func pathChange(key pathKey, sides [2]*side, times api.CallTimes) api.PathChange
 			c.Hosts[i] = append(c.Hosts[i], h.Host)
 		}
 	}
-	c.Kind = kind(in, [2]float64{float64(c.Lost[0]), float64(c.Lost[1])})
+	c.Kind = kind(in, c.Lost)
 	return c
 }
 

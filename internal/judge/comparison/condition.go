@@ -50,7 +50,7 @@ func (c *Condition) value(d *api.Difference) float64 {
 		if c.percent {
 			return d.LostPercent[1] - d.LostPercent[0]
 		}
-		a, b = float64(d.Lost[0]), float64(d.Lost[1])
+		a, b = d.Lost[0], d.Lost[1]
 	case "time":
 		a, b = d.Exclusive[0], d.Exclusive[1]
 	case "anomalies":

@@ -75,7 +75,7 @@ type Function struct {
 	Exclusive float64         `json:"exclusive_us" sql:"exclusive_us"`
 	Model     json.RawMessage `json:"model,omitempty" sql:"model"` // algo_params; nil: none
 	Anomalies int64           `json:"-" sql:"anomalies"`           // of Sums; those of a Run are in its call paths
-	Lost      int64           `json:"-" sql:"lost_us"`
+	Lost      float64         `json:"-" sql:"lost_us"`
 }
 
 // Merge adds the sums of o, a function with the same name. It keeps its own model, if any.
@@ -99,16 +99,16 @@ type Path struct {
 	Program   trace.Program `json:"program"`
 	Function  string        `json:"function"` // the last
 	Calls     int64         `json:"calls,omitempty"`
-	Exclusive int64         `json:"exclusive_us,omitempty"`
+	Exclusive float64       `json:"exclusive_us,omitempty"`
 	Anomalies int64         `json:"anomalies,omitempty"` // that were not withdrawn
-	Lost      int64         `json:"lost_us,omitempty"`   // by them
+	Lost      float64       `json:"lost_us,omitempty"`   // by them
 	Hosts     []HostLost    `json:"hosts,omitempty"`     // up to MaxHosts, those that lost most first
 }
 
 // HostLost is the time lost on a host.
 type HostLost struct {
-	Host string `json:"host"`
-	Lost int64  `json:"lost_us"`
+	Host string  `json:"host"`
+	Lost float64 `json:"lost_us"`
 }
 
 // pathStep identifies a call path by its parent and its last function.

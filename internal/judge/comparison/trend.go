@@ -123,7 +123,7 @@ func Over(runs []*Sums, only *trace.Program, limit int) *api.Trend {
 			}
 			for _, k := range []int{0, k} {
 				times[k].add(at, f.Exclusive, f.Calls)
-				lost[k].add(at, float64(f.Lost), f.Anomalies)
+				lost[k].add(at, f.Lost, f.Anomalies)
 			}
 			total.Calls += f.Calls
 			total.Exclusive += f.Exclusive

@@ -27,7 +27,7 @@ func nights(times, lost []int64) []*comparison.Sums {
 			f.Exclusive = 1000 * float64(times[i])
 		}
 		if lost != nil && lost[i] > 0 {
-			f.Anomalies, f.Lost = 3, 1000*lost[i]
+			f.Anomalies, f.Lost = 3, 1000*float64(lost[i])
 		}
 		if f.Exclusive == 0 {
 			f.Calls = 0

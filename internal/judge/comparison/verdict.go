@@ -32,7 +32,7 @@ func verdict(d *api.Difference, runs [2]*Run, sides [2]*side) api.Verdict {
 		return api.Verdict{Level: api.LevelUnknown, Sentence: "Nothing to compare: no data of " + strings.Join(empty, " and ") + "."}
 	}
 	parts := []string{lostSentence(d, runs, sides), countSentence(d), timeSentence(d)}
-	if apart(d.Exclusive) > float64(apart(d.Lost)) { // the larger change comes first
+	if apart(d.Exclusive) > apart(d.Lost) { // the larger change comes first
 		parts = []string{parts[2], parts[0], parts[1]}
 	}
 	if words := efficiencySentence(d); words != "" {
@@ -72,11 +72,11 @@ func level(d *api.Difference) api.Level {
 
 // lostSentence compares the lost time and names the call path with the largest change.
 func lostSentence(d *api.Difference, runs [2]*Run, sides [2]*side) string {
-	lost := [2]float64{float64(d.Lost[0]), float64(d.Lost[1])}
+	lost := d.Lost
 	timesKnown := d.Exclusive[0] > 0 && d.Exclusive[1] > 0
 	percents := [2]string{text.Percent(d.LostPercent[0]), text.Percent(d.LostPercent[1])}
 	switch {
-	case d.Lost == [2]int64{}:
+	case d.Lost == [2]float64{}:
 		return "Neither A nor B lost time to anomalies."
 	case similar(lost):
 		words := fmt.Sprintf("A and B lost about the same to anomalies, %s and %s", text.Duration(lost[0]), text.Duration(lost[1]))
@@ -85,7 +85,7 @@ func lostSentence(d *api.Difference, runs [2]*Run, sides [2]*side) string {
 		}
 		return words + "."
 	}
-	more, sign, larger := "more", int64(1), 1
+	more, sign, larger := "more", 1.0, 1
 	if lost[1] < lost[0] {
 		more, sign, larger = "less", -1, 0
 	}
@@ -98,7 +98,7 @@ func lostSentence(d *api.Difference, runs [2]*Run, sides [2]*side) string {
 		return words + "."
 	}
 	c := &d.Changes[i]
-	name, by := text.ShortName(c.Function), text.Duration(float64(apart(c.Lost)))
+	name, by := text.ShortName(c.Function), text.Duration(apart(c.Lost))
 	switch c.Kind {
 	case New, Gone:
 		words += fmt.Sprintf(": %s is %s with %s", name, c.Kind, by)
@@ -114,7 +114,7 @@ func where(p *Path, hosts int) string {
 	if p == nil || hosts < 2 || len(p.Hosts) == 0 || p.Lost <= 0 {
 		return ""
 	}
-	switch share := float64(p.Hosts[0].Lost) / float64(p.Lost); {
+	switch share := p.Hosts[0].Lost / p.Lost; {
 	case share >= allShare:
 		return ", on " + text.OneLine(p.Hosts[0].Host)
 	case share >= mostShare:

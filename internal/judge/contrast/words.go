@@ -56,7 +56,10 @@ type Field struct {
 }
 
 // Bins divides the time of a run into parts of equal length.
-type Bins struct{ Extent trace.Ticks }
+type Bins struct {
+	Extent trace.Ticks
+	Unit   trace.Unit
+}
 
 // Width returns the length of a part.
 func (b Bins) Width() trace.Ticks { return max(1, (b.Extent+timeBins-1)/timeBins) }
@@ -71,7 +74,7 @@ func (b Bins) Most() float64 { return 2 * timeBins }
 func (b Bins) Text(key FieldKey, v float64) string {
 	switch key.Kind {
 	case FieldTime:
-		return strconv.FormatFloat(v*float64(b.Width())/1e6, 'f', 2, 64) + " s"
+		return strconv.FormatFloat(b.seconds(v), 'f', 2, 64) + " s"
 	case FieldBytes, FieldState, FieldCounter:
 		return amountText(v)
 	}
@@ -176,7 +179,7 @@ func (b Bins) TimeTerm(first, last float64) Term {
 }
 
 // seconds returns the time at which a part of the run begins.
-func (b Bins) seconds(bin float64) float64 { return bin * float64(b.Width()) / 1e6 }
+func (b Bins) seconds(bin float64) float64 { return b.Unit.MicrosOf(bin*float64(b.Width())) / 1e6 }
 
 func joined[T any](list []T, text func(T) string) string {
 	var parts []string
@@ -441,8 +444,8 @@ func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 
 // ExplainChange explains a lasting change of a function: all calls since a time changed, so there
 // is no set of anomalies to compare.
-func ExplainChange(x *provenance.Finding, begin trace.Ticks) *Explanation {
-	at := float64(max(0, x.First-begin)) / 1e6
+func ExplainChange(x *provenance.Finding, unit trace.Unit, begin trace.Ticks) *Explanation {
+	at := unit.Seconds(max(0, x.First-begin))
 	c := Difference{
 		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before", Bars: []api.ExplainBar{},
 		Finding: Finding{
@@ -452,10 +455,10 @@ func ExplainChange(x *provenance.Finding, begin trace.Ticks) *Explanation {
 	}
 	c.Clause = "began at " + c.Values
 	e := &Explanation{Fields: []Difference{c}}
-	e.Selected, e.Lost = x.Calls, int64(x.LostOwn)
+	e.Selected, e.Lost = x.Calls, unit.Micros(x.LostOwn)
 	e.Functions = []api.ExplainFunction{OfFunction(x.PID, x.Func, int(min(x.Calls, math.MaxInt32)))}
 	e.Sentence = fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: the function as a whole changed, "+
 		"single executions are not anomalies",
-		text.Count(x.Calls, "call"), Plain(x.Func), at, text.Duration(x.Actual), text.Duration(x.Expected))
+		text.Count(x.Calls, "call"), Plain(x.Func), at, text.Duration(unit.MicrosOf(x.Actual)), text.Duration(unit.MicrosOf(x.Expected)))
 	return e
 }

@@ -26,7 +26,7 @@ type Difference struct {
 	Verdict     Verdict          `json:"verdict"`
 	Calls       [2]int64         `json:"calls" tstype:"Pair<number>"`
 	Exclusive   [2]float64       `json:"exclusive_us" tstype:"Pair<number>"` // of all calls
-	Lost        [2]int64         `json:"lost_us" tstype:"Pair<number>"`
+	Lost        [2]float64       `json:"lost_us" tstype:"Pair<number>"`
 	LostPercent [2]float64       `json:"lost_percent" tstype:"Pair<number>"` // of the time of all calls
 	Anomalies   [2]int64         `json:"anomalies" tstype:"Pair<number>"`
 	Changes     []PathChange     `json:"changes"`   // of call paths with anomalies, largest change of lost time first
@@ -93,7 +93,7 @@ type PathChange struct {
 	Function  string      `json:"function"`
 	CallPath  string      `json:"call_path"`
 	Anomalies [2]int64    `json:"anomalies" tstype:"Pair<number>"`
-	Lost      [2]int64    `json:"lost_us" tstype:"Pair<number>"`
+	Lost      [2]float64  `json:"lost_us" tstype:"Pair<number>"`
 	Hosts     [2][]string `json:"hosts" tstype:"Pair<string[]>"` // the few that lost most
 }
 
@@ -105,7 +105,7 @@ type FunctionChange struct {
 	Program   int64      `json:"program"`
 	Function  string     `json:"function"`
 	Exclusive [2]float64 `json:"exclusive_us" tstype:"Pair<number>"`
-	Lost      [2]int64   `json:"lost_us" tstype:"Pair<number>"`
+	Lost      [2]float64 `json:"lost_us" tstype:"Pair<number>"`
 }
 
 // FactChange compares one piece of metadata of two runs.
@@ -165,7 +165,7 @@ type TrendRun struct {
 
 	Calls       int64   `json:"calls"`
 	Exclusive   float64 `json:"exclusive_us"` // of all calls; 0: unknown
-	Lost        int64   `json:"lost_us"`
+	Lost        float64 `json:"lost_us"`
 	LostPercent float64 `json:"lost_percent"` // of the time of all calls
 	Anomalies   int64   `json:"anomalies"`
 }

@@ -2,11 +2,11 @@ package api
 
 // Explained compares the selected anomalies with other executions.
 type Explained struct {
-	Sentence  string `json:"sentence"`
-	Selected  int64  `json:"selected"` // anomalies
-	Lost      int64  `json:"lost_us"`
-	Estimated bool   `json:"reckoned"` // Selected and Lost are extrapolated from a sample
-	Examined  int    `json:"looked"`   // anomalies that were examined
+	Sentence  string  `json:"sentence"`
+	Selected  int64   `json:"selected"` // anomalies
+	Lost      float64 `json:"lost_us"`
+	Estimated bool    `json:"reckoned"` // Selected and Lost are extrapolated from a sample
+	Examined  int     `json:"looked"`   // anomalies that were examined
 	// Numbers of typical executions and other anomalies of the same functions that they are
 	// compared with, unless statistics of all calls, ranks or readings are available.
 	Typical   int               `json:"typical"`
@@ -63,12 +63,12 @@ type ExplainBar struct {
 
 // ExplainGroups is a selection grouped by a field.
 type ExplainGroups struct {
-	Field     string `json:"field"` // as in only and without
-	Name      string `json:"name"`
-	Selected  int64  `json:"selected"`
-	Lost      int64  `json:"lost_us"`
-	Estimated bool   `json:"reckoned"` // Selected and Lost are extrapolated from a sample
-	Examined  int64  `json:"looked"`   // executions in rows
+	Field     string  `json:"field"` // as in only and without
+	Name      string  `json:"name"`
+	Selected  int64   `json:"selected"`
+	Lost      float64 `json:"lost_us"`
+	Estimated bool    `json:"reckoned"` // Selected and Lost are extrapolated from a sample
+	Examined  int64   `json:"looked"`   // executions in rows
 	// Rows are ordered by lost time; ranges of amounts and times by value.
 	Rows    []ExplainGroup `json:"rows"`
 	Ranges  bool           `json:"ranges"`
@@ -80,8 +80,8 @@ type ExplainGroups struct {
 
 // ExplainGroup is the executions with one value, or in a range.
 type ExplainGroup struct {
-	Label      string `json:"label"`
-	Term       string `json:"term"` // that selects them; empty for rest and none
-	Executions int64  `json:"executions"`
-	Lost       int64  `json:"lost_us"`
+	Label      string  `json:"label"`
+	Term       string  `json:"term"` // that selects them; empty for rest and none
+	Executions int64   `json:"executions"`
+	Lost       float64 `json:"lost_us"`
 }

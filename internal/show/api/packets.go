@@ -15,7 +15,7 @@ type PacketsInfo struct {
 	Created time.Time      `json:"created,omitzero"`     // time of the newest packet
 	Worst   []PacketWorst  `json:"worst"`                // ranks of functions with most anomalies
 	Totals  []PacketsCount `json:"by_function"`          // functions with most anomalies
-	Time    int64          `json:"time_in_anomalies_us"` // total time of anomalies; usual times are not subtracted
+	Time    float64        `json:"time_in_anomalies_us"` // total time of anomalies; usual times are not subtracted
 }
 
 // PacketWorst are the anomalies of a function on a rank.
@@ -24,8 +24,8 @@ type PacketWorst struct {
 	Rank      int64   `json:"rank"`
 	Function  string  `json:"function"`
 	Anomalies int64   `json:"anomalies"`
-	Time      int64   `json:"time_us"`    // in them
-	Longest   int64   `json:"longest_us"` // of them
+	Time      float64 `json:"time_us"`    // in them
+	Longest   float64 `json:"longest_us"` // of them
 	Score     float64 `json:"score"`      // highest
 }
 

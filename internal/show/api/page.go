@@ -63,7 +63,7 @@ type Notice struct {
 // Figures are the key figures. Unknown ones are left out.
 type Figures struct {
 	// Lost counts each anomaly once: causes, and waits on the waiting ranks.
-	Lost              int64    `json:"lost_us"`
+	Lost              float64  `json:"lost_us"`
 	LostPercent       *float64 `json:"lost_percent,omitempty"`      // of the time of all ranks
 	CoreHoursLost     float64  `json:"core_hours_lost"`             // Lost in hours
 	Anomalies         int64    `json:"anomalies"`                   // not withdrawn
@@ -85,12 +85,12 @@ type Figures struct {
 	Findings      int64    `json:"findings"`
 	Victims       int64    `json:"victims"`                          // anomalies that waited for others
 	FindingsMuted int64    `json:"findings_muted"`                   // muted or expected
-	MutedLost     int64    `json:"muted_lost_us"`                    // lost time of these, included in Lost
+	MutedLost     float64  `json:"muted_lost_us"`                    // lost time of these, included in Lost
 	FindingsMinor int64    `json:"findings_minor"`                   // that cost too little to be listed
-	MinorLost     int64    `json:"minor_lost_us"`                    // lost time of these, included in Lost
+	MinorLost     float64  `json:"minor_lost_us"`                    // lost time of these, included in Lost
 	FindingsNotes int64    `json:"findings_notes"`                   // notes about normal behavior, which are no findings
-	NotesLost     int64    `json:"notes_lost_us"`                    // time of these, not included in Lost
-	WithdrawnLost int64    `json:"withdrawn_lost_us"`                // lost time of withdrawn findings, not included in Lost
+	NotesLost     float64  `json:"notes_lost_us"`                    // time of these, not included in Lost
+	WithdrawnLost float64  `json:"withdrawn_lost_us"`                // lost time of withdrawn findings, not included in Lost
 	LastEventAge  *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
 }
 
@@ -127,9 +127,9 @@ type Strip struct {
 
 // Layer is one kind of a strip.
 type Layer struct {
-	Kind string  `json:"kind"`
-	Lost []int64 `json:"lost_us"`   // by column
-	N    []int64 `json:"anomalies"` // by column
+	Kind string    `json:"kind"`
+	Lost []float64 `json:"lost_us"`   // by column
+	N    []int64   `json:"anomalies"` // by column
 }
 
 // Heatmap is lost time by rank and time. Rows are ranks, or groups of neighbors if there are
@@ -146,14 +146,14 @@ type Heatmap struct {
 
 // HeatRow is a row of a heatmap.
 type HeatRow struct {
-	Program   int64  `json:"program"`
-	FirstRank int64  `json:"first_rank"`
-	LastRank  int64  `json:"last_rank"` // equal to the first unless ranks are grouped
-	Ranks     int64  `json:"ranks"`     // number; may be fewer than those between first and last
-	Host      string `json:"host"`      // of the first
-	Silent    bool   `json:"silent,omitempty"`
-	Lost      int64  `json:"lost_us"` // of the row
-	Anomalies int64  `json:"anomalies"`
+	Program   int64   `json:"program"`
+	FirstRank int64   `json:"first_rank"`
+	LastRank  int64   `json:"last_rank"` // equal to the first unless ranks are grouped
+	Ranks     int64   `json:"ranks"`     // number; may be fewer than those between first and last
+	Host      string  `json:"host"`      // of the first
+	Silent    bool    `json:"silent,omitempty"`
+	Lost      float64 `json:"lost_us"` // of the row
+	Anomalies int64   `json:"anomalies"`
 }
 
 // HeatCell is a cell. Its names are short because there are many.
@@ -184,17 +184,17 @@ type Finding struct {
 	Expected  float64  `json:"expected_us"`                              // median of unaffected calls
 	Actual    float64  `json:"actual_us"`                                // median of affected calls
 	Period    *float64 `json:"period_s" tstype:"number | null,required"` // null if irregular
-	LostOwn   int64    `json:"lost_own_us"`
-	LostWaits int64    `json:"lost_caused_us"` // by others, who waited
-	Lost      int64    `json:"lost_us"`        // own and caused
+	LostOwn   float64  `json:"lost_own_us"`
+	LostWaits float64  `json:"lost_caused_us"` // by others, who waited
+	Lost      float64  `json:"lost_us"`        // own and caused
 	Share     float64  `json:"share"`          // of the time of all ranks
-	Longest   int64    `json:"longest_us"`
+	Longest   float64  `json:"longest_us"`
 	Ranks     []int64  `json:"ranks"` // at most 1000
 	Hosts     []string `json:"hosts"` // at most 1000
 	RankCount int64    `json:"rank_count"`
 	HostCount int64    `json:"host_count"`
 	WorstRank *int64   `json:"worst_rank,omitempty"`
-	WorstLost int64    `json:"worst_rank_lost_us,omitempty"`
+	WorstLost float64  `json:"worst_rank_lost_us,omitempty"`
 	From      float64  `json:"from_s"`
 	To        *float64 `json:"to_s" tstype:"number | null,required"` // null while it lasts
 	Last      float64  `json:"last_s"`                               // end of the last affected call, or of the run
@@ -239,8 +239,8 @@ type Plot struct {
 type PlotPoint struct {
 	Event   string  `json:"event_id"`
 	At      float64 `json:"at_s"`
-	Value   int64   `json:"exclusive_us"`
-	Lost    int64   `json:"lost_us"`
+	Value   float64 `json:"exclusive_us"`
+	Lost    float64 `json:"lost_us"`
 	Rank    int64   `json:"rank"`
 	Host    string  `json:"host"`
 	Anomaly bool    `json:"anomaly"`
@@ -269,10 +269,10 @@ type Evidence struct {
 	Why        string          `json:"why,omitempty"`    // why it was flagged
 	At         float64         `json:"at_s"`
 	Entered    time.Time       `json:"entered"`
-	Exclusive  int64           `json:"exclusive_us"`
-	Inclusive  int64           `json:"inclusive_us"`
-	Judged     int64           `json:"judged_us"` // exclusive or inclusive time
-	Lost       int64           `json:"lost_us"`
+	Exclusive  float64         `json:"exclusive_us"`
+	Inclusive  float64         `json:"inclusive_us"`
+	Judged     float64         `json:"judged_us"` // exclusive or inclusive time
+	Lost       float64         `json:"lost_us"`
 	Severity   float64         `json:"severity"`
 	Score      float64         `json:"score"`
 	Step       int64           `json:"io_step"`
@@ -344,8 +344,8 @@ type Twin struct {
 	At        float64 `json:"at_s"`
 	Rank      int64   `json:"rank"`
 	Host      string  `json:"host"`
-	Exclusive int64   `json:"exclusive_us"`
-	Inclusive int64   `json:"inclusive_us"`
+	Exclusive float64 `json:"exclusive_us"`
+	Inclusive float64 `json:"inclusive_us"`
 	SamePath  bool    `json:"same_path"`
 	Lanes     []Lane  `json:"lanes"`
 	Arrows    []Arrow `json:"arrows"`
@@ -359,7 +359,7 @@ type Roles struct {
 	LateRank *int64  `json:"late_rank,omitempty"`
 	Victims  []Other `json:"victims"`         // that waited for it; those that lost most
 	Waits    int64   `json:"waits,omitempty"` // number of all victims
-	WaitLost int64   `json:"waits_lost_us,omitempty"`
+	WaitLost float64 `json:"waits_lost_us,omitempty"`
 }
 
 // Other is another execution.
@@ -370,7 +370,7 @@ type Other struct {
 	Host     string  `json:"host"`
 	Function string  `json:"function"`
 	At       float64 `json:"at_s"`
-	Lost     int64   `json:"lost_us"`
+	Lost     float64 `json:"lost_us"`
 }
 
 // GPU is the place of an execution on a GPU and its launch.
@@ -415,7 +415,7 @@ type FunctionRow struct {
 	Anomalies      int64    `json:"anomalies"`
 	AnomalousCalls *float64 `json:"anomalous_calls_percent,omitempty"`
 	AnomalousTime  *float64 `json:"anomalous_time_percent,omitempty"`
-	Lost           int64    `json:"lost_us"`
+	Lost           float64  `json:"lost_us"`
 	Modes          *int64   `json:"modes,omitempty"` // of its model
 }
 
@@ -441,8 +441,8 @@ type FunctionRank struct {
 	Rank      int64   `json:"rank"`
 	Host      string  `json:"host"`
 	Anomalies int64   `json:"anomalies"`
-	Lost      int64   `json:"lost_us"`
-	Longest   int64   `json:"longest_us"`
+	Lost      float64 `json:"lost_us"`
+	Longest   float64 `json:"longest_us"`
 	First     float64 `json:"first_s"`
 	Last      float64 `json:"last_s"`
 }
@@ -451,7 +451,7 @@ type FunctionRank struct {
 type FunctionPath struct {
 	Path      []string `json:"call_path"`
 	Anomalies int64    `json:"anomalies"`
-	Lost      int64    `json:"lost_us"`
+	Lost      float64  `json:"lost_us"`
 }
 
 // Flame is a tree of call paths.

@@ -23,20 +23,20 @@ type RankWindow struct {
 // RankRow is how a rank, a thread, a GPU or a group of them spent its time, compared with its
 // peers. Times of groups are sums.
 type RankRow struct {
-	Place     string `json:"place"` // in words
-	Program   int64  `json:"program"`
-	FirstRank int64  `json:"first_rank"`
-	LastRank  int64  `json:"last_rank"`
-	Ranks     int64  `json:"ranks"`            // number; may be fewer than those between first and last
-	Missing   int64  `json:"missing"`          // ranks of these without data
-	Thread    *int64 `json:"thread,omitempty"` // of one thread or GPU
-	Host      string `json:"host"`             // empty for several
-	Role      int    `json:"role"`             // 0 for several, and without data
-	Peers     int64  `json:"peers"`            // others with the same role
-	Useful    int64  `json:"useful_us"`
-	Wait      int64  `json:"wait_us"`
+	Place     string  `json:"place"` // in words
+	Program   int64   `json:"program"`
+	FirstRank int64   `json:"first_rank"`
+	LastRank  int64   `json:"last_rank"`
+	Ranks     int64   `json:"ranks"`            // number; may be fewer than those between first and last
+	Missing   int64   `json:"missing"`          // ranks of these without data
+	Thread    *int64  `json:"thread,omitempty"` // of one thread or GPU
+	Host      string  `json:"host"`             // empty for several
+	Role      int     `json:"role"`             // 0 for several, and without data
+	Peers     int64   `json:"peers"`            // others with the same role
+	Useful    float64 `json:"useful_us"`
+	Wait      float64 `json:"wait_us"`
 	// Lost is the time lost to findings; nil for threads and GPUs.
-	Lost *int64 `json:"lost_us" tstype:"number | null,required"`
+	Lost *float64 `json:"lost_us" tstype:"number | null,required"`
 	// Ratio is the time of the work divided by that of equal work of peers, the worst of a group;
 	// nil without peers.
 	Ratio   *float64 `json:"ratio" tstype:"number | null,required"`
@@ -44,7 +44,7 @@ type RankRow struct {
 	From    *float64 `json:"from_s" tstype:"number | null,required"`
 	To      *float64 `json:"to_s" tstype:"number | null,required"` // nil if it is slow to the end
 	// Saved is by how much the run would be shorter if it were like its peers.
-	Saved      int64   `json:"saved_us"`
+	Saved      float64 `json:"saved_us"`
 	Share      float64 `json:"saved_share"`       // of the time of the run
 	Finding    int     `json:"finding,omitempty"` // number of the finding about it
 	FindingKey string  `json:"finding_key,omitempty"`
@@ -81,7 +81,7 @@ type SlowPlace struct {
 	Weak       bool     `json:"weak"` // too few peers: compared with its own past as well
 	From       float64  `json:"from_s"`
 	To         *float64 `json:"to_s" tstype:"number | null,required"`
-	Saved      int64    `json:"saved_us"`
+	Saved      float64  `json:"saved_us"`
 	Share      float64  `json:"saved_share"`
 	Finding    int      `json:"finding,omitempty"`
 	FindingKey string   `json:"finding_key,omitempty"`
@@ -101,7 +101,7 @@ type SlowFunction struct {
 	Calls      int64   `json:"calls"`
 	Mean       float64 `json:"mean_us"`
 	Peers      float64 `json:"peers_mean_us"`
-	Lost       int64   `json:"lost_us"` // beyond the time of equal work of peers
+	Lost       float64 `json:"lost_us"` // beyond the time of equal work of peers
 }
 
 // SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
@@ -125,10 +125,10 @@ type RankFunction struct {
 	Function   string  `json:"function"`
 	FunctionID string  `json:"function_id,omitempty"` // for functions/{id}
 	Calls      int64   `json:"calls"`
-	Time       int64   `json:"time_us"`
+	Time       float64 `json:"time_us"`
 	Share      float64 `json:"share"` // of the time of these functions
 	// Peers is the time of equal work of peers; nil without peers.
-	Peers *int64 `json:"peers_us" tstype:"number | null,required"`
+	Peers *float64 `json:"peers_us" tstype:"number | null,required"`
 }
 
 // SlowEvidence is the evidence that a place is slower than its peers.
@@ -138,8 +138,8 @@ type SlowEvidence struct {
 	Windows    []RatioWindow `json:"windows"`                            // in order of time; times without data are missing
 	Here       Side          `json:"here"`                               // the place while it was slow: the mean of its ranks, threads or GPUs
 	Twin       *Side         `json:"twin" tstype:"Side | null,required"` // a typical peer meanwhile; nil if there is none
-	LostOwn    int64         `json:"lost_own_us"`
-	LostCaused int64         `json:"lost_caused_us"`
+	LostOwn    float64       `json:"lost_own_us"`
+	LostCaused float64       `json:"lost_caused_us"`
 	// SyncShare is the share of time in collective calls while it was slow, and PeerSync the median of that of
 	// its peers: a late place waits less than those that wait for it.
 	SyncShare  float64 `json:"sync_share"`
@@ -159,10 +159,10 @@ type RatioWindow struct {
 
 // Side is how a place spent its time while another was slow.
 type Side struct {
-	Place  string `json:"place"`
-	Host   string `json:"host"` // empty for several, or if unknown
-	Useful int64  `json:"useful_us"`
-	Wait   int64  `json:"wait_us"`
+	Place  string  `json:"place"`
+	Host   string  `json:"host"` // empty for several, or if unknown
+	Useful float64 `json:"useful_us"`
+	Wait   float64 `json:"wait_us"`
 }
 
 // NoData lists ranks without data.

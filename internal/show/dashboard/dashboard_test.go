@@ -200,7 +200,7 @@ func TestFunctionByIDAndName(t *testing.T) {
 	if len(got.Ranks) != 7 || len(got.Paths) != 2 || got.Model == nil || len(got.Model.Counts) == 0 {
 		t.Errorf("%d ranks, %d paths, model %+v", len(got.Ranks), len(got.Paths), got.Model)
 	}
-	anomalies, lost := int64(0), int64(0)
+	anomalies, lost := int64(0), 0.0
 	for _, p := range got.Paths {
 		anomalies, lost = anomalies+p.Anomalies, lost+p.Lost
 		if len(p.Path) != 5 || p.Path[0] != ".TAU application" || p.Path[4] != one.Function {
@@ -213,7 +213,7 @@ func TestFunctionByIDAndName(t *testing.T) {
 		}
 	}
 	if anomalies != 0 || lost != 0 {
-		t.Errorf("paths and strip differ by %d anomalies and %d us", anomalies, lost)
+		t.Errorf("paths and strip differ by %v anomalies and %v us", anomalies, lost)
 	}
 	byName := want[api.FunctionDetail](t, do(t, at+monday+"/functions/"+url.PathEscape(one.Function)+"?limit=7&columns=3", ""), 200)
 	if !reflect.DeepEqual(got, byName) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -42,7 +43,7 @@ func TestPagesListAllEventsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := 500 * trace.Ticks(1000)
+	since := 500 * time.Millisecond
 	filters := map[string]executions.Filter{
 		"limit=313":                     {Order: "severity"},
 		"limit=313&order=lost":          {Order: "lost"},
@@ -54,7 +55,7 @@ func TestPagesListAllEventsOnce(t *testing.T) {
 		"limit=99&kind=slow,gpu":        {Order: "severity", Kinds: []string{"slow", "gpu"}},
 		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []executions.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
 		"limit=9&host=node001?&step=1:&since=0.5&until=1m&min_severity=1ms&min_lost=500&min_score=9&program=0": {
-			Order: "severity", Host: "node001?", Steps: &executions.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
+			Order: "severity", Host: "node001?", Steps: &executions.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: time.Millisecond, Lost: 500 * time.Microsecond, Score: 9,
 		},
 	}
 	for _, params := range slices.Sorted(maps.Keys(filters)) {

@@ -38,7 +38,7 @@ func TestPlotOfFindingShowsNormalTimes(t *testing.T) {
 	for _, run := range []string{"burst", "burst-live"} {
 		for _, i := range want[api.FindingList](t, do(t, at+run+"/findings", ""), 200).Rows {
 			p := want[api.Plot](t, do(t, at+run+"/findings/"+i.Key+"/plot", ""), 200)
-			anomalies, typical, lost, last := int64(0), 0, int64(0), 0.0
+			anomalies, typical, lost, last := int64(0), 0, 0.0, 0.0
 			for _, x := range p.Points {
 				if x.At < last {
 					t.Errorf("%s: points are not in order", i.Function)
@@ -51,11 +51,11 @@ func TestPlotOfFindingShowsNormalTimes(t *testing.T) {
 			}
 			if anomalies != i.Calls || p.Total != i.Calls || lost != i.LostOwn || typical == 0 || p.TypicalUS == nil || p.Threshold == nil ||
 				*p.Threshold.High < *p.TypicalUS.High {
-				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Calls, lost, i.Lost,
+				t.Errorf("%s, %s: %v of %v anomalies lost %v of %v; %v typical, %+v, %+v", run, i.Function, anomalies, i.Calls, lost, i.Lost,
 					typical, p.TypicalUS, p.Threshold)
 			}
 			few := want[api.Plot](t, do(t, at+run+"/findings/"+i.Key+"/plot?limit=2", ""), 200)
-			worst := int64(0)
+			worst := 0.0
 			for _, x := range few.Points {
 				worst = max(worst, x.Lost)
 			}

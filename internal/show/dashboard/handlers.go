@@ -158,12 +158,17 @@ func (p *params) terms(name string) (terms []contrast.Term) {
 }
 
 // took reads a range of exclusive times in microseconds, or nil.
-func (p *params) took() *executions.Range {
-	least, most := p.integer("min_us", 0, 0, insight.MaxMicros), p.integer("max_us", math.MaxInt64, 0, math.MaxInt64)
-	if least == 0 && most == math.MaxInt64 {
+func (p *params) took() *executions.Times {
+	t := executions.Times{First: p.number("min_us"), Last: p.number("max_us")}
+	for _, v := range []float64{t.First, t.Last} {
+		if !(v >= 0 && v <= insight.MaxMicros) {
+			p.fail("min_us", "and max_us must be from 0 to %v", float64(insight.MaxMicros))
+		}
+	}
+	if t == (executions.Times{}) {
 		return nil
 	}
-	return &executions.Range{First: least, Last: most}
+	return &t
 }
 
 func (p *params) flame() insight.FlameParams {

@@ -68,7 +68,7 @@ func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Ticks, 
 
 func TestHeatmapOfOwnTimeExcludesWaits(t *testing.T) {
 	at, store := scene(t, nil)+"burst/", openScenes(t)
-	total := func(metric string) (lost int64) {
+	total := func(metric string) (lost float64) {
 		for _, r := range want[api.Heatmap](t, do(t, at+"heatmap?metric="+metric, ""), 200).Rows {
 			lost += r.Lost
 		}
@@ -76,9 +76,9 @@ func TestHeatmapOfOwnTimeExcludesWaits(t *testing.T) {
 	}
 	const ofWaits = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON r.run = a.run
 		WHERE r.name = $1 AND kind = 'comm-wait' AND status IS DISTINCT FROM 'withdrawn'`
-	waits := count(t, store, ofWaits, "burst")
+	waits := float64(count(t, store, ofWaits, "burst"))
 	if all, own := total("lost"), total("own"); waits == 0 || own == 0 || own != all-waits {
-		t.Errorf("%d us in all, %d of waits, %d without", all, waits, own)
+		t.Errorf("%v us in all, %v of waits, %v without", all, waits, own)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestLostTimeIsSpreadOverItsColumns(t *testing.T) {
 				}
 			}
 			if h.Rows[row].Anomalies != anomalies || float64(h.Rows[row].Lost) > sum+120 || float64(h.Rows[row].Lost) < sum-120 {
-				t.Errorf("%s: row %d lost %d by %d, want %v by %d", query, row, h.Rows[row].Lost, h.Rows[row].Anomalies, sum, anomalies)
+				t.Errorf("%s: row %v lost %v by %v, want %v by %v", query, row, h.Rows[row].Lost, h.Rows[row].Anomalies, sum, anomalies)
 			}
 		}
 	}
@@ -135,12 +135,12 @@ func TestLostTimeIsSpreadOverItsColumns(t *testing.T) {
 	f("columns=9&from=0.001&to=0.0025", 1000, 9)
 	f("columns=50&from=0.002&to=0.0021", 2000, 50)
 	f("columns=3&from=2ms&to=9s&metric=anomalies", 2000, 3)
-	total := int64(0)
+	total := 0.0
 	for _, r := range want[api.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?columns=11", ""), 200).Rows {
 		total += r.Lost
 	}
-	if lost := count(t, store, countLost, "spread"); total != lost {
-		t.Errorf("all rows lost %d, want exactly %d", total, lost)
+	if lost := float64(count(t, store, countLost, "spread")); total != lost {
+		t.Errorf("all rows lost %v, want exactly %v", total, lost)
 	}
 }
 

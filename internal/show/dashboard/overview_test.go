@@ -24,13 +24,13 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for run, want1 := range map[string]struct{ live, stored bool }{"burst": {false, true}, "burst-live": {true, false}} {
 		o := want[api.Overview](t, do(t, at+run+"/overview?findings=1", ""), 200)
-		lost := count(t, store, countLost, run)
+		lost := float64(count(t, store, countLost, run))
 		f := &o.Figures
-		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-float64(lost)) > 1 ||
+		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-lost) > 1 ||
 			f.Anomalies != count(t, store, `SELECT count(*) FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`, run) {
-			t.Errorf("%s: lost %d by %d anomalies, want %d", run, f.Lost, f.Anomalies, lost)
+			t.Errorf("%s: lost %v by %d anomalies, want %v", run, f.Lost, f.Anomalies, lost)
 		}
-		if percent := 100 * float64(lost) / 1e6 / o.Length / float64(f.Ranks); f.LostPercent == nil || math.Abs(*f.LostPercent-percent) > 1e-9 {
+		if percent := 100 * lost / 1e6 / o.Length / float64(f.Ranks); f.LostPercent == nil || math.Abs(*f.LostPercent-percent) > 1e-9 {
 			t.Errorf("%s: %v %% lost, want %v", run, f.LostPercent, percent)
 		}
 		if o.Live != want1.live || f.Provisional == want1.stored || len(o.Findings) != 1 || o.Length < 6 || o.Began.IsZero() ||
@@ -57,7 +57,7 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 				t.Errorf("%s: %+v", run, i)
 			}
 		}
-		strip := int64(0)
+		strip := 0.0
 		for _, l := range o.Strip.Series {
 			if len(l.Lost) != 120 || len(l.N) != 120 {
 				t.Errorf("%s: %d columns", run, len(l.Lost))
@@ -67,7 +67,7 @@ func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 			}
 		}
 		if strip != lost || o.Strip.To < o.Length {
-			t.Errorf("%s: the strip shows %d until %v, want %d until %v", run, strip, o.Strip.To, lost, o.Length)
+			t.Errorf("%s: the strip shows %v until %v, want %v until %v", run, strip, o.Strip.To, lost, o.Length)
 		}
 	}
 }
@@ -86,7 +86,8 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for _, run := range []string{"burst", "burst-live"} {
 		list := want[api.FindingList](t, do(t, at+run+"/findings", ""), 200)
-		var all, causes, waits, anomalies int64
+		var anomalies int64
+		var all, causes, waits float64
 		for _, i := range list.Rows {
 			all, anomalies = all+i.LostOwn, anomalies+i.Calls
 			if i.Cause == 0 {
@@ -95,9 +96,9 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 				waits++
 			}
 		}
-		if lost := count(t, store, countLost, run); all != lost || causes != lost || waits == 0 || list.Stored != (run == "burst") ||
+		if lost := float64(count(t, store, countLost, run)); all != lost || causes != lost || waits == 0 || list.Stored != (run == "burst") ||
 			list.Total != int64(len(list.Rows)) {
-			t.Errorf("%s: findings lost %d, causes %d, all %d; %d findings are waits", run, all, causes, lost, waits)
+			t.Errorf("%s: findings lost %v, causes %v, all %v; %v findings are waits", run, all, causes, lost, waits)
 		}
 	}
 }
@@ -403,7 +404,7 @@ func TestRunWithManyWithdrawnFlagsIsNotGood(t *testing.T) {
 		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 		o := want[api.Overview](t, do(t, at+"/api/v1/runs/withdrawn/overview", ""), 200)
 		said := strings.Contains(o.Verdict.Sentence, "were withdrawn: see findings --withdrawn")
-		if o.Verdict.Level != level || said != (level != api.LevelGood) || o.Figures.WithdrawnLost != int64(lost) {
+		if o.Verdict.Level != level || said != (level != api.LevelGood) || o.Figures.WithdrawnLost != float64(lost) {
 			t.Errorf("%d us withdrawn: %+v", lost, o.Verdict)
 		}
 		list := want[api.FindingList](t, do(t, at+"/api/v1/runs/withdrawn/findings", ""), 200)

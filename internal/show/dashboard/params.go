@@ -141,8 +141,8 @@ func (p *params) number(name string) float64 {
 }
 
 // duration returns a time with its unit or a number of units, or nil.
-func (p *params) duration(name string, unit time.Duration) *trace.Ticks {
-	return parse(p, name, func(text string) (*trace.Ticks, error) {
+func (p *params) duration(name string, unit time.Duration) *time.Duration {
+	return parse(p, name, func(text string) (*time.Duration, error) {
 		t, err := query.ParseTime(text, unit)
 		return &t, err
 	})
@@ -174,7 +174,7 @@ func (p *params) filter() executions.Filter {
 		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),
 	}
 	if t := p.duration("min_severity", time.Microsecond); t != nil {
-		f.Severity = float64(*t)
+		f.Severity = *t
 	}
 	if t := p.duration("min_lost", time.Microsecond); t != nil {
 		f.Lost = *t

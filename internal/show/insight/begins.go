@@ -34,7 +34,7 @@ type estimate struct {
 // appear that started before the others.
 const (
 	maxBegins     = 100
-	maxEarlier    = trace.Ticks(30 * 24 * time.Hour / time.Microsecond) // earlier times are not of this run
+	maxEarlier    = 30 * 24 * time.Hour // earlier times are not of this run
 	slowBegin     = 200 * time.Millisecond
 	beginInterval = 30 * time.Second
 )
@@ -55,7 +55,7 @@ func (b *begins) correct(ctx context.Context, a *query.Queries) error {
 	if err != nil {
 		return err
 	}
-	if first > a.Begin-maxEarlier && first < a.Begin {
+	if first > a.Begin-a.Unit.Ticks(maxEarlier) && first < a.Begin {
 		a.Begin = first
 	}
 	if ok {

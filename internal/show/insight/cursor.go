@@ -33,8 +33,12 @@ type cursor struct {
 	Filter string      `json:"f"` // hash of the filter of the list
 }
 
-// MaxMicros bounds times to about three hundred years, so that sums do not overflow.
-const MaxMicros = 1e16
+// MaxMicros bounds times to about three hundred years, so that sums do not overflow, and maxBegin the start of a run
+// in ticks.
+const (
+	MaxMicros = 1e16
+	maxBegin  = 1 << 62
+)
 
 // maxCursor bounds cursors; those of this package are shorter.
 const maxCursor = 8 << 10
@@ -58,7 +62,7 @@ func parseCursor(text, filter string) (*cursor, error) {
 		err = json.Unmarshal(raw, c)
 	}
 	switch {
-	case err != nil || c.Offset < 1 || c.Offset > math.MaxInt32 || c.Begin > MaxMicros || c.Begin < -MaxMicros:
+	case err != nil || c.Offset < 1 || c.Offset > math.MaxInt32 || c.Begin > maxBegin || c.Begin < -maxBegin:
 		return nil, errors.New("not a value of next")
 	case c.Filter != filter:
 		return nil, errors.New("from another list (keep all parameters but limit)")
@@ -81,7 +85,7 @@ func filterHash(run provdb.RunID, f executions.Filter) string {
 var orderColumns = map[string]string{"severity": "severity", "lost": "lost_us", "score": "score", "time": "at_s"}
 
 // placeOf returns the place of a row.
-func placeOf(columns []provdb.Column, row []any, order string, begin trace.Ticks) (p place) {
+func placeOf(columns []provdb.Column, row []any, order string, unit trace.Unit, begin trace.Ticks) (p place) {
 	values := make(map[string]any, len(columns))
 	for i, c := range columns {
 		values[c.Name] = row[i]
@@ -96,7 +100,9 @@ func placeOf(columns []provdb.Column, row []any, order string, begin trace.Ticks
 		p.Value = float64(v)
 	}
 	if order == "time" { // ascending, unlike the others
-		p.Value = -(float64(begin) + math.Round(p.Value*1e6))
+		if p.Value = -math.Round(p.Value * unit.PerSecond()); unit.Canonical() == 0 {
+			p.Value -= float64(begin) // it has too many digits otherwise
+		}
 	}
 	return p
 }

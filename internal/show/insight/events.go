@@ -110,7 +110,7 @@ func (q *runQuery) fetch(ctx context.Context, f executions.Filter, offset, limit
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
 	return encoded(rows, err, func(row []any, object json.RawMessage) listRow {
-		return listRow{placeOf(rows.Columns, row, f.Order, q.Begin), object}
+		return listRow{placeOf(rows.Columns, row, f.Order, q.Unit, q.Begin), object}
 	})
 }
 

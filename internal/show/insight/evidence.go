@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -79,9 +78,9 @@ func (d *runData) newEvidence(e *executions.Event) *api.Evidence {
 	v := &api.Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
 		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: d.sentence(r), Why: r.Why,
-		At: d.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive),
-		Inclusive: int64(r.RuntimeTotal), Judged: int64(d.judged(r)),
-		Lost: int64(r.LostTime), Severity: Finite(r.OutlierSeverity), Score: Finite(r.OutlierScore), Step: int64(r.IOStep),
+		At: d.seconds(r.Entry), Entered: d.unit.Time(r.Entry).UTC(), Exclusive: d.micros(r.RuntimeExclusive),
+		Inclusive: d.micros(r.RuntimeTotal), Judged: d.judged(r),
+		Lost: d.micros(r.LostTime), Severity: d.unit.MicrosOf(Finite(r.OutlierSeverity)), Score: Finite(r.OutlierScore), Step: int64(r.IOStep),
 		Path:  pathOf(r.CallStack),
 		Model: d.pageModel(r.AlgoParams), Roles: api.Roles{Victims: []api.Other{}}, GPU: gpuOf(r),
 		Counters: []api.Counter{}, State: []api.Field{}, Metadata: []api.Field{}, Record: e.Document,
@@ -92,7 +91,7 @@ func (d *runData) newEvidence(e *executions.Event) *api.Evidence {
 	v.Lanes, v.Arrows = lanes.Of(r)
 	for i := range r.CounterEvents {
 		c := &r.CounterEvents[i]
-		v.Counters = append(v.Counters, api.Counter{Name: c.Name, Value: float64(c.Value), At: float64(c.Timestamp) - float64(r.Entry)})
+		v.Counters = append(v.Counters, api.Counter{Name: c.Name, Value: float64(c.Value), At: d.unit.Between(r.Entry, c.Timestamp)})
 	}
 	if r.NodeState != nil {
 		for _, f := range r.NodeState.Data {
@@ -150,8 +149,8 @@ func partOf(n uint64) int64 {
 // pageTwin returns a typical execution to compare an anomaly with.
 func (d *runData) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
 	twin := &api.Twin{
-		Event: t.EventID, At: d.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive),
-		Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
+		Event: t.EventID, At: d.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: d.micros(t.RuntimeExclusive),
+		Inclusive: d.micros(t.RuntimeTotal), SamePath: samePath,
 	}
 	twin.Lanes, twin.Arrows = lanes.Of(t)
 	return twin

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
@@ -189,16 +189,16 @@ func (in *Insight) explainCommand(q *runQuery, selection *query.Selection) strin
 	}
 	for _, t := range []struct {
 		name string
-		at   *trace.Ticks
+		at   *time.Duration
 	}{{"from", f.Since}, {"to", f.Until}} {
 		if t.at != nil {
-			add(t.name, strconv.FormatFloat(float64(*t.at)/1e6, 'f', -1, 64))
+			add(t.name, strconv.FormatFloat(t.at.Seconds(), 'f', -1, 64))
 		}
 	}
 	if f.Took != nil {
-		add("min-us", strconv.FormatInt(f.Took.First, 10))
-		if f.Took.Last != math.MaxInt64 {
-			add("max-us", strconv.FormatInt(f.Took.Last, 10))
+		add("min-us", strconv.FormatFloat(f.Took.First, 'f', -1, 64))
+		if f.Took.Last > 0 {
+			add("max-us", strconv.FormatFloat(f.Took.Last, 'f', -1, 64))
 		}
 	}
 	add("lasso", contrast.LassoText(selection.Lasso))

@@ -54,8 +54,8 @@ func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 		Key: d.keys[i], Number: x.Number, Kind: string(x.Kind), Form: string(x.Form), Status: d.status(x), Severity: string(x.Severity),
 		Listed: x.Listed(), Program: int64(x.PID), Function: x.Func,
 		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path, Role: string(x.Role), Cause: x.Cause,
-		Calls: x.Calls, OfCalls: x.OfCalls, Expected: x.Expected, Actual: x.Actual, Period: x.Period,
-		LostOwn: int64(x.LostOwn), LostWaits: int64(x.LostCaused), Lost: int64(x.Lost), Share: x.Share, Longest: int64(x.Longest),
+		Calls: x.Calls, OfCalls: x.OfCalls, Expected: d.unit.MicrosOf(x.Expected), Actual: d.unit.MicrosOf(x.Actual), Period: x.Period,
+		LostOwn: d.micros(x.LostOwn), LostWaits: d.micros(x.LostCaused), Lost: d.micros(x.Lost), Share: x.Share, Longest: d.micros(x.Longest),
 		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxFindingRanks)]...), RankCount: int64(len(x.Ranks)),
 		HostCount: int64(len(x.Hosts)),
 		From:      x.From, To: x.To, Last: d.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
@@ -67,7 +67,7 @@ func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 	}
 	if !x.IsChange() {
 		worst := int64(x.WorstRank)
-		p.WorstRank, p.WorstLost = &worst, int64(x.WorstTime)
+		p.WorstRank, p.WorstLost = &worst, d.micros(x.WorstTime)
 	}
 	if l, ok := labels[p.Key]; ok {
 		p.Label = &l
@@ -180,7 +180,7 @@ func (d *runData) plotPoints(points []executions.Execution, anomaly bool) []api.
 	list := make([]api.PlotPoint, 0, len(points))
 	for _, p := range points {
 		list = append(list, api.PlotPoint{
-			Event: p.Event, At: d.seconds(p.Entry), Value: int64(p.Exclusive), Lost: int64(p.Lost), Rank: int64(p.Rank), Host: p.Host,
+			Event: p.Event, At: d.seconds(p.Entry), Value: d.micros(p.Exclusive), Lost: d.micros(p.Lost), Rank: int64(p.Rank), Host: p.Host,
 			Anomaly: anomaly, Status: p.Status,
 		})
 	}

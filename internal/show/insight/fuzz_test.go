@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -13,14 +14,14 @@ import (
 // FuzzSpan checks that columns cover the span.
 func FuzzSpan(f *testing.F) {
 	f.Add(int64(1_000_000), int64(2_500_000), int64(1e9), 7)
-	f.Add(int64(-1e16), int64(1e16), int64(1), 2000)
+	f.Add(int64(-1e18), int64(1e18), int64(1), 2000)
 	f.Fuzz(func(t *testing.T, first, last, length int64, columns int) {
-		bound := func(n int64) *trace.Ticks { return new(trace.Ticks(max(-MaxMicros, min(n, MaxMicros)))) }
+		bound := func(n int64) *time.Duration { return new(time.Duration(max(math.MinInt64/2, min(n, math.MaxInt64/2)))) }
 		h := HeatmapParams{From: bound(first), To: bound(last), Columns: 1 + int(uint(columns)%2000), Metric: MetricLost}
 		if h.Check() != nil {
 			return
 		}
-		from, to := h.span(trace.Ticks(max(0, min(length, MaxMicros))))
+		from, to := h.span(trace.Nanosecond, trace.Ticks(max(0, min(length, MaxMicros))))
 		line := executions.Timeline{From: from, To: to, Columns: h.Columns}
 		width := line.ColumnWidth()
 		if to <= from || width < 1 || width*trace.Ticks(h.Columns) < to-from {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -25,7 +26,7 @@ const (
 
 // HeatmapParams select the data of a heatmap.
 type HeatmapParams struct {
-	From, To      *trace.Ticks // since the start of the run; nil: its start, its end
+	From, To      *time.Duration // since the start of the run; nil: its start, its end
 	Columns, Rows int
 	Metric        string            // lost, own or anomalies
 	Filter        executions.Filter // only Program, Host and Function
@@ -54,13 +55,13 @@ func (h *HeatmapParams) Check() error {
 const ParamsHint = "docs/api.md lists the parameters"
 
 // span returns the times of the heatmap of a run of that length. It is never empty.
-func (h *HeatmapParams) span(length trace.Ticks) (from, to trace.Ticks) {
+func (h *HeatmapParams) span(unit trace.Unit, length trace.Ticks) (from, to trace.Ticks) {
 	to = length
 	if h.From != nil {
-		from = *h.From
+		from = unit.Ticks(*h.From)
 	}
 	if h.To != nil {
-		to = *h.To
+		to = unit.Ticks(*h.To)
 	}
 	return from, max(to, from+1)
 }
@@ -83,13 +84,13 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 		v.status = status
 	}
 	silent, _ := v.silentRanks()
-	heat, t := NewHeatmap(h, v.ranks(), silent, q.data.extent)
+	heat, t := NewHeatmap(h, v.ranks(), silent, q.Unit, q.data.extent)
 	lines, err := q.Timeline(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	for i := range lines {
-		AddLine(heat, &lines[i])
+		AddLine(heat, q.Unit, &lines[i])
 	}
 	return heat, nil
 }
@@ -97,16 +98,16 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 // NewHeatmap returns a heatmap of a run of that length with rows, but without cells, and the
 // query for them. ranks are ordered by program, host and rank; silent are those without data.
 func NewHeatmap(
-	h *HeatmapParams, ranks []query.RankHost, silent map[trace.RankKey]string, length trace.Ticks,
+	h *HeatmapParams, ranks []query.RankHost, silent map[trace.RankKey]string, unit trace.Unit, length trace.Ticks,
 ) (*api.Heatmap, executions.Timeline) {
 	groups := groupRanks(chosenRanks(ranks, h.Filter), min(h.Rows, maxHeatCells/h.Columns))
-	from, to := h.span(length)
+	from, to := h.span(unit, length)
 	t := executions.Timeline{
 		From: from, To: to, Columns: h.Columns, Filter: executions.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds},
 		Lines: make(map[trace.RankKey]int),
 	}
 	heat := &api.Heatmap{
-		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Ticks(h.Columns)) / 1e6, Columns: h.Columns, Metric: h.Metric,
+		From: unit.Seconds(from), To: unit.Seconds(from + t.ColumnWidth()*trace.Ticks(h.Columns)), Columns: h.Columns, Metric: h.Metric,
 		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
 	}
 	for i, group := range groups {
@@ -119,12 +120,12 @@ func NewHeatmap(
 }
 
 // AddLine adds a line to a heatmap.
-func AddLine(h *api.Heatmap, l *executions.Line) {
+func AddLine(h *api.Heatmap, unit trace.Unit, l *executions.Line) {
 	row := &h.Rows[l.Number]
 	for c := range l.Lost {
-		row.Lost += l.Lost[c]
+		value := unit.Micros(trace.Ticks(l.Lost[c]))
+		row.Lost += value
 		row.Anomalies += l.Anomalies[c]
-		value := float64(l.Lost[c])
 		if h.Metric == MetricAnomalies {
 			value = float64(l.Anomalies[c])
 		}

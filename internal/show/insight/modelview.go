@@ -74,12 +74,12 @@ func (d *runData) threshold(t *typical.Times) *api.Range {
 	return r
 }
 
-// judged returns the time by which an execution was judged.
+// judged returns the time by which an execution was judged, in microseconds.
 func (d *runData) judged(r *provenance.Record) float64 {
 	if d.info.Settings["statistic"] == "inclusive" {
-		return float64(r.RuntimeTotal)
+		return d.micros(r.RuntimeTotal)
 	}
-	return float64(r.RuntimeExclusive)
+	return d.micros(r.RuntimeExclusive)
 }
 
 // sentence describes an execution.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -92,9 +91,9 @@ func (v *view) overview(run string, worst int) *api.Overview {
 	}
 	o.Live = v.status != nil && o.State != api.Finished && o.State != api.Failed && o.State != api.Incomplete
 	if d := v.data; d != nil {
-		o.Length, o.Strip = float64(d.extent)/1e6, d.strip
+		o.Length, o.Strip = d.unit.Seconds(d.extent), d.strip
 		if d.begin > 0 {
-			o.Began = time.UnixMicro(int64(d.begin)).UTC()
+			o.Began = d.unit.Time(d.begin).UTC()
 		}
 		o.Programs, o.Review = v.programs(), d.review(o.State)
 		for _, i := range v.open() {
@@ -161,9 +160,9 @@ func (v *view) figures(o *api.Overview) api.Figures {
 		r := float64(*f.Calls) / float64(f.Kept)
 		f.Reduction = &r
 	}
-	f.CoreHoursLost = float64(f.Lost) / 3.6e9
+	f.CoreHoursLost = f.Lost / 3.6e9
 	if core := o.Length * float64(f.Ranks); core > 0 {
-		percent := 100 * float64(f.Lost) / 1e6 / core
+		percent := 100 * f.Lost / 1e6 / core
 		f.LostPercent = &percent
 	}
 	if o.Length > 0 {
@@ -175,7 +174,7 @@ func (v *view) figures(o *api.Overview) api.Figures {
 // count adds the figures of the store.
 func (d *runData) count(f *api.Figures, v *view) {
 	f.Anomalies, f.Kept, f.Functions = d.kept.Anomalies, d.kept.Executions, max(d.kept.Functions, int64(d.info.Totals.Functions))
-	f.Lost = int64(d.kept.Lost)
+	f.Lost = d.micros(d.kept.Lost)
 	f.Ranks, f.FunctionsMinCalls = int64(max(len(d.ranks), d.info.Totals.Ranks)), int64(minSamples(d.info))
 	f.Hosts = countHosts(len(d.ranks), func(i int) string { return d.ranks[i].Host })
 	f.Calls, f.Events = Positive(max(d.info.Totals.Calls, d.kept.Calls)), Positive(d.info.Totals.Events)
@@ -185,7 +184,7 @@ func (d *runData) count(f *api.Figures, v *view) {
 	for i := range d.findings {
 		x := &d.findings[i]
 		if x.Status == provenance.Withdrawn {
-			f.WithdrawnLost += int64(x.Lost)
+			f.WithdrawnLost += d.micros(x.Lost)
 			continue
 		}
 		if x.Role == provenance.Victim {
@@ -196,18 +195,18 @@ func (d *runData) count(f *api.Figures, v *view) {
 		}
 		if x.Minor() {
 			f.FindingsMinor++
-			f.MinorLost += int64(x.Lost)
+			f.MinorLost += d.micros(x.Lost)
 			continue
 		}
 		if x.Noted() {
 			f.FindingsNotes++
-			f.NotesLost += int64(x.Lost)
+			f.NotesLost += d.micros(x.Lost)
 			continue
 		}
 		f.Findings++
 		if v.muted(i) {
 			f.FindingsMuted++
-			f.MutedLost += int64(x.Lost)
+			f.MutedLost += d.micros(x.Lost)
 		}
 	}
 	f.Lost = max(0, f.Lost-f.NotesLost)
@@ -325,9 +324,18 @@ func (d *runData) review(state api.State) *api.ReviewEnd {
 	return r
 }
 
+// MicrosOf converts durations to microseconds.
+func MicrosOf(unit trace.Unit, ticks []int64) []float64 {
+	all := make([]float64, len(ticks))
+	for i, t := range ticks {
+		all[i] = unit.Micros(trace.Ticks(t))
+	}
+	return all
+}
+
 // stripOf queries the lost time by kind, in the order of kinds.
 func stripOf(ctx context.Context, a *query.Queries, q executions.Timeline) (api.Strip, error) {
-	strip := api.Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Ticks(q.Columns)) / 1e6, Series: []api.Layer{}}
+	strip := api.Strip{From: a.Unit.Seconds(q.From), To: a.Unit.Seconds(q.From + q.ColumnWidth()*trace.Ticks(q.Columns)), Series: []api.Layer{}}
 	lines, err := a.Timeline(ctx, q)
 	if err != nil {
 		return strip, err
@@ -335,7 +343,7 @@ func stripOf(ctx context.Context, a *query.Queries, q executions.Timeline) (api.
 	for _, kind := range append([]provenance.AnomalyKind{""}, provenance.AnomalyKinds()...) {
 		for _, l := range lines {
 			if l.Kind == string(kind) {
-				strip.Series = append(strip.Series, api.Layer{Kind: l.Kind, Lost: l.Lost, N: l.Anomalies})
+				strip.Series = append(strip.Series, api.Layer{Kind: l.Kind, Lost: MicrosOf(a.Unit, l.Lost), N: l.Anomalies})
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	if l.Finding > 0 && l.Finding <= len(q.data.findings) {
 		v.Finding, v.FindingKey, v.Same = l.Finding, q.data.keys[l.Finding-1], q.data.findings[l.Finding-1].Calls
 	}
-	v.Roles.Role, v.Roles.Waits, v.Roles.WaitLost = string(l.Role), l.Waits, int64(l.WaitTime)
+	v.Roles.Role, v.Roles.Waits, v.Roles.WaitLost = string(l.Role), l.Waits, q.Unit.Micros(l.WaitTime)
 	if l.LateRank != nil {
 		late := int64(*l.LateRank)
 		v.Roles.LateRank = &late
@@ -81,7 +81,7 @@ func (q *runQuery) addOthers(
 func (d *runData) other(r *executions.Execution) api.Other {
 	return api.Other{
 		Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function,
-		At: d.seconds(r.Entry), Lost: int64(r.Lost),
+		At: d.seconds(r.Entry), Lost: d.micros(r.Lost),
 	}
 }
 

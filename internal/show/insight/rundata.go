@@ -26,6 +26,7 @@ import (
 // for all clients, and once after the run has ended. It is immutable.
 type runData struct {
 	run       provdb.Run
+	unit      trace.Unit
 	begin     trace.Ticks
 	extent    trace.Ticks // from begin to the newest time
 	info      *provdb.Info
@@ -146,17 +147,17 @@ func (in *Insight) traceTime(ctx context.Context, a *query.Queries) trace.Ticks 
 	if err != nil || status.Run.State != api.Running {
 		return 0
 	}
-	now, behind := status.Run.Now.UnixMicro(), math.Inf(1)
+	behind := math.Inf(1)
 	for i := range status.Nodes {
 		if n := &status.Nodes[i]; n.State == api.NodeReading {
 			behind = min(behind, n.Behind)
 		}
 	}
-	begin := time.UnixMicro(int64(a.Begin))
+	begin := a.Unit.Time(a.Begin)
 	if math.IsInf(behind, 1) || begin.After(status.Run.Now) || begin.Before(status.Run.Started.Add(-maxAhead)) {
 		return 0
 	}
-	return trace.Ticks(now - int64(behind*1e6))
+	return a.Unit.At(status.Run.Now) - trace.Ticks(behind*a.Unit.PerSecond())
 }
 
 // find finds a run in a separate slot.
@@ -166,7 +167,7 @@ func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error)
 
 // readRunData reads all but the conclusion. now is the trace time of a live run, or 0.
 func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runData, error) {
-	d := &runData{run: a.Run, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
+	d := &runData{run: a.Run, unit: a.Unit, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
 	kept, err := a.Kept(ctx, minSamples(d.info))
 	if err != nil {
 		return nil, err
@@ -289,7 +290,10 @@ func SortRanks(ranks []query.RankHost) {
 }
 
 // seconds returns a time in seconds since the start of the run.
-func (d *runData) seconds(t trace.Ticks) float64 { return float64(t-d.begin) / 1e6 }
+func (d *runData) seconds(t trace.Ticks) float64 { return d.unit.Seconds(t - d.begin) }
+
+// micros returns a duration in microseconds.
+func (d *runData) micros(t trace.Ticks) float64 { return d.unit.Micros(t) }
 
 // finding finds a finding by its key.
 func (f *conclusion) finding(key string) (*provenance.Finding, error) {

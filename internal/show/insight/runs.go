@@ -82,7 +82,7 @@ func newestOf(ctx context.Context, a *query.Queries, n int) ([]json.RawMessage, 
 	if err != nil || len(found) == 0 || found[0][0] == nil {
 		return []json.RawMessage{}, err
 	}
-	since := trace.Ticks(found[0][0].(int64)) - a.Begin
+	since := a.Unit.Duration(trace.Ticks(found[0][0].(int64)) - a.Begin)
 	// Several may have the same entry time as the first of them.
 	all, err := objects(a.Executions(ctx, executions.Filter{Since: &since, Order: "time", Limit: n + MaxRows}))
 	if err != nil {

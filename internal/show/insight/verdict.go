@@ -45,12 +45,12 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 }
 
 // share returns lost time as a share of the time of all ranks; 0 if that is unknown.
-func share(o *api.Overview, lost int64) float64 {
+func share(o *api.Overview, lost float64) float64 {
 	core := o.Length * float64(o.Figures.Ranks)
 	if core <= 0 {
 		return 0
 	}
-	return float64(lost) / 1e6 / core
+	return lost / 1e6 / core
 }
 
 func (v *view) judge(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict {
@@ -75,7 +75,7 @@ func (v *view) judge(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 		return unknown(text.Count(f.Anomalies, "anomalous call") + "; they could not be grouped into findings")
 	case f.FindingsMuted > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open findings: %s, which cost %s", mutedText(f.FindingsMuted),
-			text.CoreTime(float64(f.MutedLost)))}
+			text.CoreTime(f.MutedLost))}
 	case f.FindingsMinor > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("Little time was lost: no finding costs more than 0.01 %% of "+
 			"core time, and all together %s%s", text.Percent(100*share(o, f.MinorLost)), notesText(o))}
@@ -126,13 +126,13 @@ func mutedText(n int64) string {
 // costs sums up the open findings and names the worst.
 func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict {
 	f := &o.Figures
-	var lost, slow int64
+	var lost, slow float64
 	n := len(open) // without slow peers, if the loss names them
 	for _, i := range open {
 		x := &v.data.findings[i]
-		lost += int64(x.Lost)
+		lost += v.data.micros(x.Lost)
 		if x.Kind == provenance.SlowPlace && loss != nil {
-			slow, n = slow+int64(x.Lost), n-1
+			slow, n = slow+v.data.micros(x.Lost), n-1
 		}
 	}
 	worst := &v.data.findings[open[0]]
@@ -164,15 +164,15 @@ func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 }
 
 // costText returns the cost of findings.
-func costText(n int, lost int64, percent float64) string {
+func costText(n int, lost, percent float64) string {
 	words := text.Count(n, "finding") + " cost"
 	if n == 1 {
 		words += "s"
 	}
 	if percent > 0 {
-		return words + fmt.Sprintf(" %s of core time (%s)", text.Percent(percent), text.CoreTime(float64(lost)))
+		return words + fmt.Sprintf(" %s of core time (%s)", text.Percent(percent), text.CoreTime(lost))
 	}
-	return words + " " + text.CoreTime(float64(lost))
+	return words + " " + text.CoreTime(lost)
 }
 
 // worstText names a finding.

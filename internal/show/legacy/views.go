@@ -113,7 +113,7 @@ func (p *Packets) pageInfo() *api.PacketsInfo {
 	for _, m := range p.metrics {
 		w := api.PacketWorst{
 			Program: m.Program, Rank: m.Rank, Function: m.Name, Anomalies: count(m.All.Count.Accumulate),
-			Time: count(m.All.Severity.Accumulate), Longest: count(m.All.Severity.Maximum), Score: insight.Finite(m.All.Score.Maximum),
+			Time: float64(count(m.All.Severity.Accumulate)), Longest: float64(count(m.All.Severity.Maximum)), Score: insight.Finite(m.All.Score.Maximum),
 		}
 		info.Time += w.Time
 		info.Worst = amongFirst(info.Worst, w, func(a, b api.PacketWorst) int {
@@ -151,7 +151,7 @@ func (p *Packets) strip(columns int) api.Strip {
 			counts[max(0, min(int64(columns)-1, int64((s.first-p.begin)/width)))] += s.anomalies
 		}
 	}
-	return api.Strip{To: float64(width*trace.Ticks(columns)) / 1e6, Series: []api.Layer{{Lost: make([]int64, columns), N: counts}}}
+	return api.Strip{To: float64(width*trace.Ticks(columns)) / 1e6, Series: []api.Layer{{Lost: make([]float64, columns), N: counts}}}
 }
 
 // Heatmap returns the anomalies of ranks over the first time of their steps, whatever the metric.
@@ -167,7 +167,7 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 		ranks = append(ranks, query.RankHost{RankKey: rank})
 	}
 	insight.SortRanks(ranks)
-	heat, t := insight.NewHeatmap(&h, ranks, nil, max(1, p.end-p.begin))
+	heat, t := insight.NewHeatmap(&h, ranks, nil, trace.Microsecond, max(1, p.end-p.begin))
 	lines := make([]executions.Line, len(heat.Rows))
 	for i := range lines {
 		lines[i] = executions.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
@@ -181,7 +181,7 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 		}
 	}
 	for i := range lines {
-		insight.AddLine(heat, &lines[i])
+		insight.AddLine(heat, trace.Microsecond, &lines[i])
 	}
 	return heat, nil
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ func columns(description string) []provdb.Column {
 // rowsOf returns a row of values for each item of a list. Values may be of any basic type
 // or a pointer to one; nil is NULL.
 func rowsOf[T any](columns []provdb.Column, list []T, values func(x *T) []any) *provdb.Rows {
+	columns = withFractions(columns, list, values)
 	return &provdb.Rows{
 		Columns: columns,
 		All: func(yield func([]any, error) bool) {
@@ -32,6 +34,9 @@ func rowsOf[T any](columns []provdb.Column, list []T, values func(x *T) []any) *
 				row := values(&list[i])
 				for k, v := range row {
 					row[k] = basic(reflect.ValueOf(v))
+					if f, ok := row[k].(float64); ok && columns[k].Type == provdb.Int {
+						row[k] = int64(f)
+					}
 				}
 				if !yield(row, nil) {
 					return
@@ -40,6 +45,23 @@ func rowsOf[T any](columns []provdb.Column, list []T, values func(x *T) []any) *
 		},
 		Close: func() error { return nil },
 	}
+}
+
+// withFractions returns the columns, of which those of times are fractions if a value is one.
+func withFractions[T any](columns []provdb.Column, list []T, values func(x *T) []any) []provdb.Column {
+	isTime := func(c provdb.Column) bool { return c.Type == provdb.Int && strings.HasSuffix(c.Name, "_us") }
+	if !slices.ContainsFunc(columns, isTime) {
+		return columns
+	}
+	columns = slices.Clone(columns)
+	for i := range list {
+		for k, v := range values(&list[i]) {
+			if f, ok := basic(reflect.ValueOf(v)).(float64); ok && isTime(columns[k]) && f != math.Trunc(f) {
+				columns[k].Type = provdb.Float
+			}
+		}
+	}
+	return columns
 }
 
 // basic converts a value to the type that provdb.Rows have for it.

@@ -23,6 +23,7 @@ type Evidence struct {
 	Examples []*provenance.Record  // the worst first; none for a lasting change
 	Twin     *provenance.Record    // a typical execution like the first example, or nil
 	Differs  *contrast.Explanation // from other calls; nil for a lasting change
+	Unit     trace.Unit            // of times
 	Begin    trace.Ticks           // of the run
 	Slow     *api.SlowEvidence     // of a slow peer; else nil
 }
@@ -52,19 +53,20 @@ type differenceJSON struct {
 }
 
 type exampleJSON struct {
-	Event string      `json:"event_id"`
-	Rank  trace.Rank  `json:"rank"`
-	Host  string      `json:"host"`
-	Func  string      `json:"function"`
-	Start float64     `json:"start_s"`
-	Took  trace.Ticks `json:"own_us"`
-	Lost  trace.Ticks `json:"lost_us"`
-	Why   string      `json:"why,omitempty"`
+	Event string     `json:"event_id"`
+	Rank  trace.Rank `json:"rank"`
+	Host  string     `json:"host"`
+	Func  string     `json:"function"`
+	Start float64    `json:"start_s"`
+	Took  float64    `json:"own_us"`
+	Lost  float64    `json:"lost_us"`
+	Why   string     `json:"why,omitempty"`
 }
 
 func (e *Evidence) example(r *provenance.Record) exampleJSON {
 	return exampleJSON{
-		r.EventID, r.RID, r.Hostname, r.Func, float64(r.Entry-e.Begin) / 1e6, r.RuntimeExclusive, r.LostTime, r.Why,
+		r.EventID, r.RID, r.Hostname, r.Func, e.Unit.Seconds(r.Entry - e.Begin), e.Unit.Micros(r.RuntimeExclusive),
+		e.Unit.Micros(r.LostTime), r.Why,
 	}
 }
 
@@ -91,14 +93,14 @@ func (e *Evidence) Answer() *Answer {
 	}
 	if len(e.Examples) > 0 && e.Finding.Kind != provenance.Interference {
 		if t := typical.Read(e.Examples[0].AlgoParams); t != nil && t.Limits {
-			all.Limit = &t.Usual[len(t.Usual)-1].High
+			all.Limit = new(t.Usual[len(t.Usual)-1].High / e.Unit.Micros(1)) // in ticks, as the finding
 		}
 	}
 	rows := rowsOf(columns("event_id rank:int host function start_s:float own_us:int lost_us:int why"), all.Executions,
 		func(x *exampleJSON) []any {
 			return []any{x.Event, x.Rank, x.Host, x.Func, x.Start, x.Took, x.Lost, optional(x.Why)}
 		})
-	answer := &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: all, Rows: rows}
+	answer := &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: ticksJSON{e.Unit, all}, Rows: rows}
 	if e.Slow != nil {
 		answer.Markdown = func(w io.Writer) error { return e.writeSlowMarkdown(w, rows) }
 	}
@@ -145,12 +147,12 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	x := e.Finding
 	fmt.Fprintf(w, "Finding %d, %s, %s: %s\n\n", x.Number, x.Kind, x.Status, text.SingleSpaced(x.Summary))
 	fmt.Fprintf(w, "  lost        %s (%s own, %s caused), %s of the time of all ranks\n",
-		micros(x.Lost), micros(x.LostOwn), micros(x.LostCaused), text.Percent(100*x.Share))
+		micros(e.Unit, x.Lost), micros(e.Unit, x.LostOwn), micros(e.Unit, x.LostCaused), text.Percent(100*x.Share))
 	if x.Kind == provenance.Interference {
-		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(x.Actual))
+		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(e.Unit.MicrosOf(x.Actual)))
 	} else if x.Calls > 0 {
 		fmt.Fprintf(w, "  calls       %s of %s, typically %s instead of %s\n",
-			text.Int(x.Calls), text.Int(x.OfCalls), text.Duration(x.Actual), text.Duration(x.Expected))
+			text.Int(x.Calls), text.Int(x.OfCalls), text.Duration(e.Unit.MicrosOf(x.Actual)), text.Duration(e.Unit.MicrosOf(x.Expected)))
 	}
 	if x.Path != "" {
 		fmt.Fprintf(w, "  call path   %s\n", text.SingleSpaced(x.Path))
@@ -160,7 +162,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	}
 	if s := e.Slow; s != nil {
 		if s.Slow.Saved > 0 {
-			fmt.Fprintf(w, "  what if     like its peers, the run would be %s (%s) shorter\n", text.Duration(float64(s.Slow.Saved)),
+			fmt.Fprintf(w, "  what if     like its peers, the run would be %s (%s) shorter\n", text.Duration(s.Slow.Saved),
 				text.Percent(100*s.Slow.Share))
 		}
 		fmt.Fprintf(w, "  evidence    %s\n", s.Strength)
@@ -200,7 +202,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 			return err
 		}
 		if all.Limit != nil {
-			fmt.Fprintf(w, "\nCalls above %s are flagged.\n", text.Duration(*all.Limit))
+			fmt.Fprintf(w, "\nCalls above %s are flagged.\n", text.Duration(e.Unit.MicrosOf(*all.Limit)))
 		}
 	}
 	if e.Differs == nil {

@@ -16,6 +16,7 @@ import (
 
 // FindingList is some findings of a run.
 type FindingList struct {
+	Unit      trace.Unit           // of times
 	All       []provenance.Finding // of the run
 	Listed    []provenance.Finding
 	Omitted   int  // findings that are left out at the end
@@ -54,7 +55,7 @@ func (l *FindingList) Answer() *Answer {
 	for i, x := range l.Listed {
 		all[i] = listedFinding{x, l.differs(i)}
 	}
-	return &Answer{Text: l.write, JSON: all, Rows: rowsOf(findingColumns, l.Listed,
+	return &Answer{Text: l.write, JSON: ticksJSON{l.Unit, all}, Rows: executions.InMicros(l.Unit, rowsOf(findingColumns, l.Listed,
 		func(x *provenance.Finding) []any {
 			var worst any = x.WorstRank
 			if x.IsChange() {
@@ -66,7 +67,7 @@ func (l *FindingList) Answer() *Answer {
 				x.Expected, x.Actual, x.Period, x.LostOwn, x.LostCaused, x.Lost, x.Share, x.Confidence, x.Summary, optional(x.Reason),
 				optional(strings.Join(x.Examples, ",")), x.Longest, worst, optional(x.Trend), x.Waits, x.WaitRanks,
 			}
-		})}
+		}))}
 }
 
 func (l *FindingList) write(w io.Writer) error {
@@ -77,7 +78,7 @@ func (l *FindingList) write(w io.Writer) error {
 		l.footer(w)
 		return nil
 	}
-	err := writeTable(&table, rowsOf(findingTable, shown, func(x *provenance.Finding) []any {
+	err := writeTable(&table, executions.InMicros(l.Unit, rowsOf(findingTable, shown, func(x *provenance.Finding) []any {
 		var expected, actual, calls any = x.Expected, x.Actual, text.Int(x.Calls)
 		if x.Kind == provenance.Interference {
 			expected = nil
@@ -89,7 +90,7 @@ func (l *FindingList) write(w io.Writer) error {
 			x.Number, x.Kind, x.Lost, text.Percent(100 * x.Share), calls, expected, actual, optional(text.Ranges(x.Ranks)),
 			optional(text.Hosts(x.Hosts)), x.From, x.To, sparkline(x.OverTime), optional(x.Example()), optional(x.Func),
 		}
-	}))
+	})))
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 		line("waited because of finding %d, %s", x.Cause, cmp.Or(text.SingleSpaced(l.All[x.Cause-1].Func), string(l.All[x.Cause-1].Kind)))
 	}
 	if x.Waits > 0 {
-		line("and made %s lose %s of it%s", waitsText(x.Waits, x.WaitRanks), micros(x.LostCaused), l.victims(x))
+		line("and made %s lose %s of it%s", waitsText(x.Waits, x.WaitRanks), micros(l.Unit, x.LostCaused), l.victims(x))
 	}
 	switch {
 	case x.Cause > 0:
@@ -197,7 +198,7 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 	case x.Form == provenance.Burst:
 		line("in bursts")
 	case len(x.Ranks) > 1 && x.WorstTime > x.LostOwn/2:
-		line("rank %d lost %s of it", x.WorstRank, micros(x.WorstTime))
+		line("rank %d lost %s of it", x.WorstRank, micros(l.Unit, x.WorstTime))
 	}
 }
 
@@ -229,7 +230,7 @@ func (l *FindingList) victims(x *provenance.Finding) string {
 }
 
 // micros formats a duration.
-func micros(t trace.Ticks) string { return text.Duration(float64(t)) }
+func micros(unit trace.Unit, t trace.Ticks) string { return text.Duration(unit.Micros(t)) }
 
 func waitsText(waits, ranks int64) string {
 	return fmt.Sprintf("%s on %s", text.Count(waits, "wait"), text.Count(ranks, "rank"))
@@ -245,7 +246,7 @@ func worstFindings(w io.Writer, s *provdb.Info) {
 	}
 	for i := range f.Worst {
 		x := &f.Worst[i]
-		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, micros(x.Lost), text.Percent(100*x.Share))
+		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, micros(s.Unit, x.Lost), text.Percent(100*x.Share))
 	}
 	if f.Notes > 0 {
 		writeNotes(w, f, "findings --notes")

@@ -4,6 +4,7 @@ package output
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -54,6 +56,64 @@ func (a *Answer) Write(ctx context.Context, w io.Writer, format, path string) (e
 	}
 	out := bufio.NewWriter(w)
 	return errors.Join(write(out), out.Flush())
+}
+
+// ticksJSON is a value whose outermost objects have ticks of a unit in fields whose names end in _us. It is encoded in
+// microseconds.
+type ticksJSON struct {
+	unit  trace.Unit
+	value any
+}
+
+// MarshalJSON encodes the value in microseconds, without rounding.
+func (t ticksJSON) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(t.value); err != nil || t.unit.Canonical() == 0 {
+		return b.Bytes(), err
+	}
+	var out []byte
+	text, depth := b.Bytes(), 0
+	for len(text) > 0 {
+		n := 1
+		switch text[0] {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		case '"':
+			for n < len(text) && text[n] != '"' {
+				if text[n] == '\\' {
+					n++
+				}
+				n++
+			}
+			n++
+			if key, isKey := bytes.CutSuffix(text[:n], []byte(`_us"`)); depth == 1 && len(key) > 0 && isKey && text[n] == ':' {
+				out = append(out, text[:n+1]...)
+				text = text[n+1:]
+				n = len(text) - len(bytes.TrimLeft(text, "-+.0123456789eE"))
+				out = t.appendMicros(out, text[:n])
+				text = text[n:]
+				continue
+			}
+		}
+		out = append(out, text[:n]...)
+		text = text[n:]
+	}
+	return out, nil
+}
+
+// appendMicros appends a number of ticks in microseconds. Other values, such as null, are empty here.
+func (t ticksJSON) appendMicros(out, number []byte) []byte {
+	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return append(out, t.unit.MicrosText(trace.Ticks(n))...)
+	}
+	if v, err := strconv.ParseFloat(string(number), 64); err == nil {
+		return strconv.AppendFloat(out, t.unit.MicrosOf(v), 'f', -1, 64)
+	}
+	return append(out, number...)
 }
 
 // WriteFile creates a file and fills it with content.

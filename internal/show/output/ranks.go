@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
@@ -14,6 +15,7 @@ import (
 
 // RankList is the ranks of a run, compared with their peers.
 type RankList struct {
+	Unit       trace.Unit              // of times
 	By         string                  `json:"by"` // rank, host, thread, device or role
 	Efficiency []provenance.Efficiency `json:"efficiency"`
 	ranks.List
@@ -26,7 +28,7 @@ var peerColumns = columns(`program:int ranks tid:int host role:int peers:int uni
 // Answer returns the ranks as an answer.
 func (l *RankList) Answer() *Answer {
 	return &Answer{
-		JSON: l, Text: l.writeText,
+		JSON: l.json(), Text: l.writeText,
 		Markdown: func(w io.Writer) error {
 			fmt.Fprintf(w, "%s\n", l.efficiency())
 			if err := writeMarkdown(w, l.table()); err != nil || l.Functions == nil {
@@ -42,6 +44,20 @@ func (l *RankList) Answer() *Answer {
 			}
 		}),
 	}
+}
+
+// json returns the list for programs.
+func (l *RankList) json() any {
+	list := struct {
+		By         string      `json:"by"`
+		Efficiency []ticksJSON `json:"efficiency"`
+		ranks.List
+		Functions *api.RankFunctions `json:"functions,omitempty"`
+	}{l.By, nil, l.List, l.Functions}
+	for i := range l.Efficiency {
+		list.Efficiency = append(list.Efficiency, ticksJSON{l.Unit, &l.Efficiency[i]})
+	}
+	return list
 }
 
 func (l *RankList) writeText(w io.Writer) error {
@@ -129,7 +145,7 @@ func (l *RankList) table() *provdb.Rows {
 		if l.By != "role" {
 			row = append(row, roleText(r))
 		}
-		return append(row, orMissing(r.Useful, micros), orMissing(r.Wait, micros), orMissing(r.Lost, micros),
+		return append(row, orMissing(r.Useful, text.Duration), orMissing(r.Wait, text.Duration), orMissing(r.Lost, text.Duration),
 			orMissing(r.Ratio, func(v float64) string { return fmt.Sprintf("%.2f", v) }), l.slowText(r), savedText(r))
 	})
 }
@@ -210,7 +226,7 @@ func savedText(r *ranks.Row) string {
 	case *r.Saved <= 0 || r.Share == nil:
 		return "the same"
 	}
-	return fmt.Sprintf("run %s shorter (%s)", text.Percent(100**r.Share), micros(*r.Saved))
+	return fmt.Sprintf("run %s shorter (%s)", text.Percent(100**r.Share), text.Duration(*r.Saved))
 }
 
 // fewPeers is the number of peers below which a comparison is weak evidence.

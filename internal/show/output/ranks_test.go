@@ -12,9 +12,9 @@ import (
 )
 
 // rankRow returns a row of ranks that were slow from 9.1 s on, if saved is positive.
-func rankRow(ratio float64, saved trace.Ticks, peers int, of ...trace.Rank) ranks.Row {
-	role, share, n := 1, float64(saved)/1e7, int64(len(of))
-	useful, wait, lost := trace.Ticks(9_000_000), trace.Ticks(1_000_000), trace.Ticks(2500)
+func rankRow(ratio float64, saved float64, peers int, of ...trace.Rank) ranks.Row {
+	role, share, n := 1, saved/1e7, int64(len(of))
+	useful, wait, lost := 9e6, 1e6, 2500.
 	r := ranks.Row{
 		Ranks: of, Host: "node0", Role: &role, Peers: &peers, Units: n, HaveData: n, Useful: &useful, Wait: &wait, Lost: &lost, Ratio: &ratio,
 		Saved: &saved, Share: &share,

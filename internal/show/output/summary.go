@@ -3,11 +3,12 @@ package output
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -69,17 +70,14 @@ func topFunctions(w io.Writer, s *provdb.Info) {
 		begin = min(begin, f.FirstUS)
 	}
 	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, compared with their typical time:\n\n")
-	_ = writeTable(w, rowsOf(topColumns, s.Top, func(f *provdb.TopFunction) []any { // errors stick to w
+	_ = writeTable(w, executions.InMicros(s.Unit, rowsOf(topColumns, s.Top, func(f *provdb.TopFunction) []any { // errors stick to w
 		return []any{
-			f.LostUS, f.Anomalies, f.TypicalUS, text.Ranges(f.Ranks), text.Hosts(f.Hosts), float64(f.FirstUS-begin) / 1e6,
-			float64(f.LastUS-begin) / 1e6, f.Function,
+			f.LostUS, f.Anomalies, f.TypicalUS, text.Ranges(f.Ranks), text.Hosts(f.Hosts), s.Unit.Seconds(trace.Ticks(f.FirstUS - begin)),
+			s.Unit.Seconds(trace.Ticks(f.LastUS - begin)), f.Function,
 		}
-	}))
-	fmt.Fprintf(w, "\nTimes are relative to the first anomaly, at %s.\n", utc(begin))
+	})))
+	fmt.Fprintf(w, "\nTimes are relative to the first anomaly, at %s.\n", text.UTC(s.Unit.Time(trace.Ticks(begin))))
 }
-
-// utc formats microseconds since the epoch.
-func utc(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05.000000 MST") }
 
 // changes writes the functions whose typical time changed during the run.
 func changes(w io.Writer, s *provdb.Info) {
@@ -96,7 +94,7 @@ func changes(w io.Writer, s *provdb.Info) {
 			why = fmt.Sprintf(", because it makes %s calls instead of %s", text.ThreeDigits(c.MadeAfter), text.ThreeDigits(c.MadeBefore))
 		}
 		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
-			text.Duration(c.After), text.Duration(c.Before), utc(int64(c.Since)), why, text.Int(c.Calls))
+			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)), text.UTC(s.Unit.Time(c.Since)), why, text.Int(c.Calls))
 	}
 }
 

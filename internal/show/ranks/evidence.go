@@ -14,8 +14,8 @@ import (
 // Evidence returns the evidence that a place is slower than its peers. s is one of the slow peers of p.
 func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.SlowEvidence {
 	e := &api.SlowEvidence{
-		Slow: slowPlace(s, links), Measure: "Time divided by that of peers at equal work", Windows: []api.RatioWindow{},
-		LostOwn: int64(s.LostOwn), LostCaused: int64(s.LostCaused),
+		Slow: slowPlace(p.Unit, s, links), Measure: "Time divided by that of peers at equal work", Windows: []api.RatioWindow{},
+		LostOwn: p.Unit.Micros(s.LostOwn), LostCaused: p.Unit.Micros(s.LostCaused),
 		SyncShare: s.SyncShare, PeerSync: s.PeerSync, Confidence: s.Confidence, Strength: strength(s), WrongIf: WrongIf(s),
 	}
 	var here, others []*provenance.RankLoad // others: ranks outside of the place
@@ -27,13 +27,13 @@ func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.Slo
 			others = append(others, l)
 		}
 	}
-	e.Here = side(s, here)
+	e.Here = side(p.Unit, s, here)
 	e.Here.Place = s.Place()
 	if s.Pattern == provenance.ByRole { // at equal work its ratio is 1
 		e.Measure = "Useful time divided by that of other ranks"
 		e.Windows = usefulRatios(s, here, others)
 		if len(others) > 0 {
-			t := side(s, others)
+			t := side(p.Unit, s, others)
 			t.Place = text.Count(len(others), "other rank")
 			e.Twin = &t
 		}
@@ -44,7 +44,7 @@ func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.Slo
 		e.Windows = append(e.Windows, api.RatioWindow{From: w.From, To: w.To, Ratio: w.Ratio, Slow: isSlowIn(s, w)})
 	}
 	if twin := twinOf(p, s); twin != nil {
-		t := side(s, []*provenance.RankLoad{twin})
+		t := side(p.Unit, s, []*provenance.RankLoad{twin})
 		e.Twin = &t
 	}
 	return e
@@ -113,7 +113,7 @@ func twinOf(p *provenance.Peers, s *provenance.SlowPeer) (twin *provenance.RankL
 }
 
 // side returns the mean of loads while a place was slow.
-func side(s *provenance.SlowPeer, loads []*provenance.RankLoad) api.Side {
+func side(unit trace.Unit, s *provenance.SlowPeer, loads []*provenance.RankLoad) api.Side {
 	var a api.Side
 	if len(loads) == 0 {
 		return a
@@ -131,7 +131,8 @@ func side(s *provenance.SlowPeer, loads []*provenance.RankLoad) api.Side {
 			}
 		}
 	}
-	a.Useful, a.Wait = int64(useful)/int64(len(loads)), int64(wait)/int64(len(loads))
+	n := trace.Ticks(len(loads))
+	a.Useful, a.Wait = unit.Micros(useful/n), unit.Micros(wait/n)
 	return a
 }
 

@@ -20,7 +20,8 @@ func Functions(d Data, p Params) *api.RankFunctions {
 	all := &api.RankFunctions{Functions: []api.RankFunction{}}
 	at := make(map[trace.FuncKey]int)
 	alone := make(map[int]bool) // functions of ranks without peers
-	var total int64
+	var total float64
+	unit := newTable(d, p).Peers.Unit
 	for _, u := range newTable(d, p).units() {
 		if u.load == nil {
 			continue
@@ -32,20 +33,21 @@ func Functions(d Data, p Params) *api.RankFunctions {
 			if !ok {
 				i = len(all.Functions)
 				at[key] = i
-				all.Functions = append(all.Functions, api.RankFunction{Function: f.Func, FunctionID: d.FunctionID(key), Peers: new(int64)})
+				all.Functions = append(all.Functions, api.RankFunction{Function: f.Func, FunctionID: d.FunctionID(key), Peers: new(float64)})
 			}
 			to := &all.Functions[i]
-			to.Calls, to.Time, total = to.Calls+f.Calls, to.Time+int64(f.Time), total+int64(f.Time)
+			time := unit.Micros(f.Time)
+			to.Calls, to.Time, total = to.Calls+f.Calls, to.Time+time, total+time
 			if f.Peers == nil {
 				alone[i] = true
 			} else {
-				*to.Peers += int64(*f.Peers)
+				*to.Peers += unit.Micros(*f.Peers)
 			}
 		}
 	}
 	for i := range all.Functions {
 		f := &all.Functions[i]
-		if f.Share = float64(f.Time) / float64(max(1, total)); alone[i] {
+		if f.Share = f.Time / max(unit.Micros(1), total); alone[i] {
 			f.Peers = nil
 		}
 	}

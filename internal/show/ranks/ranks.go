@@ -174,15 +174,15 @@ const maxSlowRanks = 1000
 func Slow(p *provenance.Peers, links Links) []api.SlowPlace {
 	list := []api.SlowPlace{}
 	for i := range p.Slow {
-		list = append(list, slowPlace(&p.Slow[i], links))
+		list = append(list, slowPlace(p.Unit, &p.Slow[i], links))
 	}
 	return list
 }
 
-func slowPlace(s *provenance.SlowPeer, links Links) api.SlowPlace {
+func slowPlace(unit trace.Unit, s *provenance.SlowPeer, links Links) api.SlowPlace {
 	a := api.SlowPlace{
 		Place: s.Place(), Program: int64(s.PID), Pattern: string(s.Pattern), Ratio: s.Ratio, Peers: int64(s.Peers), Weak: s.Weak,
-		From: s.From, To: s.To, Saved: int64(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
+		From: s.From, To: s.To, Saved: unit.Micros(s.Saved), Share: s.Share, Ranks: []int64{}, RankCount: int64(len(s.Ranks)),
 		Functions: []api.SlowFunction{}, Counters: []api.SlowCounter{},
 	}
 	a.Finding, a.FindingKey = links.Finding(s)
@@ -197,8 +197,8 @@ func slowPlace(s *provenance.SlowPeer, links Links) api.SlowPlace {
 	}
 	for _, f := range s.Functions {
 		a.Functions = append(a.Functions, api.SlowFunction{
-			Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls, Mean: f.Mean,
-			Peers: f.Peers, Lost: int64(f.Beyond),
+			Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls,
+			Mean: unit.MicrosOf(f.Mean), Peers: unit.MicrosOf(f.Peers), Lost: unit.Micros(f.Beyond),
 		})
 	}
 	for _, c := range s.Counters {

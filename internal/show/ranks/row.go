@@ -26,9 +26,9 @@ type Row struct {
 	HaveData int64 `json:"units_with_data"`
 	Slow     int64 `json:"slow_units"`
 	// Times are sums over the units: useful, waiting, and lost by anomalies.
-	Useful *trace.Ticks `json:"useful_us"`
-	Wait   *trace.Ticks `json:"wait_us"`
-	Lost   *trace.Ticks `json:"lost_us"`
+	Useful *float64 `json:"useful_us"`
+	Wait   *float64 `json:"wait_us"`
+	Lost   *float64 `json:"lost_us"`
 	// Ratio is the time of the work of all units divided by that of equal work of peers.
 	Ratio *float64 `json:"ratio"`
 	// Pattern, From and To are when the costliest slow peer among the units was slow, in seconds since the
@@ -37,7 +37,7 @@ type Row struct {
 	Pattern provenance.Pattern `json:"pattern"`
 	From    *float64           `json:"from_s"`
 	To      *float64           `json:"to_s"`
-	Saved   *trace.Ticks       `json:"saved_us"`
+	Saved   *float64           `json:"saved_us"`
 	Share   *float64           `json:"saved_share"`
 
 	worst *float64             // ratio of the units
@@ -128,9 +128,10 @@ func (t *table) row(group []unit) Row {
 	if r.HaveData == 0 {
 		return r
 	}
-	r.Useful, r.Wait, r.Saved, r.Share = &useful, &wait, new(trace.Ticks), new(float64)
+	micros := t.Peers.Unit.Micros
+	r.Useful, r.Wait, r.Saved, r.Share = new(micros(useful)), new(micros(wait)), new(float64), new(float64)
 	if t.Lost != nil {
-		r.Lost = &lost
+		r.Lost = new(micros(lost))
 	}
 	if len(roles) == 1 {
 		r.Role = &group[slices.IndexFunc(group, func(u unit) bool { return u.load != nil })].load.Role
@@ -143,7 +144,7 @@ func (t *table) row(group []unit) Row {
 	}
 	if best >= 0 {
 		s := &t.Peers.Slow[best]
-		r.slow, r.Pattern, r.From, r.To, r.Saved, r.Share = s, s.Pattern, &s.From, s.To, &s.Saved, &s.Share
+		r.slow, r.Pattern, r.From, r.To, r.Saved, r.Share = s, s.Pattern, &s.From, s.To, new(micros(s.Saved)), &s.Share
 	}
 	return r
 }
@@ -169,10 +170,10 @@ func (t *table) pageRow(group []unit) api.RankRow {
 		To: r.To, Ratios: make([]*float64, len(t.answer.Windows)),
 	}
 	if r.Lost != nil && t.By != ByThread && t.By != ByDevice {
-		p.Lost = new(int64(*r.Lost))
+		p.Lost = r.Lost
 	}
 	if r.HaveData > 0 {
-		p.Useful, p.Wait, p.Peers, p.Saved, p.Share = int64(*r.Useful), int64(*r.Wait), int64(*r.Peers), int64(*r.Saved), *r.Share
+		p.Useful, p.Wait, p.Peers, p.Saved, p.Share = *r.Useful, *r.Wait, int64(*r.Peers), *r.Saved, *r.Share
 	}
 	if r.Role != nil {
 		p.Role = *r.Role

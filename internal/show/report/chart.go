@@ -67,13 +67,13 @@ func newStrip(s *api.Strip, length float64) *strip {
 	for _, l := range s.Series {
 		columns = max(columns, len(l.Lost))
 	}
-	sums := make([]int64, columns)
+	sums := make([]float64, columns)
 	for _, l := range s.Series {
 		for c, v := range l.Lost {
 			sums[c] += v
 		}
 	}
-	var most int64
+	var most float64
 	worst := 0
 	for c, v := range sums {
 		if v > most {
@@ -83,25 +83,25 @@ func newStrip(s *api.Strip, length float64) *strip {
 	if most == 0 {
 		return nil
 	}
-	v := &strip{Left: stripLeft, Top: text.Duration(float64(most)), Ticks: timeTicks(s.From, s.To, length, stripLeft, stripHeight+16)}
+	v := &strip{Left: stripLeft, Top: text.Duration(most), Ticks: timeTicks(s.From, s.To, length, stripLeft, stripHeight+16)}
 	wide := float64(width-stripLeft) / float64(columns)
 	under := make([]float64, columns)
 	var names []string
 	for _, l := range s.Series {
 		var p path
-		var total int64
+		var total float64
 		for c, lost := range l.Lost {
 			if lost <= 0 {
 				continue
 			}
 			total += lost
-			h := float64(lost) / float64(most) * stripHeight
+			h := lost / most * stripHeight
 			p.box(stripLeft+float64(c)*wide, stripHeight-under[c]-h, wide+0.3, h)
 			under[c] += h
 		}
 		if total > 0 {
-			v.Layers = append(v.Layers, stripLayer{kindWords(l.Kind), kindClass(l.Kind), p.b.String(), text.Duration(float64(total))})
-			names = append(names, kindWords(l.Kind)+" "+text.Duration(float64(total)))
+			v.Layers = append(v.Layers, stripLayer{kindWords(l.Kind), kindClass(l.Kind), p.b.String(), text.Duration(total)})
+			names = append(names, kindWords(l.Kind)+" "+text.Duration(total))
 		}
 	}
 	at := s.From + (s.To-s.From)*(float64(worst)+0.5)/float64(columns)

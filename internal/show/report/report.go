@@ -111,7 +111,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"level": func(l api.Level) string { return levels[l] },
 	"state": stateWords, "optional": optional, "optionalValue": optionalValue, "value": text.Value,
 	"add":    func(a, b float64) float64 { return a + b },
-	"micros": func(us int64) string { return text.Duration(float64(us)) },
+	"micros": text.Duration,
 	"len64":  func(rows []api.FunctionRow) int64 { return int64(len(rows)) },
 }).Parse(pageText))
 

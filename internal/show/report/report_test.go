@@ -106,7 +106,7 @@ func full(name string) *fakeSource {
 			Run: name, State: api.Finished, Length: 10, Verdict: api.Verdict{Level: api.LevelBad, Sentence: name + " cost much"},
 			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}}, Figures: api.Figures{Lost: 5000, Calls: &calls, Victims: 1, Ranks: 3},
 			Findings: []api.Finding{finding},
-			Strip:    api.Strip{To: 10, Series: []api.Layer{{Kind: "slow", Lost: []int64{0, 50, 3}}, {Kind: name, Lost: []int64{1, 0, 0}}}},
+			Strip:    api.Strip{To: 10, Series: []api.Layer{{Kind: "slow", Lost: []float64{0, 50, 3}}, {Kind: name, Lost: []float64{1, 0, 0}}}},
 		},
 		findings: api.FindingList{Rows: []api.Finding{finding, other}, Total: 70},
 		heat: api.Heatmap{
@@ -121,7 +121,7 @@ func full(name string) *fakeSource {
 			Rows: []api.RankRow{
 				{Place: name, Host: name, Ranks: 1, Ratio: &mean},
 				{Place: "gone", Ranks: 1, Missing: 1},
-				{Place: "slow " + name, Host: name, Ranks: 1, Saved: 9, Share: 0.14, Pattern: "since", From: &low, Lost: &calls, Finding: 4},
+				{Place: "slow " + name, Host: name, Ranks: 1, Saved: 9, Share: 0.14, Pattern: "since", From: &low, Lost: &mean, Finding: 4},
 			},
 		},
 		funcs: api.FunctionTable{Rows: []api.FunctionRow{{Function: name, Calls: &calls, Exclusive: &mean, Lost: 5000}}, Total: 40},

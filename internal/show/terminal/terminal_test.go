@@ -64,7 +64,7 @@ func running(name string, findings int) *Picture {
 		})
 	}
 	for i := range 30 {
-		p.Heatmap.Rows = append(p.Heatmap.Rows, api.HeatRow{Host: name, FirstRank: int64(i), LastRank: int64(i), Ranks: 1, Lost: int64(i * 10)})
+		p.Heatmap.Rows = append(p.Heatmap.Rows, api.HeatRow{Host: name, FirstRank: int64(i), LastRank: int64(i), Ranks: 1, Lost: float64(i * 10)})
 		p.Heatmap.Cells = append(p.Heatmap.Cells, api.HeatCell{Row: i, Column: i % 10, Value: 100})
 	}
 	return p

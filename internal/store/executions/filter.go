@@ -3,6 +3,7 @@ package executions
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -11,6 +12,9 @@ import (
 
 // Range is a range from First to Last, inclusive.
 type Range struct{ First, Last int64 }
+
+// Times is a range of durations in microseconds, both inclusive. A Last of 0 is any.
+type Times struct{ First, Last float64 }
 
 // Filter selects executions. The zero value of a field does not filter.
 type Filter struct {
@@ -21,11 +25,11 @@ type Filter struct {
 	Host      string
 	Ranks     []Range // any of them
 	Steps     *Range
-	Since     *trace.Ticks // since the start of the run
-	Until     *trace.Ticks
-	Severity  float64 // lower bound
-	Took      *Range  // microseconds of exclusive time
-	Lost      trace.Ticks
+	Since     *time.Duration // since the start of the run
+	Until     *time.Duration
+	Severity  time.Duration // lower bound
+	Took      *Times        // exclusive time
+	Lost      time.Duration
 	Score     float64
 	Withdrawn bool // include withdrawn anomalies
 	Program   *trace.Program
@@ -75,11 +79,11 @@ func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error)
 	if a.Run.State.Open() { // a copy may be older than the store
 		source = stored{a}
 	}
-	return source.page(ctx, where, by, f.Offset, f.Limit, a.Begin)
+	return a.InMicros(source.page(ctx, where, by, f.Offset, f.Limit, a))
 }
 
 // page returns rows as anomalies.sql does.
-func (x *Columns) page(_ context.Context, where Condition, by Order, offset, limit int, begin trace.Ticks) (*provdb.Rows, error) {
+func (x *Columns) page(_ context.Context, where Condition, by Order, offset, limit int, run *Reader) (*provdb.Rows, error) {
 	orNull := func(s string) any {
 		if s == "" {
 			return nil
@@ -108,7 +112,7 @@ func (x *Columns) page(_ context.Context, where Condition, by Order, offset, lim
 			for _, row := range x.first(where, by, offset, limit) {
 				e := x.execution(row)
 				if !yield([]any{
-					e.Event, float64(e.Entry-begin) / 1e6, int64(e.Exclusive), x.total[row], int64(e.Lost), x.severity[row], x.score[row],
+					e.Event, run.Unit.Seconds(e.Entry - run.Begin), int64(e.Exclusive), x.total[row], int64(e.Lost), x.severity[row], x.score[row],
 					orNull(x.kinds[x.kind[row]]), orNull(e.Status), e.Step, int64(e.Program), int64(e.Rank), e.Thread, e.Host, e.Function,
 				}, nil) {
 					return
@@ -182,16 +186,22 @@ func (f *Filter) Condition(ctx context.Context, a *Reader) (Condition, error) {
 	add(f.Since != nil || f.Until != nil, func() Condition {
 		from, to := int64(math.MinInt64), int64(math.MaxInt64)
 		if f.Since != nil {
-			from = int64(a.Begin + *f.Since)
+			from = int64(a.Begin + a.Unit.Ticks(*f.Since))
 		}
 		if f.Until != nil {
-			to = int64(a.Begin + *f.Until)
+			to = int64(a.Begin + a.Unit.Ticks(*f.Until))
 		}
 		return Entry.Between(from, to)
 	})
-	add(f.Severity > 0, func() Condition { return Severity.AtLeast(f.Severity) })
-	add(f.Took != nil, func() Condition { return Exclusive.Between(f.Took.First, f.Took.Last) })
-	add(f.Lost > 0, func() Condition { return Lost.AtLeast(int64(f.Lost)) })
+	add(f.Severity > 0, func() Condition { return Severity.AtLeast(float64(a.Unit.Ticks(f.Severity))) })
+	add(f.Took != nil, func() Condition {
+		last := int64(math.MaxInt64)
+		if f.Took.Last > 0 {
+			last = int64(a.Unit.FromMicros(f.Took.Last))
+		}
+		return Exclusive.Between(int64(a.Unit.FromMicros(f.Took.First)), last)
+	})
+	add(f.Lost > 0, func() Condition { return Lost.AtLeast(int64(a.Unit.Ticks(f.Lost))) })
 	add(f.Score > 0, func() Condition { return Score.AtLeast(f.Score) })
 	add(!f.Withdrawn && !f.Normal, func() Condition { return Flagged })
 	add(f.Program != nil, func() Condition { return Program.In(int64(*f.Program)) })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -32,7 +33,7 @@ type Reader struct {
 type Source interface {
 	count(ctx context.Context) (int64, error)
 	list(ctx context.Context, where Condition, by Order, limit int) ([]Execution, error)
-	page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Ticks) (*provdb.Rows, error)
+	page(ctx context.Context, where Condition, by Order, offset, limit int, run *Reader) (*provdb.Rows, error)
 	sum(ctx context.Context, where Condition, by Grouping) ([]Sums, error)
 	timeline(ctx context.Context, t *timeline, where Condition, lines map[trace.RankKey]int) error
 	tables() *Tables
@@ -77,6 +78,58 @@ func (a *Reader) Query(ctx context.Context, sql string, args ...any) (*provdb.Ro
 		a.OnQuery(sql, args)
 	}
 	return a.Store.Query(ctx, sql, args...)
+}
+
+// InSeconds returns a statement that divides times by 1e6::DOUBLE PRECISION for the unit of the run.
+func (a *Reader) InSeconds(sql string) string {
+	if a.Unit.Canonical() == 0 {
+		return sql
+	}
+	return strings.ReplaceAll(sql, "1e6::DOUBLE PRECISION", strconv.FormatFloat(a.Unit.PerSecond(), 'e', -1, 64)+"::DOUBLE PRECISION")
+}
+
+// InMicros converts the columns whose names end in _us, and severities, to microseconds. Those of a run in another unit
+// have fractions.
+func (a *Reader) InMicros(rows *provdb.Rows, err error) (*provdb.Rows, error) {
+	if err != nil {
+		return nil, err
+	}
+	return InMicros(a.Unit, rows), nil
+}
+
+// InMicros is like Reader.InMicros for rows in ticks of a unit.
+func InMicros(unit trace.Unit, rows *provdb.Rows) *provdb.Rows {
+	if unit.Canonical() == 0 {
+		return rows
+	}
+	converted := make([]bool, len(rows.Columns))
+	out := *rows
+	out.Columns = slices.Clone(rows.Columns)
+	for i, c := range out.Columns {
+		if converted[i] = strings.HasSuffix(c.Name, "_us") || c.Name == "severity"; converted[i] && c.Type == provdb.Int {
+			out.Columns[i].Type = provdb.Float
+		}
+	}
+	out.All = func(yield func([]any, error) bool) {
+		for row, err := range rows.All {
+			for i, v := range row {
+				switch v := v.(type) {
+				case int64:
+					if converted[i] {
+						row[i] = unit.MicrosOf(float64(v))
+					}
+				case float64:
+					if converted[i] {
+						row[i] = unit.MicrosOf(v)
+					}
+				}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+	return &out
 }
 
 // Querier is a Reader, or a type that embeds one.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -40,11 +39,11 @@ func (a stored) sum(ctx context.Context, where Condition, by Grouping) ([]Sums, 
 	return ReadAll[Sums](ctx, a, sql, args[1:]...)
 }
 
-func (a stored) page(ctx context.Context, where Condition, by Order, offset, limit int, begin trace.Ticks) (*provdb.Rows, error) {
+func (a stored) page(ctx context.Context, where Condition, by Order, offset, limit int, _ *Reader) (*provdb.Rows, error) {
 	// The outer query has the columns of two tables.
 	order := by.sql()
 	sql := strings.NewReplacer("/*where*/", where.sql, "/*order*/", order, "/*outer*/", "e."+strings.ReplaceAll(order, ", ", ", e.")).
-		Replace(text("anomalies"))
-	sql, args := bind([]any{int32(a.Run.ID), int64(begin), int64(limit), int64(offset)}, sql, where.values...)
+		Replace(a.InSeconds(text("anomalies")))
+	sql, args := bind([]any{int32(a.Run.ID), int64(a.Begin), int64(limit), int64(offset)}, sql, where.values...)
 	return a.Query(ctx, sql, args...)
 }

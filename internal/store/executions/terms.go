@@ -10,7 +10,7 @@ import (
 )
 
 // OfTerm returns the condition of a term; !ok if it is about details.
-func OfTerm(t *contrast.Term, begin trace.Ticks) (c Condition, ok bool) {
+func (a *Reader) OfTerm(t *contrast.Term) (c Condition, ok bool) {
 	wholeNumbers := func(c Column) Condition { return c.Between(wholeNumber(t.From), wholeNumber(t.To)) }
 	switch t.Field.Kind {
 	case contrast.FieldFunction:
@@ -33,10 +33,10 @@ func OfTerm(t *contrast.Term, begin trace.Ticks) (c Condition, ok bool) {
 	case contrast.FieldTime:
 		from, to := int64(math.MinInt64), int64(math.MaxInt64)
 		if !math.IsInf(t.From, 0) {
-			from = int64(begin) + int64(math.Round(t.From*1e6))
+			from = int64(a.Begin + a.Unit.FromSeconds(t.From))
 		}
 		if !math.IsInf(t.To, 0) {
-			to = int64(begin) + int64(math.Round(t.To*1e6)) - 1
+			to = int64(a.Begin+a.Unit.FromSeconds(t.To)) - 1
 		}
 		return Entry.Between(from, to), true
 	}
@@ -48,25 +48,27 @@ func wholeNumber(v float64) int64 { return int64(min(max(v, 0), math.MaxInt32)) 
 
 // Inside returns the conditions that executions are within a lasso: a line to the right of each
 // crosses its edge an odd number of times.
-func Inside(lasso []contrast.Vertex, begin trace.Ticks) []Condition {
+func (a *Reader) Inside(lasso []contrast.Vertex) []Condition {
+	begin, second, tick := a.Begin, a.Unit.PerSecond(), a.Unit.Micros(1)
 	low, high := lasso[0], lasso[0]
 	for _, v := range lasso {
 		low = contrast.Vertex{Seconds: min(low.Seconds, v.Seconds), Micros: min(low.Micros, v.Micros)}
 		high = contrast.Vertex{Seconds: max(high.Seconds, v.Seconds), Micros: max(high.Micros, v.Micros)}
 	}
 	list := []Condition{
-		Entry.Between(int64(begin)+int64(math.Floor(low.Seconds*1e6)), int64(begin)+int64(math.Ceil(high.Seconds*1e6))),
-		Exclusive.Between(int64(math.Floor(low.Micros)), int64(math.Ceil(high.Micros))),
+		Entry.Between(int64(begin)+int64(math.Floor(low.Seconds*second)), int64(begin)+int64(math.Ceil(high.Seconds*second))),
+		Exclusive.Between(int64(math.Floor(low.Micros/tick)), int64(math.Ceil(high.Micros/tick))),
 	}
-	height := func(micros float64) float64 { return math.Log(max(1, micros)) }
+	height := func(ticks float64) float64 { return math.Log(max(1, ticks)) }
 	type edge struct{ low, high, at, slope float64 } // at: seconds at height 0
 	var edges []edge
 	var crossings []string
 	var values []any
-	const seconds, logMicros = "(entry - ?::BIGINT)::DOUBLE PRECISION / 1e6", "ln(greatest(1, runtime_exclusive)::DOUBLE PRECISION)"
+	const logTicks = "ln(greatest(1, runtime_exclusive)::DOUBLE PRECISION)"
+	seconds := a.InSeconds("(entry - ?::BIGINT)::DOUBLE PRECISION / 1e6::DOUBLE PRECISION")
 	for i, v := range lasso {
 		w := lasso[(i+1)%len(lasso)]
-		from, to := height(v.Micros), height(w.Micros)
+		from, to := height(v.Micros/tick), height(w.Micros/tick)
 		if from == to {
 			continue
 		}
@@ -75,7 +77,7 @@ func Inside(lasso []contrast.Vertex, begin trace.Ticks) []Condition {
 		edges = append(edges, e)
 		crossings = append(crossings, fmt.Sprintf(
 			"CASE WHEN %s >= ?::DOUBLE PRECISION AND %s < ?::DOUBLE PRECISION AND %s < ?::DOUBLE PRECISION + ?::DOUBLE PRECISION * %s THEN 1 "+
-				"ELSE 0 END", logMicros, logMicros, seconds, logMicros))
+				"ELSE 0 END", logTicks, logTicks, seconds, logTicks))
 		values = append(values, e.low, e.high, int64(begin), e.at, e.slope)
 	}
 	if len(edges) == 0 { // it has no height
@@ -85,7 +87,7 @@ func Inside(lasso []contrast.Vertex, begin trace.Ticks) []Condition {
 		sql: "(" + strings.Join(crossings, " + ") + ") % 2 = 1", values: values,
 		test: func(x *Columns) (func(row int32) bool, []int32) {
 			return func(row int32) bool {
-				at, y, odd := float64(x.entry[row]-int64(begin))/1e6, height(float64(x.exclusive[row])), false
+				at, y, odd := a.Unit.Seconds(trace.Ticks(x.entry[row])-begin), height(float64(x.exclusive[row])), false
 				for _, e := range edges {
 					if y >= e.low && y < e.high && at < e.at+e.slope*y {
 						odd = !odd

@@ -34,7 +34,7 @@ type Line struct {
 	each []int64 // added to this column and all that follow
 }
 
-// ColumnWidth returns the width of a column: a whole number of microseconds, with which the
+// ColumnWidth returns the width of a column: a whole number of ticks, with which the
 // columns cover the whole time.
 func (q *Timeline) ColumnWidth() trace.Ticks {
 	n := trace.Ticks(q.Columns)

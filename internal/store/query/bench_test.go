@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -132,7 +131,7 @@ func benchmarkQueries(b *testing.B, a *query.Queries, rate float64) {
 	top := func(by string) func() error {
 		return func() error { return rows(a.Top(ctx, query.Top{By: by, Order: "lost", Limit: 10})) }
 	}
-	since := 300 * trace.Ticks(1e6)
+	since := 300 * time.Second
 	for _, q := range []struct {
 		name string
 		ask  func() error
@@ -150,12 +149,12 @@ func benchmarkQueries(b *testing.B, a *query.Queries, rate float64) {
 		{"anomalies/host", filter(func(f *executions.Filter) { f.Host = "node001*" })},
 		{"anomalies/step", filter(func(f *executions.Filter) { f.Steps = &executions.Range{First: 500, Last: 600} })},
 		{"anomalies/since", filter(func(f *executions.Filter) { f.Since = &since })},
-		{"anomalies/severity", filter(func(f *executions.Filter) { f.Severity = 500_000; f.Order = "time" })},
+		{"anomalies/severity", filter(func(f *executions.Filter) { f.Severity = 500 * time.Millisecond; f.Order = "time" })},
 		{"anomalies/one-host", filter(func(f *executions.Filter) { f.Host = "node0123" })},
 		{"anomalies/one-rank", filter(func(f *executions.Filter) { f.Ranks = []executions.Range{{First: 7, Last: 7}}; f.Order = "time" })},
 		{"anomalies/one-step", filter(func(f *executions.Filter) { f.Steps = &executions.Range{First: 5, Last: 5} })},
 		{"anomalies/score", filter(func(f *executions.Filter) { f.Score = 19.9; f.Order = "time" })},
-		{"anomalies/lost", filter(func(f *executions.Filter) { f.Lost = 90_000; f.Order = "score" })},
+		{"anomalies/lost", filter(func(f *executions.Filter) { f.Lost = 90 * time.Millisecond; f.Order = "score" })},
 		{"anomalies/withdrawn", filter(func(f *executions.Filter) { f.Withdrawn = true })},
 		{"anomalies/normal", filter(func(f *executions.Filter) { f.Normal = true })},
 		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // context of b

@@ -46,7 +46,7 @@ func (a *Queries) addPathTimes(ctx context.Context, r *comparison.Run, p *trace.
 		at := r.Child(parent, row.Program, row.Func)
 		places[row.PathID] = at
 		r.Paths[at].Calls += row.Calls
-		r.Paths[at].Exclusive += row.Exclusive
+		r.Paths[at].Exclusive += a.Unit.MicrosOf(float64(row.Exclusive))
 	}, executions.OptionalProgram(p))
 }
 
@@ -77,6 +77,6 @@ func (a *Queries) addPathLosses(ctx context.Context, r *comparison.Run, p *trace
 		}
 		at := r.Path(row.Program, path)
 		r.Paths[at].Anomalies += row.Anomalies
-		r.Paths[at].Lost += row.Lost
+		r.Paths[at].Lost += a.Unit.MicrosOf(float64(row.Lost))
 	}, executions.OptionalProgram(p))
 }

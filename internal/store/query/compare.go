@@ -65,7 +65,10 @@ func (a *Queries) comparedRanks(ctx context.Context, r *comparison.Run) (map[tra
 // same name are merged; the model of the one with the most calls is kept.
 func (a *Queries) comparedFunctions(ctx context.Context, r *comparison.Run) error {
 	sums := comparison.Sums{Functions: r.Functions}
-	err := executions.ReadEach(ctx, a, text("compare_functions"), sums.Add)
+	err := executions.ReadEach(ctx, a, text("compare_functions"), func(f *comparison.Function) {
+		f.Exclusive = a.Unit.MicrosOf(f.Exclusive)
+		sums.Add(f)
+	})
 	r.Functions = sums.Functions
 	return err
 }
@@ -80,7 +83,7 @@ func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts m
 	if err != nil {
 		return err
 	}
-	byHost := make(map[int]map[string]int64) // by index in r.Paths
+	byHost := make(map[int]map[string]float64) // by index in r.Paths
 	type row struct {
 		Program   trace.Program   `sql:"program"`
 		Rank      trace.Rank      `sql:"rank"`
@@ -97,12 +100,13 @@ func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts m
 		at := r.Path(row.Program, path)
 		p := &r.Paths[at]
 		p.Anomalies += row.Anomalies
-		p.Lost += row.Lost
+		lost := a.Unit.MicrosOf(float64(row.Lost))
+		p.Lost += lost
 		if host := hosts[trace.RankKey{Program: row.Program, Rank: row.Rank}]; host != "" {
 			if byHost[at] == nil {
-				byHost[at] = make(map[string]int64)
+				byHost[at] = make(map[string]float64)
 			}
-			byHost[at][host] += row.Lost
+			byHost[at][host] += lost
 		}
 	})
 	for at, lost := range byHost {
@@ -112,7 +116,7 @@ func (a *Queries) comparedLosses(ctx context.Context, r *comparison.Run, hosts m
 }
 
 // worstHosts returns the hosts that lost most time, at most comparison.MaxHosts.
-func worstHosts(lost map[string]int64) []comparison.HostLost {
+func worstHosts(lost map[string]float64) []comparison.HostLost {
 	var list []comparison.HostLost
 	for host, us := range lost {
 		list = append(list, comparison.HostLost{Host: host, Lost: us})

@@ -93,7 +93,7 @@ func BenchmarkCopyDuckDB(b *testing.B) {
 			return err
 		}},
 		{"explain/box", func() error {
-			s, u := trace.Ticks(since), trace.Ticks(until)
+			s, u := trace.Microsecond.Duration(trace.Ticks(since)), trace.Microsecond.Duration(trace.Ticks(until))
 			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: executions.Filter{Since: &s, Until: &u}})
 			return err
 		}},

@@ -205,7 +205,7 @@ func compareExecutions(t *testing.T, store, memory *query.Queries, found *findin
 func compareLists(t *testing.T, store, memory *query.Queries) {
 	ended := *memory
 	ended.Run.State = provdb.Finished
-	at := func(s trace.Ticks) *trace.Ticks { s *= 1e6; return &s }
+	at := func(s time.Duration) *time.Duration { s *= time.Second; return &s }
 	for i, f := range []executions.Filter{
 		{},
 		{Function: "*relax_2*"},
@@ -279,7 +279,7 @@ func compareFunctions(t *testing.T, store, memory *query.Queries, found *finding
 
 func compareExplanations(t *testing.T, store, memory *query.Queries, found *findings.Result) {
 	ctx := t.Context()
-	at := func(s trace.Ticks) *trace.Ticks { s *= 1e6; return &s }
+	at := func(s time.Duration) *time.Duration { s *= time.Second; return &s }
 	asker := *memory
 	detailed := withDetails(t, &asker, 1)
 	member := func(program trace.Program, event string) bool { return len(event)%2 == 0 }
@@ -296,7 +296,7 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *find
 		{},
 		{Filter: executions.Filter{Ranks: []executions.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
 		{Filter: executions.Filter{Function: "*relax_2*", Kinds: []string{"slow", "gpu"}}},
-		{Filter: executions.Filter{Host: "node001*", Took: &executions.Range{First: 100, Last: 90_000}}},
+		{Filter: executions.Filter{Host: "node001*", Took: &executions.Times{First: 100, Last: 90_000}}},
 		{Filter: executions.Filter{Steps: &executions.Range{First: 2, Last: 5}, Lost: 1000}},
 		{Filter: executions.Filter{Severity: 5000}},
 		{Filter: executions.Filter{Function: "nobody"}},

@@ -109,7 +109,7 @@ func TestEstimatesFromSampleAreClose(t *testing.T) {
 		t.Fatalf("got %+v from all, %+v from a sample", exact, estimate)
 	}
 	if estimate.Selected != whole.Selected || estimate.Lost != whole.Lost {
-		t.Errorf("sample: got %d executions that lost %d, want %d and %d", estimate.Selected, estimate.Lost, whole.Selected, whole.Lost)
+		t.Errorf("sample: got %d executions that lost %v, want %d and %v", estimate.Selected, estimate.Lost, whole.Selected, whole.Lost)
 	}
 	for i := range exact.Rows {
 		r := &exact.Rows[i]

@@ -103,6 +103,7 @@ type sampling struct {
 	q                         *Selection
 	details                   *Details
 	begin                     trace.Ticks
+	tick                      trace.Unit
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // only for node states
 	total                     int64
@@ -154,9 +155,9 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 		if err := q.checkChange(); err != nil {
 			return nil, err
 		}
-		return contrast.ExplainChange(q.Finding, a.Begin), nil
+		return contrast.ExplainChange(q.Finding, a.Unit, a.Begin), nil
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin, tick: a.Unit}
 	if err := q.Filter.Check(); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 		return nil, err
 	}
 	e := &contrast.Explanation{Explained: api.Explained{
-		Selected: s.total, Lost: int64(s.lost), Estimated: s.estimated, Examined: len(s.selected), Typical: len(s.typical),
+		Selected: s.total, Lost: a.Unit.Micros(s.lost), Estimated: s.estimated, Examined: len(s.selected), Typical: len(s.typical),
 		Others: len(s.others), Functions: s.functions(),
 	}}
 	if len(s.selected) == 0 {
@@ -203,14 +204,14 @@ func (s *sampling) functions() []api.ExplainFunction {
 // conditions returns the conditions of a selection: on all executions that are examined, and on
 // the selected ones among them.
 func (a *Queries) conditions(ctx context.Context, q *Selection) (all, selected executions.Condition, err error) {
-	all = executions.AllOf(append(q.withoutConditions(a.Begin), executions.Flagged)...)
+	all = executions.AllOf(append(a.withoutConditions(q), executions.Flagged)...)
 	f := q.Filter
 	f.Normal, f.Withdrawn = false, true // all contains this condition
 	filtered, err := f.Condition(ctx, &a.Reader)
 	if err != nil {
 		return all, selected, err
 	}
-	list := append(q.onlyConditions(a.Begin), filtered)
+	list := append(a.onlyConditions(q), filtered)
 	if i := q.Finding; i != nil {
 		list = append(list, executions.Program.In(int64(i.PID)))
 		switch {
@@ -266,7 +267,7 @@ func (a *Queries) readBaseline(ctx context.Context, s *sampling, all, selected e
 	if s.q.Member != nil {
 		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.Program, x.Event) })
 	}
-	where = append(s.q.withoutConditions(a.Begin), functions, executions.Typical)
+	where = append(a.withoutConditions(s.q), functions, executions.Typical)
 	if s.typical, err = a.sample(ctx, executions.AllOf(where...), maxTypical); err != nil {
 		return err
 	}

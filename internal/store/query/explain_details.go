@@ -225,7 +225,7 @@ func (a *Queries) readOtherStates(ctx context.Context, s *sampling) (err error) 
 	if first := s.details.first(maxStates); len(s.q.Without) == 0 && first != nil {
 		s.anywhere = first
 	} else {
-		where := append(s.q.withoutConditions(a.Begin), executions.AnyOf(executions.Typical, executions.Flagged))
+		where := append(a.withoutConditions(s.q), executions.AnyOf(executions.Typical, executions.Flagged))
 		if s.anywhere, err = a.sample(ctx, executions.AllOf(where...), maxStates); err != nil {
 			return err
 		}

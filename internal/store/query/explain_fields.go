@@ -95,7 +95,7 @@ func (s *sampling) excluded(key contrast.FieldKey, w contrast.Share) bool {
 			return false
 		}
 		if key.Kind == contrast.FieldTime { // w.Number is a bin
-			width := float64(s.bins().Width()) / 1e6
+			width := s.tick.Seconds(s.bins().Width())
 			return w.Number*width >= t.From-1e-6 && (w.Number+1)*width <= t.To+1e-6
 		}
 		return t.Has(contrast.Cell{Label: w.Label, Number: w.Number})
@@ -314,4 +314,4 @@ func (s *sampling) times() []contrast.Field {
 const maxSteps = 100_000
 
 // bins returns the time bins of the run.
-func (s *sampling) bins() contrast.Bins { return contrast.Bins{Extent: s.q.Extent} }
+func (s *sampling) bins() contrast.Bins { return contrast.Bins{Extent: s.q.Extent, Unit: s.tick} }

@@ -24,9 +24,9 @@ type group struct {
 	term contrast.Term
 }
 
-func add(g *api.ExplainGroup, x *sampled) {
+func (s *sampling) add(g *api.ExplainGroup, x *sampled) {
 	g.Executions += x.count
-	g.Lost += int64(x.Lost)
+	g.Lost += s.tick.Micros(x.Lost)
 }
 
 // MaxGroups and maxRanges bound the rows of a grouping.
@@ -52,7 +52,7 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 		q.Lasso = make([]contrast.Vertex, 1) // grouping counts as narrowing
 		return nil, q.checkChange()
 	}
-	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin, tick: a.Unit}
 	err := q.Filter.Check()
 	if err == nil {
 		err = a.readRanksAndExtent(ctx, s)
@@ -82,7 +82,7 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 		return nil, err
 	}
 	g := &grouped{field: by, ExplainGroups: api.ExplainGroups{
-		Field: by.String(), Name: by.Words(), Selected: s.total, Lost: int64(s.lost), Estimated: s.estimated, Rows: []api.ExplainGroup{},
+		Field: by.String(), Name: by.Words(), Selected: s.total, Lost: a.Unit.Micros(s.lost), Estimated: s.estimated, Rows: []api.ExplainGroup{},
 	}}
 	g.fill(s, max(1, limit))
 	return &g.ExplainGroups, nil
@@ -113,7 +113,7 @@ func (g *grouped) fill(s *sampling, limit int) {
 		g.Examined += x.count
 		c, ok := s.cell(g.field, x)
 		if !ok {
-			add(&g.None, x)
+			s.add(&g.None, x)
 			continue
 		}
 		i, seen := at[c]
@@ -127,7 +127,7 @@ func (g *grouped) fill(s *sampling, limit int) {
 			}
 			g.rows = append(g.rows, row)
 		}
-		add(&g.rows[i].ExplainGroup, x)
+		s.add(&g.rows[i].ExplainGroup, x)
 	}
 	g.Values = len(g.rows)
 	g.Ranges = !g.field.Kind.Named() && !g.field.Kind.Whole()

@@ -57,9 +57,9 @@ func (q *Selection) includes(x *sampled, s *sampling) bool {
 }
 
 // withoutConditions returns the conditions of Without, which hold for the baseline, too.
-func (q *Selection) withoutConditions(begin trace.Ticks) (list []executions.Condition) {
+func (a *Queries) withoutConditions(q *Selection) (list []executions.Condition) {
 	for i := range q.Without {
-		if c, ok := executions.OfTerm(&q.Without[i], begin); ok {
+		if c, ok := a.OfTerm(&q.Without[i]); ok {
 			list = append(list, executions.Not(c))
 		}
 	}
@@ -68,7 +68,7 @@ func (q *Selection) withoutConditions(begin trace.Ticks) (list []executions.Cond
 
 // onlyConditions returns the conditions on the selection: one of the values of each field, and
 // inside the lasso.
-func (q *Selection) onlyConditions(begin trace.Ticks) (list []executions.Condition) {
+func (a *Queries) onlyConditions(q *Selection) (list []executions.Condition) {
 	for i := range q.Only {
 		field := q.Only[i].Field
 		if slices.ContainsFunc(q.Only[:i], func(t contrast.Term) bool { return t.Field == field }) {
@@ -76,7 +76,7 @@ func (q *Selection) onlyConditions(begin trace.Ticks) (list []executions.Conditi
 		}
 		var values []executions.Condition
 		for _, t := range q.Only[i:] {
-			if c, ok := executions.OfTerm(&t, begin); ok && t.Field == field {
+			if c, ok := a.OfTerm(&t); ok && t.Field == field {
 				values = append(values, c)
 			}
 		}
@@ -85,7 +85,7 @@ func (q *Selection) onlyConditions(begin trace.Ticks) (list []executions.Conditi
 		}
 	}
 	if len(q.Lasso) > 0 {
-		list = append(list, executions.Inside(q.Lasso, begin)...)
+		list = append(list, a.Inside(q.Lasso)...)
 	}
 	return list
 }

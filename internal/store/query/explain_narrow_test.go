@@ -106,17 +106,17 @@ func TestFunctionsFilterExcludeAndGroupByName(t *testing.T) {
 			t.Fatalf("got %+v, %v; want %v", g, err, functions)
 		}
 		for _, row := range functions {
-			name, n, lost := row[0].(string), row[1].(int64), row[2].(int64)
+			name, n, lost := row[0].(string), row[1].(int64), float64(row[2].(int64))
 			if !slices.ContainsFunc(g.Rows, func(r api.ExplainGroup) bool { return r.Label == name && r.Executions == n && r.Lost == lost }) {
 				t.Errorf("%v is not in %+v", row, g.Rows)
 			}
 			of := terms(t, "function="+name)
 			only, without := explainedAs(t, a, query.Selection{Filter: box, Only: of}), explainedAs(t, a, query.Selection{Filter: box, Without: of})
 			if only.Selected != n || only.Lost != lost || len(only.Functions) != 1 || only.Functions[0].Function != name {
-				t.Errorf("only %s: got %d that lost %d, %v; want %d and %d", name, only.Selected, only.Lost, only.Functions, n, lost)
+				t.Errorf("only %s: got %d that lost %v, %v; want %d and %v", name, only.Selected, only.Lost, only.Functions, n, lost)
 			}
 			if without.Selected != all.Selected-n || without.Lost != all.Lost-lost || len(without.Functions) != len(functions)-1 {
-				t.Errorf("without %s: got %d that lost %d, %v", name, without.Selected, without.Lost, without.Functions)
+				t.Errorf("without %s: got %d that lost %v, %v", name, without.Selected, without.Lost, without.Functions)
 			}
 		}
 		for _, f := range all.Fields {
@@ -145,7 +145,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	with, rest := explainedAs(t, a, only), explainedAs(t, a, without)
 	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Estimated ||
 		len(f.Terms) == 0 {
-		t.Errorf("%s: only selects %d and without %d of %d, want %d with the value; lost %d and %d of %d", what,
+		t.Errorf("%s: only selects %d and without %d of %d, want %d with the value; lost %v and %v of %v", what,
 			with.Selected, rest.Selected, e.Selected, f.With, with.Lost, rest.Lost, e.Lost)
 	}
 	for i := range with.Fields {
@@ -167,7 +167,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 		one := q
 		one.Only = terms(t, r.Term)
 		if got := explainedAs(t, a, one); got.Selected != r.Executions || got.Lost != r.Lost {
-			t.Errorf("%s: group %s has %d executions that lost %d, its term selects %d that lost %d",
+			t.Errorf("%s: group %s has %d executions that lost %v, its term selects %d that lost %v",
 				what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
 		}
 		if i > 0 && !g.Ranges && r.Lost > g.Rows[i-1].Lost {
@@ -176,7 +176,7 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 	}
 	if n != e.Selected || lost != e.Lost || g.Selected != e.Selected || g.Lost != e.Lost || g.Examined != e.Selected || len(g.Rows) > 5 ||
 		len(g.Rows) == 0 {
-		t.Errorf("%s: got groups %+v, want %d executions that lost %d", what, g, e.Selected, e.Lost)
+		t.Errorf("%s: got groups %+v, want %d executions that lost %v", what, g, e.Selected, e.Lost)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 			}
 		}
 		q := query.Selection{Finding: x, Member: member, Without: terms(t, "rank=4..5")}
-		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= int64(x.LostOwn) || e.Lost <= 0 {
+		if e := explainedAs(t, a, q); e.Selected != 80 || e.Lost >= float64(x.LostOwn) || e.Lost <= 0 {
 			t.Errorf("got %+v", e)
 		}
 	})

@@ -103,7 +103,7 @@ func explained(t *testing.T, a *query.Queries, findings []provenance.Finding, c 
 		return nil
 	}
 	if c.to > 0 {
-		since, until := trace.Ticks(c.from*1e6), trace.Ticks(c.to*1e6)
+		since, until := time.Duration(c.from*1e9), time.Duration(c.to*1e9)
 		q.Filter.Since, q.Filter.Until = &since, &until
 	}
 	e, err := a.Explain(t.Context(), q)
@@ -204,7 +204,7 @@ func TestExplainNamesPlantedCauses(t *testing.T) {
 func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	store := sharedStore(t)
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
-	since, until := trace.Ticks(4_900_000), trace.Ticks(5_300_000)
+	since, until := 4900*time.Millisecond, 5300*time.Millisecond
 	e, err := a.Explain(t.Context(), query.Selection{Filter: executions.Filter{
 		Ranks: []executions.Range{{First: 3, Last: 8}}, Since: &since,
 		Until: &until,

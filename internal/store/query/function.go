@@ -47,12 +47,12 @@ func ambiguous(name string, found []executions.Function) error {
 
 // Profile returns one row: the times of all calls of the function, and sums over its stored executions.
 func (a *Queries) Profile(ctx context.Context, f *executions.Function) (*provdb.Rows, error) {
-	return a.Query(ctx, text("func_profile"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number)
+	return a.InMicros(a.Query(ctx, a.InSeconds(text("func_profile")), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number))
 }
 
 // OverRanks returns the ranks on which the function lost most time, as rows of a table.
 func (a *Queries) OverRanks(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
-	return a.Query(ctx, text("func_ranks"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(limit))
+	return a.InMicros(a.Query(ctx, a.InSeconds(text("func_ranks")), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(limit)))
 }
 
 // RankLosses returns the ranks on which the function lost most time.
@@ -65,8 +65,8 @@ func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit 
 	list := []api.FunctionRank{}
 	for _, g := range groups[:min(limit, len(groups))] {
 		list = append(list, api.FunctionRank{
-			Rank: int64(g.Rank), Host: g.Host, Anomalies: g.Anomalies, Lost: int64(g.Lost), Longest: int64(g.Longest),
-			First: float64(g.First-a.Begin) / 1e6, Last: float64(g.Last-a.Begin) / 1e6,
+			Rank: int64(g.Rank), Host: g.Host, Anomalies: g.Anomalies, Lost: a.Unit.Micros(g.Lost), Longest: a.Unit.Micros(g.Longest),
+			First: a.Unit.Seconds(g.First - a.Begin), Last: a.Unit.Seconds(g.Last - a.Begin),
 		})
 	}
 	return list, err
@@ -75,12 +75,12 @@ func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit 
 // OverTime returns the anomalies in equal parts of the time from the start of the run to the last
 // anomaly. It omits parts without anomalies.
 func (a *Queries) OverTime(ctx context.Context, f *executions.Function, parts int) (*provdb.Rows, error) {
-	return a.Query(ctx, text("func_times"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts))
+	return a.InMicros(a.Query(ctx, a.InSeconds(text("func_times")), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts)))
 }
 
 // Paths returns the call paths that lead to the function, as rows of a table.
 func (a *Queries) Paths(ctx context.Context, f *executions.Function, limit int) (*provdb.Rows, error) {
-	return a.Query(ctx, text("func_paths"), int32(a.Run.ID), int32(f.Program), f.Number, int64(limit))
+	return a.InMicros(a.Query(ctx, text("func_paths"), int32(a.Run.ID), int32(f.Program), f.Number, int64(limit)))
 }
 
 // Model returns the final model of the function, or nil.

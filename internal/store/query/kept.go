@@ -24,7 +24,7 @@ type Kept struct {
 	Profiled int64   `sql:"profiled"`
 	Warm     int64   `sql:"warm"`
 	Calls    int64   `sql:"calls"`
-	Longest  float64 `sql:"longest_us"` // duration of the longest call, in microseconds
+	Longest  float64 `sql:"longest_us"` // duration of the longest call, in ticks
 }
 
 // Kept counts the stored data. A function is warm if it has at least minCalls calls.
@@ -66,5 +66,9 @@ func (a *Queries) Executables(ctx context.Context) (map[trace.Program]string, er
 // Slowest returns the functions with the longest single calls, whether or not they are
 // anomalies. It returns none before the run ends.
 func (a *Queries) Slowest(ctx context.Context, limit int) ([]api.Slowest, error) {
-	return executions.ReadAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
+	all, err := executions.ReadAll[api.Slowest](ctx, a, text("slowest"), int64(limit))
+	for i := range all {
+		all[i].Longest, all[i].Mean = a.Unit.MicrosOf(all[i].Longest), a.Unit.MicrosOf(all[i].Mean)
+	}
+	return all, err
 }

@@ -77,12 +77,24 @@ func (a *Queries) FunctionTable(ctx context.Context, q FunctionTable) (*api.Func
 		if json.Unmarshal([]byte(r.Normal), &modes) == nil && len(modes) > 0 {
 			r.Modes = new(int64(len(modes)))
 		}
+		if a.Unit.Canonical() != 0 {
+			a.scaleRow(&r.FunctionRow)
+		}
 		table.Rows, table.Total = append(table.Rows, r.FunctionRow), r.Total
 	}, executions.OptionalProgram(q.Program), name, fn, int64(q.Limit)+1, int64(q.Offset), sums)
 	if len(table.Rows) > q.Limit {
 		table.Rows, table.Next = table.Rows[:q.Limit], strconv.Itoa(q.Offset+q.Limit)
 	}
 	return table, err
+}
+
+// scaleRow converts the times of a function to microseconds.
+func (a *Queries) scaleRow(r *api.FunctionRow) {
+	for _, t := range []*float64{r.Exclusive, r.ExclusiveMean, r.ExclusiveMax, r.Inclusive, r.InclusiveMean, &r.Lost} {
+		if t != nil {
+			*t = a.Unit.MicrosOf(*t)
+		}
+	}
 }
 
 // ModelNow returns the final model of a function or, while the run is in progress, the newest model
@@ -133,7 +145,7 @@ func (a *Queries) PathLosses(ctx context.Context, f *executions.Function, limit 
 	list := []api.FunctionPath{}
 	for _, g := range groups {
 		if path, ok := paths[g.PathID()]; ok && len(list) < limit {
-			list = append(list, api.FunctionPath{Path: path, Anomalies: g.Anomalies, Lost: int64(g.Lost)})
+			list = append(list, api.FunctionPath{Path: path, Anomalies: g.Anomalies, Lost: a.Unit.Micros(g.Lost)})
 		}
 	}
 	return list, nil

@@ -59,19 +59,19 @@ func (a *Queries) SelectFinding(ctx context.Context, s *Selection, number int) e
 }
 
 // ParseTime parses a duration such as 20ms, or a number of units.
-func ParseTime(text string, unit time.Duration) (trace.Ticks, error) {
-	const most = 1 << 53 // microseconds; a float64 is exact up to here
+func ParseTime(text string, unit time.Duration) (time.Duration, error) {
+	const most = math.MaxInt64 / 2
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		if n = math.Round(n * float64(unit) / float64(time.Microsecond)); !(math.Abs(n) <= most) { // also NaN
+		if n = math.Round(n * float64(unit)); !(math.Abs(n) <= most) { // also NaN
 			return 0, fmt.Errorf("%.40q is not a time: out of range", text)
 		}
-		return trace.Ticks(n), nil
+		return time.Duration(n), nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is not a time such as 90s, 20ms or a number", text)
 	}
-	return trace.Ticks(d.Microseconds()), nil
+	return d, nil
 }
 
 // ParseRanks parses ranks and ranges of them, as in 0,4-7. It returns nil for an empty text.

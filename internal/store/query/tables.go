@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -212,6 +213,13 @@ func (a *Queries) Documents(ctx context.Context, collection string) iter.Seq2[js
 		rows, err := a.readTable(ctx, collection+"_json", "doc::VARCHAR AS doc")
 		if err != nil {
 			yield(nil, err)
+			return
+		}
+		if u := a.Unit.Canonical(); u != 0 && strings.HasSuffix(tables[collection].order, "ev_row") {
+			with := fmt.Sprintf(`{"tick_ns":%d,`, u)
+			yieldDocuments(rows, func(doc json.RawMessage, err error) bool {
+				return yield(bytes.Replace(doc, []byte("{"), []byte(with), 1), err)
+			})
 			return
 		}
 		yieldDocuments(rows, yield)

@@ -38,7 +38,7 @@ func (a *Queries) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 		return nil, err
 	}
 	sql = strings.ReplaceAll(sql, "/*order*/", order)
-	return a.Query(ctx, sql, int32(a.Run.ID), int64(a.Begin), executions.OptionalProgram(q.Program), int64(q.Limit))
+	return a.InMicros(a.Query(ctx, a.InSeconds(sql), int32(a.Run.ID), int64(a.Begin), executions.OptionalProgram(q.Program), int64(q.Limit)))
 }
 
 // Counters returns the statistics of the counters whose names match a pattern. An empty pattern

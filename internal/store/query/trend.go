@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -15,10 +16,11 @@ import (
 // It queries all runs at once. onQuery, if not nil, is called with each statement.
 func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(sql string, args []any)) ([]*comparison.Sums, error) {
 	a := &Queries{Reader: executions.Reader{Store: r, OnQuery: onQuery}}
+	units := make(map[provdb.RunID]trace.Unit)
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
 		all[i] = &comparison.Sums{Comparable: Comparable(runs[i])}
-		byID[runs[i].ID] = all[i]
+		byID[runs[i].ID], units[runs[i].ID] = all[i], runs[i].Decoded().Unit
 	}
 	byTable, err := a.runsByRollup(ctx, runs)
 	if err != nil {
@@ -33,7 +35,10 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 			Run provdb.RunID `sql:"run"`
 			comparison.Function
 		}
-		err = provdb.Scan(rows, func(r *row) { byID[r.Run].Add(&r.Function) })
+		err = provdb.Scan(rows, func(r *row) {
+			r.Exclusive, r.Lost = units[r.Run].MicrosOf(r.Exclusive), units[r.Run].MicrosOf(r.Lost)
+			byID[r.Run].Add(&r.Function)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -179,7 +179,7 @@ export interface Trend {
 export interface TrendRun extends Comparable {
   calls: number /* int64 */;
   exclusive_us: number /* float64 */; // of all calls; 0: unknown
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
   lost_percent: number /* float64 */; // of the time of all calls
   anomalies: number /* int64 */;
 }
@@ -213,7 +213,7 @@ export interface TrendSince {
 export interface Explained {
   sentence: string;
   selected: number /* int64 */; // anomalies
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
   reckoned: boolean; // Selected and Lost are extrapolated from a sample
   looked: number /* int */; // anomalies that were examined
   /**
@@ -287,7 +287,7 @@ export interface ExplainGroups {
   field: string; // as in only and without
   name: string;
   selected: number /* int64 */;
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
   reckoned: boolean; // Selected and Lost are extrapolated from a sample
   looked: number /* int64 */; // executions in rows
   /**
@@ -307,7 +307,7 @@ export interface ExplainGroup {
   label: string;
   term: string; // that selects them; empty for rest and none
   executions: number /* int64 */;
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
 }
 
 //////////
@@ -328,7 +328,7 @@ export interface PacketsInfo {
   created?: string; // time of the newest packet
   worst: PacketWorst[]; // ranks of functions with most anomalies
   by_function: PacketsCount[]; // functions with most anomalies
-  time_in_anomalies_us: number /* int64 */; // total time of anomalies; usual times are not subtracted
+  time_in_anomalies_us: number /* float64 */; // total time of anomalies; usual times are not subtracted
 }
 /**
  * PacketWorst are the anomalies of a function on a rank.
@@ -338,8 +338,8 @@ export interface PacketWorst {
   rank: number /* int64 */;
   function: string;
   anomalies: number /* int64 */;
-  time_us: number /* int64 */; // in them
-  longest_us: number /* int64 */; // of them
+  time_us: number /* float64 */; // in them
+  longest_us: number /* float64 */; // of them
   score: number /* float64 */; // highest
 }
 /**
@@ -428,7 +428,7 @@ export interface Figures {
   /**
    * Lost counts each anomaly once: causes, and waits on the waiting ranks.
    */
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
   lost_percent?: number /* float64 */; // of the time of all ranks
   core_hours_lost: number /* float64 */; // Lost in hours
   anomalies: number /* int64 */; // not withdrawn
@@ -452,12 +452,12 @@ export interface Figures {
   findings: number /* int64 */;
   victims: number /* int64 */; // anomalies that waited for others
   findings_muted: number /* int64 */; // muted or expected
-  muted_lost_us: number /* int64 */; // lost time of these, included in Lost
+  muted_lost_us: number /* float64 */; // lost time of these, included in Lost
   findings_minor: number /* int64 */; // that cost too little to be listed
-  minor_lost_us: number /* int64 */; // lost time of these, included in Lost
+  minor_lost_us: number /* float64 */; // lost time of these, included in Lost
   findings_notes: number /* int64 */; // notes about normal behavior, which are no findings
-  notes_lost_us: number /* int64 */; // time of these, not included in Lost
-  withdrawn_lost_us: number /* int64 */; // lost time of withdrawn findings, not included in Lost
+  notes_lost_us: number /* float64 */; // time of these, not included in Lost
+  withdrawn_lost_us: number /* float64 */; // lost time of withdrawn findings, not included in Lost
   last_event_age_seconds?: number /* float64 */; // of a live run, since the newest data
 }
 /**
@@ -500,7 +500,7 @@ export interface Strip {
  */
 export interface Layer {
   kind: string;
-  lost_us: number /* int64 */[]; // by column
+  lost_us: number /* float64 */[]; // by column
   anomalies: number /* int64 */[]; // by column
 }
 /**
@@ -526,7 +526,7 @@ export interface HeatRow {
   ranks: number /* int64 */; // number; may be fewer than those between first and last
   host: string; // of the first
   silent?: boolean;
-  lost_us: number /* int64 */; // of the row
+  lost_us: number /* float64 */; // of the row
   anomalies: number /* int64 */;
 }
 /**
@@ -562,17 +562,17 @@ export interface Finding {
   expected_us: number /* float64 */; // median of unaffected calls
   actual_us: number /* float64 */; // median of affected calls
   period_s: number | null; // null if irregular
-  lost_own_us: number /* int64 */;
-  lost_caused_us: number /* int64 */; // by others, who waited
-  lost_us: number /* int64 */; // own and caused
+  lost_own_us: number /* float64 */;
+  lost_caused_us: number /* float64 */; // by others, who waited
+  lost_us: number /* float64 */; // own and caused
   share: number /* float64 */; // of the time of all ranks
-  longest_us: number /* int64 */;
+  longest_us: number /* float64 */;
   ranks: number /* int64 */[]; // at most 1000
   hosts: string[]; // at most 1000
   rank_count: number /* int64 */;
   host_count: number /* int64 */;
   worst_rank?: number /* int64 */;
-  worst_rank_lost_us?: number /* int64 */;
+  worst_rank_lost_us?: number /* float64 */;
   from_s: number /* float64 */;
   to_s: number | null; // null while it lasts
   last_s: number /* float64 */; // end of the last affected call, or of the run
@@ -623,8 +623,8 @@ export interface Plot {
 export interface PlotPoint {
   event_id: string;
   at_s: number /* float64 */;
-  exclusive_us: number /* int64 */;
-  lost_us: number /* int64 */;
+  exclusive_us: number /* float64 */;
+  lost_us: number /* float64 */;
   rank: number /* int64 */;
   host: string;
   anomaly: boolean;
@@ -655,10 +655,10 @@ export interface Evidence {
   why?: string; // why it was flagged
   at_s: number /* float64 */;
   entered: string;
-  exclusive_us: number /* int64 */;
-  inclusive_us: number /* int64 */;
-  judged_us: number /* int64 */; // exclusive or inclusive time
-  lost_us: number /* int64 */;
+  exclusive_us: number /* float64 */;
+  inclusive_us: number /* float64 */;
+  judged_us: number /* float64 */; // exclusive or inclusive time
+  lost_us: number /* float64 */;
   severity: number /* float64 */;
   score: number /* float64 */;
   io_step: number /* int64 */;
@@ -735,8 +735,8 @@ export interface Twin {
   at_s: number /* float64 */;
   rank: number /* int64 */;
   host: string;
-  exclusive_us: number /* int64 */;
-  inclusive_us: number /* int64 */;
+  exclusive_us: number /* float64 */;
+  inclusive_us: number /* float64 */;
   same_path: boolean;
   lanes: Lane[];
   arrows: Arrow[];
@@ -751,7 +751,7 @@ export interface Roles {
   late_rank?: number /* int64 */;
   victims: Other[]; // that waited for it; those that lost most
   waits?: number /* int64 */; // number of all victims
-  waits_lost_us?: number /* int64 */;
+  waits_lost_us?: number /* float64 */;
 }
 /**
  * Other is another execution.
@@ -763,7 +763,7 @@ export interface Other {
   host: string;
   function: string;
   at_s: number /* float64 */;
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
 }
 /**
  * GPU is the place of an execution on a GPU and its launch.
@@ -814,7 +814,7 @@ export interface FunctionRow {
   anomalies: number /* int64 */;
   anomalous_calls_percent?: number /* float64 */;
   anomalous_time_percent?: number /* float64 */;
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
   modes?: number /* int64 */; // of its model
 }
 /**
@@ -841,8 +841,8 @@ export interface FunctionRank {
   rank: number /* int64 */;
   host: string;
   anomalies: number /* int64 */;
-  lost_us: number /* int64 */;
-  longest_us: number /* int64 */;
+  lost_us: number /* float64 */;
+  longest_us: number /* float64 */;
   first_s: number /* float64 */;
   last_s: number /* float64 */;
 }
@@ -852,7 +852,7 @@ export interface FunctionRank {
 export interface FunctionPath {
   call_path: string[];
   anomalies: number /* int64 */;
-  lost_us: number /* int64 */;
+  lost_us: number /* float64 */;
 }
 /**
  * Flame is a tree of call paths.
@@ -933,8 +933,8 @@ export interface RankRow {
   host: string; // empty for several
   role: number /* int */; // 0 for several, and without data
   peers: number /* int64 */; // others with the same role
-  useful_us: number /* int64 */;
-  wait_us: number /* int64 */;
+  useful_us: number /* float64 */;
+  wait_us: number /* float64 */;
   /**
    * Lost is the time lost to findings; nil for threads and GPUs.
    */
@@ -950,7 +950,7 @@ export interface RankRow {
   /**
    * Saved is by how much the run would be shorter if it were like its peers.
    */
-  saved_us: number /* int64 */;
+  saved_us: number /* float64 */;
   saved_share: number /* float64 */; // of the time of the run
   finding?: number /* int */; // number of the finding about it
   finding_key?: string;
@@ -995,7 +995,7 @@ export interface SlowPlace {
   weak: boolean; // too few peers: compared with its own past as well
   from_s: number /* float64 */;
   to_s: number | null;
-  saved_us: number /* int64 */;
+  saved_us: number /* float64 */;
   saved_share: number /* float64 */;
   finding?: number /* int */;
   finding_key?: string;
@@ -1018,7 +1018,7 @@ export interface SlowFunction {
   calls: number /* int64 */;
   mean_us: number /* float64 */;
   peers_mean_us: number /* float64 */;
-  lost_us: number /* int64 */; // beyond the time of equal work of peers
+  lost_us: number /* float64 */; // beyond the time of equal work of peers
 }
 /**
  * SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
@@ -1045,7 +1045,7 @@ export interface RankFunction {
   function: string;
   function_id?: string; // for functions/{id}
   calls: number /* int64 */;
-  time_us: number /* int64 */;
+  time_us: number /* float64 */;
   share: number /* float64 */; // of the time of these functions
   /**
    * Peers is the time of equal work of peers; nil without peers.
@@ -1061,8 +1061,8 @@ export interface SlowEvidence {
   windows: RatioWindow[]; // in order of time; times without data are missing
   here: Side; // the place while it was slow: the mean of its ranks, threads or GPUs
   twin: Side | null; // a typical peer meanwhile; nil if there is none
-  lost_own_us: number /* int64 */;
-  lost_caused_us: number /* int64 */;
+  lost_own_us: number /* float64 */;
+  lost_caused_us: number /* float64 */;
   /**
    * SyncShare is the share of time in collective calls while it was slow, and PeerSync the median of that of
    * its peers: a late place waits less than those that wait for it.
@@ -1088,8 +1088,8 @@ export interface RatioWindow {
 export interface Side {
   place: string;
   host: string; // empty for several, or if unknown
-  useful_us: number /* int64 */;
-  wait_us: number /* int64 */;
+  useful_us: number /* float64 */;
+  wait_us: number /* float64 */;
 }
 /**
  * NoData lists ranks without data.
