@@ -302,3 +302,21 @@ func TestShiftIsIndependentOfGrouping(t *testing.T) {
 		t.Errorf("all at once %+v, %v; in parts %+v, %v", want, ok, got, okToo)
 	}
 }
+
+// A change of short calls is found if the clock is fine enough, because many of them are much together.
+func TestShiftOfShortCallsInNanoseconds(t *testing.T) {
+	m := new(outlier.Model)
+	r := rand.New(rand.NewPCG(18, 1))
+	const calls = 20_000
+	for i := range calls {
+		level := 5000.0 // ns
+		if i >= calls/2 {
+			level = 6000
+		}
+		m.Learn(int64(spread5(r, level)), 1000*start+int64(i)*1_000_000)
+	}
+	s, ok := m.Shift()
+	if lost := float64(calls/2) * 1000; !ok || math.Abs(s.Lost-lost) > 0.1*lost {
+		t.Errorf("found %v: %+v", ok, s)
+	}
+}

@@ -105,6 +105,9 @@ type node struct {
 // paramclient.ErrReviewed if the analyzer had done so before it was restarted, ErrInterrupted
 // if ctx ends before, and ErrRemoved if the run directory disappears.
 func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err error) {
+	if u := cfg.Analysis.Unit; u.Canonical() != 0 {
+		return nil, fmt.Errorf("live runs have times in microseconds, not in ticks of %d ns (use chimbuko analyze)", u.Nanos())
+	}
 	settings, err := json.Marshal(judging{cfg.Analysis.Outlier, cfg.Analysis.Inclusive})
 	if err != nil {
 		return nil, err
