@@ -27,7 +27,7 @@ demo: build ## analyze a simulated program while it runs, for a minute
 
 test: ## run all tests with the race detector and count them
 	scripts/test-setup
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m ./internal/testkit/e2e ./...
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m $(LINK) ./internal/testkit/e2e ./...
 
 # End-to-end tests take longest, so they begin first. Linking DuckDB is a large part of the work, and some tests wait for
 # timeouts.
