@@ -68,6 +68,9 @@ func (p *process) peak() float64 {
 	return float64(usage.Maxrss) / 1000 // of 1024 bytes on Linux
 }
 
+// cpu is the processor time of a process and those that it started.
+func (p *process) cpu() time.Duration { return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime() }
+
 // BenchmarkMemory measures the peak memory of the processes of a run: an analyzer of all
 // ranks of a node, the parameter server, the store with the page, and NATS.
 func BenchmarkMemory(b *testing.B) {
@@ -117,6 +120,7 @@ func BenchmarkManyAnomalies(b *testing.B) {
 		b.ReportMetric(time.Since(start).Seconds(), "end-s")
 		b.ReportMetric(time.Since(start).Seconds()/recorded.Seconds(), "x-analyze")
 		b.ReportMetric(serve.peak(), "MB-serve")
+		b.ReportMetric(serve.cpu().Seconds(), "CPU-s-serve")
 		b.ReportMetric(ad.peak(), "MB-ad")
 		b.ReportMetric(analyze.peak(), "MB-analyze")
 	}
@@ -142,8 +146,7 @@ func BenchmarkShards(b *testing.B) {
 					p.signal(syscall.SIGTERM)
 					p.wait()
 				}
-				state := params.cmd.ProcessState // with the shards that it started
-				b.ReportMetric((state.UserTime() + state.SystemTime()).Seconds(), "CPU-s")
+				b.ReportMetric(params.cpu().Seconds(), "CPU-s") // with the shards that it started
 				b.ReportMetric(params.peak(), "MB-largest")
 			}
 		})
