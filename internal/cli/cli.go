@@ -128,8 +128,8 @@ them with their context, and discards the rest.`,
 	})
 	root.AddCommand(
 		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env),
-		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newExplainCmd(env), newTopCmd(env), newAnomaliesCmd(env),
-		newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
+		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newBreakdownCmd(env), newExplainCmd(env), newTopCmd(env),
+		newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
 		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newVersionCmd(env), newHelpMarkdownCmd(env))
 	return root

@@ -15,15 +15,20 @@ import (
 type deviceTimes struct {
 	*breakdown.Rank
 	kinds    map[trace.FuncID]breakdown.Kind // of functions on streams
-	steps    map[trace.FuncID]int64          // numbers of training steps; noStep for other functions on the host
-	launches []trace.Ticks                   // of the calls of a stream; scratch
+	steps    map[trace.FuncID]int64          // numbers of training steps, stepOfTrace, or noStep for other functions on the host
+	ops      map[trace.FuncID]breakdown.Operation
+	launches []trace.Ticks // of the calls of a stream; scratch
 }
 
-// stepPrefix begins the names of the calls that PyTorch's profiler makes of training steps.
-const stepPrefix = "ProfilerStep#"
+// stepName is the name of the calls that PyTorch's profiler makes of training steps, with # and
+// its number, or without them if the steps of the trace have these numbers.
+const stepName = "ProfilerStep"
 
-// noStep is the number of functions that are not training steps.
-const noStep = -1
+// Numbers of functions on the host that are no numbers of training steps.
+const (
+	noStep      = -1 // not a training step
+	stepOfTrace = -2 // its number is that of the step of the trace
+)
 
 // wholeThread begins the name of the call that TAU makes of a whole thread, also of a stream.
 const wholeThread = ".TAU application"
@@ -41,6 +46,7 @@ func (r *rank) addDevices() {
 		r.devices = &deviceTimes{
 			Rank:  breakdown.NewRank(breakdown.Default(r.cfg.Unit)),
 			kinds: make(map[trace.FuncID]breakdown.Kind), steps: make(map[trace.FuncID]int64),
+			ops: make(map[trace.FuncID]breakdown.Operation),
 		}
 	}
 	// Streams may be written with some delay. What began before this step is complete.
@@ -79,15 +85,22 @@ func (r *rank) addSteps(t *callstack.Thread) {
 				d.steps[c.Func] = number
 			}
 		}
-		if number != noStep {
+		switch number {
+		case noStep:
+		case stepOfTrace:
+			d.BeginStep(int64(c.Step), c.Entry)
+		default:
 			d.BeginStep(number, c.Entry)
 		}
 	}
 }
 
-// stepNumber returns the number of the training step with a name, or noStep.
+// stepNumber returns the number of the training step with a name, stepOfTrace or noStep.
 func stepNumber(name string) int64 {
-	digits, ok := strings.CutPrefix(name, stepPrefix)
+	if name == stepName {
+		return stepOfTrace
+	}
+	digits, ok := strings.CutPrefix(name, stepName+"#")
 	if !ok {
 		return noStep
 	}
@@ -124,12 +137,18 @@ func (r *rank) addActivities(t *callstack.Thread) {
 			}
 			if ok {
 				d.kinds[c.Func] = kind
+				if op, ok := breakdown.ParseOperation(name); ok && kind == breakdown.Communication {
+					d.ops[c.Func] = op
+				}
 			}
 		}
 		if kind == noActivity {
 			continue
 		}
 		d.Add(breakdown.Activity{Start: c.Entry, End: c.Exit, Launch: d.launches[i], Stream: t.ID, Kind: kind})
+		if op, ok := d.ops[c.Func]; ok {
+			d.AddCollective(breakdown.Collective{Operation: op, Seq: breakdown.NoSeq, Launch: d.launches[i], Start: c.Entry, End: c.Exit})
+		}
 	}
 }
 

@@ -2,8 +2,10 @@ package breakdown
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -33,6 +35,45 @@ type Operation struct {
 func (o *Operation) Compare(p *Operation) int {
 	return cmp.Or(strings.Compare(o.Group, p.Group), strings.Compare(o.Name, p.Name), cmp.Compare(o.Bytes, p.Bytes),
 		strings.Compare(o.DType, p.DType), cmp.Compare(o.Size, p.Size))
+}
+
+// operationName is the end of the name of a collective kernel of PyTorch, as the reader of its
+// traces writes it: operation, elements of the input, their type, and group.
+var operationName = regexp.MustCompile(`\[(.+), (\d+) × (.*), group (.*) of (\d+)\]$`)
+
+// ParseOperation returns the operation in the name of a kernel, or false if it has none.
+func ParseOperation(name string) (o Operation, ok bool) {
+	m := operationName.FindStringSubmatch(name)
+	if m == nil {
+		return o, false
+	}
+	elements, err1 := strconv.ParseInt(m[2], 10, 64)
+	size, err2 := strconv.Atoi(m[5])
+	if err1 != nil || err2 != nil || elements > 1<<48 || size > 1<<24 {
+		return o, false
+	}
+	o = Operation{Name: m[1], DType: m[3], Group: m[4], Size: size, Bytes: elements * elementSize(m[3])}
+	if s := strings.ToLower(strings.ReplaceAll(o.Name, "_", "")); strings.Contains(s, "allgather") {
+		o.Bytes *= int64(size) // the input is a share of the output
+	}
+	return o, true
+}
+
+// elementSize returns the bytes of an element of a type of PyTorch, or 0 if it is unknown.
+func elementSize(dtype string) int64 {
+	switch dtype {
+	case "Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz":
+		return 1
+	case "Short", "Half", "BFloat16":
+		return 2
+	case "Int", "Float":
+		return 4
+	case "Long", "Double", "ComplexFloat":
+		return 8
+	case "ComplexDouble":
+		return 16
+	}
+	return 0
 }
 
 // shape is the kind of algorithm of an operation.

@@ -139,3 +139,19 @@ func TestDisagreeingRanksAreNotCompared(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestParseOperation(t *testing.T) {
+	for name, want := range map[string]breakdown.Operation{
+		"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*) [allreduce, 6637568 × Float, group 0 of 2]": {
+			Name: "allreduce", Group: "0", Size: 2, Bytes: 26_550_272, DType: "Float",
+		},
+		"ncclDevKernel_AllGather_RING_LL [_allgather_base, 100 × BFloat16, group dp, stage 1 of 8]": {
+			Name: "_allgather_base", Group: "dp, stage 1", Size: 8, Bytes: 1600, DType: "BFloat16",
+		},
+		"ncclDevKernel_Generic": {}, "gemm [grid 4×1×1, block 128×1×1]": {}, "x [a, 99999999999999999999 × Float, group 0 of 2]": {},
+	} {
+		if got, ok := breakdown.ParseOperation(name); got != want || ok != (want.Size > 0) {
+			t.Errorf("%s: got %+v, %v", name, got, ok)
+		}
+	}
+}

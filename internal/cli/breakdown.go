@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+func newBreakdownCmd(env *Env) *cobra.Command {
+	var q queryFlags
+	var steps, collectives bool
+	var chosen []executions.Range
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "breakdown RUN",
+		Short: "Show how the GPUs of each rank spent their time",
+		Long: `Show how the GPUs of each rank spent their time, from the first to the last activity. The
+shares of compute, communication, memory and idle add up to the total:
+
+  compute        kernels compute
+  communication  kernels of NCCL or RCCL run, and none computes
+  memory         memory is copied, and no kernel runs
+  idle           nothing runs, which is the sum of
+    host_wait    the host launched the next kernel too late
+    kernel_wait  the next kernel was launched in time, and the gap is shorter than 30 µs
+    other_wait   other gaps, such as waits for another stream
+  overlap        share of the time of communication that computation hides
+
+With --steps, each training step is a row: from the start of ProfilerStep on the host to the
+start of the next. docs/breakdown.md has the definitions, and compares them with those of
+Holistic Trace Analysis. JSON also has the streams of each rank.` + runHelp,
+		Example: `  chimbuko breakdown run
+  chimbuko breakdown run --steps --rank 0
+  chimbuko breakdown run --collectives
+  chimbuko breakdown run --format json`,
+		Args: args(cobra.ExactArgs(1)),
+	}
+	cmd.Flags().BoolVar(&steps, "steps", false, "a row for each training step")
+	cmd.Flags().BoolVar(&collectives, "collectives", false, "collective operations compared over ranks, and the corrections of clocks")
+	cmd.Flags().Func("rank", "only these ranks, as in 0,4-7", func(text string) (err error) {
+		chosen, err = query.ParseRanks(text)
+		return err
+	})
+	cmd.Flags().IntVar(&limit, "limit", 100, "number of rows")
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
+		if collectives && (steps || len(chosen) > 0) {
+			return nil, usagef("--collectives is over all ranks and steps (omit --steps and --rank)")
+		}
+		b, err := a.Breakdown(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			return nil, fmt.Errorf("run %s has no times of GPUs: its traces have no GPU streams, it is live, "+
+				"or it was recorded by an earlier version of chimbuko", a.Run.Name)
+		}
+		program := q.chosenProgram()
+		if collectives {
+			return output.NewCollectives(b, program, limit).Answer(), nil
+		}
+		selected := func(t *provenance.GPUTime) bool {
+			return (program == nil || t.PID == *program) &&
+				(len(chosen) == 0 || slices.ContainsFunc(chosen, func(r executions.Range) bool {
+					return r.First <= int64(t.RID) && int64(t.RID) <= r.Last
+				}))
+		}
+		return output.NewGPUTimes(b.Unit, b.Times, steps, limit, selected).Answer(), nil
+	})
+}
