@@ -94,7 +94,8 @@ func changes(w io.Writer, s *provdb.Info) {
 			why = fmt.Sprintf(", because it makes %s calls instead of %s", text.ThreeDigits(c.MadeAfter), text.ThreeDigits(c.MadeBefore))
 		}
 		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
-			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)), text.UTC(s.Unit.Time(c.Since)), why, text.Int(c.Calls))
+			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)),
+			text.UTC(s.Unit.Time(c.Since)), why, text.Int(c.Calls))
 	}
 }
 
