@@ -241,7 +241,8 @@ func (s *Store) createTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	texts := []string{schema, peers, breakdown, views, fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)}
+	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)
+	texts := []string{schema, peers, breakdown, views, newVersion}
 	if version != 0 {
 		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
 			return err
