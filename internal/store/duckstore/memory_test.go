@@ -6,37 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
-
-// inMemory returns the memory that DuckDB uses for a store.
-func inMemory(t *testing.T, s *Store) (bytes int64) {
-	t.Helper()
-	err := s.conn.QueryRowContext(t.Context(), "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()").Scan(&bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes
-}
-
-func TestWriterKeepsLittleInMemory(t *testing.T) {
-	const most = 40 << 20
-	s, id := openTest(t, Options{})
-	peak := int64(0)
-	for batch := range slices.Chunk(storetest.Records(32_000, 1), 1000) {
-		if err := s.Write(t.Context(), id, &provdb.Batch{Anomalies: batch}); err != nil {
-			t.Fatal(err)
-		}
-		peak = max(peak, inMemory(t, s))
-	}
-	if peak > most {
-		t.Errorf("DuckDB kept %d MB in memory between batches, want at most %d MB", peak>>20, most>>20)
-	}
-}
 
 func openTest(t *testing.T, o Options) (*Store, provdb.RunID) {
 	t.Helper()
