@@ -127,6 +127,16 @@ func (l *lengths) between(from, to int) (n int64) {
 	return n
 }
 
+// shortest returns the length of the shortest delays that the path is not to blame for, or 0.
+func (l *lengths) shortest() int {
+	for k := range maxLengths {
+		if l.between(k, k) > 0 {
+			return k
+		}
+	}
+	return 0
+}
+
 // median returns the median of these lengths in ticks, to a factor of two.
 func (l *lengths) median(from, to int) float64 {
 	left := (l.between(from, to) + 1) / 2
@@ -193,8 +203,8 @@ type delays struct {
 	from, to int
 }
 
-// candidates returns the delays of a path for which it may be to blame: its slow mode, all others, and those with lengths in
-// any range. A function that sends wakes other processes, which interrupt it more often than its time suggests, so it is
+// candidates returns the delays of a path for which it may be to blame: its slow mode, all others, compared with all delays
+// and with those that are at least as long as its shortest, and those with lengths in any range. A function that sends wakes other processes, which interrupt it more often than its time suggests, so it is
 // never to blame; they may delay its caller for longer than others, so that has no ranges.
 func (x *suspect) candidates() (all []delays) {
 	if x.sends {
@@ -205,6 +215,9 @@ func (x *suspect) candidates() (all []delays) {
 	}
 	if x.others.between(0, maxLengths-1) > 0 {
 		all = append(all, delays{x.others, 0, maxLengths - 1})
+		if from := x.others.shortest(); from > 0 && !x.wakes {
+			all = append(all, delays{x.others, from, maxLengths - 1})
+		}
 	}
 	for from := range maxLengths {
 		for to := from; to < maxLengths && !x.wakes && x.others.between(from, from) > 0; to++ {
@@ -272,7 +285,7 @@ func (x *suspect) chance(d delays, others []*suspect, longest, time float64) flo
 	if most > 0 {
 		p = min(p, x.chanceOf(n, eachRatio, most, mostTime))
 	}
-	if d.from > 0 { // its delays must have other lengths than those of others
+	if d.from > 0 && n < own { // these of its delays must have other lengths than those of others
 		share := float64(hits+1) / float64(all+1)
 		if float64(n) <= eachRatio*share*float64(own) {
 			return 1
