@@ -1,0 +1,78 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// TestStallsOfATrainingJobAreFound expects the stalls that were planted in the recorded profiles, by rank and step.
+func TestStallsOfATrainingJobAreFound(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, "analyze", tracetest.Kineto(t, "transformer4-stalls"), "--out", dir)
+	places := func(function string) (found []string) {
+		for _, row := range queryJSON(t, "findings", dir) {
+			if row["function"] != function {
+				continue
+			}
+			for _, id := range row["examples"].([]any) {
+				place := id.(string)
+				found = append(found, place[:strings.LastIndexByte(place, ':')])
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	for function, want := range map[string][]string{
+		"optimizer":  {"0:20", "0:26", "0:27", "3:16", "3:24"},
+		"dataloader": {"0:30", "2:29", "3:22", "3:28"},
+	} {
+		if got := places(function); !slices.Equal(got, want) {
+			t.Errorf("%s: got stalls of rank:step %v, want %v", function, got, want)
+		}
+	}
+}
+
+// TestSlowWorkersAndLongStages expects one slow worker in one job, and none in a job whose last stage is long by design.
+func TestSlowWorkersAndLongStages(t *testing.T) {
+	for name, want := range map[string][]any{"straggler-AR": {0.}, "straggler-ST": nil} {
+		dir := filepath.Join(t.TempDir(), name)
+		must(t, "analyze", tracetest.Kineto(t, name), "--out", dir)
+		var slow []any
+		for _, row := range queryJSON(t, "findings", dir) {
+			if row["kind"] == "slow-peer" {
+				slow = append(slow, row["ranks"].([]any)...)
+			}
+		}
+		if !slices.Equal(slow, want) {
+			t.Errorf("%s: slow ranks are %v, want %v", name, slow, want)
+		}
+	}
+}
+
+func TestProfilesNeedRanksOfTheirOwn(t *testing.T) {
+	event := `{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"f","pid":9,"tid":9,"ts":1,"dur":1}]}`
+	traces := t.TempDir()
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(traces, name), []byte(event), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse := func(want string, args ...string) {
+		t.Helper()
+		r := run(t, append([]string{"analyze", traces, "--out", filepath.Join(t.TempDir(), "run")}, args...)...)
+		if r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: got exit code %d and %q, want %q", args, r.code, r.stderr, want)
+		}
+	}
+	write("worker1.json")
+	must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "one"))
+	write("worker2.json")
+	refuse("neither the trace nor its name contains the rank (with --rank-pattern REGEXP")
+	refuse("is not a regular expression with a group", "--rank-pattern", "worker[0-9]")
+	must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "two"), "--rank-pattern", "worker([0-9]+)")
+}
