@@ -204,8 +204,9 @@ type delays struct {
 }
 
 // candidates returns the delays of a path for which it may be to blame: its slow mode, all others, compared with all delays
-// and with those that are at least as long as its shortest, and those with lengths in any range. A function that sends wakes other processes, which interrupt it more often than its time suggests, so it is
-// never to blame; they may delay its caller for longer than others, so that has no ranges.
+// and with those that are at least as long as its shortest, and those with lengths in any range. A function that sends wakes
+// other processes, which interrupt it more often than its time suggests, so it is never to blame; they may delay its caller
+// for longer than others, so that has no ranges.
 func (x *suspect) candidates() (all []delays) {
 	if x.sends {
 		return nil

@@ -16,8 +16,8 @@ type heldLoad struct {
 	sent, other int         // bytes of load and of everything else so far
 }
 
-// Load is held for at least minHold of trace time, in microseconds, as live traces have. If it is more than one part in loadShare of everything else that
-// was sent, it is held for maxHold: slow ranks should be found within seconds.
+// Load is held for at least minHold of trace time, in microseconds, as live traces have. If it is more than one part in
+// loadShare of everything else that was sent, it is held for maxHold: slow ranks should be found within seconds.
 const (
 	minHold   trace.Ticks = 1e6
 	maxHold   trace.Ticks = 4e6

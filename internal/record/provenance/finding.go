@@ -190,7 +190,8 @@ func (l *Link) Sentence(unit trace.Unit, function string, rank trace.Rank, host 
 	case victim:
 		add("It waited for an unknown rank that was late")
 	case culprit && l.Waits > 0:
-		add("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"), text.Duration(unit.Micros(l.WaitTime)))
+		lost := text.Duration(unit.Micros(l.WaitTime))
+		add("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"), lost)
 	case culprit && function != "":
 		add("Others waited for its rank, most because of %s", text.ShortName(function))
 	}

@@ -335,7 +335,8 @@ func MicrosOf(unit trace.Unit, ticks []int64) []float64 {
 
 // stripOf queries the lost time by kind, in the order of kinds.
 func stripOf(ctx context.Context, a *query.Queries, q executions.Timeline) (api.Strip, error) {
-	strip := api.Strip{From: a.Unit.Seconds(q.From), To: a.Unit.Seconds(q.From + q.ColumnWidth()*trace.Ticks(q.Columns)), Series: []api.Layer{}}
+	to := q.From + q.ColumnWidth()*trace.Ticks(q.Columns)
+	strip := api.Strip{From: a.Unit.Seconds(q.From), To: a.Unit.Seconds(to), Series: []api.Layer{}}
 	lines, err := a.Timeline(ctx, q)
 	if err != nil {
 		return strip, err

@@ -113,7 +113,8 @@ func (p *Packets) pageInfo() *api.PacketsInfo {
 	for _, m := range p.metrics {
 		w := api.PacketWorst{
 			Program: m.Program, Rank: m.Rank, Function: m.Name, Anomalies: count(m.All.Count.Accumulate),
-			Time: float64(count(m.All.Severity.Accumulate)), Longest: float64(count(m.All.Severity.Maximum)), Score: insight.Finite(m.All.Score.Maximum),
+			Time: float64(count(m.All.Severity.Accumulate)), Longest: float64(count(m.All.Severity.Maximum)),
+			Score: insight.Finite(m.All.Score.Maximum),
 		}
 		info.Time += w.Time
 		info.Worst = amongFirst(info.Worst, w, func(a, b api.PacketWorst) int {

@@ -42,7 +42,7 @@ const (
 const threadMemory = 128 << 20
 
 // maxWriterMemory is the largest memory limit of a writer.
-const maxWriterMemory = 512 << 20
+const maxWriterMemory = 2 << 30
 
 // writerMemory returns the memory limit of a writer in bytes. Without one, DuckDB would cache all blocks
 // of the file that fit in most of the machine's memory. Beyond it, DuckDB uses temporary files.
@@ -53,7 +53,7 @@ const spillSuffix = ".tmp"
 
 // checkpointSize is the size of the log at which DuckDB merges it into the file. Until then, it keeps
 // the data of the log in memory, and twice while it merges.
-const checkpointSize = "16MB"
+const checkpointSize = "64MB"
 
 //go:embed sql/schema.sql
 var schema string

@@ -35,7 +35,11 @@ func TestWriterHasMemoryLimit(t *testing.T) {
 	if err := s.conn.QueryRowContext(t.Context(), "SELECT current_setting('memory_limit')").Scan(&limit); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("%.1f MiB", float64(writerMemory())/(1<<20)); limit != want {
+	want := fmt.Sprintf("%.1f MiB", float64(writerMemory())/(1<<20))
+	if gib := float64(writerMemory()) / (1 << 30); gib >= 1 {
+		want = fmt.Sprintf("%.1f GiB", gib)
+	}
+	if limit != want {
 		t.Errorf("limit %s, want %s", limit, want)
 	}
 }

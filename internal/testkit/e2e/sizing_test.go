@@ -69,7 +69,9 @@ func (p *process) peak() float64 {
 }
 
 // cpu is the processor time of a process and those that it started.
-func (p *process) cpu() time.Duration { return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime() }
+func (p *process) cpu() time.Duration {
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
 
 // BenchmarkMemory measures the peak memory of the processes of a run: an analyzer of all
 // ranks of a node, the parameter server, the store with the page, and NATS.
