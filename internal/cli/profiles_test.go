@@ -37,9 +37,9 @@ func TestStallsOfATrainingJobAreFound(t *testing.T) {
 	}
 }
 
-// TestSlowWorkersAndLongStages expects one slow worker in one job, and none in a job whose last stage is long by design.
+// TestSlowWorkersAndLongStages expects one slow worker in two jobs, and none in a job whose last stage is long by design.
 func TestSlowWorkersAndLongStages(t *testing.T) {
-	for name, want := range map[string][]any{"straggler-AR": {0.}, "straggler-ST": nil} {
+	for name, want := range map[string][]any{"straggler-AR": {0.}, "straggler-ST": nil, "resnet4-always": {1.}} {
 		dir := filepath.Join(t.TempDir(), name)
 		must(t, "analyze", tracetest.Kineto(t, name), "--out", dir)
 		var slow []any

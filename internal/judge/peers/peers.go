@@ -120,6 +120,9 @@ func (c *comparison) program(out *provenance.Peers, lanes []*workload.Lane) {
 		}
 	}
 	blameThreads(ranks, threads)
+	for _, role := range ranks.roles() {
+		c.hidden(role)
+	}
 	for _, p := range []*population{ranks, threads, devices} {
 		out.Slow = append(out.Slow, c.slowPeers(p)...)
 	}

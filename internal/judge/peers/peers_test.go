@@ -606,3 +606,40 @@ func TestManySlowRanksAreReportedTogether(t *testing.T) {
 		t.Errorf("slow peer is %+v", s)
 	}
 }
+
+// TestRankThatIsSlowInOneFunction simulates ranks that wait in a function that is not known to wait: what one of them loses
+// in another function, the others lose there.
+func TestRankThatIsSlowInOneFunction(t *testing.T) {
+	works := func(extra float64) func(rank, thread int) []work {
+		return func(rank, _ int) []work {
+			own := 0.
+			if rank == 1 {
+				own = extra
+			}
+			return []work{{1, 4000}, {2, 100 + own}, {3, 1900 - own}}
+		}
+	}
+	p := program{ranks: 4, perHost: 4, seconds: 30, noise: 0.05, works: works(1500)}
+	load, _ := p.run()
+	s := only(t, peers.Compare(load, name))
+	if s.Pattern != provenance.Always || !slices.Equal(s.Ranks, []trace.Rank{1}) || len(s.Functions) != 1 || s.Functions[0].Func != "f2" {
+		t.Fatalf("got %+v", s)
+	}
+	near(t, "mean time of a call", s.Functions[0].Mean, 1600, 16)
+	near(t, "that of peers", s.Functions[0].Peers, 100, 1)
+	for _, harmless := range []func(rank, thread int) []work{
+		works(200), // too little
+		func(rank, _ int) []work { // two groups of ranks
+			if rank%2 == 0 {
+				return []work{{1, 4000}, {2, 1600}, {3, 400}}
+			}
+			return []work{{1, 4000}, {2, 100}, {3, 1900}}
+		},
+	} {
+		p.works = harmless
+		load, _ := p.run()
+		if all := blamed(peers.Compare(load, name)); len(all) > 0 {
+			t.Errorf("somebody is blamed: %+v", all)
+		}
+	}
+}
