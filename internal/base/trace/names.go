@@ -7,11 +7,9 @@ import (
 	"slices"
 )
 
-// Names resolves the numbers of functions, counters, programs and GPU threads in a
-//
-//	It grows with each step. A name may come one step after the first event that
-//
-// uses it, so look it up when it is needed, not when the event is read.
+// Names resolves the numbers of functions, counters, programs and GPU threads in a trace. It
+// grows with each step. A name may come one step after the first event that uses it, so look it
+// up when it is needed, not when the event is read.
 type Names struct {
 	programs map[uint32]string
 	funcs    map[nameKey]string
@@ -110,19 +108,16 @@ func sorted[ID ~uint32](names map[nameKey]string) iter.Seq2[ID, string] {
 }
 
 // DefineProgram sets the path of the executable. Like the other Define methods it keeps an
-// existing name, and reports in same whether that is equal, and in isNew whether there was
-// none.
-func (n *Names) DefineProgram(id uint32, name string) (isNew, same bool) {
-	return define(n.programs, id, name)
-}
+// existing name, and reports whether the number has no other name.
+func (n *Names) DefineProgram(id uint32, name string) bool { return define(n.programs, id, name) }
 
 // DefineFunc names a function of a rank, or of AnyRank.
-func (n *Names) DefineFunc(rank Rank, id FuncID, name string) (isNew, same bool) {
+func (n *Names) DefineFunc(rank Rank, id FuncID, name string) bool {
 	return define(n.funcs, nameKey{rank, uint32(id)}, name)
 }
 
 // DefineCounter names a counter of a rank, or of AnyRank.
-func (n *Names) DefineCounter(rank Rank, id CounterID, name string) (isNew, same bool) {
+func (n *Names) DefineCounter(rank Rank, id CounterID, name string) bool {
 	return define(n.counters, nameKey{rank, uint32(id)}, name)
 }
 
@@ -132,10 +127,10 @@ func (n *Names) DefineGPU(rank Rank, thread Thread, gpu GPU) { n.gpus[threadKey{
 // Counts returns the numbers of functions and counters.
 func (n *Names) Counts() (funcs, counters int) { return len(n.funcs), len(n.counters) }
 
-func define[K comparable](names map[K]string, key K, name string) (isNew, same bool) {
+func define[K comparable](names map[K]string, key K, name string) bool {
 	if old, ok := names[key]; ok {
-		return false, old == name
+		return old == name
 	}
 	names[key] = name
-	return true, true
+	return true
 }

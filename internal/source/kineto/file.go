@@ -38,7 +38,7 @@ type Options struct {
 	Temp string
 	// MaxEvents is the number of events to keep in memory. If it is 0, it is 2 million, in 64 MB.
 	MaxEvents int
-	// Read, if not nil, is told the number of bytes of the file that were read.
+	// Read, if not nil, is called with the number of bytes after each read of the file.
 	Read func(bytes int64)
 }
 

@@ -20,13 +20,12 @@ type record struct {
 	kind        recordKind
 }
 
-// recordKind is the kind of a record. Of records with equal times, those of a lower kind come
-// first.
+// recordKind is the kind of a record.
 type recordKind uint8
 
 const (
 	complete recordKind = iota // a call with its duration
-	begin                      // the begin of a call
+	begin                      // the beginning of a call
 	end                        // the end of a call
 	asyncBegin
 	asyncEnd

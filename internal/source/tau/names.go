@@ -47,7 +47,7 @@ func (d *Decoder) learn(attrs []bp.Attribute) {
 }
 
 // checkName counts a name that differs from the one that its number already has.
-func (d *Decoder) checkName(_, same bool) {
+func (d *Decoder) checkName(same bool) {
 	if !same {
 		d.tally.Add(tally.NameConflict, 1)
 	}
@@ -56,7 +56,7 @@ func (d *Decoder) checkName(_, same bool) {
 // defineType names an event type.
 func (d *Decoder) defineType(id uint32, name string) {
 	if old, ok := d.typeNames[id]; ok {
-		d.checkName(false, old == name)
+		d.checkName(old == name)
 		return
 	}
 	d.typeNames[id] = name
