@@ -25,6 +25,7 @@ type Result struct {
 	Links    []provenance.Link // of each anomaly, in the order of Run.Anomalies
 	// Slow are the slow peers that calls show, but the comparison of peers does not have.
 	Slow []provenance.SlowPeer
+	Time trace.Ticks // of all ranks
 }
 
 // Conclude groups the anomalies of a run, with the links of blame.Find, a comparison of peers, and lasting changes
@@ -360,11 +361,14 @@ func (g *group) worst() []string {
 // lasting is the part of the run so far in which a provisional finding must have been hit to last.
 const lasting = 1. / parts
 
+// time returns the time of all ranks.
+func (c *conclusion) time() trace.Ticks { return (c.end - c.begin) * trace.Ticks(c.profile.allRanks()) }
+
 // complete sets the cost, the times and the confidence of a finding from its other fields.
 func (c *conclusion) complete(g *group) {
 	g.Lost = g.LostOwn + g.LostCaused
-	if total := float64(c.end-c.begin) * float64(c.profile.allRanks()); total > 0 {
-		g.Share = float64(g.Lost) / total
+	if total := c.time(); total > 0 {
+		g.Share = float64(g.Lost) / float64(total)
 	}
 	g.From = c.seconds(g.First)
 	if g.peer != nil {
@@ -498,7 +502,7 @@ func (c *conclusion) number() {
 }
 
 func (c *conclusion) result() *Result {
-	f := &Result{Findings: make([]provenance.Finding, 0, len(c.all)), Links: make([]provenance.Link, len(c.links))}
+	f := &Result{Findings: make([]provenance.Finding, 0, len(c.all)), Links: make([]provenance.Link, len(c.links)), Time: c.time()}
 	for _, g := range c.all {
 		f.Findings = append(f.Findings, g.Finding)
 		if g.peer != nil && g.peer.byCalls {

@@ -214,6 +214,35 @@ func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 		}
 		if p.Pattern != provenance.Always { // then others wait no longer than usual
 			c.waitsMeanwhile(order, p.episode(c))
+			c.waitsWithin(order, p)
+		}
+	}
+}
+
+// waitsWithin finds the waits of unknown cause that a slow peer explains by how long they are: while it is slow, another
+// rank waits no longer for it, in all, than it loses. Waits that are longer have another cause.
+func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
+	var unknown []int32
+	waited := make(map[trace.Rank]trace.Ticks)
+	for _, i := range order {
+		a, l := &c.run.Anomalies[i], &c.links[i]
+		late := l.Late
+		if l.Culprit >= 0 {
+			late = c.run.Anomalies[l.Culprit].Rank
+		}
+		known := l.Known || l.Culprit >= 0
+		if a.Program != p.PID || a.Wait != blame.Ranks && a.Wait != blame.Group || !p.meanwhile(a.Entry) || !p.meanwhile(a.Exit) ||
+			slices.Contains(p.Ranks, a.Rank) || known && !slices.Contains(p.Ranks, late) || c.causes[i] != nil && c.causes[i] != p.key {
+			continue
+		}
+		waited[a.Rank] += a.Lost
+		if l.Culprit < 0 && c.causes[i] == nil {
+			unknown = append(unknown, i)
+		}
+	}
+	for _, i := range unknown {
+		if waited[c.run.Anomalies[i].Rank]*trace.Ticks(len(p.Ranks)) <= p.LostOwn {
+			c.causes[i] = p.key
 		}
 	}
 }

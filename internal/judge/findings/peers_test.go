@@ -242,6 +242,25 @@ func TestFewWaitsForASlowPeerAreItsFault(t *testing.T) {
 	f(4, 8*second, 0)
 }
 
+// TestSlowPeerExplainsWaitsThatAreNotLonger has waits in collective calls, of which nobody knows who was late.
+func TestSlowPeerExplainsWaitsThatAreNotLonger(t *testing.T) {
+	f := func(name string, at, lost trace.Ticks, want int) {
+		t.Helper()
+		s := quiet()
+		s.slowed(3, 5, 4, 5)
+		s.slow(name, 1, at, lost)
+		s.slow(name, 1, at+600_000, lost)
+		r := s.concludeWith(slowHost()) // each of its ranks loses 900 ms
+		if i := slices.IndexFunc(r.Findings, func(x provenance.Finding) bool { return x.Func == name }); r.Findings[i].Cause != want {
+			t.Errorf("two waits of %d us in %s from %d us on: the cause is finding %d, want %d", lost, name, at, r.Findings[i].Cause, want)
+		}
+	}
+	f("MPI_Allreduce()", 4*second, 440_000, 1)
+	f("MPI_Allreduce()", 4*second, 460_000, 0)
+	f("MPI_Allreduce()", 8*second, 440_000, 0)
+	f("cudaDeviceSynchronize", 4*second, 440_000, 0)
+}
+
 // TestSlowModeOfARoleIsANote has a rank whose calls are slow throughout its program, which ends before the run.
 func TestSlowModeOfARoleIsANote(t *testing.T) {
 	s := quiet()

@@ -23,8 +23,8 @@ type FindingCounts struct {
 	Troubled int // runs with trouble
 	// Lost is the time that troubles added, in microseconds, and Covered the part that findings about them have.
 	Lost, Covered float64
-	// Named counts the troubles whose costliest finding names the right ranks and function.
-	Troubles, Named int
+	// Named counts the troubles whose costliest finding names the right ranks and function. Minor troubles are not among them.
+	Troubles, Named, Minor int
 	// Others counts the listed findings that belong to no trouble, without interference. OthersShare is the
 	// sum of their shares of the time of their runs.
 	Others      int
@@ -49,6 +49,7 @@ func (c *FindingCounts) Add(o *FindingCounts) {
 	c.Covered += o.Covered
 	c.Troubles += o.Troubles
 	c.Named += o.Named
+	c.Minor += o.Minor
 	c.Others += o.Others
 	c.OthersShare += o.OthersShare
 	c.Notes += o.Notes
@@ -123,9 +124,10 @@ func (f *flags) scoreFindings(m *truth.Matcher) *FindingCounts {
 		ranks[r.Program]++
 	}
 	m.LeastLoss = trace.Ticks(analyzer.Default().Outlier.LeastLoss)
+	m.LeastCost = trace.Ticks(provenance.MinorShare * float64(f.concluded.Time))
 	s := m.Findings(Reports(f.concluded.Findings), ranks)
 	c := &FindingCounts{
-		Runs: 1, Lost: float64(s.Lost), Covered: float64(s.Covered), Troubles: len(s.Troubles), Named: s.Named,
+		Runs: 1, Lost: float64(s.Lost), Covered: float64(s.Covered), Troubles: len(s.Troubles), Named: s.Named, Minor: s.Minor,
 		Lists: []string{listOf(f.concluded.Findings)},
 	}
 	for i := range s.Others {

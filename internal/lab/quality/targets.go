@@ -46,7 +46,7 @@ func targetTexts(results []*FindingResult) (lines []string) {
 		{fmt.Sprintf("at least %g %% of all lost time covered", 100*leastCoveredAll), percentage(all.covered()) + " %"},
 		{
 			fmt.Sprintf("at least %g %% of the troubles named right", 100*leastNamed),
-			fmt.Sprintf("%s %% (%s)", percentage(all.named()), ratio(all.Named, all.Troubles)),
+			fmt.Sprintf("%s %% (%s; %d minor ones do not count)", percentage(all.named()), ratio(all.Named, all.Troubles), all.Minor),
 		},
 		{
 			fmt.Sprintf("at most %g finding in a run without trouble", mostOutside),

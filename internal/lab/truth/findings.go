@@ -38,6 +38,8 @@ type FindingScore struct {
 	// Named counts the troubles whose costliest finding names the right ranks and function.
 	Named    int              `json:"named"`
 	Troubles []TroubleFinding `json:"troubles"`
+	// Minor counts the troubles that do not count because they cost less than is listed.
+	Minor int `json:"minor,omitempty"`
 	// Others are the findings with less than half of their lost time in troubles, without interference,
 	// and OthersShare is the share of the time of the run that they cost, except those that are only informational.
 	Others      []OtherFinding `json:"others"`
@@ -194,7 +196,11 @@ func (m *Matcher) Findings(all []Report, ranks map[trace.Program]int) *FindingSc
 	}
 	score := &FindingScore{Troubles: []TroubleFinding{}, Others: []OtherFinding{}}
 	for i := range s.targets {
-		if m.isBelow(i) {
+		switch {
+		case m.isBelow(i):
+			continue
+		case m.isMinor(i, s.targets[i].lost):
+			score.Minor++
 			continue
 		}
 		if t := s.score(int32(i)); t.Lost > 0 || m.causes(i) > 0 {
@@ -232,6 +238,15 @@ func (m *Matcher) isBelow(i int) bool {
 	}
 	e := &m.truth.extent[i]
 	return 0 < e.most && e.most < m.LeastLoss
+}
+
+// isMinor reports whether a target, which lost a time that is 0 if unknown, costs too little to be listed.
+func (m *Matcher) isMinor(i int, lost trace.Ticks) bool {
+	var waited trace.Ticks
+	if i < len(m.truth.Troubles) {
+		waited = m.truth.extent[i].waited
+	}
+	return 0 < lost && lost+waited < m.LeastCost
 }
 
 // onRanks returns the share of the time of a finding that is on these ranks.

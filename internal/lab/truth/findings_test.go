@@ -224,6 +224,22 @@ func TestTroublesBelowMinimumLossDoNotCount(t *testing.T) {
 	f("", 1000)
 }
 
+func TestMinorTroublesDoNotCount(t *testing.T) {
+	f := func(want string, minor int, least trace.Ticks) {
+		t.Helper()
+		m := scene(t).Matcher()
+		m.LeastCost = least
+		s := m.Findings(nil, map[trace.Program]int{1: 10})
+		if got := describe(s); got != want || s.Minor != minor {
+			t.Errorf("%d us: got %s and %d minor ones, want %s and %d", least, got, s.Minor, want, minor)
+		}
+	}
+	both := "a: 0 of 80, finding 0 false; b: 0 of 80, finding 0 false"
+	f(both, 0, 0)
+	f(both, 0, 80)
+	f("", 2, 1000)
+}
+
 func TestFindingAboutStopsConsistsOfThem(t *testing.T) {
 	f := func(want string, flags ...truth.Flag) {
 		t.Helper()

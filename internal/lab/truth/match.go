@@ -89,6 +89,9 @@ type Matcher struct {
 	// LeastLoss is the least time that a call must lose to be flagged, by the settings of the analysis. Findings leaves out
 	// troubles whose calls all lost less.
 	LeastLoss trace.Ticks
+	// LeastCost is the least time that a finding must cost to be listed. Findings leaves out troubles that cost less, with the
+	// time that others waited because of them.
+	LeastCost trace.Ticks
 
 	truth   *Truth
 	flagged []bool     // of each listed call

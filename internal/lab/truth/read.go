@@ -260,9 +260,9 @@ func (r *reader) finish() (*Truth, error) {
 	for i := range t.listed {
 		c := &t.listed[i]
 		e := &t.extent[c.trouble]
-		switch {
-		case c.victim:
+		if c.victim {
 			e.victims++
+			e.waited += max(0, c.injected)
 			continue
 		}
 		e.injected += max(0, c.injected)

@@ -125,6 +125,7 @@ type extent struct {
 	causes, victims int
 	injected        trace.Ticks // into all causes
 	most            trace.Ticks // into one cause
+	waited          trace.Ticks // by all victims
 	begin           trace.Ticks // From, or the entry of the first cause if that is later
 }
 
