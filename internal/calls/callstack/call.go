@@ -45,6 +45,7 @@ const (
 	Unjudged Label = iota
 	Normal
 	Anomalous
+	First // not judged: the first of its function on its thread
 )
 
 const (

@@ -160,8 +160,8 @@ func (d *delays) limit() {
 // not need the capture unless it is promoted.
 func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unneeded bool) {
 	f := r.all[c.Context]
-	j := f.judge()
-	if c.Kind == provenance.Typical || j == nil {
+	j, rare := r.judgeOf(f, c)
+	if c.Kind == provenance.Typical || j == nil || c.Kind == provenance.First && rare == nil {
 		return false
 	}
 	call, time := c.Call(), r.timeOf(c)
@@ -171,6 +171,9 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 	}
 	excess, _ := j.Excess(c.Work())
 	lost := max(time-f.model.by.usual, excess)
+	if rare != nil {
+		lost = time
+	}
 	candidate := verdict < outlier.Recurring
 	unneeded = candidate && c.Kind != provenance.Anomaly
 	share := 0.

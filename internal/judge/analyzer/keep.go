@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 
@@ -157,20 +158,23 @@ func (r *rank) provisional(c *provenance.Capture) {
 
 // typical returns the record of a typical execution.
 func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
-	return r.record(f, c)
+	return r.record(c, f.model.by.params())
 }
 
 // record returns the record of a capture with the model that judged it.
-func (r *rank) record(f *localFunc, c *provenance.Capture) *provenance.Record {
-	record := provenance.NewRecord(c, r, f.model.by.params())
+func (r *rank) record(c *provenance.Capture, model json.RawMessage) *provenance.Record {
+	record := provenance.NewRecord(c, r, model)
 	record.Unit = r.cfg.Unit.Canonical()
 	return record
 }
 
 // anomaly returns the record of an anomaly with the model that judged it.
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
-	record := r.record(f, c)
 	time := r.timeOf(c)
+	if _, rare := r.judgeOf(f, c); rare != nil {
+		return r.rareAnomaly(rare, c, time, status)
+	}
+	record := r.record(c, f.model.by.params())
 	usual, onPath := &f.model.by.model, f.peers() != f.whole
 	if !onPath {
 		usual = f.whole.models.function.Learned() // of all ranks

@@ -24,6 +24,7 @@ type rank struct {
 	host    string
 	tally   *tally.Tally
 	builder *callstack.Builder
+	rules   *outlier.Rules
 	byPath  bool         // calls are judged among those with the same path
 	all     []*localFunc // by number
 	funcs   []*localFunc // functions with all their paths, by id, if that is small
@@ -38,6 +39,8 @@ type rank struct {
 	counter map[trace.CounterID]*localCounter
 
 	step            int // current; -1 between steps
+	steps           int
+	rareCalls       uint64 // calls on GPUs that mayBeRare, without a caller
 	start, end      trace.Ticks
 	firstEvent      trace.Ticks
 	delayLimit      int64             // time beyond the median from which calls of the step may be delays
@@ -83,8 +86,12 @@ type localFunc struct {
 	models          *group     // only of whole; nil while the name is unknown
 	model           *scoped    // nil while the name is unknown
 	wait            provenance.Wait
-	hasWait         bool           // wait is valid
-	settled         uint64         // threads below 64 on which setUp excludes no more calls
+	hasWait         bool         // wait is valid
+	settled         uint64       // threads below 64 on which setUp excludes no more calls
+	first           threadCounts // calls
+	late            uint64       // bits of lanes on which its calls began after the set-up of their caller
+	calls           uint64
+	rareCalls       uint64         // calls that mayBeRare of which it is the caller
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget
@@ -231,6 +238,7 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 // begin starts a step.
 func (r *rank) begin(step int) {
 	r.step = step
+	r.steps++
 	r.start, r.end = 0, 0
 	r.builder.Begin(step)
 }
@@ -271,12 +279,16 @@ func workOf(c *callstack.Call) outlier.Work {
 func (r *rank) learn(profile bool) {
 	r.state.add(r.builder.NodeEvents())
 	for _, t := range r.builder.Threads() {
+		bit := r.laneBit(t.ID)
 		for _, i := range t.Done {
 			c := &t.Calls[i]
 			if c.Lost() {
 				continue
 			}
 			f := r.of(c)
+			if bit&^f.first[countBits-1] != 0 {
+				r.count(f, bit)
+			}
 			if !f.touched {
 				f.touched = true
 				r.touched = append(r.touched, f)
@@ -294,7 +306,9 @@ func (r *rank) learn(profile bool) {
 				}
 			}
 			if r.cfg.SkipFirst && r.setUp(t.ID, f.whole) {
-				c.Label = callstack.Normal
+				if c.Label = callstack.Normal; r.mayBeRare(t, c, f) {
+					c.Label = callstack.First
+				}
 				continue
 			}
 			l.model.Learn(r.time(c), int64(c.Exit))
@@ -317,10 +331,7 @@ const maxSetUp = 16
 // the thread's first collective call. Ranks start at different times, and until they
 // have synchronized each wait may be for a rank that is still starting.
 func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
-	thisThread := uint64(0)
-	if thread < 64 {
-		thisThread = 1 << thread
-	}
+	thisThread := threadBit(thread)
 	if f.settled&thisThread != 0 {
 		return false
 	}
@@ -349,6 +360,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 // merge adds the deltas to the models and to the load. It runs while no rank is judging, in
 // the order of ranks.
 func (r *rank) merge(m *Models, frozen, profile bool) {
+	r.rules = m.rules
 	left := r.touched[:0]
 	for _, f := range r.touched {
 		if !r.resolve(m, f, !frozen && f.pending.model.Count() > 0) {
@@ -359,6 +371,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 		if profile {
 			group.function.Exclusive.Merge(&f.pending.Exclusive)
 			group.function.Inclusive.Merge(&f.pending.Inclusive)
+			f.calls += f.pending.Exclusive.Count()
 		}
 		if !frozen {
 			group.learn(f.model, &f.pending.model)
@@ -446,6 +459,9 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 	for _, i := range t.Done {
 		c := &t.Calls[i]
 		if c.Lost() || c.Label != callstack.Unjudged {
+			if c.Label == callstack.First {
+				r.judgeFirst(t, i)
+			}
 			continue
 		}
 		f := r.of(c)
@@ -472,6 +488,9 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 	switch verdict {
 	case outlier.NotJudged:
 		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Unjudged})
+		if r.mayBeRare(t, c, f) {
+			r.noteRare(t, f)
+		}
 	case outlier.Normal, outlier.Candidate:
 		c.Label = callstack.Normal
 		if verdict == outlier.Candidate && r.keepsCandidates() || r.mayBeDelay(j, v, v-f.model.by.usual, c.Exit) {

@@ -198,14 +198,18 @@ func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 // judge judges a capture and creates its record.
 func (v *review) judge(c *provenance.Capture) {
 	f := v.rank.all[c.Context]
-	j := f.judge()
-	if j == nil {
+	j, rare := v.rank.judgeOf(f, c)
+	switch {
+	case j == nil:
 		v.Review.NotJudged++
+		return
+	case c.Kind == provenance.First && rare == nil: // set-up
+		v.Review.Dropped++
 		return
 	}
 	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
-	if v.cfg.Review || c.Kind == provenance.Unjudged {
+	if v.cfg.Review || c.Kind == provenance.Unjudged || c.Kind == provenance.First {
 		score, verdict = j.JudgeCall(time, c.Work())
 	}
 	explains := verdict < outlier.Recurring && c.Kind != provenance.Typical && v.rank.promoted[keyOf(c)]

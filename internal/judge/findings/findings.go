@@ -326,6 +326,8 @@ func (c *conclusion) classify(g *group) {
 	}
 	switch {
 	case g.Status == provenance.Withdrawn:
+	case g.isRare():
+		c.describeRare(g)
 	case g.Kind == provenance.RecurringMode || unexplained && c.recurs(g):
 		g.Kind = provenance.RecurringMode
 		c.describeMode(g)

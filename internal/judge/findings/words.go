@@ -82,16 +82,32 @@ func (c *conclusion) summary(g *group) string {
 			say("; the cause is unknown")
 		}
 	default:
-		say("%s: %s on %s took %s instead of %s", name, g.callsText(), Where(&g.Finding), actual, expected)
-		if g.Form == provenance.Burst {
-			say(", in bursts")
-		}
+		c.sayOutlier(g, say)
 	}
 	if g.Waits > 0 {
 		say("; %s on %s lost %s because of it", text.Count(g.Waits, "wait"), text.Count(g.WaitRanks, "rank"),
 			c.duration(float64(g.LostCaused)))
 	}
 	return b.String()
+}
+
+// sayOutlier describes outliers and rare calls.
+func (c *conclusion) sayOutlier(g *group, say func(format string, args ...any)) {
+	name, actual := text.ShortName(g.Func), c.duration(g.Actual)
+	if !g.isRare() {
+		say("%s: %s on %s took %s instead of %s", name, g.callsText(), Where(&g.Finding), actual, c.duration(g.Expected))
+		if g.Form == provenance.Burst {
+			say(", in bursts")
+		}
+		return
+	}
+	say("%s: %s on %s took %s; it is rarely called", name, text.Count(g.Calls, "call"), Where(&g.Finding), actual)
+	if g.Period != nil {
+		say(", every %s", text.Duration(*g.Period*1e6))
+	}
+	if g.everywhere {
+		say(", by all ranks at once")
+	}
 }
 
 func (c *conclusion) clock(at trace.Ticks) string {

@@ -114,6 +114,20 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	return j
 }
 
+// NewRareJudge creates the judge of a function that has too few samples: its caller was called so many times, usually
+// without calling it. It flags times of at least least ticks.
+func (r *Rules) NewRareJudge(name string, m *Model, calls uint64, least int64) *Judge {
+	h := m.Hist.Clone()
+	h.AddBin(stats.BinOf(0), calls-min(calls, h.Total()))
+	t := &tail{hist: &h, threshold: r.Threshold(name), early: math.MaxInt64}
+	limit := max(least, r.cfg.LeastLoss)
+	up, _ := newQuantiles(&h).fit(1, startShare)
+	t.modes = []mode{{high: limit, nearHigh: limit, up: up}}
+	j := &Judge{detector: t, hist: &h, enough: true, unit: r.cfg.Unit.Canonical()}
+	j.work.most = math.MaxUint32
+	return j
+}
+
 // binsOf returns the first and the last bin with values.
 func binsOf(h *stats.Histogram) (first, last int) {
 	first = -1

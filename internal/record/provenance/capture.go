@@ -22,6 +22,7 @@ const (
 	Candidate             // close to being flagged
 	Unjudged              // not judged: too few samples of its function
 	Typical               // the most typical execution of a function with an anomaly
+	First                 // not judged: the first of its function on its thread
 )
 
 // Frame is a call of a stack or a window.

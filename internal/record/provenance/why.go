@@ -66,6 +66,25 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Why = strings.Join(parts, "; ")
 }
 
+// ExplainRare is Explain for a call that its caller, which was called so many times on its rank, usually does without.
+// Without a caller these are steps of the trace.
+func (r *Record) ExplainRare(d *outlier.Description, caller string, calls uint64, s Status) {
+	r.Explain(d, s)
+	of := text.Count(calls, "step") + " of the trace"
+	if caller != "" {
+		of = text.Count(calls, "call") + " of " + caller
+	}
+	r.Why = r.tookWords(d) + rarely + of
+	if words := s.Words(); words != "" {
+		r.Why += "; " + words
+	}
+}
+
+const rarely = ", and is rarely called: the rank had "
+
+// IsRare reports whether an anomaly is of a function that is rarely called.
+func (r *Record) IsRare() bool { return strings.Contains(r.Why, rarely) }
+
 // madeWords returns how many calls the execution made, and which.
 func (r *Record) madeWords() string {
 	words := fmt.Sprintf("made %s", text.Count(uint64(r.Children), "call"))
