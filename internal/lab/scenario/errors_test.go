@@ -33,6 +33,7 @@ start = { kind = "launch", kernel = "kern", stream = 1 }
 kern = { time = { modes = [{ weight = 1, fixed = 5 }, { weight = 2, fixed = 9 }] } }
 wait = { kind = "device-sync" }
 put = { kind = "publish", every = 2, message = { fixed = 100 } }
+lost = { time = { fixed = 3 } }
 
 [[program.counter]]
 name = "memory"
@@ -237,6 +238,16 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 	excess(`["twice"]`, "1.5", "factor = 1.5: excess-work makes at least twice the calls")
 	excess(`["twice"]`, "400_000", `function "twice" makes more than 1000000 calls`)
 	excess(`["outer", "twice"]`, "2", `function "outer" calls "twice", which is affected, too`)
+	rare := func(caller, functions, more, want string) {
+		t.Helper()
+		const old = "kind = \"slow-call\"\nfunctions = [\"work\"]\nchance = 0.1\nfactor = 3"
+		f(old, fmt.Sprintf("kind = \"rare-call\"\ncaller = %q\nfunctions = %s\nchance = 0.1\n%s", caller, functions, more), "trouble one: "+want)
+	}
+	rare("work", `["lost"]`, "", `caller "work" must be a function with calls and without kind`)
+	rare("nobody", `["lost"]`, "", `caller "nobody" must be a function with calls and without kind`)
+	rare("twice", `["twice"]`, "", `function "twice" must have neither calls nor kind`)
+	rare("twice", `["work"]`, "", `function "work" is also called without the trouble`)
+	rare("twice", `["lost"]`, "factor = 3", "rare-call takes no factor, extra or value")
 	f("extra = { fixed = 1000 }", "extra = {}", "trouble three: extra is empty, wants a distribution such as { fixed = 5000 }")
 	f("extra = { fixed = 1000 }", "extra = { pareto = [1, 0] }",
 		"trouble three: extra: pareto = [1 0], wants [lowest above 0, exponent ≥ 0.5]")
@@ -248,11 +259,11 @@ func TestErrorsNamePlaceAndFix(t *testing.T) {
 }
 
 func TestRequiredKeysOfTroubleKinds(t *testing.T) {
-	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = { calls = [\"g\"] }\ng = {}\n" +
+	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = { calls = [\"g\"] }\ng = {}\nh = {}\n" +
 		"[[trouble]]\nname = \"x\"\nkind = "
 	keys := map[string]string{
 		"functions": `functions = ["f"]`, "ranks": "ranks = [1]", "hosts": `hosts = ["node00"]`, "chance": "chance = 0.5",
-		"link": "link = [0, 1]", "period": "period = 1", "count": "count = 3", "to": "to = 5",
+		"link": "link = [0, 1]", "period": "period = 1", "count": "count = 3", "to": "to = 5", "caller": `caller = "f"`,
 		"factor": "factor = 2", "extra": "extra = { fixed = 5 }", "value": "value = { fixed = 5 }",
 		"factor, extra or value": "value = { fixed = 5 }",
 	}
@@ -292,6 +303,8 @@ func TestRequiredKeysOfTroubleKinds(t *testing.T) {
 	f("drift", "functions", "factor", "to")
 	f("huge-value", "functions", "value")
 	f("burst", "functions", "count", "factor, extra or value")
+	keys["functions"] = `functions = ["h"]`
+	f("rare-call", "functions", "caller", "chance")
 }
 
 func TestInvalidShapes(t *testing.T) {

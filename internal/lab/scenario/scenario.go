@@ -132,6 +132,7 @@ const (
 	SlowCall       TroubleKind = "slow-call"       // single calls, at random
 	SlowMode       TroubleKind = "slow-mode"       // a share of the calls, at random, all the time
 	ExcessWork     TroubleKind = "excess-work"     // single calls, at random, make more calls than usual
+	RareCall       TroubleKind = "rare-call"       // single calls, at random, of functions that are not called otherwise
 	SlowRank       TroubleKind = "slow-rank"       // all calls of a rank
 	SlowHost       TroubleKind = "slow-host"       // all calls of the ranks of a host
 	SlowLink       TroubleKind = "slow-link"       // messages between two ranks
@@ -164,11 +165,12 @@ type Trouble struct {
 	Extra  *Distribution `toml:"extra"`
 	Value  *Distribution `toml:"value"`
 
-	Chance        float64 `toml:"chance"` // slow-call, slow-mode, excess-work: for each call
+	Chance        float64 `toml:"chance"` // slow-call, slow-mode, excess-work: for each call; rare-call: for each of the caller
+	Caller        string  `toml:"caller"` // rare-call: the function that makes the calls
 	Link          []int   `toml:"link"`   // slow-link: the two ranks
 	PeriodSeconds float64 `toml:"period"` // os-noise
 	Random        bool    `toml:"random"` // os-noise: the period is the mean of random ones
-	Count         int     `toml:"count"`  // burst: calls of each rank
+	Count         int     `toml:"count"`  // burst, rare-call: calls of each rank
 	// Counter is one of the program's, which has the value Reading during the trouble.
 	Counter string  `toml:"counter"`
 	Reading float64 `toml:"reading"`
@@ -178,7 +180,7 @@ type Trouble struct {
 // trouble lasts, and one flag suffices.
 func (t *Trouble) Each() bool {
 	switch t.Kind {
-	case SlowCall, ExcessWork, SlowLink, OSNoise, IOStall, HugeValue, Burst:
+	case SlowCall, ExcessWork, RareCall, SlowLink, OSNoise, IOStall, HugeValue, Burst:
 		return true
 	}
 	return false

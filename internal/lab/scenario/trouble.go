@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,6 +54,7 @@ var needs = map[TroubleKind][]string{
 	SlowCall:       {"functions", "chance", "effect"},
 	SlowMode:       {"functions", "chance", "effect"},
 	ExcessWork:     {"functions", "chance", "factor"},
+	RareCall:       {"functions", "caller", "chance"},
 	SlowRank:       {"ranks", "effect"},
 	SlowHost:       {"hosts", "effect"},
 	SlowLink:       {"link", "extra"},
@@ -71,11 +73,12 @@ var special = []struct {
 	key string
 	of  []TroubleKind
 }{
-	{"chance", []TroubleKind{SlowCall, SlowMode, ExcessWork}},
+	{"chance", []TroubleKind{SlowCall, SlowMode, ExcessWork, RareCall}},
+	{"caller", []TroubleKind{RareCall}},
 	{"link", []TroubleKind{SlowLink}},
 	{"period", []TroubleKind{OSNoise}},
 	{"random", []TroubleKind{OSNoise}},
-	{"count", []TroubleKind{Burst}},
+	{"count", []TroubleKind{Burst, RareCall}},
 }
 
 func (t *Trouble) check(s *Scenario) error {
@@ -91,8 +94,8 @@ func (t *Trouble) check(s *Scenario) error {
 	given := map[string]bool{
 		"functions": len(t.Functions) > 0, "ranks": len(t.Ranks) > 0, "hosts": len(t.Hosts) > 0,
 		"chance": t.Chance > 0, "link": len(t.Link) > 0, "period": t.PeriodSeconds > 0, "count": t.Count > 0,
-		"random": t.Random,
-		"to":     t.ToSeconds > 0, "factor": t.Factor > 0, "extra": t.Extra != nil, "value": t.Value != nil,
+		"random": t.Random, "caller": t.Caller != "",
+		"to": t.ToSeconds > 0, "factor": t.Factor > 0, "extra": t.Extra != nil, "value": t.Value != nil,
 		"effect": t.Factor > 0 || t.Extra != nil || t.Value != nil,
 	}
 	for _, want := range wants {
@@ -120,8 +123,12 @@ func (t *Trouble) check(s *Scenario) error {
 	}
 	bad.checkPlace(t, p)
 	bad.checkNumbers(t)
-	if t.Kind == ExcessWork && len(bad) == 0 {
+	switch {
+	case len(bad) > 0:
+	case t.Kind == ExcessWork:
 		bad.checkExcess(t, p)
+	case t.Kind == RareCall:
+		bad.checkRare(t, p)
 	}
 	return bad.err()
 }
@@ -160,6 +167,45 @@ func (l *problems) checkExcess(t *Trouble, p *Program) {
 			l.add("function %q makes more than %d calls", key, maxOps)
 		}
 	}
+}
+
+// checkRare checks that the trouble itself makes all calls of its functions, which only compute.
+func (l *problems) checkRare(t *Trouble, p *Program) {
+	if f, ok := p.Functions[t.Caller]; !ok || f.Kind != Compute || len(f.Calls) == 0 {
+		l.add("caller %q must be a function with calls and without kind", t.Caller)
+	}
+	for _, key := range t.Functions {
+		if f := p.Functions[key]; f.Kind != Compute || len(f.Calls) > 0 {
+			l.add("function %q must have neither calls nor kind", key)
+		}
+		if p.calls(key) {
+			l.add("function %q is also called without the trouble", key)
+		}
+		name := func(key string) string { return cmp.Or(p.Functions[key].Name, key) }
+		for other := range p.Functions {
+			if other != key && name(other) == name(key) {
+				l.add("functions %q and %q have the same name", key, other)
+			}
+		}
+	}
+	if t.Factor > 0 || t.Extra != nil || t.Value != nil {
+		l.add("rare-call takes no factor, extra or value")
+	}
+}
+
+// calls reports whether the program calls a function.
+func (p *Program) calls(key string) bool {
+	lists := [][]string{p.Setup, p.Body, p.Finish}
+	for _, f := range p.Functions {
+		if f.Kernel == key {
+			return true
+		}
+		lists = append(lists, f.Calls)
+	}
+	return slices.ContainsFunc(slices.Concat(lists...), func(call string) bool {
+		called, _, _ := ParseCall(call)
+		return called == key
+	})
 }
 
 func (l *problems) checkPlace(t *Trouble, p *Program) {

@@ -26,6 +26,7 @@ type op struct {
 	spread   float64 // share that the slowest rank takes longer than the fastest
 	skip     int     // number of operations to skip otherwise; 0: it always runs
 	excess   []int32 // of opExit: troubles that repeat the calls of the function
+	rare     []rare  // of opExit: troubles that add calls
 	calls    int     // of opExit with excess: number of operations of its calls
 	slot     int     // of a send: index of the neighbor
 	wait     *wait
@@ -34,6 +35,12 @@ type op struct {
 	threads  int
 	usual    *scenario.Distribution // of its own time; may be nil
 	least    int64                  // least own time
+}
+
+// rare is the calls that a trouble adds to those of a function.
+type rare struct {
+	trouble int32
+	calls   []op
 }
 
 type opcode uint8
@@ -291,8 +298,19 @@ func (p *program) compute(ops []op, o op, f *scenario.Function, key string, dept
 	ops[at].parts = parts
 	exit := op{code: opExit, fn: o.fn, calls: len(ops) - (at + 2)}
 	for i, t := range p.troubles {
-		if t != nil && t.Kind == scenario.ExcessWork && slices.Contains(t.Functions, key) {
+		switch {
+		case t == nil:
+		case t.Kind == scenario.ExcessWork && slices.Contains(t.Functions, key):
 			exit.excess = append(exit.excess, int32(i))
+		case t.Kind == scenario.RareCall && t.Caller == key:
+			added := rare{trouble: int32(i)}
+			for _, key := range t.Functions {
+				added.calls = p.call(added.calls, key, depth+1)
+			}
+			for i := range added.calls {
+				added.calls[i].usual = nil // all of their time is added
+			}
+			exit.rare = append(exit.rare, added)
 		}
 	}
 	return append(ops, exit)

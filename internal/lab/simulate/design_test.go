@@ -52,6 +52,45 @@ factor = 10
 	checkAllLonger(t, s)
 }
 
+// TestRareCallsAreAdded checks that a trouble adds as many calls as it may, and changes nothing else but waits.
+func TestRareCallsAreAdded(t *testing.T) {
+	s := parse(t, strings.Replace(busy, "[program.functions]", "[program.functions]\nretry = { time = { fixed = 2000 } }", 1)+`
+[[trouble]]
+name = "it"
+kind = "rare-call"
+ranks = [1, 2]
+caller = "tidy"
+functions = ["retry"]
+from = 0.06
+to = 0.2
+chance = 0.3
+count = 3
+`)
+	for _, r := range record(t, s) {
+		calls := r.of("retry")
+		want := 0
+		if r.rank == 1 || r.rank == 2 {
+			want = 3
+		}
+		if len(calls) != want {
+			t.Errorf("rank %d makes %d calls, want %d", r.rank, len(calls), want)
+		}
+		for _, c := range calls {
+			if since := c.entry - start(s); c.own != 2000 || since < 60_000 || since >= 200_000 {
+				t.Errorf("rank %d: a call takes %d us at %d us", r.rank, c.own, since)
+			}
+		}
+	}
+	waits := waiting(s)
+	compare(t, s, func(r *traced, c *compared) {
+		if c.own != c.quiet.own && !waits[c.function] || c.inside != c.quiet.inside {
+			t.Errorf("rank %d: %s takes %d and makes %d calls, without trouble %d and %d", r.rank, c.function, c.own, c.inside, c.quiet.own,
+				c.quiet.inside)
+		}
+	})
+	checkAllLonger(t, s)
+}
+
 // TestRandomNoiseHitsInProportionToTime checks that longer functions are interrupted more
 // often, that ranks are interrupted independently, and how much time is lost.
 func TestRandomNoiseHitsInProportionToTime(t *testing.T) {
@@ -247,7 +286,7 @@ func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
 		"slow-mode": "[recurring] informational", "slow-mode-host": "[recurring]", "excess-work": "[excess-work]",
 		"preemption": "[interference]", "os-noise": "[interference]", "slow-from-start": "[slow-peer recurring]",
 		"slow-rank": "[slow-peer change]", "slow-host": "[slow-peer change]", "level-shift": "[change]", "drift": "[change]",
-		"clean": "", "second-mode": "", "role-imbalance": "", "uneven-gpus": "", "refinement": "", "phases": "", "repeated": "[outlier recurring]",
+		"clean": "", "second-mode": "", "rare-by-design": "", "rare-call": "[outlier][outlier]", "role-imbalance": "", "uneven-gpus": "", "refinement": "", "phases": "", "repeated": "[outlier recurring]",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: the right findings are %s, want %s", name, got[name], want)

@@ -118,7 +118,7 @@ value = { normal = [1400, 20] }
 `
 
 // troubles are one of each kind that the busy program can have, all on rank 1 or
-// 2, in the second quarter of its 250 ms; excess-work, which adds calls, is apart.
+// 2, in the second quarter of its 250 ms; excess-work and rare-call, which add calls, are apart.
 var troubles = map[scenario.TroubleKind]string{
 	scenario.SlowCall:       `ranks = [1]` + "\n" + `functions = ["compute"]` + "\nchance = 0.2\nfactor = 5",
 	scenario.SlowMode:       `ranks = [1]` + "\n" + `functions = ["compute"]` + "\nchance = 0.2\nvalue = { uniform = [3000, 5000] }",

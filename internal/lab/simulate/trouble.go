@@ -212,7 +212,8 @@ func (t *trouble) truth(p *program) *truth.Trouble {
 
 var kindTexts = map[scenario.TroubleKind]string{
 	scenario.SlowCall: "now and then a call is slow", scenario.SlowMode: "a share of the calls is slow, all the time",
-	scenario.ExcessWork: "now and then it makes many times its usual calls", scenario.SlowRank: "computes slowly",
+	scenario.ExcessWork: "now and then it makes many times its usual calls", scenario.RareCall: "is called now and then",
+	scenario.SlowRank: "computes slowly",
 	scenario.SlowHost: "computes slowly", scenario.SlowLink: "messages between the two ranks are late",
 	scenario.OSNoise: "the system takes the processor away in intervals", scenario.MemoryPressure: "memory runs short",
 	scenario.IOStall: "a write or read hangs", scenario.GPUClockDrop: "the GPU runs at a lower clock",

@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared))
 		for _, c := range r.truth {
 			listed[c.Event] = append(listed[c.Event], c)
 		}
-		rest := r.calls
+		rest := withoutRare(t, s, r, listed)
 		skip := make(map[int]int) // additional calls, by the number of usual ones before them
 		for j, of := range quiet[i].calls {
 			if rest = rest[min(skip[j], len(rest)):]; len(rest) == 0 {
@@ -74,6 +75,42 @@ func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared))
 			t.Errorf("rank %d: the truth has %+v for %s, which is not a call", r.rank, lines[0], id)
 		}
 	}
+}
+
+// withoutRare returns the calls of a rank without those of rare-call troubles, of which the truth must list the entire time.
+// It removes their lines.
+func withoutRare(t *testing.T, s *scenario.Scenario, r *traced, listed map[string][]truth.Call) (rest []*call) {
+	t.Helper()
+	rare := make(map[string]string)
+	for i := range s.Troubles {
+		x := &s.Troubles[i]
+		if p, at := s.Find(x); x.Kind == scenario.RareCall && trace.Program(at) == r.program {
+			for _, key := range x.Functions {
+				rare[cmp.Or(p.Functions[key].Name, key)] = x.Name
+			}
+		}
+	}
+	for _, c := range r.calls {
+		trouble, ok := rare[c.function]
+		if !ok {
+			rest = append(rest, c)
+			continue
+		}
+		lines := listed[c.id]
+		delete(listed, c.id)
+		checkLines(t, r, c, lines)
+		sum := (&compared{listed: lines}).injected()
+		if own := slices.ContainsFunc(lines, func(l truth.Call) bool { return l.Trouble == trouble && l.Role == truth.Cause }); !own && c.own > 0 ||
+			sum != c.own {
+			t.Errorf("rank %d: %s takes %d, the truth has %+v", r.rank, c.function, c.own, lines)
+		}
+		for _, o := range rest {
+			if o.thread == c.thread && o.entry <= c.entry && o.exit >= c.exit {
+				o.inside--
+			}
+		}
+	}
+	return rest
 }
 
 // checkLines checks the lines of a call in the truth, but for the injected time.

@@ -84,6 +84,9 @@ func (w *walker) run(ops []op, pc int) int {
 			for _, i := range o.excess {
 				w.repeat(ops[pc-o.calls:pc], i)
 			}
+			for i := range o.rare {
+				w.add(&o.rare[i])
+			}
 			w.end()
 		case opExchange, opCollective:
 			if w.out == nil && !w.resume {
@@ -160,6 +163,10 @@ func (w *walker) drawTime(o *op, hits *[]hit) (own, clean int64, blame int32) {
 		if !t.ranks[w.rank] {
 			continue
 		}
+		if t.Kind == scenario.RareCall { // which makes the call
+			w.addHit(hits, i, own)
+			continue
+		}
 		v, ok := t.apply(own, w.st.clock, w.st.bytes, &w.vars[i], w.trng)
 		if !ok {
 			continue
@@ -195,6 +202,24 @@ func (w *walker) repeat(calls []op, trouble int32) {
 	w.st.clean, w.st.bytes = before.clean, before.bytes
 	w.late(trouble)
 	w.addHit(w.hitsAt(w.st.depth-1), trouble, w.st.clock-before.clock)
+}
+
+// add runs additional calls of the current function, if the trouble strikes. They are not part of the program without troubles.
+func (w *walker) add(added *rare) {
+	t, used := w.e.p.troubles[added.trouble], &w.vars[added.trouble]
+	if !t.ranks[w.rank] || t.strength(w.st.clock) == 0 || t.Count > 0 && *used >= int64(t.Count) || w.trng.Float64() >= t.Chance {
+		return
+	}
+	*used++
+	if t.silent {
+		return
+	}
+	before, rng := w.st, w.rng
+	w.rng = w.trng
+	w.run(added.calls, 0)
+	w.rng = rng
+	w.st.clean, w.st.bytes = before.clean, before.bytes
+	w.late(added.trouble)
 }
 
 // pass advances the clocks by own time, and adds OS noise.

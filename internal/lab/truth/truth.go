@@ -38,8 +38,8 @@ const (
 type Trouble struct {
 	// Name is unique in a run.
 	Name string `json:"trouble"`
-	// Kind is one of slow-call, slow-mode, excess-work, slow-rank, slow-host, slow-link,
-	// os-noise, memory-pressure, io-stall, gpu-clock-drop, level-shift, drift,
+	// Kind is one of slow-call, slow-mode, excess-work, rare-call, slow-rank, slow-host,
+	// slow-link, os-noise, memory-pressure, io-stall, gpu-clock-drop, level-shift, drift,
 	// huge-value, burst; readers take any.
 	Kind string `json:"kind"`
 	// Each says that each of its causes must be found; otherwise one flag suffices.
