@@ -78,6 +78,12 @@ const (
 	EventsIgnored
 	CallsOverlap
 	AsyncDropped
+	LaunchUnknown
+	ActivityLate
+	StepsFolded
+	CollectiveAlone
+	CollectiveUnmatched
+	CollectiveOmitted
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -167,6 +173,18 @@ var table = [NumKinds]entry{
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +
 		"lost less was shortened"},
 	AsyncDropped: {"async-dropped", DataLoss, "asynchronous operations dropped because too many of their thread were running"},
+	LaunchUnknown: {"launch-unknown", Info, "activities of GPUs without a launch in the trace; idle time before them does not count as " +
+		"host wait"},
+	ActivityLate: {"activity-late", Warning, "activities of GPUs and training steps that the trace has too late; only the part after " +
+		"those already counted is in the breakdown"},
+	StepsFolded: {"steps-folded", Info, "training steps that the breakdown has only in the times of their rank, because the rank has " +
+		"more than the limit"},
+	CollectiveAlone: {"collective-alone", Info, "executions of collective operations that only one rank recorded; their arrivals " +
+		"cannot be compared"},
+	CollectiveUnmatched: {"collective-unmatched", Warning, "executions of collective operations that were not compared, because ranks " +
+		"recorded different operations at the same position"},
+	CollectiveOmitted: {"collective-omitted", Warning, "collective operations of ranks that were not compared: before the first training " +
+		"step, or beyond the limit"},
 }
 
 // Name returns the name for programs. It is stable over versions.

@@ -12,6 +12,7 @@ package breakdown
 import (
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
@@ -168,6 +169,31 @@ const kernelDelay = 30
 type Run struct {
 	Ranks       []RankResult        // with GPUs, by program and rank
 	Collectives []ProgramComparison // by program; only those with collective operations
+}
+
+// The tallies of a breakdown: about times, and about collective operations.
+var (
+	TimeTallies       = []tally.Kind{tally.LaunchUnknown, tally.ActivityLate, tally.StepsFolded}
+	CollectiveTallies = []tally.Kind{tally.CollectiveAlone, tally.CollectiveUnmatched, tally.CollectiveOmitted}
+)
+
+// Count adds to a tally what the breakdown lacks. A nil Run lacks nothing.
+func (r *Run) Count(t *tally.Tally) {
+	if r == nil {
+		return
+	}
+	for i := range r.Ranks {
+		of := &r.Ranks[i]
+		t.Add(tally.LaunchUnknown, of.NoLaunch)
+		t.Add(tally.ActivityLate, of.Late)
+		t.Add(tally.StepsFolded, of.StepsOmitted)
+	}
+	for i := range r.Collectives {
+		of := &r.Collectives[i]
+		t.Add(tally.CollectiveAlone, of.Alone)
+		t.Add(tally.CollectiveUnmatched, of.Unmatched)
+		t.Add(tally.CollectiveOmitted, of.Omitted)
+	}
 }
 
 // RankResult is the breakdown of a rank of a run.

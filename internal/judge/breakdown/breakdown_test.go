@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 )
@@ -259,4 +260,31 @@ func BenchmarkRank(b *testing.B) {
 		r.Settle(at)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/activity")
+}
+
+func TestCountAddsWhatIsMissing(t *testing.T) {
+	cfg := breakdown.Default(trace.Microsecond)
+	cfg.MaxSteps = 1
+	r := breakdown.NewRank(cfg)
+	r.BeginStep(1, 0)
+	r.BeginStep(2, 50)
+	r.Add(breakdown.Activity{Start: 10, End: 20, Launch: breakdown.NoLaunch})
+	r.Add(breakdown.Activity{Start: 60, End: 70, Launch: 5})
+	r.Settle(100)
+	r.Add(breakdown.Activity{Start: 30, End: 40, Launch: 5}) // late
+	run := &breakdown.Run{
+		Ranks:       []breakdown.RankResult{{Result: *r.Finish()}},
+		Collectives: []breakdown.ProgramComparison{{Comparison: breakdown.Comparison{Alone: 3, Unmatched: 4, Omitted: 5}}},
+	}
+	var got tally.Tally
+	run.Count(&got)
+	(*breakdown.Run)(nil).Count(&got)
+	for kind, want := range map[tally.Kind]int64{
+		tally.LaunchUnknown: 1, tally.ActivityLate: 1, tally.StepsFolded: 1, tally.CollectiveAlone: 3, tally.CollectiveUnmatched: 4,
+		tally.CollectiveOmitted: 5,
+	} {
+		if n := got.Count(kind); n != want {
+			t.Errorf("%s is %d, want %d", kind.Name(), n, want)
+		}
+	}
 }

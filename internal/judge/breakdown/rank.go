@@ -47,6 +47,7 @@ type Result struct {
 	Sums                     // from the start of the first to the end of the last activity
 	First, Last  trace.Ticks // that span
 	Activities   int64
+	NoLaunch     int64    // activities whose launch is unknown
 	Steps        []Step   // in order of time
 	Streams      []Stream // in order of their numbers
 	StepsOmitted int64    // steps that are only in the sums of the rank
@@ -162,6 +163,9 @@ func (r *Rank) advance(a *Activity) {
 	}
 	r.ends[a.Kind] = max(r.ends[a.Kind], end)
 	r.result.Activities++
+	if a.Launch == NoLaunch {
+		r.result.NoLaunch++
+	}
 
 	s := r.streams[a.Stream]
 	if s == nil {
