@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/gpus"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -53,24 +53,27 @@ Holistic Trace Analysis. JSON also has the streams of each rank.` + runHelp,
 		if collectives && (steps || len(chosen) > 0) {
 			return nil, usagef("--collectives is over all ranks and steps (omit --steps and --rank)")
 		}
-		b, err := a.Breakdown(ctx)
-		if err != nil {
+		if ok, err := a.HasBreakdown(ctx); err != nil {
 			return nil, err
-		}
-		if b == nil {
+		} else if !ok {
 			return nil, fmt.Errorf("run %s has no times of GPUs: its traces have no GPU streams, it is live, "+
 				"or it was recorded by an earlier version of chimbuko", a.Run.Name)
 		}
-		program := q.chosenProgram()
+		program, notes := q.chosenProgram(), a.Run.Decoded().Notes
 		if collectives {
-			return output.NewCollectives(b, program, limit).Answer(), nil
+			b, err := a.Collectives(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return output.Collectives{Collectives: gpus.Collectives(b, program, limit, notes)}.Answer(), nil
+		}
+		times, err := a.GPUTimes(ctx, steps, nil)
+		if err != nil {
+			return nil, err
 		}
 		selected := func(t *provenance.GPUTime) bool {
-			return (program == nil || t.PID == *program) &&
-				(len(chosen) == 0 || slices.ContainsFunc(chosen, func(r executions.Range) bool {
-					return r.First <= int64(t.RID) && int64(t.RID) <= r.Last
-				}))
+			return (program == nil || t.PID == *program) && executions.Selects(chosen, int64(t.RID))
 		}
-		return output.NewGPUTimes(b.Unit, b.Times, steps, limit, selected).Answer(), nil
+		return output.GPUTimes{GPUTimes: gpus.Times(a.Unit, times, steps, limit, notes, selected)}.Answer(), nil
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 func TestBreakdownShowsTimesOfGPUs(t *testing.T) {
@@ -25,7 +25,7 @@ func TestBreakdownShowsTimesOfGPUs(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	breakdown := func(dir string) (times output.GPUTimes) {
+	breakdown := func(dir string) (times api.GPUTimes) {
 		if err := json.Unmarshal([]byte(must(t, "breakdown", dir, "--format", "json")), &times); err != nil {
 			t.Fatal(err)
 		}

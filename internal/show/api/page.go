@@ -42,6 +42,7 @@ type Overview struct {
 	// first; both are empty if ranks are not compared yet.
 	Efficiency []Efficiency `json:"efficiency"`
 	Slow       []SlowPlace  `json:"slow"`
+	GPUs       bool         `json:"gpus"` // the run has a breakdown of the time of GPUs
 	// Packets is set if only statistics packets of the run are known.
 	Packets *PacketsInfo `json:"packets,omitempty"`
 }

@@ -200,6 +200,8 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/heatmap", ofRun(s, s.insight.Heatmap, (*params).heatmap))
 	get(run+"/ranks", ofRun(s, s.insight.Ranks, (*params).rankTable))
 	get(run+"/ranks/functions", ofRun(s, s.insight.RankFunctions, (*params).rankFunctions))
+	get(run+"/breakdown", s.cached(ofRun(s, s.insight.Breakdown, (*params).breakdown)))
+	get(run+"/breakdown/steps", s.cached(ofRun(s, s.insight.RankSteps, (*params).rankSteps)))
 	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), none))
 	get(run+"/findings/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
 	get(run+"/findings/{key}/slow-peer", ofRun(s, s.insight.SlowPeer, (*params).finding))

@@ -113,6 +113,18 @@ func (p *params) rankFunctions() ranks.Params {
 	return of
 }
 
+func (p *params) breakdown() insight.BreakdownParams {
+	return insight.BreakdownParams{Program: p.program(), Host: p.text("host"), Ranks: p.ranks("rank")}
+}
+
+func (p *params) rankSteps() (of insight.RankParams) {
+	if program := p.program(); program != nil {
+		of.Program = *program
+	}
+	of.Rank = trace.Rank(p.integer("rank", 0, 0, math.MaxInt32))
+	return of
+}
+
 func (p *params) plot() insight.PlotParams {
 	return insight.PlotParams{Key: p.path("key"), Limit: p.limit(defaultPoints, insight.MaxPoints)}
 }

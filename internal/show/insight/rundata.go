@@ -36,6 +36,7 @@ type runData struct {
 	slowest   []api.Slowest
 	strip     api.Strip // in DefaultColumns columns
 	functions map[trace.FuncKey]string
+	gpus      bool              // has a breakdown
 	withdrawn hostShare         // of the withdrawn anomalies
 	memory    executions.Source // copy of the run; nil: too large, or not read yet
 	*conclusion
@@ -183,6 +184,9 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runDa
 	if d.slowest, err = a.Slowest(ctx, maxSlowest); err != nil {
 		return nil, err
 	}
+	if d.gpus, err = a.HasBreakdown(ctx); err != nil {
+		return nil, err
+	}
 	if d.kept.Withdrawn > 0 {
 		if d.withdrawn, err = d.withdrawnHost(ctx, a); err != nil {
 			return nil, err
@@ -214,10 +218,7 @@ func (d *runData) withdrawnHost(ctx context.Context, a *query.Queries) (most hos
 	if err != nil {
 		return most, err
 	}
-	hosts := make(map[trace.RankKey]string, len(d.ranks))
-	for _, r := range d.ranks {
-		hosts[r.RankKey] = r.Host
-	}
+	hosts := d.hosts()
 	type row struct {
 		trace.RankKey `sql:"pid,rid"`
 		N             int64 `sql:"withdrawn"`

@@ -3,98 +3,34 @@ package output
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
-	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// GPUTimes is how the GPUs of ranks, or of their training steps, spent their time. Times are
-// microseconds.
-type GPUTimes struct {
-	Rows  []GPUTime `json:"rows"`
-	More  int       `json:"more"`  // rows beyond the limit
-	Steps bool      `json:"steps"` // rows are training steps
-}
-
-// GPUTime is a row of GPUTimes.
-type GPUTime struct {
-	Program              trace.Program `json:"program"`
-	Rank                 trace.Rank    `json:"rank"`
-	Step                 *int64        `json:"step,omitempty"`
-	Start                float64       `json:"start_us"`
-	Total                float64       `json:"total_us"`
-	Compute              float64       `json:"compute_us"`
-	Communication        float64       `json:"communication_us"`
-	Memory               float64       `json:"memory_us"`
-	ExposedCommunication float64       `json:"exposed_communication_us"`
-	ExposedMemory        float64       `json:"exposed_memory_us"`
-	Overlap              float64       `json:"overlap_us"`
-	Idle                 float64       `json:"idle_us"`
-	HostWait             float64       `json:"host_wait_us"`
-	KernelWait           float64       `json:"kernel_wait_us"`
-	OtherWait            float64       `json:"other_wait_us"`
-	Streams              []StreamTime  `json:"streams,omitempty"`
-}
-
-// StreamTime is how a stream of a GPU spent its time.
-type StreamTime struct {
-	Thread     trace.Thread `json:"tid"`
-	Activities int64        `json:"activities"`
-	Busy       float64      `json:"busy_us"`
-	HostWait   float64      `json:"host_wait_us"`
-	KernelWait float64      `json:"kernel_wait_us"`
-	OtherWait  float64      `json:"other_wait_us"`
-	Overlap    float64      `json:"overlap_us"`
-}
-
-// NewGPUTimes returns the times of a unit that are selected, up to a limit.
-func NewGPUTimes(unit trace.Unit, times []provenance.GPUTime, steps bool, limit int, selected func(*provenance.GPUTime) bool) *GPUTimes {
-	g := &GPUTimes{Steps: steps, Rows: []GPUTime{}}
-	for i := range times {
-		t := &times[i]
-		switch {
-		case (t.Step != nil) != steps || !selected(t):
-			continue
-		case len(g.Rows) == limit:
-			g.More++
-			continue
-		}
-		us := unit.Micros
-		row := GPUTime{
-			Program: t.PID, Rank: t.RID, Step: t.Step, Start: us(t.Start), Total: us(t.Total), Compute: us(t.Compute),
-			Communication: us(t.Communication), Memory: us(t.Memory), ExposedCommunication: us(t.ExposedCommunication),
-			ExposedMemory: us(t.ExposedMemory), Overlap: us(t.Overlap), Idle: us(t.Idle), HostWait: us(t.HostWait),
-			KernelWait: us(t.KernelWait), OtherWait: us(t.OtherWait),
-		}
-		for _, s := range t.Streams {
-			row.Streams = append(row.Streams, StreamTime{
-				s.TID, s.Activities, us(s.Busy), us(s.HostWait), us(s.KernelWait), us(s.OtherWait), us(s.Overlap),
-			})
-		}
-		g.Rows = append(g.Rows, row)
-	}
-	return g
-}
+// GPUTimes prints how GPUs spent their time.
+type GPUTimes struct{ *api.GPUTimes }
 
 var gpuTimeColumns = columns(`program:int rank:int step:int start_us:float total_us:float compute_us:float communication_us:float
 	memory_us:float exposed_communication_us:float exposed_memory_us:float overlap_us:float idle_us:float host_wait_us:float
 	kernel_wait_us:float other_wait_us:float`)
 
 // Answer returns the times as an answer.
-func (g *GPUTimes) Answer() *Answer {
+func (g GPUTimes) Answer() *Answer {
 	return &Answer{
-		JSON: g,
+		JSON: g.GPUTimes,
 		Text: func(w io.Writer) error {
 			if err := writeTrimmed(w, g.table()); err != nil {
 				return err
 			}
 			writeMore(w, g.More)
+			writeTallies(w, g.Notes)
 			return nil
 		},
 		Markdown: func(w io.Writer) error { return writeMarkdown(w, g.table()) },
-		Rows: rowsOf(gpuTimeColumns, g.Rows, func(t *GPUTime) []any {
+		Rows: rowsOf(gpuTimeColumns, g.Rows, func(t *api.GPUTime) []any {
 			return []any{
 				t.Program, t.Rank, t.Step, t.Start, t.Total, t.Compute, t.Communication, t.Memory, t.ExposedCommunication, t.ExposedMemory,
 				t.Overlap, t.Idle, t.HostWait, t.KernelWait, t.OtherWait,
@@ -111,7 +47,7 @@ func writeMore(w io.Writer, more int) {
 }
 
 // table returns the times as people read them: shares of the total.
-func (g *GPUTimes) table() *provdb.Rows {
+func (g GPUTimes) table() *provdb.Rows {
 	heads, programs := "rank", false
 	for i := range g.Rows {
 		programs = programs || g.Rows[i].Program != g.Rows[0].Program
@@ -123,7 +59,7 @@ func (g *GPUTimes) table() *provdb.Rows {
 		heads += " step"
 	}
 	heads += " total compute communication memory idle host_wait kernel_wait other_wait overlap"
-	return rowsOf(columns(heads), g.Rows, func(t *GPUTime) []any {
+	return rowsOf(columns(heads), g.Rows, func(t *api.GPUTime) []any {
 		var row []any
 		if programs {
 			row = append(row, t.Program)
@@ -148,81 +84,19 @@ func shareOf(part, of float64) string {
 	return text.Percent(100 * part / of)
 }
 
-// Collectives are the collective operations of a run, compared over ranks. Times are microseconds.
-type Collectives struct {
-	Rows   []Collective `json:"rows"`
-	More   int          `json:"more"` // rows beyond the limit
-	Clocks []Clock      `json:"clocks"`
-}
-
-// Collective is a row of Collectives.
-type Collective struct {
-	Program     trace.Program         `json:"program"`
-	Operation   string                `json:"operation"`
-	Group       string                `json:"process_group"`
-	Size        int                   `json:"group_size"`
-	Seen        int                   `json:"ranks_seen"`
-	Bytes       int64                 `json:"bytes"`
-	DType       string                `json:"dtype"`
-	Calls       int64                 `json:"calls"`
-	MeanLatency float64               `json:"mean_latency_us"`
-	MaxLatency  float64               `json:"max_latency_us"`
-	MeanSkew    *float64              `json:"mean_skew_us"` // nil if only one rank recorded it
-	MaxSkew     *float64              `json:"max_skew_us"`
-	Last        []provenance.LastRank `json:"last_ranks"`
-	Bandwidth   float64               `json:"bus_bandwidth"` // bytes per second; 0 if unknown
-}
-
-// Clock is the correction of the clock of a rank.
-type Clock struct {
-	Program trace.Program `json:"program"`
-	Rank    trace.Rank    `json:"rank"`
-	Offset  float64       `json:"offset_us"`
-	Matched int64         `json:"matched"`
-}
-
-// NewCollectives returns the collective operations of a breakdown that are of a program, or all if
-// it is nil, up to a limit.
-func NewCollectives(b *provenance.Breakdown, program *trace.Program, limit int) *Collectives {
-	l := &Collectives{Rows: []Collective{}, Clocks: []Clock{}}
-	for i := range b.Collectives {
-		c := &b.Collectives[i]
-		switch {
-		case program != nil && c.PID != *program:
-			continue
-		case len(l.Rows) == limit:
-			l.More++
-			continue
-		}
-		row := Collective{
-			Program: c.PID, Operation: c.Operation, Group: c.Group, Size: c.Size, Seen: c.Seen, Bytes: c.Bytes, DType: c.DType, Calls: c.Calls,
-			MeanLatency: b.Unit.Micros(c.LatencySum) / float64(max(c.Calls, 1)), MaxLatency: b.Unit.Micros(c.LatencyMax), Last: c.Last,
-			Bandwidth: c.Bandwidth,
-		}
-		if c.Skews > 0 {
-			row.MeanSkew, row.MaxSkew = new(b.Unit.Micros(c.SkewSum)/float64(c.Skews)), new(b.Unit.Micros(c.SkewMax))
-		}
-		l.Rows = append(l.Rows, row)
-	}
-	for _, c := range b.Clocks {
-		if program == nil || c.PID == *program {
-			l.Clocks = append(l.Clocks, Clock{c.PID, c.RID, b.Unit.Micros(c.Offset), c.Matched})
-		}
-	}
-	return l
-}
+// Collectives prints the collective operations of a run.
+type Collectives struct{ *api.Collectives }
 
 var collectiveColumns = columns(`program:int operation process_group group_size:int ranks_seen:int bytes:int dtype calls:int
 	mean_latency_us:float max_latency_us:float mean_skew_us:float max_skew_us:float last_rank:int last_calls:int bus_bandwidth:float`)
 
 // Answer returns the collective operations as an answer.
-func (l *Collectives) Answer() *Answer {
+func (l Collectives) Answer() *Answer {
 	return &Answer{
-		JSON: l, Text: l.writeText,
+		JSON: l.Collectives, Text: l.writeText,
 		Markdown: func(w io.Writer) error { return writeMarkdown(w, l.table()) },
-		Rows: rowsOf(collectiveColumns, l.Rows, func(c *Collective) []any {
-			var rank *trace.Rank
-			var calls *int64
+		Rows: rowsOf(collectiveColumns, l.Rows, func(c *api.Collective) []any {
+			var rank, calls *int64
 			if len(c.Last) > 0 {
 				rank, calls = &c.Last[0].Rank, &c.Last[0].Calls
 			}
@@ -234,24 +108,31 @@ func (l *Collectives) Answer() *Answer {
 	}
 }
 
-func (l *Collectives) writeText(w io.Writer) error {
+func (l Collectives) writeText(w io.Writer) error {
 	if len(l.Rows) == 0 {
 		fmt.Fprintln(w, "The traces have no collective operations with their details.")
+		writeTallies(w, l.Notes)
 		return nil
 	}
 	if err := writeTrimmed(w, l.table()); err != nil {
 		return err
 	}
 	writeMore(w, l.More)
+	if !slices.ContainsFunc(l.Clocks, func(c api.Clock) bool { return c.Matched > 0 }) {
+		writeTallies(w, l.Notes)
+		return nil
+	}
 	fmt.Fprintf(w, "\nClocks, ahead of that of the lowest rank; skews are corrected\n\n")
-	return writeTrimmed(w, rowsOf(columns("rank offset collectives:int"), l.Clocks, func(c *Clock) []any {
+	err := writeTrimmed(w, rowsOf(columns("rank offset collectives:int"), l.Clocks, func(c *api.Clock) []any {
 		return []any{c.Rank, text.Offset(c.Offset), c.Matched}
 	}))
+	writeTallies(w, l.Notes)
+	return err
 }
 
-func (l *Collectives) table() *provdb.Rows {
+func (l Collectives) table() *provdb.Rows {
 	heads := columns("operation group ranks bytes calls:int latency longest skew greatest last bus_bandwidth")
-	return rowsOf(heads, l.Rows, func(c *Collective) []any {
+	return rowsOf(heads, l.Rows, func(c *api.Collective) []any {
 		last, bandwidth := missing, missing
 		if len(c.Last) > 0 {
 			last = fmt.Sprintf("rank %d (%s of %s)", c.Last[0].Rank, text.Int(c.Last[0].Calls), text.Int(c.Calls))
@@ -268,4 +149,14 @@ func (l *Collectives) table() *provdb.Rows {
 			orMissing(c.MeanSkew, text.Duration), orMissing(c.MaxSkew, text.Duration), last, bandwidth,
 		}
 	})
+}
+
+// writeTallies lists tallies after a blank line.
+func writeTallies(w io.Writer, list []api.Tally) {
+	if len(list) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, n := range list {
+		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, text.Int(n.Count), n.Sentence)
+	}
 }

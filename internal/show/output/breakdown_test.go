@@ -4,8 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/gpus"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 )
 
@@ -23,7 +25,15 @@ func TestBreakdownConvertsUnits(t *testing.T) {
 		}},
 		Clocks: []provenance.RankClock{{RID: 0}, {RID: 1, Offset: -250_000, Matched: 9}},
 	}
-	all := func(*provenance.GPUTime) bool { return true }
+	notes := []tally.Note{
+		{Name: "out-of-order", Severity: "repaired", Count: 7, Sentence: "events sorted"},
+		{Name: "launch-unknown", Severity: "info", Count: 1200, Sentence: "activities"},
+		{Name: "collective-alone", Severity: "info", Count: 3, Sentence: "executions"},
+	}
+	times := func(steps bool, limit int) output.GPUTimes {
+		return output.GPUTimes{GPUTimes: gpus.Times(b.Unit, b.Times, steps, limit, notes, func(*provenance.GPUTime) bool { return true })}
+	}
+	collectives := output.Collectives{Collectives: gpus.Collectives(b, nil, 9, notes)}
 	text := func(a *output.Answer) string {
 		var w strings.Builder
 		if err := a.Text(&w); err != nil {
@@ -32,19 +42,21 @@ func TestBreakdownConvertsUnits(t *testing.T) {
 		return w.String()
 	}
 	for _, c := range []struct{ got, want string }{
-		{text(output.NewGPUTimes(b.Unit, b.Times, false, 9, all).Answer()), "1     4.00 ms  50.0 %   0 %            0 %     25.0 %  0 %        0 %          0 %         50.0 %\n"},
-		{text(output.NewGPUTimes(b.Unit, b.Times, true, 1, all).Answer()), "\n1     17    2.00 ms  0 %"},
-		{text(output.NewGPUTimes(b.Unit, b.Times, true, 1, all).Answer()), "and 1 more row"},
-		{text(output.NewCollectives(b, nil, 9).Answer()), "3 of 4"},
-		{text(output.NewCollectives(b, nil, 9).Answer()), "rank 2 (2 of 2)"},
-		{text(output.NewCollectives(b, nil, 9).Answer()), "2.50 ms  3.00 ms  750 ns  1 us"},
-		{text(output.NewCollectives(b, nil, 9).Answer()), "-250 us"},
+		{text(times(false, 9).Answer()), "1     4.00 ms  50.0 %   0 %            0 %     25.0 %  0 %        0 %          0 %         50.0 %\n"},
+		{text(times(true, 1).Answer()), "\n1     17    2.00 ms  0 %"},
+		{text(times(true, 1).Answer()), "and 1 more row"},
+		{text(collectives.Answer()), "3 of 4"},
+		{text(collectives.Answer()), "rank 2 (2 of 2)"},
+		{text(collectives.Answer()), "2.50 ms  3.00 ms  750 ns  1 us"},
+		{text(collectives.Answer()), "-250 us"},
+		{text(times(false, 9).Answer()), "\ninfo: 1,200 activities\n"},
+		{text(collectives.Answer()), "\ninfo: 3 executions\n"},
 	} {
 		if !strings.Contains(c.got, c.want) {
 			t.Errorf("no %q in\n%s", c.want, c.got)
 		}
 	}
-	if g := output.NewGPUTimes(b.Unit, b.Times, false, 9, all); g.Rows[0].Total != 4000.5 {
-		t.Errorf("total is %g µs, want 4000.5", g.Rows[0].Total)
+	if g := times(false, 9); g.Rows[0].Total != 4000.5 || len(g.Notes) != 1 {
+		t.Errorf("total is %g µs, want 4000.5; notes %v", g.Rows[0].Total, g.Notes)
 	}
 }

@@ -3,6 +3,7 @@ package executions
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -12,6 +13,11 @@ import (
 
 // Range is a range from First to Last, inclusive.
 type Range struct{ First, Last int64 }
+
+// Selects reports whether a number is in one of the ranges, or there are none.
+func Selects(ranges []Range, n int64) bool {
+	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= n && n <= r.Last })
+}
 
 // Times is a range of durations in microseconds, both inclusive. A Last of 0 is any.
 type Times struct{ First, Last float64 }

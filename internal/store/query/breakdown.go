@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -12,19 +13,35 @@ import (
 // breakdownTables are the tables of the breakdown, which stores of earlier versions lack.
 var breakdownTables = []string{"gpu_times", "collectives", "clocks"}
 
-// Breakdown returns how the GPUs of the run spent their time. It returns nil if there is none: for runs
+// HasBreakdown reports whether it is known how the GPUs of the run spent their time. It is not for runs
 // without GPUs, live runs, and runs of an earlier version.
-func (a *Queries) Breakdown(ctx context.Context) (*provenance.Breakdown, error) {
+func (a *Queries) HasBreakdown(ctx context.Context) (bool, error) {
 	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.BreakdownSchema {
-		return nil, err
+		return false, err
 	}
+	n, err := executions.ReadValue[int64](ctx, a, text("gpu_times_count"))
+	return n > 0, err
+}
+
+// GPUTimes returns how the GPUs of ranks, or of their training steps, spent their time: of one rank, or
+// of all if it is nil. The run must have a breakdown.
+func (a *Queries) GPUTimes(ctx context.Context, steps bool, of *trace.RankKey) ([]provenance.GPUTime, error) {
+	program, rank := int32(-1), int32(0) // all
+	if of != nil {
+		program, rank = int32(of.Program), int32(of.Rank)
+	}
+	wanted := int32(0)
+	if steps {
+		wanted = 1
+	}
+	return executions.ReadAll[provenance.GPUTime](ctx, a, text("gpu_times"), wanted, program, rank)
+}
+
+// Collectives returns a breakdown without times. The run must have a breakdown.
+func (a *Queries) Collectives(ctx context.Context) (*provenance.Breakdown, error) {
 	b := provenance.Breakdown{Unit: a.Unit}
-	var errs [3]error
-	b.Times, errs[0] = executions.ReadAll[provenance.GPUTime](ctx, a, text("gpu_times"))
-	b.Collectives, errs[1] = executions.ReadAll[provenance.CollectiveStats](ctx, a, text("collectives"))
-	b.Clocks, errs[2] = executions.ReadAll[provenance.RankClock](ctx, a, text("clocks"))
-	if err := errors.Join(errs[:]...); err != nil || b.Len() == 0 {
-		return nil, err
-	}
-	return &b, nil
+	var errs [2]error
+	b.Collectives, errs[0] = executions.ReadAll[provenance.CollectiveStats](ctx, a, text("collectives"))
+	b.Clocks, errs[1] = executions.ReadAll[provenance.RankClock](ctx, a, text("clocks"))
+	return &b, errors.Join(errs[:]...)
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"fmt"
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -41,13 +43,42 @@ func (f *fixture) wantBreakdown(run string, b *provenance.Breakdown) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	got, err := a.Breakdown(f.Context())
+	got, err := readBreakdown(f.Context(), a)
 	if err != nil {
 		f.Fatal(err)
 	}
 	if g, w := string(encode(f, got)), string(encode(f, b)); g != w {
 		f.Errorf("got breakdown\n%s\nwant\n%s", g, w)
 	}
+}
+
+// readBreakdown reads a breakdown, the times of one rank after the other; nil if there is none.
+func readBreakdown(ctx context.Context, a *query.Queries) (*provenance.Breakdown, error) {
+	if ok, err := a.HasBreakdown(ctx); err != nil || !ok {
+		return nil, err
+	}
+	b, err := a.Collectives(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ranks, err := a.GPUTimes(ctx, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	steps := 0
+	for i := range ranks {
+		of, err := a.GPUTimes(ctx, true, &trace.RankKey{Program: ranks[i].PID, Rank: ranks[i].RID})
+		if err != nil {
+			return nil, err
+		}
+		b.Times = append(append(b.Times, ranks[i]), of...)
+		steps += len(of)
+	}
+	all, err := a.GPUTimes(ctx, true, nil)
+	if err == nil && len(all) != steps {
+		err = fmt.Errorf("%d steps in all, %d of ranks", len(all), steps)
+	}
+	return b, err
 }
 
 var breakdownTests = []test{

@@ -3,6 +3,128 @@
 export type Pair<T> = [T, T];
 
 //////////
+// source: breakdown.go
+
+/**
+ * Breakdown is how the GPUs of the ranks of a run spent their time, and its collective operations.
+ */
+export interface Breakdown {
+  times: GPUTimes; // of ranks, without streams
+  collectives: Collectives;
+}
+/**
+ * GPUTimes is how the GPUs of ranks, or of their training steps, spent their time. Times are
+ * microseconds.
+ */
+export interface GPUTimes {
+  rows: GPUTime[]; // by program, rank and step
+  more: number /* int */; // rows beyond the limit
+  steps: boolean; // rows are training steps
+  notes: Tally[]; // what is missing, or less exact than it looks
+}
+/**
+ * GPUTime is a row of GPUTimes. Total is the sum of Compute, ExposedCommunication, ExposedMemory and
+ * Idle; Idle is the sum of the three waits.
+ */
+export interface GPUTime {
+  program: number /* int64 */;
+  rank: number /* int64 */;
+  host?: string; // if known
+  step?: number /* int64 */;
+  /**
+   * Start is that of the step on the host, or of the first activity of the rank: in microseconds
+   * since the epoch, and From in seconds since the start of the run, if that is known.
+   */
+  start_us: number /* float64 */;
+  from_s?: number /* float64 */;
+  total_us: number /* float64 */;
+  /**
+   * Compute, Communication and Memory are the times in which such activities ran, also at the same time.
+   */
+  compute_us: number /* float64 */;
+  communication_us: number /* float64 */;
+  memory_us: number /* float64 */;
+  exposed_communication_us: number /* float64 */; // without computation
+  exposed_memory_us: number /* float64 */; // without computation and communication
+  overlap_us: number /* float64 */; // of communication with computation
+  idle_us: number /* float64 */;
+  host_wait_us: number /* float64 */;
+  kernel_wait_us: number /* float64 */;
+  other_wait_us: number /* float64 */;
+  streams?: StreamTime[]; // of a rank
+}
+/**
+ * StreamTime is how a stream of a GPU spent its time.
+ */
+export interface StreamTime {
+  tid: number /* int64 */;
+  activities: number /* int64 */;
+  busy_us: number /* float64 */;
+  host_wait_us: number /* float64 */;
+  kernel_wait_us: number /* float64 */;
+  other_wait_us: number /* float64 */;
+  overlap_us: number /* float64 */; // by which activities began before the end of the previous one
+}
+/**
+ * RankSteps is how the GPUs of a rank spent their time, in all and in each training step.
+ */
+export interface RankSteps {
+  rank: GPUTime;
+  steps: GPUTime[]; // in order of time
+  more: number /* int */; // steps beyond the limit
+}
+/**
+ * Collectives are the collective operations of a run, compared over ranks. Times are microseconds.
+ */
+export interface Collectives {
+  rows: Collective[]; // the one with the longest total latency first
+  more: number /* int */; // rows beyond the limit
+  clocks: Clock[]; // by program and rank
+  notes: Tally[]; // operations that were not compared
+}
+/**
+ * Collective is a row of Collectives.
+ */
+export interface Collective {
+  program: number /* int64 */;
+  operation: string;
+  process_group: string;
+  group_size: number /* int64 */;
+  ranks_seen: number /* int64 */; // the most ranks of an execution that recorded it
+  bytes: number /* int64 */;
+  dtype: string;
+  calls: number /* int64 */;
+  /**
+   * Latency is the shortest duration of an execution over its ranks.
+   */
+  mean_latency_us: number /* float64 */;
+  max_latency_us: number /* float64 */;
+  /**
+   * Skew is the time from the first to the last arrival; nil if only one rank recorded it.
+   */
+  mean_skew_us: number | null;
+  max_skew_us: number | null;
+  last_ranks: LastRank[]; // the most often first
+  bus_bandwidth: number /* float64 */; // bytes per second; 0 if unknown
+}
+/**
+ * LastRank is the number of executions for which a rank was the last to arrive.
+ */
+export interface LastRank {
+  rank: number /* int64 */;
+  calls: number /* int64 */;
+}
+/**
+ * Clock is the correction of the clock of a rank.
+ */
+export interface Clock {
+  program: number /* int64 */;
+  rank: number /* int64 */;
+  offset_us: number /* float64 */; // by which it is ahead of the lowest rank that it communicates with
+  matched: number /* int64 */; // ends of collective operations that were compared
+}
+
+//////////
 // source: compare.go
 
 /**
@@ -400,6 +522,7 @@ export interface Overview {
    */
   efficiency: Efficiency[];
   slow: SlowPlace[];
+  gpus: boolean; // the run has a breakdown of the time of GPUs
   /**
    * Packets is set if only statistics packets of the run are known.
    */

@@ -3,7 +3,7 @@ import { SessionProvider } from '../api/SessionProvider.tsx';
 import { useLive } from '../api/index.ts';
 import { closeExplain, ExplainDrawer, selectionOf, writeSelection } from '../explain/index.ts';
 import { useKeys, type Binding } from '../keys/index.ts';
-import { back, go, useRoute, views, type Route } from '../route/index.ts';
+import { back, go, useRoute, type Route, type View } from '../route/index.ts';
 import { nothing } from '../sql/index.ts';
 import { toggleTheme } from '../theme/index.ts';
 import { copyText, Failure, HelpSheet, loadCharts, Waiting } from '../ui/index.ts';
@@ -11,7 +11,7 @@ import OverviewView from '../views/overview/OverviewView.tsx';
 import { Boundary } from './Boundary.tsx';
 import { LinkState } from './LinkState.tsx';
 import { persist, whenIdle } from './load.ts';
-import { Rail, viewNames } from './Rail.tsx';
+import { Rail, viewKey, viewNames, viewsOf } from './Rail.tsx';
 import { TopBar } from './TopBar.tsx';
 import './app.css';
 
@@ -21,6 +21,7 @@ const functions = () => import('../views/functions/FunctionsView.tsx');
 const pipeline = () => import('../views/pipeline/PipelineView.tsx');
 const compare = () => import('../views/compare/CompareView.tsx');
 const ranks = () => import('../views/ranks/RanksView.tsx');
+const gpus = () => import('../views/gpus/GpusView.tsx');
 const sql = () => import('../sql/SqlDrawer.tsx');
 
 const FindingsView = lazy(() => persist(findings));
@@ -29,13 +30,15 @@ const FunctionsView = lazy(() => persist(functions));
 const PipelineView = lazy(() => persist(pipeline));
 const CompareView = lazy(() => persist(compare));
 const RanksView = lazy(() => persist(ranks));
+const GpusView = lazy(() => persist(gpus));
 const SqlDrawer = lazy(() => persist(sql));
 
 /** The page. */
 export function App() {
   const route = useRoute();
   useEffect(
-    () => whenIdle([findings, evidence, pipeline, functions, ranks, compare, sql, loadCharts]),
+    () =>
+      whenIdle([findings, evidence, pipeline, functions, ranks, gpus, compare, sql, loadCharts]),
     [],
   );
   return (
@@ -56,13 +59,14 @@ export function Frame() {
     document.title = `${name}${viewNames[route.view]} · Chimbuko`;
   }, [name, route.view]);
   const everywhere = 'Everywhere';
+  const opens = (view: View): Binding => ({
+    key: viewKey(view),
+    label: viewNames[view],
+    group: everywhere,
+    run: () => go({ view }),
+  });
   const keys: Binding[] = [
-    ...views.map((view, i) => ({
-      key: String(i + 1),
-      label: viewNames[view],
-      group: everywhere,
-      run: () => go({ view }),
-    })),
+    ...viewsOf(undefined).map(opens),
     {
       key: 'c',
       label: viewNames.compare,
@@ -115,6 +119,7 @@ export function Frame() {
     },
   ];
   useKeys(keys);
+  useKeys([opens('gpus')], session.overview?.gpus === true);
   return (
     <div className="app">
       <Rail />
@@ -155,6 +160,8 @@ function Shown({ route }: { route: Route }) {
       return <CompareView />;
     case 'ranks':
       return <RanksView />;
+    case 'gpus':
+      return <GpusView />;
     default:
       return <OverviewView />;
   }

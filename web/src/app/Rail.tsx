@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { useLive, type Overview } from '../api/index.ts';
 import { useHref, useRoute, views, type View } from '../route/index.ts';
 import { nothing } from '../sql/index.ts';
 import {
@@ -6,6 +7,7 @@ import {
   EvidenceIcon,
   FunctionsIcon,
   FindingsIcon,
+  GpusIcon,
   OverviewIcon,
   PipelineIcon,
   RanksIcon,
@@ -21,6 +23,7 @@ export const viewNames: Readonly<Record<View, string>> = {
   pipeline: 'Pipeline',
   compare: 'Compare',
   ranks: 'Ranks',
+  gpus: 'GPUs',
 };
 
 const icons: Readonly<Record<View, () => ReactNode>> = {
@@ -31,10 +34,22 @@ const icons: Readonly<Record<View, () => ReactNode>> = {
   pipeline: PipelineIcon,
   compare: CompareIcon,
   ranks: RanksIcon,
+  gpus: GpusIcon,
 };
+
+/** The views of a run: that of GPUs only if it has data for it. */
+export function viewsOf(overview: Overview | undefined): readonly View[] {
+  return views.filter((v) => v !== 'gpus' || overview?.gpus === true);
+}
+
+/** The key that opens a view. */
+export function viewKey(view: View): string {
+  return String(views.indexOf(view) + 1);
+}
 
 /** Navigation to the views. */
 export function Rail() {
+  const { overview } = useLive();
   const route = useRoute();
   const href = useHref();
   return (
@@ -43,14 +58,14 @@ export function Rail() {
         Skip to content
       </a>
       <ul>
-        {views.map((view, i) => {
+        {viewsOf(overview).map((view) => {
           const Icon = icons[view];
           return (
             <li key={view}>
               <a
                 href={href({ view })}
                 aria-current={route.view === view ? 'page' : undefined}
-                title={`${viewNames[view]} (${i + 1})`}
+                title={`${viewNames[view]} (${viewKey(view)})`}
               >
                 <Icon />
                 <span>{viewNames[view]}</span>

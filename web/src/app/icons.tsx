@@ -68,6 +68,12 @@ export const RanksIcon = () => (
   </Icon>
 );
 
+export const GpusIcon = () => (
+  <Icon>
+    <path d="M5 5h10v10H5zM8 8h4v4H8zM7.5 2.5V5M12.5 2.5V5M7.5 15v2.5M12.5 15v2.5M2.5 7.5H5M2.5 12.5H5M15 7.5h2.5M15 12.5h2.5" />
+  </Icon>
+);
+
 export const SunIcon = () => (
   <Icon>
     <circle cx="10" cy="10" r="3.2" />

@@ -1,5 +1,7 @@
 import './ui.css';
 
+const narrow = 420; // pixels in which a box does not fit on either side of the pointer
+
 /** A box beside the pointer with a heading and lines of name and value. x, y and width are pixels of the enclosing box. */
 export function Float(props: {
   x: number;
@@ -9,12 +11,13 @@ export function Float(props: {
   lines: readonly (readonly [string, string])[];
 }) {
   const right = props.x > props.width / 2;
+  const side = right ? { right: props.width - props.x + 10 } : { left: props.x + 14 };
   return (
     <div
       className="float"
       style={{
         top: props.y + 14,
-        ...(right ? { right: props.width - props.x + 10 } : { left: props.x + 14 }),
+        ...(props.width < narrow ? { left: 0 } : side),
       }}
     >
       <strong>{props.heading}</strong>

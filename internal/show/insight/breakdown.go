@@ -1,0 +1,120 @@
+package insight
+
+import (
+	"context"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/gpus"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
+)
+
+// BreakdownParams select ranks.
+type BreakdownParams struct {
+	Program *trace.Program // nil: all
+	Host    string         // pattern; "": all
+	Ranks   []executions.Range
+}
+
+// Bounds of a breakdown.
+const (
+	maxGPURanks    = 4096
+	maxGPUSteps    = 4096
+	maxCollectives = 1000
+)
+
+// Breakdown returns how the GPUs of a run spent their time.
+func (in *Insight) Breakdown(ctx context.Context, run string, of BreakdownParams) (*api.Breakdown, error) {
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Breakdown, error) {
+		if err := q.data.needGPUs(); err != nil {
+			return nil, err
+		}
+		times, err := q.GPUTimes(ctx, false, nil)
+		if err != nil {
+			return nil, err
+		}
+		collectives, err := q.Collectives(ctx)
+		if err != nil {
+			return nil, err
+		}
+		hosts, match := q.data.hosts(), func(string) bool { return true }
+		if of.Host != "" {
+			match = outlier.Glob(of.Host).MatchString
+		}
+		selected := func(t *provenance.GPUTime) bool {
+			return executions.Selects(of.Ranks, int64(t.RID)) && (of.Program == nil || t.PID == *of.Program) &&
+				match(hosts[trace.RankKey{Program: t.PID, Rank: t.RID}])
+		}
+		b := &api.Breakdown{
+			Times:       *gpus.Times(q.Unit, times, false, maxGPURanks, q.data.info.Notes, selected),
+			Collectives: *gpus.Collectives(collectives, of.Program, maxCollectives, q.data.info.Notes),
+		}
+		for i := range b.Times.Rows {
+			row := &b.Times.Rows[i]
+			q.data.place(row, hosts)
+			row.Streams = nil
+		}
+		return b, nil
+	})
+}
+
+// RankParams name a rank.
+type RankParams struct{ trace.RankKey }
+
+// RankSteps returns how the GPUs of a rank spent their time in each training step.
+func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*api.RankSteps, error) {
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.RankSteps, error) {
+		if err := q.data.needGPUs(); err != nil {
+			return nil, err
+		}
+		whole, err := q.GPUTimes(ctx, false, &of.RankKey)
+		if err != nil {
+			return nil, err
+		}
+		if len(whole) == 0 {
+			return nil, Problemf(api.NotFound, "see runs/{run}/breakdown", "rank %d of program %d has no times of GPUs", of.Rank, of.Program)
+		}
+		steps, err := q.GPUTimes(ctx, true, &of.RankKey)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortStableFunc(steps, func(a, b provenance.GPUTime) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+		hosts := q.data.hosts()
+		list := gpus.Times(q.Unit, steps, true, maxGPUSteps, nil, func(*provenance.GPUTime) bool { return true })
+		s := &api.RankSteps{Rank: gpus.Time(q.Unit, &whole[0]), Steps: list.Rows, More: list.More}
+		q.data.place(&s.Rank, hosts)
+		for i := range s.Steps {
+			q.data.place(&s.Steps[i], hosts)
+		}
+		return s, nil
+	})
+}
+
+// needGPUs returns an error if the run has no breakdown.
+func (d *runData) needGPUs() error {
+	if d.gpus {
+		return nil
+	}
+	return Problemf(api.NotFound, "its traces have no GPU streams, it is live, or it was recorded by an earlier version of chimbuko",
+		"run %s has no times of GPUs", d.run.Name)
+}
+
+// hosts returns the known hosts of ranks.
+func (d *runData) hosts() map[trace.RankKey]string {
+	hosts := make(map[trace.RankKey]string, len(d.ranks))
+	for _, r := range d.ranks {
+		hosts[r.RankKey] = r.Host
+	}
+	return hosts
+}
+
+// place adds host and time since the start of the run to a row.
+func (d *runData) place(row *api.GPUTime, hosts map[trace.RankKey]string) {
+	row.Host = hosts[trace.RankKey{Program: trace.Program(row.Program), Rank: trace.Rank(row.Rank)}]
+	if d.begin > 0 {
+		row.From = new((row.Start - d.unit.Micros(d.begin)) / 1e6)
+	}
+}

@@ -1,0 +1,1 @@
+SELECT count(*) AS "value" FROM gpu_times WHERE run = $1
