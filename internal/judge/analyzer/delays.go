@@ -165,11 +165,12 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 		return false
 	}
 	call, time := c.Call(), r.timeOf(c)
-	_, verdict := j.JudgeCall(time, c.Work())
+	work := r.withoutRare(c.Work(), keyOf(c))
+	_, verdict := j.JudgeCall(time, work)
 	if verdict == outlier.NotJudged {
 		return false
 	}
-	excess, _ := j.Excess(c.Work())
+	excess, _ := j.Excess(work)
 	lost := max(time-f.model.by.usual, excess)
 	if rare != nil {
 		lost = time

@@ -64,7 +64,7 @@ func (r *rank) judgeHeld() error {
 		if j == nil { // ignored
 			continue
 		}
-		score, verdict := j.JudgeCall(r.timeOf(c), c.Work())
+		score, verdict := j.JudgeCall(r.timeOf(c), r.withoutRare(c.Work(), keyOf(c)))
 		switch {
 		case verdict >= outlier.Recurring:
 			c.Kind = provenance.Anomaly
@@ -180,14 +180,14 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 		usual = f.whole.models.function.Learned() // of all ranks
 	}
 	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
-	explain(record, f.judge(), time, onPath, status)
+	explain(record, f.judge(), time, r.withoutRare(c.Work(), keyOf(c)), onPath, status)
 	return record
 }
 
 // explain sets status, kind and why of an anomaly, and how many calls are usual if it made
 // too many.
-func explain(r *provenance.Record, j *outlier.Judge, time int64, onPath bool, status provenance.Status) {
-	if lost, usual := j.Excess(r.Work()); lost > 0 {
+func explain(r *provenance.Record, j *outlier.Judge, time int64, work outlier.Work, onPath bool, status provenance.Status) {
+	if lost, usual := j.Excess(work); lost > 0 {
 		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Ticks(lost))
 	}
 	d := j.Describe(time)

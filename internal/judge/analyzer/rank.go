@@ -40,7 +40,8 @@ type rank struct {
 
 	step            int // current; -1 between steps
 	steps           int
-	rareCalls       uint64 // calls on GPUs that mayBeRare, without a caller
+	rareCalls       uint64             // calls on GPUs that mayBeRare, without a caller
+	rareInside      map[callKey]uint32 // calls that mayBeRare that a call made directly
 	start, end      trace.Ticks
 	firstEvent      trace.Ticks
 	delayLimit      int64             // time beyond the median from which calls of the step may be delays
@@ -271,8 +272,8 @@ func (r *rank) time(c *callstack.Call) int64 {
 }
 
 // workOf returns the calls that a call made.
-func workOf(c *callstack.Call) outlier.Work {
-	return outlier.Work{Calls: c.Children, Time: int64(c.Inclusive() - c.Exclusive())}
+func (r *rank) workOf(c *callstack.Call) outlier.Work {
+	return r.withoutRare(outlier.Work{Calls: c.Children, Time: int64(c.Inclusive() - c.Exclusive())}, callKey{c.Step, c.Row})
 }
 
 // learn adds the calls that ended in this step to the deltas of their functions.
@@ -484,12 +485,12 @@ func (r *rank) judgeThread(t *callstack.Thread) {
 
 func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Judge, v int64) {
 	c := &t.Calls[i]
-	score, verdict := j.JudgeCall(v, workOf(c))
+	score, verdict := j.JudgeCall(v, r.workOf(c))
 	switch verdict {
 	case outlier.NotJudged:
 		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Unjudged})
 		if r.mayBeRare(t, c, f) {
-			r.noteRare(t, f)
+			r.noteRare(t, c, f)
 		}
 	case outlier.Normal, outlier.Candidate:
 		c.Label = callstack.Normal

@@ -106,17 +106,29 @@ func (r *rank) judgeFirst(t *callstack.Thread, i int32) {
 	c.Label = callstack.Normal
 	if j := f.judge(); f.model == nil || j != nil && !j.Enough() {
 		r.flagged = append(r.flagged, suspect{t, i, f, -1, provenance.First})
-		r.noteRare(t, f)
+		r.noteRare(t, c, f)
 	}
 }
 
 // noteRare counts a call that mayBeRare as one of its caller.
-func (r *rank) noteRare(t *callstack.Thread, f *localFunc) {
+func (r *rank) noteRare(t *callstack.Thread, call *callstack.Call, f *localFunc) {
+	if call.ParentStep >= 0 {
+		if r.rareInside == nil {
+			r.rareInside = make(map[callKey]uint32)
+		}
+		r.rareInside[callKey{call.ParentStep, call.ParentRow}]++
+	}
 	if c := r.caller(f, r.laneBit(t.ID)); c != nil {
 		c.rareCalls++
 	} else {
 		r.rareCalls++
 	}
+}
+
+// withoutRare returns the work of a call without rare calls, which are anomalies themselves, or by design.
+func (r *rank) withoutRare(w outlier.Work, of callKey) outlier.Work {
+	w.Calls -= min(w.Calls, r.rareInside[of])
+	return w
 }
 
 // rarely is how a rare call is judged.

@@ -64,6 +64,7 @@ func TestUsualRareCallsAreNotFlagged(t *testing.T) {
 	}
 	f("set-up", rareCalls(20_000, 0, 1, 7))
 	f("set-up that is repeated", rareCalls(20_000, 0, 100))
+	f("set-up in a later call", rareCalls(20_000, 7, 100))
 	f("short for its caller", rareCalls(400, 50, 51, 130))
 	often := make([]int, 26)
 	for i := range often {
@@ -81,4 +82,29 @@ func TestUsualRareCallsAreNotFlagged(t *testing.T) {
 	}
 	p.exit(1)
 	f("a caller with one call", p)
+}
+
+// TestRareCallsAreNotExcessWork has a function that makes four calls, and once 20 rare ones.
+func TestRareCallsAreNotExcessWork(t *testing.T) {
+	p := newProgram()
+	p.steps[0].Attrs = append(p.steps[0].Attrs, [2]string{"timer 4", "rare"})
+	p.enter(1)
+	for i := range 200 {
+		p.enter(2)
+		p.now += 1000 + uint64(i%7)
+		for range 4 {
+			p.call(3, 500+uint64(i%5))
+		}
+		for range 20 {
+			if i == 100 {
+				p.call(4, 20_000)
+			}
+		}
+		p.exit(2)
+	}
+	p.exit(1)
+	a := analyze(t, p.write(t), nil)
+	if all := a.records(t, "anomalies"); len(all) != 20 || len(a.flags(t, "rare")) != 20 {
+		t.Errorf("got %d anomalies, %d of them rare calls, want 20", len(all), len(a.flags(t, "rare")))
+	}
 }

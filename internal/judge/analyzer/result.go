@@ -77,6 +77,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 func (r *rank) finish() {
 	r.builder, r.all, r.funcs, r.others, r.nodes, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil, nil, nil
 	r.touched, r.merged, r.pending, r.flagged, r.typicals, r.paths, r.promoted = nil, nil, nil, nil, nil, nil, nil
+	r.rareInside = nil
 }
 
 // review judges the captures of a rank again with the final models.
@@ -210,7 +211,7 @@ func (v *review) judge(c *provenance.Capture) {
 	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
 	if v.cfg.Review || c.Kind == provenance.Unjudged || c.Kind == provenance.First {
-		score, verdict = j.JudgeCall(time, c.Work())
+		score, verdict = j.JudgeCall(time, v.rank.withoutRare(c.Work(), keyOf(c)))
 	}
 	explains := verdict < outlier.Recurring && c.Kind != provenance.Typical && v.rank.promoted[keyOf(c)]
 	if explains {

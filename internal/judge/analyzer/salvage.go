@@ -57,7 +57,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 	if verdict >= outlier.Recurring {
 		status = provenance.Confirmed
 	}
-	explain(r, j, time, onPath, status)
+	explain(r, j, time, r.Work(), onPath, status)
 	if verdict == outlier.Recurring {
 		r.Kind = provenance.Recurring
 	}

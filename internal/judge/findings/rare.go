@@ -19,7 +19,7 @@ func (c *conclusion) describeRare(g *group) {
 	if len(g.members) >= periodicCalls*len(g.Ranks) {
 		g.Period = g.period(c.run.Unit)
 	}
-	g.everywhere = c.atOnce(g)
+	g.Form, g.everywhere = provenance.Rare, c.atOnce(g)
 	if g.Period != nil || g.everywhere {
 		g.Severity = provenance.Note
 	}

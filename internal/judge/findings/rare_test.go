@@ -20,7 +20,7 @@ func TestRareCallsByDesignAreNotes(t *testing.T) {
 			s.Anomalies[len(s.Anomalies)-1].Rare = true
 		}
 		got := s.conclude().Findings
-		if len(got) != 1 || got[0].Kind != "outlier" || got[0].Noted() != noted || got[0].Listed() == noted ||
+		if len(got) != 1 || got[0].Kind != "outlier" || got[0].Form != "rare" || got[0].Noted() != noted || got[0].Listed() == noted ||
 			!strings.HasSuffix(got[0].Summary, "it is rarely called"+words) {
 			t.Errorf("%s: got %+v", what, got)
 		}

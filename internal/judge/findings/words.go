@@ -94,7 +94,7 @@ func (c *conclusion) summary(g *group) string {
 // sayOutlier describes outliers and rare calls.
 func (c *conclusion) sayOutlier(g *group, say func(format string, args ...any)) {
 	name, actual := text.ShortName(g.Func), c.duration(g.Actual)
-	if !g.isRare() {
+	if g.Form != provenance.Rare {
 		say("%s: %s on %s took %s instead of %s", name, g.callsText(), Where(&g.Finding), actual, c.duration(g.Expected))
 		if g.Form == provenance.Burst {
 			say(", in bursts")

@@ -46,6 +46,8 @@ const (
 	Drift Form = "drift" // of a change: gradually
 
 	Recording Form = "recording" // of interference: when the trace was written
+
+	Rare Form = "rare" // where the function is usually not called
 )
 
 // Severity is how much attention a finding deserves.

@@ -140,6 +140,9 @@ func wrongIf(x *provenance.Finding) string {
 	case provenance.ExcessWork:
 		return "the program means these calls to do more, such as for a larger part of the data"
 	}
+	if x.Form == provenance.Rare {
+		return "the program means to make these calls, such as for a checkpoint"
+	}
 	return "these calls did more work than others of the function, in a way that the trace does not show"
 }
 

@@ -197,6 +197,8 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 		line("messages were late, but no anomaly of their senders explains it")
 	case x.Form == provenance.Burst:
 		line("in bursts")
+	case x.Form == provenance.Rare:
+		line("the function is rarely called")
 	case len(x.Ranks) > 1 && x.WorstTime > x.LostOwn/2:
 		line("rank %d lost %s of it", x.WorstRank, micros(l.Unit, x.WorstTime))
 	}
