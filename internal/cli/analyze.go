@@ -62,9 +62,10 @@ Traces may be of several programs of a workflow, each with ranks from 0. They ar
 by the names of the traces, such as tau-metrics-sim-0.bp and tau-metrics-viz-0.bp, and
 numbered 0, 1, … in order of name. --program assigns them otherwise.
 
-Files of PyTorch's profiler contain one rank each. Those without distributedInfo are numbered by
-their names, see --rank-pattern. The kernels of a GPU are compared with kernels of the same name
-and launch shape, operators with those of the same input shapes. Times are in nanoseconds.
+Files of PyTorch's profiler contain one rank each, or several that wrote to the same file. Those
+without distributedInfo are numbered by their names, see --rank-pattern. The kernels of a GPU are
+compared with kernels of the same name and launch shape, operators with those of the same input
+shapes. Times are in nanoseconds.
 
 The run directory contains run.json (settings, totals) and provenance.duckdb, a database
 for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records

@@ -176,6 +176,10 @@ func (d *detectFlags) profiles(ctx context.Context, env *Env, paths []string) (t
 	if err != nil {
 		return t, err
 	}
+	paths = paths[:0:0]
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
 	inputs, unmatched, err := d.inputsOf(paths)
 	if err == nil && unmatched != "" {
 		err = usagef("program %q matches no trace", unmatched)

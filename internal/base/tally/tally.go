@@ -84,6 +84,9 @@ const (
 	CollectiveAlone
 	CollectiveUnmatched
 	CollectiveOmitted
+	DocumentJoined
+	RankAssumed
+	RankRepeated
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -157,7 +160,8 @@ var table = [NumKinds]entry{
 	RowsMissing: {"rows-missing", DataLoss, "rows that the trace announces but does not contain"},
 	RowsUnannounced: {"rows-unannounced", DataLoss, "tables without the number of their rows, which TAU always announces; the " +
 		"description of the step is damaged, and rows may be missing"},
-	PartUnreadable: {"part-unreadable", DataLoss, "parts of JSON traces that cannot be read, from damage to the next event; skipped"},
+	PartUnreadable: {"part-unreadable", DataLoss, "parts of JSON traces that cannot be read, from damage to the next event; skipped " +
+		"(chimbuko trace info lists their places)"},
 	EventRepaired:  {"event-repaired", Repaired, "events with unescaped quotes or backslashes in their texts; read as they were meant"},
 	EventTooLarge:  {"event-too-large", DataLoss, "events of more than 16 MB; skipped"},
 	ElementUnknown: {"element-unknown", DataLoss, "elements of the list of events that have no phase, and so are not events; skipped"},
@@ -172,6 +176,12 @@ var table = [NumKinds]entry{
 		"instants, annotations copied to GPU streams"},
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +
 		"lost less was shortened"},
+	DocumentJoined: {"document-joined", Info, "JSON documents that continue another one in the same file: they have no rank of their " +
+		"own, or that of the other; their events were added to it"},
+	RankAssumed: {"rank-assumed", Warning, "JSON documents of several in a file that do not say which rank wrote them; numbered in " +
+		"order"},
+	RankRepeated: {"rank-repeated", DataLoss, "JSON documents with the rank of another document in the same file, which they have " +
+		"only after their events; skipped"},
 	AsyncDropped: {"async-dropped", DataLoss, "asynchronous operations dropped because too many of their thread were running"},
 	LaunchUnknown: {"launch-unknown", Info, "activities of GPUs without a launch in the trace; idle time before them does not count as " +
 		"host wait"},

@@ -107,6 +107,18 @@ func sorted[ID ~uint32](names map[nameKey]string) iter.Seq2[ID, string] {
 	}
 }
 
+// Add adds the names of the trace of one rank.
+func (n *Names) Add(rank Rank, of *Names) {
+	maps.Copy(n.programs, of.programs)
+	for id, name := range of.Funcs() {
+		n.DefineFunc(rank, id, name)
+	}
+	for id, name := range of.Counters() {
+		n.DefineCounter(rank, id, name)
+	}
+	maps.Copy(n.gpus, of.gpus)
+}
+
 // DefineProgram sets the path of the executable. Like the other Define methods it keeps an
 // existing name, and reports whether the number has no other name.
 func (n *Names) DefineProgram(id uint32, name string) bool { return define(n.programs, id, name) }

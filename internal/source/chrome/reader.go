@@ -73,6 +73,10 @@ func (r *Reader) Next() (*Event, error) {
 // Documents returns the number of JSON documents so far.
 func (r *Reader) Documents() int { return r.documents }
 
+// IsList reports whether this document is a bare list, or events that follow damage without the
+// beginning of a document.
+func (r *Reader) IsList() bool { return r.bare }
+
 // Offset returns the number of uncompressed bytes that were read.
 func (r *Reader) Offset() int64 { return r.w.base + int64(r.w.pos) }
 

@@ -36,6 +36,7 @@ type FileInfo struct {
 	Hosts   []string     `json:"hosts"`
 	Ranks   []rankCounts `json:"ranks,omitempty"` // of a file with several ranks
 	Notes   []tally.Note `json:"notes,omitempty"`
+	Gaps    []gap        `json:"gaps,omitempty"` // the first ones
 	Error   string       `json:"error,omitempty"`
 
 	modified  time.Time
@@ -78,6 +79,13 @@ type eventCounts struct {
 	FuncEvents    int64 `json:"func_events"`
 	CommEvents    int64 `json:"comm_events"`
 	CounterEvents int64 `json:"counter_events"`
+}
+
+// gap is a part of a Chrome trace that was skipped, repaired or guessed.
+type gap struct {
+	Name   string `json:"name"` // of its Note
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length,omitempty"` // 0 for the beginning of a document
 }
 
 type rankCounts struct {
@@ -158,6 +166,11 @@ func summarize(ctx context.Context, path string, connect time.Duration) *FileInf
 	f.Engine, f.Version, f.Active, f.modified, f.Bytes = r.Format(), r.Version(), r.Active(), r.Modified(), r.Size()
 	c.finish(r.Names())
 	f.Notes = f.tally.Notes()
+	if p, ok := r.(*profileReader); ok {
+		for _, g := range p.files[0].Gaps() {
+			f.Gaps = append(f.Gaps, gap{g.Kind.Name(), g.Offset, g.Length})
+		}
+	}
 	return f
 }
 

@@ -78,25 +78,6 @@ func (r *tauReader) Size() int64 {
 	return bp.Size(r.path)
 }
 
-// profileReader is a Chrome trace.
-type profileReader struct {
-	*kineto.Reader
-	file *kineto.File
-}
-
-func (r *profileReader) Unit() trace.Unit    { return trace.Nanosecond }
-func (r *profileReader) Format() string      { return r.file.Format() }
-func (r *profileReader) Version() string     { return "" }
-func (r *profileReader) Active() bool        { return false }
-func (r *profileReader) Modified() time.Time { return r.file.Modified }
-func (r *profileReader) OneFile() bool       { return len(r.file.Ranks) > 1 }
-func (r *profileReader) Size() int64         { return r.file.Size }
-
-func (r *profileReader) Close() error {
-	r.file.Close()
-	return nil
-}
-
 // open opens the trace or live stream at path. It always follows a stream, and waits
 // for its program as long as connect.
 func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
@@ -114,12 +95,7 @@ func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
 		}
 		r.source = live
 	case kineto.IsTrace(path):
-		f, err := kineto.Open(path, kineto.Options{})
-		if err != nil {
-			return nil, err
-		}
-		steps, err := f.Steps(opt.Tally)
-		return &profileReader{steps, f}, err
+		return openProfile(path, opt.Tally)
 	default:
 		d, err := openDataset(path, opt)
 		if err != nil {

@@ -2,11 +2,15 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
 )
@@ -29,7 +33,7 @@ func SplitProfiles(paths []string) (profiles, others []string) {
 // OpenProfiles reads and sorts Chrome traces, so many at a time, and finds out their ranks. The
 // caller must close them.
 func OpenProfiles(ctx context.Context, paths []string, opt kineto.Options, workers int) (Profiles, error) {
-	all := make(Profiles, len(paths))
+	opened := make([]Profiles, len(paths))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, workers))
 	for i, path := range paths {
@@ -37,13 +41,13 @@ func OpenProfiles(ctx context.Context, paths []string, opt kineto.Options, worke
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			f, err := kineto.Open(path, opt)
-			all[i] = f
+			files, err := kineto.Open(path, opt)
+			opened[i] = files
 			return err
 		})
 	}
 	err := g.Wait()
-	all = slices.DeleteFunc(all, func(f *kineto.File) bool { return f == nil })
+	all := slices.Concat(opened...)
 	if err == nil {
 		err = all.checkRanks()
 	}
@@ -61,15 +65,13 @@ func (p Profiles) Close() {
 	}
 }
 
-// checkRanks returns an error unless each file has ranks of its own. A single file may be
-// silent about its rank.
+// checkRanks returns an error unless each file has ranks of its own. A single path may be
+// silent about its ranks.
 func (p Profiles) checkRanks() error {
-	if len(p) == 1 {
-		return nil
-	}
+	single := !slices.ContainsFunc(p, func(f *kineto.File) bool { return f.Path != p[0].Path })
 	owners := make(map[trace.Rank]string)
 	for _, f := range p {
-		if !f.RankKnown {
+		if !f.RankKnown && !single {
 			return fmt.Errorf("%s: neither the trace nor its name contains the rank (with --rank-pattern REGEXP the first group of a "+
 				"match in the name is the rank)", f.Path)
 		}
@@ -80,5 +82,61 @@ func (p Profiles) checkRanks() error {
 			owners[r] = f.Path
 		}
 	}
+	return nil
+}
+
+// profileReader reads the steps of the ranks of a Chrome trace, one rank after another if they have
+// separate steps.
+type profileReader struct {
+	files Profiles
+	steps []*kineto.Reader
+	names trace.Names
+}
+
+func openProfile(path string, t *tally.Tally) (*profileReader, error) {
+	files, err := kineto.Open(path, kineto.Options{})
+	if err != nil {
+		return nil, err
+	}
+	r := &profileReader{files: files}
+	for _, f := range files {
+		steps, err := f.Steps(t)
+		if err != nil {
+			r.files.Close()
+			return nil, err
+		}
+		r.steps = append(r.steps, steps)
+	}
+	r.names = *r.steps[0].Names()
+	if len(files) > 1 {
+		r.names = trace.EmptyNames()
+		for i, f := range files {
+			r.names.Add(f.Ranks[0], r.steps[i].Names())
+		}
+	}
+	return r, nil
+}
+
+// Next returns the next step of a rank.
+func (r *profileReader) Next(ctx context.Context) (*trace.Step, error) {
+	s, err := r.steps[0].Next(ctx)
+	if errors.Is(err, io.EOF) && len(r.steps) > 1 {
+		r.steps = r.steps[1:]
+		return r.Next(ctx)
+	}
+	return s, err
+}
+
+func (r *profileReader) Names() *trace.Names { return &r.names }
+func (r *profileReader) Unit() trace.Unit    { return trace.Nanosecond }
+func (r *profileReader) Format() string      { return r.files[0].Format() }
+func (r *profileReader) Version() string     { return "" }
+func (r *profileReader) Active() bool        { return false }
+func (r *profileReader) Modified() time.Time { return r.files[0].Modified }
+func (r *profileReader) OneFile() bool       { return len(r.files) > 1 || len(r.files[0].Ranks) > 1 }
+func (r *profileReader) Size() int64         { return r.files[0].Size }
+
+func (r *profileReader) Close() error {
+	r.files.Close()
 	return nil
 }

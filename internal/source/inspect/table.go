@@ -64,6 +64,15 @@ func (info *Info) printFacts(w io.Writer) {
 	for _, n := range info.Totals.Notes {
 		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, text.Int(n.Count), n.Sentence)
 	}
+	for _, f := range info.Files {
+		for _, g := range f.Gaps {
+			fmt.Fprintf(w, "%s: byte %s: %s", f.Path, text.Int(g.Offset), g.Name)
+			if g.Length > 0 {
+				fmt.Fprintf(w, ", %s", text.Bytes(g.Length))
+			}
+			fmt.Fprintln(w)
+		}
+	}
 }
 
 func (f *FileInfo) rankText() string {

@@ -3,7 +3,7 @@
 // the host and streams of GPUs with nested calls in nanoseconds, kernels joined with their
 // launches by correlation ids, counters, names and metadata.
 //
-// A file of Kineto contains one rank. Any other file contains one rank for each process, or for
+// A document of Kineto contains one rank; a path usually has one document. Any other trace contains one rank for each process, or for
 // each worker that the names of threads tell apart ("PP rank 1").
 package kineto
 
@@ -11,12 +11,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -47,11 +44,12 @@ var DefaultRankPattern = regexp.MustCompile(`(?i)rank[-_.]?([0-9]+)`)
 
 const maxEvents = 2 << 20
 
-// File is a trace whose events are sorted.
+// File is a trace whose events are sorted: the content of a path, or what one of the ranks wrote
+// that share it.
 type File struct {
 	Path     string
-	Kineto   bool // it is from PyTorch's profiler
-	Size     int64
+	Kineto   bool  // it is from PyTorch's profiler
+	Size     int64 // of the path; 0 except for the first File of a path
 	Modified time.Time
 	// Ranks are the ranks of the file. RankKnown is false if the file is that of one rank and
 	// neither it nor its name say which.
@@ -73,6 +71,12 @@ type File struct {
 	offset   int64  // to add to all times
 	events   int64
 
+	properties properties
+	gaps       []chrome.Gap
+	begins     int64 // byte of its first event
+	process    int64 // pid of its first event of a host, if hasProcess
+	hasProcess bool
+
 	byProfiler bool     // steps are those of the profiler
 	stages     []string // of the pipeline, whose functions have names of their own; empty if there is one
 }
@@ -85,58 +89,25 @@ type stepStart struct {
 
 // properties of a file of Kineto.
 type properties struct {
-	distributed struct {
-		Backend string      `json:"backend"`
-		Rank    *trace.Rank `json:"rank"`
-		World   int         `json:"world_size"`
-	}
-	devices []struct {
+	distributed distributed
+	devices     []struct {
 		ID   int    `json:"id"`
 		Name string `json:"name"`
 	}
 	base int64
 }
 
-// Open reads and sorts the events of a file. If the file is damaged, its readable part is
-// kept, and the error comes at the end of its steps.
-func Open(path string, opt Options) (*File, error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close() //nolint:errcheck // only read from
-	f := &File{Path: path, opt: opt, names: newNamer(), counters: newNamer(), lanes: newLanes()}
-	if info, err := in.Stat(); err == nil {
-		f.Size, f.Modified = info.Size(), info.ModTime()
-	}
-	f.sorted = sorter{dir: opt.Temp, limit: opt.MaxEvents}
-	if f.sorted.limit == 0 {
-		f.sorted.limit = maxEvents
-	}
-	r := chrome.NewReader(&counting{in, opt.Read}, argNames[:], &f.tally)
-	if err := f.read(r); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := f.finish(r); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return f, nil
+type distributed struct {
+	Backend string      `json:"backend"`
+	Rank    *trace.Rank `json:"rank"`
+	World   int         `json:"world_size"`
 }
 
-// counting reports what is read.
-type counting struct {
-	io.Reader
-	read func(int64)
-}
-
-func (c *counting) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if c.read != nil {
-		c.read(int64(n))
+func newFile(path string, opt Options) *File {
+	return &File{
+		Path: path, opt: opt, names: newNamer(), counters: newNamer(), lanes: newLanes(),
+		sorted: sorter{dir: opt.Temp, limit: opt.MaxEvents}, begins: -1,
 	}
-	return n, err
 }
 
 // Close frees the sorted events.
@@ -144,6 +115,10 @@ func (f *File) Close() { f.sorted.close() }
 
 // Tally returns what was repaired, skipped or lost.
 func (f *File) Tally() *tally.Tally { return &f.tally }
+
+// Gaps returns the first parts of the path that were skipped, repaired or guessed. Only the first
+// File of a path has them.
+func (f *File) Gaps() []chrome.Gap { return f.gaps }
 
 // Format returns the name of the format.
 func (f *File) Format() string {
@@ -153,29 +128,13 @@ func (f *File) Format() string {
 	return "Chrome"
 }
 
-// read adds all events to the sorter. Its error is not one of the file.
-func (f *File) read(r *chrome.Reader) error {
-	var args arguments
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			f.err = fmt.Errorf("%s: %w", f.Path, err)
-			return nil
-		}
-		args.set(e)
-		if err := f.add(e, &args); err != nil {
-			return err
-		}
-	}
-}
-
 // maxTime limits times in nanoseconds, so that sums and differences do not overflow.
 const maxTime = math.MaxInt64 / 4
 
 func (f *File) add(e *chrome.Event, args *arguments) error {
+	if f.begins < 0 {
+		f.begins = e.Offset
+	}
 	if e.Phase == 'M' {
 		f.addMetadata(e, args)
 		return nil
@@ -318,19 +277,12 @@ func (f *File) addMetadata(e *chrome.Event, args *arguments) {
 	}
 }
 
-// finish binds ranks and threads, which are known only at the end of the file, and sorts.
-func (f *File) finish(r *chrome.Reader) error {
-	var p properties
-	f.decode(r, &p)
-	f.offset = p.base
-	if f.Kineto {
-		f.bindRank(&p)
-	} else {
-		f.bindWorkers()
-	}
+// finish numbers threads, which are known only at the end of the file, and sorts.
+func (f *File) finish() error {
+	f.offset = f.properties.base
 	f.bindStages()
 	f.lanes.number()
-	f.describe(&p)
+	f.describe(&f.properties)
 	slices.SortFunc(f.steps, func(a, b stepStart) int { return cmp.Compare(a.start, b.start) })
 	if err := f.sorted.finish(); err != nil {
 		return err
@@ -371,10 +323,12 @@ func (f *File) hasProfilerSteps() (bool, error) {
 	}
 }
 
-// decode reads the properties of the file. Those that cannot be decoded count as absent.
-func (f *File) decode(r *chrome.Reader, p *properties) {
+// decode reads the properties of a document of the file. Those that cannot be decoded count as
+// absent.
+func (f *File) decode(property func(name string) ([]byte, bool)) {
+	p := &f.properties
 	for name, to := range map[string]any{"distributedInfo": &p.distributed, "deviceProperties": &p.devices, "baseTimeNanoseconds": &p.base} {
-		raw, ok := r.Property(name)
+		raw, ok := property(name)
 		if !ok {
 			continue
 		}
@@ -383,13 +337,18 @@ func (f *File) decode(r *chrome.Reader, p *properties) {
 			f.tally.Add(tally.AttributeMalformed, 1)
 		}
 	}
+	if p.base < 0 || p.base > maxTime {
+		f.tally.Add(tally.TimeImplausible, 1)
+		p.base = 0
+	}
 }
 
-// bindRank makes all lanes those of one rank.
-func (f *File) bindRank(p *properties) {
-	f.Ranks, f.World = []trace.Rank{0}, p.distributed.World
-	if p.distributed.Rank != nil && *p.distributed.Rank >= 0 {
-		f.Ranks[0], f.RankKnown = *p.distributed.Rank, true
+// bindRank makes all lanes those of one rank. It may be that in the name of the file.
+func (f *File) bindRank(named bool) {
+	d := &f.properties.distributed
+	f.Ranks, f.World = []trace.Rank{0}, d.World
+	if d.Rank != nil && *d.Rank >= 0 {
+		f.Ranks[0], f.RankKnown = *d.Rank, true
 		return
 	}
 	pattern := f.opt.RankPattern
@@ -397,7 +356,7 @@ func (f *File) bindRank(p *properties) {
 		pattern = DefaultRankPattern
 	}
 	m := pattern.FindStringSubmatch(filepath.Base(f.Path))
-	if len(m) < 2 {
+	if len(m) < 2 || !named {
 		return
 	}
 	if n, err := strconv.ParseInt(m[1], 10, 31); err == nil {
@@ -455,14 +414,6 @@ func (f *File) SetProgram(p trace.Program) {
 	f.opt.Program = p
 	for i := range f.metadata {
 		f.metadata[i].Program = p
-	}
-}
-
-// SetRank gives the file of one rank another.
-func (f *File) SetRank(rank trace.Rank) {
-	f.Ranks[0], f.RankKnown = rank, true
-	for i := range f.metadata {
-		f.metadata[i].Rank = rank
 	}
 }
 

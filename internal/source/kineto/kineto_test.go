@@ -31,12 +31,19 @@ func write(t testing.TB, name, text string) string {
 
 func open(t testing.TB, path string, opt kineto.Options) *kineto.File {
 	t.Helper()
-	f, err := kineto.Open(path, opt)
+	return openAll(t, path, opt)[0]
+}
+
+func openAll(t testing.TB, path string, opt kineto.Options) []*kineto.File {
+	t.Helper()
+	files, err := kineto.Open(path, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(f.Close)
-	return f
+	for _, f := range files {
+		t.Cleanup(f.Close)
+	}
+	return files
 }
 
 // dump returns all events of a file in a line each: step, rank, thread, time, kind and name.
@@ -268,51 +275,61 @@ func FuzzSteps(f *testing.F) {
 	f.Add(`{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1e3,"dur":5,"args":{"correlation":1}},`+
 		`{"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":1,"tid":1,"ts":-5,"dur":9}]}`, 1)
 	f.Add(`[{"ph":"b","id":1,"name":"r","ts":1},{"ph":"b","id":1,"name":"r","ts":1},{"ph":"e","id":1,"ts":0},{"ph":"C","name":"c","ts":1,"args":{"v":-3}}]`, 2)
+	f.Add(`{"distributedInfo":{"rank":1},"traceEvents":[{"ph":"X","cat":"cpu_op","name":"f","pid":1,"tid":1,"ts":1,"dur":5},{"ph"`+
+		`{"distributedInfo":{"rank":0},"traceEvents":[{"ph":"X","cat":"cpu_op","name":"f","pid":2,"tid":1,"ts":1,"dur":5}]}`+
+		`{"ph":"X","cat":"cpu_op","name":"f","pid":1,"tid":1,"ts":9,"dur":5}]}`, 3)
 	f.Fuzz(func(t *testing.T, text string, memory int) {
 		if memory < 1 || memory > 100 {
 			return
 		}
-		file, err := kineto.Open(write(t, "rank1.json", text), kineto.Options{MaxEvents: memory, Temp: t.TempDir()})
+		files, err := kineto.Open(write(t, "rank1.json", text), kineto.Options{MaxEvents: memory, Temp: t.TempDir()})
 		if err != nil {
 			return
 		}
-		defer file.Close()
-		r, err := file.Steps(new(tally.Tally))
+		for _, f := range files {
+			checkSteps(t, f)
+			f.Close()
+		}
+	})
+}
+
+// checkSteps reads the steps of a file.
+func checkSteps(t *testing.T, file *kineto.File) {
+	r, err := file.Steps(new(tally.Tally))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type thread struct {
+		rank trace.Rank
+		id   trace.Thread
+	}
+	last, depth := make(map[thread]trace.Ticks), make(map[thread]int)
+	for step := -1; ; {
+		s, err := r.Next(t.Context())
 		if err != nil {
-			t.Fatal(err)
+			return
 		}
-		type thread struct {
-			rank trace.Rank
-			id   trace.Thread
+		if s.Index <= step {
+			t.Errorf("step %d after step %d", s.Index, step)
 		}
-		last, depth := make(map[thread]trace.Ticks), make(map[thread]int)
-		for step := -1; ; {
-			s, err := r.Next(t.Context())
-			if err != nil {
-				return
-			}
-			if s.Index <= step {
-				t.Errorf("step %d after step %d", s.Index, step)
-			}
-			step = s.Index
-			for _, b := range s.Batches {
-				k := thread{b.Rank, b.Thread}
-				for _, e := range b.Events {
-					if e.Time < last[k] || e.Time <= 0 {
-						t.Errorf("time %d after %d on thread %v", e.Time, last[k], k)
-					}
-					last[k] = e.Time
-					switch e.Kind {
-					case trace.Enter:
-						depth[k]++
-					case trace.Exit:
-						depth[k]--
-					}
-					if depth[k] < 0 {
-						t.Errorf("more exits than entries on thread %v", k)
-					}
+		step = s.Index
+		for _, b := range s.Batches {
+			k := thread{b.Rank, b.Thread}
+			for _, e := range b.Events {
+				if e.Time < last[k] || e.Time <= 0 {
+					t.Errorf("time %d after %d on thread %v", e.Time, last[k], k)
+				}
+				last[k] = e.Time
+				switch e.Kind {
+				case trace.Enter:
+					depth[k]++
+				case trace.Exit:
+					depth[k]--
+				}
+				if depth[k] < 0 {
+					t.Errorf("more exits than entries on thread %v", k)
 				}
 			}
 		}
-	})
+	}
 }
