@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
@@ -151,8 +152,8 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	cfg.Log, cfg.Progress = newLog(env.Stderr), progress
 	if len(flags.programs) > 0 {
 		cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
-			inputs, _, err := flags.inputsOf(paths)
-			return inputs, err
+			all, _, err := inputs.WithPrograms(paths, flags.programs)
+			return all, err
 		}
 	}
 	if env.leash != nil {

@@ -88,19 +88,19 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 			if err != nil {
 				return err
 			}
-			traces, err := flags.traces(cmd.Context(), env, paths)
+			traces, err := flags.traces(cmd.Context(), env, paths, flags.target)
 			if err != nil {
 				return err
 			}
-			defer traces.close()
-			if flags.cfg.Unit = traces.unit; traces.unit != cfg.Unit {
+			defer traces.Close()
+			if flags.cfg.Unit = traces.Unit; traces.Unit != cfg.Unit {
 				if cfg, err = flags.configure(flags.passes, flags.modelFlags); err != nil {
 					return err
 				}
 			}
 			info := provdb.NewInfo(env.Version, env.Commit, settingsOf(cmd.Flags(), origin))
-			info.Programs = traces.programs
-			return runAnalyze(cmd.Context(), env, &flags, cfg, traces.inputs, info)
+			info.Programs = traces.Programs
+			return runAnalyze(cmd.Context(), env, &flags, cfg, traces.Inputs, info)
 		},
 	}
 	flags.register(cmd.Flags())

@@ -5,21 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/base/tally"
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/show/output"
-	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -131,110 +126,22 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	return cfg, errors.Join(errs...)
 }
 
-// traces are recorded traces to analyze.
-type traces struct {
-	inputs   []analyzer.Input
-	programs []string // names of several programs, by number
-	unit     trace.Unit
-	close    func()
-}
-
 // traces returns the recorded traces at paths. The caller must close them.
-func (d *detectFlags) traces(ctx context.Context, env *Env, paths []string) (t traces, err error) {
-	paths, err = expandPaths(paths)
+func (d *detectFlags) traces(ctx context.Context, env *Env, paths []string, to rundir.Config) (*inputs.Traces, error) {
+	paths, err := expandPaths(paths)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	profiles, datasets := inspect.SplitProfiles(paths)
-	switch {
-	case len(profiles) == 0:
-		t.close = func() {}
-		t.inputs, t.programs, err = d.datasets(datasets)
-		return t, err
-	case len(datasets) > 0:
-		return t, usagef("%s is a Chrome trace and %s is not; analyze them separately", profiles[0], datasets[0])
+	t, err := inputs.Open(ctx, paths, inputs.Config{
+		Programs: d.programs, RankPattern: d.rankPattern, Workers: cmp.Or(d.cfg.Workers, analyzer.Default().Workers),
+		Temp: func() (dir string, discard func(), err error) { return rundir.Scratch(to.Dir, to.Force) },
+		Reading: func(size int64) (add func(int64), end func()) {
+			progress := output.NewReading(env.Stderr, size)
+			return progress.Add, progress.Clear
+		},
+	})
+	if _, ok := errors.AsType[inputs.UsageError](err); ok {
+		err = usageError{err}
 	}
-	return d.profiles(ctx, env, profiles)
-}
-
-// profiles opens Chrome traces, which takes most of the time of their analysis.
-func (d *detectFlags) profiles(ctx context.Context, env *Env, paths []string) (t traces, err error) {
-	pattern, err := regexp.Compile(d.rankPattern)
-	if err != nil || pattern.NumSubexp() < 1 {
-		return t, usagef("--rank-pattern %q is not a regular expression with a group (…)", d.rankPattern)
-	}
-	size := int64(0)
-	for _, p := range paths {
-		if info, err := os.Stat(p); err == nil {
-			size += info.Size()
-		}
-	}
-	progress := output.NewReading(env.Stderr, size)
-	opt := kineto.Options{RankPattern: pattern, Read: progress.Add}
-	files, err := inspect.OpenProfiles(ctx, paths, opt, cmp.Or(d.cfg.Workers, analyzer.Default().Workers))
-	progress.Clear()
-	if err != nil {
-		return t, err
-	}
-	paths = paths[:0:0]
-	for _, f := range files {
-		paths = append(paths, f.Path)
-	}
-	inputs, unmatched, err := d.inputsOf(paths)
-	if err == nil && unmatched != "" {
-		err = usagef("program %q matches no trace", unmatched)
-	}
-	if err != nil {
-		files.Close()
-		return t, err
-	}
-	for i, f := range files {
-		f.SetProgram(inputs[i].Program)
-		inputs[i].Steps = func(t *tally.Tally) (analyzer.Steps, error) { return f.Steps(t) }
-	}
-	return traces{inputs: inputs, unit: trace.Nanosecond, close: files.Close}, nil
-}
-
-// datasets returns traces with their programs: those of the rules in --program, or else by the
-// names of the traces. It returns the names of several programs that it recognized.
-func (d *detectFlags) datasets(paths []string) (inputs []analyzer.Input, programs []string, err error) {
-	inputs, unmatched, err := d.inputsOf(paths)
-	if err == nil && unmatched != "" {
-		err = usagef("program %q matches no trace", unmatched)
-	}
-	if err != nil || len(d.programs) > 0 {
-		return inputs, nil, err
-	}
-	var byName inspect.Programs
-	byName.Add(paths)
-	for i := range inputs {
-		inputs[i].Program, _ = byName.Of(inputs[i].Path)
-	}
-	return inputs, byName.Names(), nil
-}
-
-// inputsOf returns traces with the programs of the rules, and a rule that matches none of them.
-func (d *detectFlags) inputsOf(paths []string) (all []analyzer.Input, unmatched string, err error) {
-	inputs := make([]analyzer.Input, 0, len(paths))
-	for _, p := range paths {
-		inputs = append(inputs, analyzer.Input{Path: p})
-	}
-	for _, rule := range d.programs {
-		index, pattern, ok := strings.Cut(rule, "=")
-		n, err := strconv.ParseUint(index, 10, 32)
-		if !ok || err != nil {
-			return nil, "", usagef("program %q is not of the form index=pattern", rule)
-		}
-		match := outlier.Glob(pattern)
-		matched := false
-		for i := range inputs {
-			if match.MatchString(inputs[i].Path) || match.MatchString(filepath.Base(inputs[i].Path)) {
-				inputs[i].Program, matched = trace.Program(n), true
-			}
-		}
-		if !matched {
-			unmatched = rule
-		}
-	}
-	return inputs, unmatched, nil
+	return t, err
 }

@@ -87,6 +87,7 @@ const (
 	DocumentJoined
 	RankAssumed
 	RankRepeated
+	ClockCorrected
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -182,6 +183,8 @@ var table = [NumKinds]entry{
 		"order"},
 	RankRepeated: {"rank-repeated", DataLoss, "JSON documents with the rank of another document in the same file, which they have " +
 		"only after their events; skipped"},
+	ClockCorrected: {"clock-corrected", Info, "ranks whose clock contradicted those of others in collective operations; all their " +
+		"times were corrected (chimbuko breakdown --collectives lists the clocks)"},
 	AsyncDropped: {"async-dropped", DataLoss, "asynchronous operations dropped because too many of their thread were running"},
 	LaunchUnknown: {"launch-unknown", Info, "activities of GPUs without a launch in the trace; idle time before them does not count as " +
 		"host wait"},

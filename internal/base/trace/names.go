@@ -15,7 +15,21 @@ type Names struct {
 	funcs    map[nameKey]string
 	counters map[nameKey]string
 	gpus     map[threadKey]GPU
+	works    []Work // by number of function; empty if the trace says nothing
 }
+
+// Work is the kind of work of a function.
+type Work uint8
+
+// The kinds of work.
+const (
+	UnknownWork   Work = iota // the trace does not say
+	HostWork                  // a call of the host
+	StepWork                  // a training step on the host
+	Compute                   // a kernel that computes
+	Communication             // a kernel of NCCL or RCCL
+	MemoryCopy                // a copy or fill of memory on a GPU
+)
 
 // nameKey is a number and its rank, which is AnyRank except in files of several ranks
 // where the rank is known.
@@ -71,6 +85,17 @@ func resolve(names map[nameKey]string, rank Rank, id uint32) (string, bool) {
 func (n *Names) Func(rank Rank, id FuncID) (string, bool) {
 	return resolve(n.funcs, rank, uint32(id))
 }
+
+// Work returns the kind of work of a function.
+func (n *Names) Work(id FuncID) Work {
+	if int(id) < len(n.works) {
+		return n.works[id]
+	}
+	return UnknownWork
+}
+
+// SetWorks sets the kinds of work of functions, by number.
+func (n *Names) SetWorks(works []Work) { n.works = works }
 
 // Counter returns the name of a counter, or false while it is unknown.
 func (n *Names) Counter(rank Rank, id CounterID) (string, bool) {

@@ -16,12 +16,11 @@ type deviceTimes struct {
 	*breakdown.Rank
 	kinds    map[trace.FuncID]breakdown.Kind // of functions on streams
 	steps    map[trace.FuncID]int64          // numbers of training steps, stepOfTrace, or noStep for other functions on the host
-	ops      map[trace.FuncID]breakdown.Operation
-	launches []trace.Ticks // of the calls of a stream; scratch
+	launches []trace.Ticks                   // of the calls of a stream; scratch
 }
 
 // stepName is the name of the calls that PyTorch's profiler makes of training steps, with # and
-// its number, or without them if the steps of the trace have these numbers.
+// its number.
 const stepName = "ProfilerStep"
 
 // Numbers of functions on the host that are no numbers of training steps.
@@ -46,7 +45,6 @@ func (r *rank) addDevices() {
 		r.devices = &deviceTimes{
 			Rank:  breakdown.NewRank(breakdown.Default(r.cfg.Unit)),
 			kinds: make(map[trace.FuncID]breakdown.Kind), steps: make(map[trace.FuncID]int64),
-			ops: make(map[trace.FuncID]breakdown.Operation),
 		}
 	}
 	// Streams may be written with some delay. What began before this step is complete.
@@ -80,8 +78,8 @@ func (r *rank) addSteps(t *callstack.Thread) {
 		}
 		number, known := d.steps[c.Func]
 		if !known {
-			name, ok := r.names.Func(r.key.Rank, c.Func)
-			if number = stepNumber(name); ok {
+			var ok bool
+			if number, ok = r.stepNumber(c.Func); ok {
 				d.steps[c.Func] = number
 			}
 		}
@@ -95,20 +93,44 @@ func (r *rank) addSteps(t *callstack.Thread) {
 	}
 }
 
-// stepNumber returns the number of the training step with a name, stepOfTrace or noStep.
-func stepNumber(name string) int64 {
-	if name == stepName {
-		return stepOfTrace
+// stepNumber returns the number of the training step that a function represents, stepOfTrace or noStep, and
+// false if the function may get a name later.
+func (r *rank) stepNumber(fn trace.FuncID) (number int64, final bool) {
+	switch r.names.Work(fn) {
+	case trace.UnknownWork:
+	case trace.StepWork:
+		return stepOfTrace, true
+	case trace.HostWork, trace.Compute, trace.Communication, trace.MemoryCopy:
+		return noStep, true
 	}
-	digits, ok := strings.CutPrefix(name, stepName+"#")
-	if !ok {
-		return noStep
-	}
+	name, ok := r.names.Func(r.key.Rank, fn)
+	digits, isStep := strings.CutPrefix(name, stepName+"#")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 0 {
-		return noStep
+	if !isStep || err != nil || n < 0 {
+		n = noStep
 	}
-	return n
+	return n, ok
+}
+
+// activity returns the kind of activity that a function on a stream represents, and false if the function may get
+// a name later.
+func (r *rank) activity(fn trace.FuncID) (kind breakdown.Kind, final bool) {
+	switch r.names.Work(fn) {
+	case trace.Compute:
+		return breakdown.Compute, true
+	case trace.Communication:
+		return breakdown.Communication, true
+	case trace.MemoryCopy:
+		return breakdown.Memory, true
+	case trace.HostWork, trace.StepWork:
+		return noActivity, true
+	case trace.UnknownWork:
+	}
+	name, ok := r.names.Func(r.key.Rank, fn)
+	if strings.HasPrefix(name, wholeThread) {
+		return noActivity, ok
+	}
+	return breakdown.KindOf(name), ok
 }
 
 // addActivities adds the calls of a stream that ended in this step. Calls with others inside are
@@ -131,44 +153,36 @@ func (r *rank) addActivities(t *callstack.Thread) {
 		}
 		kind, known := d.kinds[c.Func]
 		if !known {
-			name, ok := r.names.Func(r.key.Rank, c.Func)
-			if kind = breakdown.KindOf(name); strings.HasPrefix(name, wholeThread) || stepNumber(name) != noStep {
-				kind = noActivity
-			}
-			if ok {
+			var ok bool
+			if kind, ok = r.activity(c.Func); ok {
 				d.kinds[c.Func] = kind
-				if op, ok := breakdown.ParseOperation(name); ok && kind == breakdown.Communication {
-					d.ops[c.Func] = op
-				}
 			}
 		}
 		if kind == noActivity {
 			continue
 		}
 		d.Add(breakdown.Activity{Start: c.Entry, End: c.Exit, Launch: d.launches[i], Stream: t.ID, Kind: kind})
-		if op, ok := d.ops[c.Func]; ok {
-			d.AddCollective(breakdown.Collective{Operation: op, Seq: breakdown.NoSeq, Launch: d.launches[i], Start: c.Entry, End: c.Exit})
-		}
 	}
 }
 
-// breakdown returns the breakdown of the ranks with GPUs, or nil if there is none.
+// breakdown returns the breakdown of the ranks with GPUs, and the collective operations of all, or nil if
+// there is none.
 func (a *Analyzer) breakdown() *breakdown.Run {
 	var run breakdown.Run
 	logs := make(map[trace.Program][]breakdown.RankLog)
 	for _, s := range a.sources {
+		if in := &s.input; in.Collectives.Log != nil && !in.Collectives.Empty() {
+			logs[in.Program] = append(logs[in.Program], in.Collectives)
+		}
 		for _, r := range s.ranks {
 			if r.devices == nil {
 				continue
 			}
 			run.Ranks = append(run.Ranks, breakdown.RankResult{RankKey: r.key, Result: *r.devices.Finish()})
-			if log := r.devices.Log(); !log.Empty() {
-				logs[r.key.Program] = append(logs[r.key.Program], breakdown.RankLog{Rank: r.key.Rank, Log: log})
-			}
 			r.devices = nil
 		}
 	}
-	if len(run.Ranks) == 0 {
+	if len(run.Ranks) == 0 && len(logs) == 0 {
 		return nil
 	}
 	slices.SortFunc(run.Ranks, func(a, b breakdown.RankResult) int { return a.Compare(b.RankKey) })

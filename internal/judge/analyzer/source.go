@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -27,6 +28,8 @@ type Input struct {
 	// Steps, if not nil, returns the steps of a trace, once for each pass, and counts losses in
 	// the tally. Then Path is only a name, and Rank and Ranks are ignored.
 	Steps func(*tally.Tally) (Steps, error)
+	// Collectives are the collective operations of a trace of one rank, if its reader knows them.
+	Collectives breakdown.RankLog
 }
 
 // Steps is a source of the steps of a trace.

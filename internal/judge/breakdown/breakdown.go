@@ -153,12 +153,11 @@ type Config struct {
 	KernelDelay trace.Ticks
 	MaxPending  int // activities to keep after Settle
 	MaxSteps    int // steps to keep
-	MaxLogged   int // collective operations to keep
 }
 
 // Default returns the usual settings for times in a unit.
 func Default(unit trace.Unit) Config {
-	return Config{KernelDelay: unit.FromMicros(kernelDelay), MaxPending: 1 << 20, MaxSteps: 1 << 12, MaxLogged: 1 << 17}
+	return Config{KernelDelay: unit.FromMicros(kernelDelay), MaxPending: 1 << 20, MaxSteps: 1 << 12}
 }
 
 // kernelDelay is that of HTA in microseconds. HTA's documentation says nanoseconds, but compares

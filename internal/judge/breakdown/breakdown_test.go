@@ -223,19 +223,19 @@ func TestLateActivitiesAreCutAndCounted(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	c := config()
-	c.MaxPending, c.MaxSteps, c.MaxLogged = 4, 3, 2
-	r := breakdown.NewRank(c)
+	c.MaxPending, c.MaxSteps = 4, 3
+	r, log := breakdown.NewRank(c), breakdown.NewLog(2)
 	for i := range trace.Ticks(100) {
 		r.Add(breakdown.Activity{Start: 10 * i, End: 10*i + 4, Launch: breakdown.NoLaunch})
 		r.BeginStep(int64(i), 10*i)
-		r.AddCollective(breakdown.Collective{Operation: breakdown.Operation{Name: "allreduce"}, Start: 10 * i, End: 10*i + 4})
+		log.Add(breakdown.Collective{Operation: breakdown.Operation{Name: "allreduce"}, Start: 10 * i, End: 10*i + 4})
 		r.Settle(0) // promises nothing
 	}
 	got := r.Finish()
 	if len(got.Steps) != 3 || got.StepsOmitted != 97 || got.Total() != 994 || got.Active(breakdown.Compute) != 400 || got.Late != 0 {
 		t.Errorf("got %d steps, %d omitted, %+v", len(got.Steps), got.StepsOmitted, got.Sums)
 	}
-	if cmp := breakdown.Compare([]breakdown.RankLog{{Rank: 0, Log: r.Log()}}); cmp.Omitted != 98 || cmp.Alone != 2 {
+	if cmp := breakdown.Compare([]breakdown.RankLog{{Rank: 0, Log: log}}); cmp.Omitted != 98 || cmp.Alone != 2 {
 		t.Errorf("got %+v", cmp)
 	}
 }

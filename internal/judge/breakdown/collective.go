@@ -2,10 +2,9 @@ package breakdown
 
 import (
 	"cmp"
-	"regexp"
+	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -15,6 +14,7 @@ import (
 type Collective struct {
 	Operation
 	Seq        int64       // number of the operation in its group, or NoSeq
+	Unordered  bool        // operations of the group may overtake each other, unless they are alike
 	Launch     trace.Ticks // when the host began to launch it, or NoLaunch
 	Start, End trace.Ticks
 }
@@ -29,6 +29,8 @@ type Operation struct {
 	Size  int    // ranks of the group
 	Bytes int64  // the larger of input and output of a rank
 	DType string
+
+	unordered bool
 }
 
 // Compare orders operations by group, name, bytes and type.
@@ -37,40 +39,18 @@ func (o *Operation) Compare(p *Operation) int {
 		strings.Compare(o.DType, p.DType), cmp.Compare(o.Size, p.Size))
 }
 
-// operationName is the end of the name of a collective kernel of PyTorch, as the reader of its
-// traces writes it: operation, elements of the input, their type, and group.
-var operationName = regexp.MustCompile(`\[(.+), (\d+) × (.*), group (.*) of (\d+)\]$`)
-
-// ParseOperation returns the operation in the name of a kernel, or false if it has none.
-func ParseOperation(name string) (o Operation, ok bool) {
-	m := operationName.FindStringSubmatch(name)
-	if m == nil {
-		return o, false
-	}
-	elements, err1 := strconv.ParseInt(m[2], 10, 64)
-	size, err2 := strconv.Atoi(m[5])
-	if err1 != nil || err2 != nil || elements > 1<<48 || size > 1<<24 {
-		return o, false
-	}
-	o = Operation{Name: m[1], DType: m[3], Group: m[4], Size: size, Bytes: elements * elementSize(m[3])}
-	if s := strings.ToLower(strings.ReplaceAll(o.Name, "_", "")); strings.Contains(s, "allgather") {
-		o.Bytes *= int64(size) // the input is a share of the output
-	}
-	return o, true
-}
-
-// elementSize returns the bytes of an element of a type of PyTorch, or 0 if it is unknown.
-func elementSize(dtype string) int64 {
+// ElementSize returns the bytes of an element of a type of PyTorch or C++, or 0 if it is unknown.
+func ElementSize(dtype string) int64 {
 	switch dtype {
-	case "Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz":
+	case "Byte", "Char", "Bool", "bool", "unsigned char", "signed char", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz":
 		return 1
-	case "Short", "Half", "BFloat16":
+	case "Short", "Half", "BFloat16", "short", "c10::Half", "c10::BFloat16":
 		return 2
-	case "Int", "Float":
+	case "Int", "Float", "int", "float":
 		return 4
-	case "Long", "Double", "ComplexFloat":
+	case "Long", "Double", "ComplexFloat", "long", "long int", "double", "c10::complex<float>":
 		return 8
-	case "ComplexDouble":
+	case "ComplexDouble", "c10::complex<double>":
 		return 16
 	}
 	return 0
@@ -149,13 +129,16 @@ type stepStart struct {
 	start  trace.Ticks
 }
 
-func newLog(limit int) Log { return Log{limit: limit, numbers: make(map[Operation]uint32)} }
+// NewLog returns an empty log that keeps at most so many operations.
+func NewLog(limit int) *Log { return &Log{limit: limit, numbers: make(map[Operation]uint32)} }
 
 // maxOperations limits the distinct operations of a log. Only those with data-dependent sizes
 // have more.
 const maxOperations = 1 << 14
 
-func (l *Log) add(c Collective) {
+// Add adds an operation of the rank.
+func (l *Log) Add(c Collective) {
+	c.unordered = c.Unordered && c.Seq < 0
 	n, ok := l.numbers[c.Operation]
 	if !ok && len(l.operations) < maxOperations {
 		n, ok = uint32(len(l.operations)), true
@@ -173,10 +156,14 @@ func (l *Log) add(c Collective) {
 	l.entries = append(l.entries, entry{seq: c.Seq, at: at, start: c.Start, end: max(c.End, c.Start), operation: n})
 }
 
+// Omit counts operations that are not in the log.
+func (l *Log) Omit(n int64) { l.omitted += n }
+
 // maxLogSteps limits the steps of a log.
 const maxLogSteps = 1 << 16
 
-func (l *Log) beginStep(number int64, start trace.Ticks) {
+// BeginStep adds the beginning of a training step on the host.
+func (l *Log) BeginStep(number int64, start trace.Ticks) {
 	if len(l.steps) < maxLogSteps {
 		l.steps = append(l.steps, stepStart{number, start})
 	}
@@ -195,7 +182,11 @@ func (l *Log) groups() map[string][]entry {
 	})
 	groups := make(map[string][]entry)
 	for _, e := range l.entries {
-		name := l.operations[e.operation].Group
+		op := &l.operations[e.operation]
+		name := op.Group
+		if op.unordered {
+			name = fmt.Sprintf("%s: %s of %d bytes", op.Group, op.Name, op.Bytes)
+		}
 		groups[name] = append(groups[name], e)
 	}
 	for name, entries := range groups {

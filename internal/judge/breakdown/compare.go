@@ -76,12 +76,37 @@ func (o *OperationStats) BusBandwidth(unit trace.Unit) float64 {
 type RankLog struct {
 	Rank trace.Rank
 	*Log
+	Corrected trace.Ticks // that was already subtracted from its times
+}
+
+// Align returns the clocks of ranks that disagree: by which one operation in ten or more would have
+// ended on a rank before it began on another. Smaller differences may be those of the operations
+// themselves.
+func Align(logs []RankLog) []Clock {
+	c := newComparer(logs)
+	c.align()
+	var clocks []Clock
+	for i, log := range c.logs {
+		if c.offsets[i] != 0 && c.disagrees[i] {
+			clocks = append(clocks, Clock{log.Rank, c.offsets[i], c.matched[i]})
+		}
+	}
+	return clocks
 }
 
 // Compare compares the collective operations of the ranks of a program. Operations belong
 // together if they have the same group and number, or without numbers the same group, step and
 // position in it. It orders the logs, which must not change after it.
 func Compare(logs []RankLog) *Comparison {
+	c := newComparer(logs)
+	c.align()
+	for _, name := range c.names {
+		c.sumUp(c.members[name])
+	}
+	return c.result()
+}
+
+func newComparer(logs []RankLog) *comparer {
 	logs = slices.SortedFunc(slices.Values(logs), func(a, b RankLog) int { return cmp.Compare(a.Rank, b.Rank) })
 	c := &comparer{logs: logs, members: make(map[string][]member), stats: make(map[Operation]*operationSums)}
 	for i, log := range logs {
@@ -90,11 +115,7 @@ func Compare(logs []RankLog) *Comparison {
 		}
 	}
 	c.names = slices.Sorted(maps.Keys(c.members))
-	c.align()
-	for _, name := range c.names {
-		c.sumUp(c.members[name])
-	}
-	return c.result()
+	return c
 }
 
 type comparer struct {
@@ -103,8 +124,11 @@ type comparer struct {
 	names   []string            // of groups, in order
 	offsets []trace.Ticks       // by log
 	matched []int64             // by log
-	stats   map[Operation]*operationSums
-	out     Comparison
+	// disagrees, by log, is whether the clock contradicts that of the rank it was compared with, or
+	// that one another.
+	disagrees []bool
+	stats     map[Operation]*operationSums
+	out       Comparison
 }
 
 // member is a rank of a group.
@@ -121,7 +145,7 @@ type operationSums struct {
 // align sets the offsets of clocks. It begins at the lowest rank and passes from rank to rank
 // through the groups that they share, those with the most operations first.
 func (c *comparer) align() {
-	c.offsets, c.matched = make([]trace.Ticks, len(c.logs)), make([]int64, len(c.logs))
+	c.offsets, c.matched, c.disagrees = make([]trace.Ticks, len(c.logs)), make([]int64, len(c.logs)), make([]bool, len(c.logs))
 	aligned := make([]bool, len(c.logs))
 	for first := range c.logs {
 		if aligned[first] {
@@ -155,8 +179,9 @@ func (c *comparer) alignOne(aligned []bool) bool {
 		return false
 	}
 	aligned[to.log] = true
-	differences := c.differences(from, to)
+	differences, impossible := c.differences(from, to)
 	c.matched[to.log] = int64(len(differences))
+	c.disagrees[to.log] = c.disagrees[from.log] || 10*impossible >= max(1, len(differences))
 	if n := len(differences); n > 0 {
 		slices.Sort(differences)
 		c.offsets[to.log] = c.offsets[from.log] + differences[n/2]
@@ -164,8 +189,9 @@ func (c *comparer) alignOne(aligned []bool) bool {
 	return true
 }
 
-// differences returns how much later operations ended on one rank than on another.
-func (c *comparer) differences(from, to *member) (d []trace.Ticks) {
+// differences returns how much later operations ended on one rank than on another, and how many
+// ended on one of them before they began on the other.
+func (c *comparer) differences(from, to *member) (d []trace.Ticks, impossible int) {
 	other := from.entries
 	for _, e := range to.entries {
 		for len(other) > 0 && other[0].seq < e.seq {
@@ -177,9 +203,12 @@ func (c *comparer) differences(from, to *member) (d []trace.Ticks) {
 		op := c.operation(to, e)
 		if other[0].seq == e.seq && op.Name == c.operation(from, other[0]).Name && op.endsTogether() {
 			d = append(d, e.end-other[0].end)
+			if e.end < other[0].start || other[0].end < e.start {
+				impossible++
+			}
 		}
 	}
-	return d
+	return d, impossible
 }
 
 func (c *comparer) operation(m *member, e entry) *Operation {
@@ -259,7 +288,7 @@ func (c *comparer) arrival(p part) trace.Ticks { return p.start - c.offsets[p.lo
 func (c *comparer) result() *Comparison {
 	for i, log := range c.logs {
 		c.out.Omitted += log.omitted
-		c.out.Clocks = append(c.out.Clocks, Clock{log.Rank, c.offsets[i], c.matched[i]})
+		c.out.Clocks = append(c.out.Clocks, Clock{log.Rank, c.offsets[i] + log.Corrected, c.matched[i]})
 	}
 	for _, s := range c.stats {
 		for rank, n := range s.last {

@@ -43,7 +43,7 @@ type program struct {
 
 func (p *program) logs(skip int) (logs []breakdown.RankLog) {
 	for rank, offset := range p.offsets {
-		r := breakdown.NewRank(config())
+		r := breakdown.NewLog(1 << 10)
 		for i, arrivals := range p.arrivals {
 			last := trace.Ticks(0)
 			for _, at := range arrivals {
@@ -60,9 +60,9 @@ func (p *program) logs(skip int) (logs []breakdown.RankLog) {
 			if p.numbered {
 				c.Seq = int64(i)
 			}
-			r.AddCollective(c)
+			r.Add(c)
 		}
-		logs = append(logs, breakdown.RankLog{Rank: trace.Rank(rank), Log: r.Log()})
+		logs = append(logs, breakdown.RankLog{Rank: trace.Rank(rank), Log: r})
 	}
 	return logs
 }
@@ -104,16 +104,16 @@ func TestCollectivesAreMatchedOnAlignedClocks(t *testing.T) {
 
 func TestClocksPassThroughGroups(t *testing.T) {
 	log := func(offset trace.Ticks, groups ...string) *breakdown.Log {
-		r := breakdown.NewRank(config())
+		r := breakdown.NewLog(1 << 10)
 		for i := range trace.Ticks(5) {
 			for _, g := range groups {
-				r.AddCollective(breakdown.Collective{
+				r.Add(breakdown.Collective{
 					Operation: breakdown.Operation{Name: "allgather", Group: g, Size: 2, Bytes: 8},
 					Seq:       int64(i), Launch: breakdown.NoLaunch, Start: 100*i + offset, End: 100*i + 50 + offset,
 				})
 			}
 		}
-		return r.Log()
+		return r
 	}
 	got := breakdown.Compare([]breakdown.RankLog{
 		{Rank: 3, Log: log(9, "c")}, {Rank: 2, Log: log(-7, "b")}, {Rank: 0, Log: log(1, "a")}, {Rank: 1, Log: log(4, "a", "b")},
@@ -130,9 +130,9 @@ func TestClocksPassThroughGroups(t *testing.T) {
 
 func TestDisagreeingRanksAreNotCompared(t *testing.T) {
 	log := func(name string) *breakdown.Log {
-		r := breakdown.NewRank(config())
-		r.AddCollective(breakdown.Collective{Operation: breakdown.Operation{Name: name, Group: "0", Size: 2}, Seq: 4, Start: 1, End: 2})
-		return r.Log()
+		r := breakdown.NewLog(1 << 10)
+		r.Add(breakdown.Collective{Operation: breakdown.Operation{Name: name, Group: "0", Size: 2}, Seq: 4, Start: 1, End: 2})
+		return r
 	}
 	got := breakdown.Compare([]breakdown.RankLog{{Rank: 0, Log: log("allreduce")}, {Rank: 1, Log: log("broadcast")}})
 	if got.Unmatched != 1 || len(got.Operations) != 0 {
@@ -140,18 +140,37 @@ func TestDisagreeingRanksAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestParseOperation(t *testing.T) {
-	for name, want := range map[string]breakdown.Operation{
-		"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*) [allreduce, 6637568 × Float, group 0 of 2]": {
-			Name: "allreduce", Group: "0", Size: 2, Bytes: 26_550_272, DType: "Float",
-		},
-		"ncclDevKernel_AllGather_RING_LL [_allgather_base, 100 × BFloat16, group dp, stage 1 of 8]": {
-			Name: "_allgather_base", Group: "dp, stage 1", Size: 8, Bytes: 1600, DType: "BFloat16",
-		},
-		"ncclDevKernel_Generic": {}, "gemm [grid 4×1×1, block 128×1×1]": {}, "x [a, 99999999999999999999 × Float, group 0 of 2]": {},
-	} {
-		if got, ok := breakdown.ParseOperation(name); got != want || ok != (want.Size > 0) {
-			t.Errorf("%s: got %+v, %v", name, got, ok)
+func TestOnlyImpossibleOrdersMoveClocks(t *testing.T) {
+	for _, c := range []struct{ offset, want trace.Ticks }{{0, 0}, {400, 0}, {-400, 0}, {700, 700}, {-50_000, -50_000}} {
+		p := &program{offsets: []trace.Ticks{0, c.offset}, duration: 500}
+		for i := range trace.Ticks(20) {
+			p.arrivals = append(p.arrivals, []trace.Ticks{10_000 * i, 10_000*i + 100*(i%2)})
 		}
+		clocks := breakdown.Align(p.logs(0))
+		if c.want == 0 && len(clocks) > 0 || c.want != 0 && (len(clocks) != 1 || clocks[0].Rank != 1 || clocks[0].Offset != c.want) {
+			t.Errorf("clock ahead by %d: got %+v", c.offset, clocks)
+		}
+	}
+}
+
+func TestOperationsThatOvertakeEachOther(t *testing.T) {
+	var logs []breakdown.RankLog
+	for rank := range trace.Rank(2) {
+		l := breakdown.NewLog(100)
+		for i := range trace.Ticks(10) {
+			l.BeginStep(int64(i), 1000*i)
+			for j := range trace.Ticks(2) { // on rank 1 the second is first
+				at := 1000*i + 100 + 10*(j^trace.Ticks(rank))
+				l.Add(breakdown.Collective{
+					Operation: breakdown.Operation{Name: "all_reduce", Group: "0", Size: 2, Bytes: int64(1 + j)},
+					Seq:       breakdown.NoSeq, Unordered: true, Launch: breakdown.NoLaunch, Start: at, End: 1000*i + 200 + 50*j,
+				})
+			}
+		}
+		logs = append(logs, breakdown.RankLog{Rank: rank, Log: l})
+	}
+	got := breakdown.Compare(logs)
+	if len(got.Operations) != 2 || got.Operations[0].Count != 10 || got.Operations[1].Count != 10 || got.Clocks[1].Offset != 0 || got.Unmatched > 0 {
+		t.Errorf("got %+v", got)
 	}
 }

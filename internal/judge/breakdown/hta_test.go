@@ -132,18 +132,9 @@ func readKineto(t *testing.T, in io.Reader, r *breakdown.Rank) {
 			t.Fatal(err)
 		}
 		start := nanos(t, e.TS)
-		a := breakdown.Activity{
+		r.Add(breakdown.Activity{
 			Start: start, End: start + nanos(t, e.Dur), Launch: launch, Stream: trace.Thread(stream), Kind: breakdown.KindOf(e.Name),
-		}
-		r.Add(a)
-		if e.Args.Collective != "" {
-			r.AddCollective(breakdown.Collective{
-				Operation: breakdown.Operation{
-					Name: e.Args.Collective, Group: e.Args.Group, Size: e.Args.GroupSize, Bytes: 4 * e.Args.Elements,
-				},
-				Seq: breakdown.NoSeq, Launch: launch, Start: a.Start, End: a.End,
-			})
-		}
+		})
 	}
 }
 

@@ -60,7 +60,6 @@ type Rank struct {
 	pending []Activity
 	coming  []Step // that begin after the sweep
 	streams map[trace.Thread]*Stream
-	log     Log
 
 	result  Result
 	ends    [numKinds]trace.Ticks // of the activities up to the sweep, by kind
@@ -74,7 +73,7 @@ const noStep = -1
 
 // NewRank returns a Rank without activities.
 func NewRank(cfg Config) *Rank {
-	return &Rank{cfg: cfg, streams: make(map[trace.Thread]*Stream), log: newLog(cfg.MaxLogged), step: noStep}
+	return &Rank{cfg: cfg, streams: make(map[trace.Thread]*Stream), step: noStep}
 }
 
 // Add adds an activity. An activity that ends before it starts has no length.
@@ -85,7 +84,6 @@ func (r *Rank) Add(a Activity) {
 
 // BeginStep adds the beginning of a training step on the host.
 func (r *Rank) BeginStep(number int64, start trace.Ticks) {
-	r.log.beginStep(number, start)
 	if r.started && start < r.sweep {
 		r.result.Late++
 		start = r.sweep
@@ -95,12 +93,6 @@ func (r *Rank) BeginStep(number int64, start trace.Ticks) {
 	})
 	r.coming = slices.Insert(r.coming, i, Step{Number: number, Start: start})
 }
-
-// AddCollective adds a collective operation of the rank. It is usually an activity, too.
-func (r *Rank) AddCollective(c Collective) { r.log.add(c) }
-
-// Log returns the collective operations of the rank, for Compare.
-func (r *Rank) Log() *Log { return &r.log }
 
 // Settle promises that all activities and steps that begin before a time have been added, and
 // adds them to the sums. Others that begin earlier are cut off there and counted in Result.Late.
@@ -122,8 +114,7 @@ func compare(a, b Activity) int {
 	return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.End, b.End), cmp.Compare(a.Launch, b.Launch), cmp.Compare(a.Kind, b.Kind))
 }
 
-// Finish settles everything and returns the breakdown. The Rank must not be used after it,
-// except its Log.
+// Finish settles everything and returns the breakdown. The Rank must not be used after it.
 func (r *Rank) Finish() *Result {
 	r.Settle(math.MaxInt64)
 	res := &r.result

@@ -172,9 +172,8 @@ func (d *documents) begin(e *chrome.Event) {
 	var rank *trace.Rank
 	if raw, ok := d.in.Property("distributedInfo"); ok {
 		var info distributed
-		if json.Unmarshal(raw, &info) == nil {
-			rank = info.Rank
-		}
+		_ = json.Unmarshal(raw, &info) // the rank may be readable even if other parts are not
+		rank = info.Rank
 	}
 	var same *File
 	switch {

@@ -71,6 +71,8 @@ type File struct {
 	offset   int64  // to add to all times
 	events   int64
 
+	collectives collectives
+
 	properties properties
 	gaps       []chrome.Gap
 	begins     int64 // byte of its first event
@@ -101,12 +103,14 @@ type distributed struct {
 	Backend string      `json:"backend"`
 	Rank    *trace.Rank `json:"rank"`
 	World   int         `json:"world_size"`
+	Groups  []group     `json:"pg_config"`
 }
 
 func newFile(path string, opt Options) *File {
 	return &File{
 		Path: path, opt: opt, names: newNamer(), counters: newNamer(), lanes: newLanes(),
-		sorted: sorter{dir: opt.Temp, limit: opt.MaxEvents}, begins: -1,
+		collectives: collectives{numbers: make(map[string]uint32)},
+		sorted:      sorter{dir: opt.Temp, limit: opt.MaxEvents}, begins: -1,
 	}
 }
 
@@ -189,6 +193,9 @@ func (f *File) add(e *chrome.Event, args *arguments) error {
 	}
 	if (c.onDevice() || c == runtime && launches(e.Name)) && args[argCorrelation] != nil {
 		r.correlation = parseUint(args[argCorrelation])
+	}
+	if r.kind == complete {
+		f.collectives.add(e.Name, c, r.fn, args, &r)
 	}
 	if c == annotation {
 		if n, ok := stepNumber(e.Name); ok {
@@ -288,6 +295,10 @@ func (f *File) finish() error {
 		return err
 	}
 	f.placeTimes()
+	f.bindGroup()
+	if err := f.findLaunches(); err != nil {
+		return err
+	}
 	var err error
 	f.byProfiler, err = f.hasProfilerSteps()
 	return err
@@ -383,6 +394,9 @@ func (f *File) bindStages() {
 	}
 	slices.Sort(stages)
 	if stages = slices.Compact(stages); len(stages) < 2 {
+		if f.Kineto {
+			f.bindStageOfGroups()
+		}
 		return
 	}
 	f.stages = stages
@@ -392,21 +406,29 @@ func (f *File) bindStages() {
 	}
 }
 
-// functions returns the names of functions: in a pipeline, those of each stage one after another.
-func (f *File) functions() []string {
-	if len(f.stages) == 0 {
-		return f.names.names
+// bindStageOfGroups makes all functions those of the stage of the rank.
+func (f *File) bindStageOfGroups() {
+	if s := f.stageOfGroups(); s != "" {
+		f.stages = []string{s}
 	}
-	var all []string
+}
+
+// functions returns the names and kinds of functions: in a pipeline, those of each stage one after
+// another.
+func (f *File) functions() (names []string, works []trace.Work) {
+	if len(f.stages) == 0 {
+		return f.names.names, f.names.works
+	}
 	for _, stage := range f.stages {
 		for _, name := range f.names.names {
 			if stage != "" {
 				name += " [" + stage + "]"
 			}
-			all = append(all, name)
+			names = append(names, name)
 		}
+		works = append(works, f.names.works...)
 	}
-	return all
+	return names, works
 }
 
 // SetProgram sets the program of the file, which is 0 otherwise.
@@ -415,6 +437,15 @@ func (f *File) SetProgram(p trace.Program) {
 	for i := range f.metadata {
 		f.metadata[i].Program = p
 	}
+}
+
+// CorrectClock subtracts a time, by which the clock of the rank is ahead of others, from all times.
+func (f *File) CorrectClock(ahead trace.Ticks) {
+	f.offset -= int64(ahead)
+	f.tally.Add(tally.ClockCorrected, 1)
+	f.metadata = append(f.metadata, trace.Metadata{
+		Program: f.opt.Program, Rank: f.Ranks[0], Key: "Clock correction", Value: trace.Nanosecond.MicrosText(-ahead) + " µs",
+	})
 }
 
 // describe collects the metadata.

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/chrome"
 )
 
@@ -23,13 +24,16 @@ const (
 	argType
 	argGroup
 	argGroupSize
+	argOutElements
+	argSeq
+	argInputType
 	numArgs
 )
 
 var argNames = [numArgs]string{
 	argCorrelation: "correlation", argName: "name", argLabels: "labels", argGrid: "grid", argBlock: "block",
 	argDims: "Input Dims", argBytes: "bytes", argCollective: "Collective name", argElements: "In msg nelems", argType: "dtype",
-	argGroup: "Process Group Name", argGroupSize: "Group size",
+	argGroup: "Process Group Name", argGroupSize: "Group size", argOutElements: "Out msg nelems", argSeq: "Seq", argInputType: "Input type",
 }
 
 // arguments are the wanted arguments of an event; nil if absent.
@@ -78,9 +82,9 @@ const (
 type namer struct {
 	numbers map[string]uint32
 	names   []string
+	works   []trace.Work
 	shapes  map[string]int // number of shapes of a name
 	key     []byte         // scratch
-	steps   uint32         // number of the function of profiler steps, plus 1
 }
 
 func newNamer() namer {
@@ -109,23 +113,40 @@ func (n *namer) function(name []byte, c category, args *arguments) uint32 {
 	n.key = append(n.key[:0], name...)
 	plain := len(n.key)
 	n.appendShape(c, args)
-	if id, ok := n.numbers[string(n.key)]; ok {
+	id, ok := n.numbers[string(n.key)]
+	switch {
+	case ok:
 		return id
-	}
-	if len(n.key) > plain {
-		if n.shapes[string(name)] == maxShapes || len(n.names) >= maxFunctions {
-			return n.function(name, other, args)
-		}
+	case len(n.key) == plain:
+	case n.shapes[string(name)] < maxShapes && len(n.names) < maxFunctions:
 		n.shapes[string(name)]++
+	default:
+		n.key = n.key[:plain]
+		if id, ok = n.numbers[string(n.key)]; ok {
+			return id
+		}
 	}
-	id := uint32(len(n.names))
+	id = uint32(len(n.names))
 	text := string(n.key)
 	n.names = append(n.names, text)
+	n.works = append(n.works, workOf(name, c, args))
 	n.numbers[text] = id
-	if text == stepName {
-		n.steps = id + 1
-	}
 	return id
+}
+
+// workOf returns the kind of work of a call.
+func workOf(name []byte, c category, args *arguments) trace.Work {
+	switch {
+	case c == annotation && string(name) == stepName:
+		return trace.StepWork
+	case c == transfer:
+		return trace.MemoryCopy
+	case c == kernel && (args[argCollective] != nil || bytes.HasPrefix(name, []byte("nccl")) && bytes.Contains(name, []byte("Kernel"))):
+		return trace.Communication
+	case c == kernel:
+		return trace.Compute
+	}
+	return trace.HostWork
 }
 
 // withoutNumber removes a number after # from the end of an annotation. Annotations of loops

@@ -87,10 +87,12 @@ func (f *File) Steps(t *tally.Tally) (*Reader, error) {
 		gpus[rank][l.number] = trace.GPU{Device: l.process, Stream: l.thread}
 	}
 	counters := append([]string{correlationCounter}, f.counters.names...)
+	functions, works := f.functions()
 	r := &Reader{
-		file: f, byProfiler: f.byProfiler, it: it, tally: t, names: trace.NewNames(f.program, f.functions(), counters, gpus),
+		file: f, byProfiler: f.byProfiler, it: it, tally: t, names: trace.NewNames(f.program, functions, counters, gpus),
 		lanes: make([]openLane, len(f.lanes.all)), rows: make([]uint32, len(f.Ranks)), next: f.lanes.counts(len(f.Ranks)),
 	}
+	r.names.SetWorks(works)
 	t.Merge(&f.tally)
 	return r, nil
 }

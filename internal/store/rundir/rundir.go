@@ -40,18 +40,11 @@ var runFiles = []string{
 // Create creates a run directory at path, which must not exist or be empty. With overwrite
 // it replaces the run in the directory.
 func Create(path string, overwrite bool) (*Dir, error) {
-	entries, err := os.ReadDir(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	occupied, err := check(path, overwrite)
+	if err != nil {
 		return nil, err
 	}
-	entries = slices.DeleteFunc(entries, isLeftover)
-	if len(entries) > 0 {
-		if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
-			return nil, fmt.Errorf("%s: the directory is not empty and has no run (choose another with --out)", path)
-		}
-		if !overwrite {
-			return nil, fmt.Errorf("%s: the directory already has a run (choose another with --out, or replace it with --force)", path)
-		}
+	if occupied {
 		for _, name := range runFiles {
 			if err := os.RemoveAll(filepath.Join(path, name)); err != nil {
 				return nil, err
@@ -62,6 +55,44 @@ func Create(path string, overwrite bool) (*Dir, error) {
 		return nil, err
 	}
 	return newDir(path), nil
+}
+
+// check returns an error if no run can be created at path, and whether it replaces another.
+func check(path string, overwrite bool) (occupied bool, err error) {
+	entries, err := os.ReadDir(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if entries = slices.DeleteFunc(entries, isLeftover); len(entries) == 0 {
+		return false, nil
+	}
+	if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
+		return true, fmt.Errorf("%s: the directory is not empty and has no run (choose another with --out)", path)
+	}
+	if !overwrite {
+		return true, fmt.Errorf("%s: the directory already has a run (choose another with --out, or replace it with --force)", path)
+	}
+	return true, nil
+}
+
+// Scratch returns a directory for temporary files before Create creates the run at path; it fails if Create would. The end
+// of the run removes the directory, and discard removes it if there will be no run. Create removes what a process left
+// that was killed.
+func Scratch(path string, overwrite bool) (dir string, discard func(), err error) {
+	if _, err := check(path, overwrite); err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(path, spoolDir)
+	_, missing := os.Stat(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	return dir, func() {
+		_ = os.Remove(dir) // unless another process uses it
+		if missing != nil {
+			_ = os.Remove(path)
+		}
+	}, nil
 }
 
 // isLeftover reports whether an entry of a run directory can be all that a process left which was killed

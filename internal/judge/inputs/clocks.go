@@ -1,0 +1,61 @@
+package inputs
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
+	"github.com/chimbuko/chimbuko/internal/source/kineto"
+)
+
+// maxLogged limits the collective operations of a rank.
+const maxLogged = 1 << 17
+
+// align corrects the clocks of ranks that contradict those of others in collective operations of their program.
+func (t *Traces) align() {
+	byProgram := make(map[trace.Program][]int)
+	for i, in := range t.Inputs {
+		t.Inputs[i].Collectives = logOf(t.profiles[i])
+		if !t.Inputs[i].Collectives.Empty() {
+			byProgram[in.Program] = append(byProgram[in.Program], i)
+		}
+	}
+	for _, inputs := range byProgram {
+		var logs []breakdown.RankLog
+		ofRank := make(map[trace.Rank]int)
+		for _, i := range inputs {
+			log := logOf(t.profiles[i]) // Align orders it
+			logs = append(logs, log)
+			ofRank[log.Rank] = i
+		}
+		for _, clock := range breakdown.Align(logs) {
+			i := ofRank[clock.Rank]
+			t.profiles[i].CorrectClock(clock.Offset)
+			t.Inputs[i].Collectives = logOf(t.profiles[i])
+			t.Inputs[i].Collectives.Corrected = clock.Offset
+		}
+	}
+}
+
+// logOf returns the collective operations of a file.
+func logOf(f *kineto.File) breakdown.RankLog {
+	log := breakdown.NewLog(maxLogged)
+	list, omitted := f.Collectives()
+	for i := range list {
+		c := &list[i]
+		launch := c.Launch
+		if launch == 0 {
+			launch = breakdown.NoLaunch
+		}
+		log.Add(breakdown.Collective{
+			Operation: breakdown.Operation{
+				Name: c.Name, Group: c.Group, Size: c.Size, Bytes: c.Elements * breakdown.ElementSize(c.DType), DType: c.DType,
+			},
+			Seq: c.Seq, Unordered: c.Host, Launch: launch, Start: c.Start, End: c.End,
+		})
+	}
+	log.Omit(omitted)
+	f.ProfilerSteps(func(number int64, start trace.Ticks) bool {
+		log.BeginStep(number, start)
+		return true
+	})
+	return breakdown.RankLog{Rank: f.Ranks[0], Log: log}
+}

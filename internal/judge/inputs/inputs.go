@@ -1,0 +1,163 @@
+// Package inputs opens recorded traces for the analyzer: it finds out their programs, and for Chrome
+// traces their ranks and collective operations, by which it corrects the clocks of ranks.
+package inputs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
+	"github.com/chimbuko/chimbuko/internal/source/kineto"
+)
+
+// Config is how traces are opened.
+type Config struct {
+	Programs    []string // rules index=pattern: the program of traces whose path matches
+	RankPattern string   // its first group is the rank in the names of Chrome traces without one
+	Workers     int      // traces to read at once
+	// Temp, if not nil, returns the directory for events of Chrome traces that do not fit into memory, and what
+	// to call if they cannot be opened.
+	Temp func() (dir string, discard func(), err error)
+	// Reading, if not nil, is called with the bytes of all Chrome traces before they are read. It returns what is
+	// called with the bytes of each read, and what is called after the last.
+	Reading func(size int64) (add func(int64), end func())
+}
+
+// UsageError is a mistake in a Config, or in the choice of traces.
+type UsageError struct{ error }
+
+func usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// Traces are recorded traces to analyze.
+type Traces struct {
+	Inputs   []analyzer.Input
+	Programs []string // names of several programs, by number
+	Unit     trace.Unit
+	profiles inspect.Profiles
+}
+
+// Close frees the events of Chrome traces.
+func (t *Traces) Close() { t.profiles.Close() }
+
+// Open opens the traces at paths, which inspect.Expand returned. The caller must close them.
+func Open(ctx context.Context, paths []string, cfg Config) (*Traces, error) {
+	profiles, datasets := inspect.SplitProfiles(paths)
+	switch {
+	case len(profiles) == 0:
+		return openDatasets(datasets, &cfg)
+	case len(datasets) > 0:
+		return nil, usagef("%s is a Chrome trace and %s is not; analyze them separately", profiles[0], datasets[0])
+	}
+	return openProfiles(ctx, profiles, &cfg)
+}
+
+// openProfiles opens Chrome traces, which takes most of the time of their analysis.
+func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, err error) {
+	pattern, err := regexp.Compile(cfg.RankPattern)
+	if err != nil || pattern.NumSubexp() < 1 {
+		return nil, usagef("--rank-pattern %q is not a regular expression with a group (…)", cfg.RankPattern)
+	}
+	opt := kineto.Options{RankPattern: pattern}
+	if cfg.Temp != nil {
+		dir, discard, err := cfg.Temp()
+		if err != nil {
+			return nil, err
+		}
+		opt.Temp = dir
+		defer func() {
+			if t == nil {
+				discard()
+			}
+		}()
+	}
+	if cfg.Reading != nil {
+		size := int64(0)
+		for _, p := range paths {
+			if info, err := os.Stat(p); err == nil {
+				size += info.Size()
+			}
+		}
+		add, end := cfg.Reading(size)
+		defer end()
+		opt.Read = add
+	}
+	files, err := inspect.OpenProfiles(ctx, paths, opt, cfg.Workers)
+	if err != nil {
+		return nil, err
+	}
+	paths = make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	all, err := programsOf(paths, cfg.Programs)
+	if err != nil {
+		files.Close()
+		return nil, err
+	}
+	t = &Traces{Inputs: all, Unit: trace.Nanosecond, profiles: files}
+	for i, f := range files {
+		f.SetProgram(t.Inputs[i].Program)
+		t.Inputs[i].Steps = func(t *tally.Tally) (analyzer.Steps, error) { return f.Steps(t) }
+	}
+	t.align()
+	return t, nil
+}
+
+// openDatasets returns datasets with their programs: those of the rules, or else by the names of the traces.
+func openDatasets(paths []string, cfg *Config) (*Traces, error) {
+	t := new(Traces)
+	var err error
+	if t.Inputs, err = programsOf(paths, cfg.Programs); err != nil || len(cfg.Programs) > 0 {
+		return t, err
+	}
+	var byName inspect.Programs
+	byName.Add(paths)
+	for i := range t.Inputs {
+		t.Inputs[i].Program, _ = byName.Of(t.Inputs[i].Path)
+	}
+	t.Programs = byName.Names()
+	return t, nil
+}
+
+func programsOf(paths, rules []string) ([]analyzer.Input, error) {
+	all, unmatched, err := WithPrograms(paths, rules)
+	if err == nil && unmatched != "" {
+		err = usagef("program %q matches no trace", unmatched)
+	}
+	return all, err
+}
+
+// WithPrograms returns traces with the programs of rules, and a rule that matches none of them.
+func WithPrograms(paths, rules []string) (all []analyzer.Input, unmatched string, err error) {
+	all = make([]analyzer.Input, 0, len(paths))
+	for _, p := range paths {
+		all = append(all, analyzer.Input{Path: p})
+	}
+	for _, rule := range rules {
+		index, pattern, ok := strings.Cut(rule, "=")
+		n, err := strconv.ParseUint(index, 10, 32)
+		if !ok || err != nil {
+			return nil, "", usagef("program %q is not of the form index=pattern", rule)
+		}
+		match := outlier.Glob(pattern)
+		matched := false
+		for i := range all {
+			if match.MatchString(all[i].Path) || match.MatchString(filepath.Base(all[i].Path)) {
+				all[i].Program, matched = trace.Program(n), true
+			}
+		}
+		if !matched {
+			unmatched = rule
+		}
+	}
+	return all, unmatched, nil
+}
