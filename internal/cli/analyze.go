@@ -88,6 +88,7 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 			if err != nil {
 				return err
 			}
+			defer collectEarlier(60)()
 			traces, err := flags.traces(cmd.Context(), env, paths, flags.target)
 			if err != nil {
 				return err
@@ -146,7 +147,6 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input,
 	info *provdb.Info,
 ) error {
-	defer collectEarlier(60)()
 	store, err := flags.config()
 	if err != nil {
 		return err

@@ -30,9 +30,15 @@ func SplitProfiles(paths []string) (profiles, others []string) {
 	return profiles, others
 }
 
+// maxEvents is the number of events of all files to keep in memory, in 64 MB.
+const maxEvents = 1 << 21
+
 // OpenProfiles reads and sorts Chrome traces, so many at a time, and finds out their ranks. The
 // caller must close them.
 func OpenProfiles(ctx context.Context, paths []string, opt kineto.Options, workers int) (Profiles, error) {
+	if opt.MaxEvents == 0 && len(paths) > 0 {
+		opt.MaxEvents = min(max(maxEvents/len(paths), 1<<12), 1<<19)
+	}
 	opened := make([]Profiles, len(paths))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, workers))

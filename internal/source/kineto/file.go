@@ -33,7 +33,7 @@ type Options struct {
 	RankPattern *regexp.Regexp
 	// Temp is the directory for events that do not fit into memory. It is the system's if empty.
 	Temp string
-	// MaxEvents is the number of events to keep in memory. If it is 0, it is 2 million, in 64 MB.
+	// MaxEvents is the number of events to keep in memory. If it is 0, it is half a million, in 16 MB.
 	MaxEvents int
 	// Read, if not nil, is called with the number of bytes after each read of the file.
 	Read func(bytes int64)
@@ -42,7 +42,7 @@ type Options struct {
 // DefaultRankPattern finds the rank in names such as rank3_trace.json.gz.
 var DefaultRankPattern = regexp.MustCompile(`(?i)rank[-_.]?([0-9]+)`)
 
-const maxEvents = 2 << 20
+const maxEvents = 1 << 19
 
 // File is a trace whose events are sorted: the content of a path, or what one of the ranks wrote
 // that share it.

@@ -333,3 +333,41 @@ func checkSteps(t *testing.T, file *kineto.File) {
 		}
 	}
 }
+
+func TestStagesOfProcessGroupsHaveTheirOwnFunctions(t *testing.T) {
+	for description, want := range map[string]string{
+		"mesh_pp": "f [PP rank 1]", "PIPELINE_MODEL_PARALLEL_GROUP": "f [PP rank 1]", "default_pg": "f", "mesh_dp": "f", "dropped": "f",
+	} {
+		check(
+			t, "x.json", `{"distributedInfo":{"rank":6,"world_size":8,"pg_config":[{"pg_name":"0","pg_desc":"default_pg","pg_size":8,
+			"ranks":[0,1,2,3,4,5,6,7]},{"pg_name":"3","pg_desc":"`+description+`","pg_size":2,"ranks":"[2, 6]"}]},"traceEvents":[
+			{"ph":"X","cat":"cpu_op","name":"f","pid":9,"tid":9,"ts":1,"dur":1}]}`,
+			"0 6.0 0 enter "+want, "0 6.0 1000 exit "+want,
+		)
+	}
+}
+
+func TestFunctionsHaveKindsOfWork(t *testing.T) {
+	f := open(t, write(t, "rank0.json", `[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":1},
+		{"ph":"X","cat":"kernel","name":"ncclDevKernel_x","pid":0,"tid":7,"ts":3,"dur":1},
+		{"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":7,"ts":5,"dur":1},
+		{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":9,"ts":1,"dur":9},
+		{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":2,"dur":1}]`), kineto.Options{})
+	r, err := f.Steps(new(tally.Tally))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]trace.Work{
+		"gemm": trace.Compute, "ncclDevKernel_x": trace.Communication, "Memset": trace.MemoryCopy, "ProfilerStep": trace.StepWork,
+		"aten::mm": trace.HostWork,
+	}
+	for id, name := range r.Names().Funcs() {
+		if got := r.Names().Work(id); got != want[name] {
+			t.Errorf("%s has work %d, want %d", name, got, want[name])
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no function for %v", want)
+	}
+}
