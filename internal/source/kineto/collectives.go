@@ -101,7 +101,7 @@ var (
 func firstInput(a *arguments) (elements int64, dtype string) {
 	if m := firstList.FindSubmatch(a[argDims]); m != nil {
 		elements = 1
-		for _, n := range bytes.Split(m[1], []byte{','}) {
+		for n := range bytes.SplitSeq(m[1], []byte{','}) {
 			elements = min(elements*int64(min(parseUint(bytes.TrimSpace(n)), 1<<30)), 1<<48)
 		}
 	}

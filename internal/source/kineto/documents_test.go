@@ -38,17 +38,23 @@ func TestRanksThatShareAFile(t *testing.T) {
 		want       string
 		counts     map[tally.Kind]int64
 	}{
-		{"one after another", document(rank(1), base, 70) + "\n" + document(rank(0), base, 80),
-			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 80, 0) + gpu(0, 80, 0), nil},
-		{"same pid in containers", document(rank(1), base, 70) + document(rank(0), base, 70),
-			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 70, 0) + gpu(0, 70, 0), nil},
+		{
+			"one after another", document(rank(1), base, 70) + "\n" + document(rank(0), base, 80),
+			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 80, 0) + gpu(0, 80, 0), nil,
+		},
+		{
+			"same pid in containers", document(rank(1), base, 70) + document(rank(0), base, 70),
+			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 70, 0) + gpu(0, 70, 0), nil,
+		},
 		{
 			"the same rank twice", document(rank(0), base, 70) + document(rank(0), base+20000, 70),
 			op(0, 70, 0) + op(0, 70, 20000) + gpu(0, 70, 0) + gpu(0, 70, 20000),
 			map[tally.Kind]int64{tally.DocumentJoined: 1},
 		},
-		{"unknown ranks", document("", base, 70) + document(rank(0), base, 80) + document("", base, 90),
-			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 80, 0) + gpu(0, 80, 0) + op(2, 90, 0) + gpu(2, 90, 0), map[tally.Kind]int64{tally.RankAssumed: 2}},
+		{
+			"unknown ranks", document("", base, 70) + document(rank(0), base, 80) + document("", base, 90),
+			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 80, 0) + gpu(0, 80, 0) + op(2, 90, 0) + gpu(2, 90, 0), map[tally.Kind]int64{tally.RankAssumed: 2},
+		},
 		{
 			"in turns", // the second begins within the kernel of the first, and the first continues before the second ends
 			cut + strings.TrimSuffix(document(rank(1), base, 80), "]}") + "," + more(70, 20) + "]}" + more(80, 30) + "," + more(70, 40) + "]}",
