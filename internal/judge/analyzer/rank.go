@@ -34,6 +34,7 @@ type rank struct {
 	merged  []*localFunc          // in the last merge, or flagged since
 	first   map[firstCall]uint8   // number of calls excluded as set-up
 	synced  map[trace.Thread]bool // threads that have taken part in a collective call
+	outer   map[trace.Thread]int  // calls that are in no other call, up to several
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodeState
 	counter map[trace.CounterID]*localCounter
@@ -168,6 +169,7 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 	r := &rank{
 		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
+		outer: make(map[trace.Thread]int),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*localCounter),
 		work: workCounter{shift: workload.ShiftOf(cfg.Unit), first: math.MaxInt64},
 	}
@@ -280,11 +282,14 @@ func (r *rank) workOf(c *callstack.Call) outlier.Work {
 func (r *rank) learn(profile bool) {
 	r.state.add(r.builder.NodeEvents())
 	for _, t := range r.builder.Threads() {
-		bit := r.laneBit(t.ID)
+		bit, outer := r.laneBit(t.ID), 0
 		for _, i := range t.Done {
 			c := &t.Calls[i]
 			if c.Lost() {
 				continue
+			}
+			if c.ParentStep < 0 {
+				outer++
 			}
 			f := r.of(c)
 			if bit&^f.first[countBits-1] != 0 {
@@ -318,6 +323,9 @@ func (r *rank) learn(profile bool) {
 			}
 		}
 		r.endWindow(t.ID)
+		if outer > 0 && r.outer[t.ID] < several {
+			r.outer[t.ID] += outer
+		}
 	}
 	if profile && !r.online {
 		r.addDevices()

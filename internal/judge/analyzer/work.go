@@ -128,5 +128,10 @@ func (r *rank) lane(thread trace.Thread) *workload.Lane {
 	if _, gpu := r.GPU(thread); gpu {
 		lane.Device = true
 	}
+	lane.Gaps = lane.Gaps || r.outer[thread] >= several
 	return lane
 }
+
+// several is the number of calls in no other call from which a thread has no call that includes all others, as the main
+// program does.
+const several = 2

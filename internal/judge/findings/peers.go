@@ -320,7 +320,9 @@ func (c *conclusion) describePeer(g *group) {
 	}
 	if len(p.Functions) > 0 {
 		f := &p.Functions[0]
-		g.Func, g.Expected, g.Actual = f.Func, f.Peers, f.Mean
+		if g.Func, g.Actual = f.Func, f.Mean; p.blames() {
+			g.Expected = f.Peers
+		}
 	}
 	if !p.blames() {
 		g.Severity = provenance.Note

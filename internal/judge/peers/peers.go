@@ -34,8 +34,8 @@ type unit struct {
 	tid            int64
 	role, peers    int
 	share          int // group of units of the role with the same number of calls
-	// By window. Useful time is negative where the unit was not present.
-	useful, wait, sync []float64
+	// By window. Useful time is negative where the unit was not present. A unit is idle outside of calls if it has gaps.
+	useful, wait, sync, idle []float64
 	// By window: time of comparable work, that of equal work of peers, the logarithm of their ratio, and before
 	// that the one with the mean of the role. These are not a number without such work.
 	time, expected, excess, raw []float64
@@ -165,11 +165,11 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 
 // newUnit returns a unit without work.
 func (c *comparison) newUnit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
-	all := make([]float64, 7*c.windows)
+	all := make([]float64, 8*c.windows)
 	part := func(i int) []float64 { return all[i*c.windows : (i+1)*c.windows : (i+1)*c.windows] }
 	u := &unit{
 		Lane: main, lanes: lanes, tid: tid, useful: part(0), wait: part(1), sync: part(2),
-		time: part(3), expected: part(4), excess: part(5), raw: part(6),
+		time: part(3), expected: part(4), excess: part(5), raw: part(6), idle: part(7),
 	}
 	for i := range u.excess {
 		u.excess[i], u.raw[i] = math.NaN(), math.NaN()
@@ -180,24 +180,32 @@ func (c *comparison) newUnit(main *workload.Lane, tid int64, lanes ...*workload.
 // unit returns a unit with the work of lanes and the waiting time of one.
 func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
 	u := c.newUnit(main, tid, lanes...)
+	idle := main.Device || main.Gaps // outside of calls
 	for i := range main.Windows {
 		w := &main.Windows[i]
 		at := c.index(w)
 		u.wait[at], u.sync[at] = float64(w.Wait), float64(w.Sync)
-		if main.Device {
+		if idle {
 			for _, cell := range c.decode(w) {
 				u.useful[at] += float64(cell.Exclusive)
 			}
 		}
 	}
-	for w := range c.windows {
+	for w := c.windows - 1; w >= 0; w-- {
 		from, to := c.bounds(w)
 		present := float64(min(to, main.Last) - max(from, main.First))
+		most := max(0, present-u.wait[w])
 		switch {
 		case present < 0 || present == 0 && u.wait[w] == 0 && u.useful[w] == 0:
 			u.useful[w] = -1
-		case !main.Device:
-			u.useful[w] = max(0, present-u.wait[w])
+		case !idle:
+			u.useful[w] = most
+		case w > 0 && u.useful[w] > most && !main.Device: // calls count when they end
+			u.useful[w-1] += u.useful[w] - most
+			u.useful[w] = most
+		}
+		if main.Gaps && u.useful[w] >= 0 {
+			u.idle[w] = max(0, most-u.useful[w])
 		}
 	}
 	return u

@@ -643,3 +643,63 @@ func TestRankThatIsSlowInOneFunction(t *testing.T) {
 		}
 	}
 }
+
+// TestGapsAreIdle compares the stages of a pipeline, whose threads have no call that includes all others: they are idle
+// outside of calls.
+func TestGapsAreIdle(t *testing.T) {
+	stages := func(gaps bool) *provenance.Peers {
+		l := workload.New()
+		for i := range 1000 {
+			for rank := range 8 {
+				lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: trace.Rank(rank)}})
+				lane.Gaps = gaps
+				time := trace.Ticks(2000)
+				if rank >= 6 {
+					time = 5000
+				}
+				entry := trace.Ticks(begin + 10_000*i)
+				cell := workload.Cell{Work: l.Work(workload.Work{Function: uint32(rank / 2)}), Sums: callpath.Sums{Calls: 1, Exclusive: uint64(time)}}
+				l.Add(lane, entry, entry+time, []workload.Cell{cell})
+			}
+		}
+		return peers.Compare(l, name)
+	}
+	for rank, want := range map[int]float64{0: 2e6, 7: 5e6} {
+		if got := float64(stages(true).Loads[rank].Useful); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("rank %d with gaps: got useful time %v, want %v", rank, got, want)
+		}
+	}
+	if got := float64(stages(false).Loads[0].Useful); got < 9.9e6 {
+		t.Errorf("rank 0 without gaps: got useful time %v, want all", got)
+	}
+	slow := stages(true).Slow
+	if len(slow) != 1 || slow[0].Pattern != provenance.ByRole || !slices.Equal(slow[0].Ranks, []trace.Rank{6, 7}) {
+		t.Fatalf("got %+v, want the last stage", slow)
+	}
+	if s := &slow[0]; math.Abs(s.Ratio-2.5) > 0.01 || math.Abs(float64(s.Saved)/3e6-1) > 0.02 || s.LostCaused < 17e6 || s.Functions[0].Func != "f3" {
+		t.Errorf("got ratio %.2f, saved %v, lost by others %v, functions %v", s.Ratio, s.Saved, s.LostCaused, s.Functions)
+	}
+}
+
+// TestLongCallsCountFromTheirEntry expects that calls that are longer than windows do not make one of them busier than it is long.
+func TestLongCallsCountFromTheirEntry(t *testing.T) {
+	l := workload.New()
+	for rank := range 4 {
+		lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: trace.Rank(rank)}})
+		lane.Gaps = true
+		for i := range 10 {
+			entry := trace.Ticks(begin + 1_000_000*i)
+			cell := workload.Cell{Work: l.Work(workload.Work{Function: 1}), Sums: callpath.Sums{Calls: 1, Exclusive: 600_000}}
+			l.Add(lane, entry, entry+600_000, []workload.Cell{cell})
+		}
+	}
+	load := peers.Compare(l, name).Loads[0]
+	if load.Useful != 6_000_000 {
+		t.Errorf("got useful time %d", load.Useful)
+	}
+	for _, w := range load.Windows {
+		if float64(w.Useful) > 1e6*(w.To-w.From)+1 {
+			t.Errorf("useful for %d us from %.3f to %.3f s", w.Useful, w.From, w.To)
+		}
+	}
+}

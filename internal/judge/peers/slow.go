@@ -409,10 +409,7 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 			Beyond: ticks(f.time - f.expected),
 		})
 	}
-	slices.SortFunc(s.Functions, func(a, b provenance.SlowFunction) int {
-		return cmp.Or(cmp.Compare(b.Beyond, a.Beyond), cmp.Compare(a.Func, b.Func))
-	})
-	s.Functions = s.Functions[:min(MaxFunctions, len(s.Functions))]
+	s.Functions = costliest(s.Functions)
 	s.Windows = c.loadWindows(c.together(some), 0, c.windows)
 	var near *unit
 	var peerSync []float64
@@ -433,6 +430,14 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 	for _, u := range some {
 		s.SyncShare += u.syncShare(u.slow) / float64(len(some))
 	}
+}
+
+// costliest returns the functions that lost the most time.
+func costliest(list []provenance.SlowFunction) []provenance.SlowFunction {
+	slices.SortFunc(list, func(a, b provenance.SlowFunction) int {
+		return cmp.Or(cmp.Compare(b.Beyond, a.Beyond), cmp.Compare(a.Func, b.Func))
+	})
+	return list[:min(MaxFunctions, len(list))]
 }
 
 // together returns the sum of units.

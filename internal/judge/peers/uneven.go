@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -28,6 +29,7 @@ func (c *comparison) unevenRole(p *population) *provenance.SlowPeer {
 		total += busy(u)
 	}
 	var worst *provenance.SlowPeer
+	var most part
 	for _, u := range p.units { // in order, each part once
 		some := parts[part{u.role, u.share}]
 		if u != some[0] || 2*len(some) > len(p.units) || slices.ContainsFunc(some, func(u *unit) bool { return u.slow != nil }) {
@@ -44,11 +46,47 @@ func (c *comparison) unevenRole(p *population) *provenance.SlowPeer {
 		saved, caused := c.whatIf(p, some, func(u *unit, w int) float64 { return u.useful[w] / ratio })
 		s := c.note(p, some, provenance.ByRole, saved, caused)
 		if s.Share >= leastSaved && (worst == nil || s.Saved > worst.Saved) {
-			worst = s
+			worst, most = s, part{u.role, u.share}
 			worst.Ratio = ratio
 		}
 	}
+	if worst != nil {
+		worst.Functions = c.more(p, func(u *unit) bool { return part{u.role, u.share} == most })
+	}
 	return worst
+}
+
+// more returns the functions in which some units spend the most time beyond that of others.
+func (c *comparison) more(p *population, includes func(*unit) bool) []provenance.SlowFunction {
+	type sums struct{ calls, time, othersCalls, others float64 }
+	all := make(map[uint32]sums)
+	some := 0
+	for _, u := range p.units {
+		own := includes(u)
+		if own {
+			some++
+		}
+		c.each(u, func(_ int, cell workload.Cell) {
+			n := c.works[cell.Work].Function
+			f := all[n]
+			if own {
+				f.calls, f.time = f.calls+float64(cell.Calls), f.time+float64(cell.Exclusive)
+			} else {
+				f.othersCalls, f.others = f.othersCalls+float64(cell.Calls), f.others+float64(cell.Exclusive)
+			}
+			all[n] = f
+		})
+	}
+	list := []provenance.SlowFunction{}
+	for n, f := range all {
+		beyond := f.time - f.others*float64(some)/float64(len(p.units)-some)
+		if f.calls > 0 && beyond > 0 {
+			list = append(list, provenance.SlowFunction{
+				Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.others / max(1, f.othersCalls), Beyond: ticks(beyond),
+			})
+		}
+	}
+	return costliest(list)
 }
 
 // note returns a slow peer that nobody is to blame for.

@@ -67,7 +67,7 @@ func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) 
 		saved += less
 		for _, u := range p.waiting {
 			if !chosen[u] && !ranks[u.Rank] {
-				caused += min(sum(u.wait[from:to]), less)
+				caused += min(sum(u.wait[from:to])+sum(u.idle[from:to]), less)
 			}
 		}
 	}

@@ -28,6 +28,13 @@ func (l *Load) AppendBinary(b []byte) []byte { return l.append(b, 0) }
 // to half as much.
 func (l *Load) AppendDense(b []byte) []byte { return l.append(b, dense) }
 
+// Properties of a lane, before its host.
+const (
+	isDevice  = 1
+	hasGaps   = 2
+	laneFlags = 2 // bits
+)
+
 func (l *Load) append(b []byte, form uint8) []byte {
 	l.arrange()
 	level := l.level
@@ -66,11 +73,14 @@ func (l *Load) append(b []byte, form uint8) []byte {
 		b = binary.AppendUvarint(b, uint64(lane.Program))
 		b = binary.AppendVarint(b, int64(lane.Rank))
 		b = binary.AppendUvarint(b, uint64(lane.Thread))
-		device := uint64(0)
+		flags := uint64(0)
 		if lane.Device {
-			device = 1
+			flags |= isDevice
 		}
-		b = binary.AppendUvarint(b, hosts[lane.Host]<<1|device)
+		if lane.Gaps {
+			flags |= hasGaps
+		}
+		b = binary.AppendUvarint(b, hosts[lane.Host]<<laneFlags|flags)
 		b = l.appendWindows(b, lane, means)
 	}
 	return l.appendCounters(b, lanes)
@@ -215,11 +225,12 @@ func (l *Load) readLanes(r *reader) {
 		lane.Rank = trace.Rank(r.ReadInt(math.MinInt32, math.MaxInt32))
 		lane.Thread = trace.Thread(r.ReadUint(MaxThreads - 1))
 		host := r.ReadUint(math.MaxUint64)
-		if lane.Device = host&1 != 0; host>>1 >= uint64(len(hosts)) || last != nil && last.Compare(lane.LaneKey) >= 0 {
+		lane.Device, lane.Gaps = host&isDevice != 0, host&hasGaps != 0
+		if host >>= laneFlags; host >= uint64(len(hosts)) || last != nil && last.Compare(lane.LaneKey) >= 0 {
 			r.Fail("lane with an unknown host, duplicate or out of order")
 			return
 		}
-		lane.Host = hosts[host>>1]
+		lane.Host = hosts[host]
 		l.readWindows(r, lane)
 		l.lanes[lane.LaneKey], last = lane, lane
 	}

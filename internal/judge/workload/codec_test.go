@@ -21,6 +21,7 @@ func randomLoad(rng *rand.Rand) *workload.Load {
 		e.lane.Program, e.work.Program = trace.Program(e.lane.Rank%2), trace.Program(e.lane.Rank%2)
 		lane := l.Lane(e.lane)
 		lane.Host, lane.Device = []string{"", "a", "host 2"}[e.lane.Rank%3], e.lane.Thread == 1
+		lane.Gaps = e.lane.Rank%2 == 1
 		add(l, &e)
 	}
 	return l
@@ -92,7 +93,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		"duplicate work in window": {26: 1},
 		"too many calls":           {26: 63},
 		"work of another program":  {7: 1},
-		"unknown host":             {16: 2},
+		"unknown host":             {16: 4},
 		"rank too large":           {14: 0xff},
 		"thread too large":         {15: 32},
 		"lane ends after the load": {19: 21},

@@ -64,6 +64,7 @@ type Lane struct {
 	LaneKey
 	Host        string          // "" if unknown
 	Device      bool            // a stream of a GPU
+	Gaps        bool            // it is idle outside of calls: several of them are in no other call
 	First, Last trace.Ticks     // from the first entry to the last exit; 0 if it has no calls
 	Windows     []Window        // with calls, in order of time
 	Counters    []CounterWindow // with readings, in order of time
@@ -361,7 +362,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 	counters := l.indicesOf(o.counters)
 	for key, from := range o.lanes {
 		lane := l.lanes[key]
-		lane.Host, lane.Device = max(lane.Host, from.Host), lane.Device || from.Device
+		lane.Host, lane.Device, lane.Gaps = max(lane.Host, from.Host), lane.Device || from.Device, lane.Gaps || from.Gaps
 		if from.First != 0 || from.Last != 0 {
 			lane.occupy(from.First, from.Last)
 		}

@@ -71,7 +71,7 @@ func same(_ trace.Program, function uint32) uint32 { return function }
 func content(l *workload.Load) map[string]string {
 	all := map[string]string{"width": fmt.Sprint(l.Width()), "counters": fmt.Sprint(l.Counters())}
 	for _, lane := range l.Lanes() {
-		all[fmt.Sprint(lane.LaneKey)] = fmt.Sprint(lane.Host, lane.Device, lane.First, lane.Last)
+		all[fmt.Sprint(lane.LaneKey)] = fmt.Sprint(lane.Host, lane.Device, lane.Gaps, lane.First, lane.Last)
 		for i := range lane.Windows {
 			w := &lane.Windows[i]
 			all[fmt.Sprint(lane.LaneKey, w.Number)] = fmt.Sprint(w.Wait, w.Sync)
