@@ -42,7 +42,8 @@ groups anomalies that belong together, or describes a lasting change of a functi
   outlier       executions took far longer than others like them
   recurring     a share of the calls is slow by a similar time, throughout the run
   change        a function is slower from some time on
-  excess-work   executions made far more calls than others of the function
+  excess-work   executions made far more calls than others of the function, or a rank or
+                GPU makes more calls than its peers from some time on
   interference  delays hit whatever runs, in proportion to its time
   slow-peer     a rank, host, thread or GPU takes longer than others for equal work
   wait          calls waited for others, and the cause is unknown
@@ -170,7 +171,7 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 
 // slowEvidence returns the evidence of a slow peer, and nil for other findings.
 func slowEvidence(ctx context.Context, a *query.Queries, x *provenance.Finding) (*api.SlowEvidence, error) {
-	if x.Kind != provenance.SlowPlace {
+	if !x.OfPeers() {
 		return nil, nil //nolint:nilnil // no slow peer
 	}
 	peers, err := a.Peers(ctx)

@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +75,42 @@ func TestSlowWorkersAndLongStages(t *testing.T) {
 		}
 		if share := x["share"].(float64); share < want.least || share > want.most {
 			t.Errorf("%s: %.3f of the time is lost, want %.2f to %.2f", name, share, want.least, want.most)
+		}
+	}
+}
+
+// TestExtraWorkOfARank expects that rank 2 does extra work from step 18 on: about 2 ms of a step, and more because the four
+// ranks share a GPU. No other finding is about the kernel.
+func TestExtraWorkOfARank(t *testing.T) {
+	traces := tracetest.Kineto(t, "transformer4-straggler")
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, "analyze", traces, "--out", dir)
+	const kernel = "cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params) [grid 128×1×1, block 256×1×1]"
+	for i, row := range queryJSON(t, "findings", dir) {
+		if strings.Contains(row["function"].(string), kernel) != (i == 0) {
+			t.Errorf("finding %d is about %v", i+1, row["function"])
+		}
+		if i > 0 {
+			continue
+		}
+		if row["kind"] != "excess-work" || row["form"] != "lasting" || !slices.Equal(row["ranks"].([]any), []any{2.}) || row["calls"] != 108. {
+			t.Errorf("got %v, %v of ranks %v with %v calls", row["kind"], row["form"], row["ranks"], row["calls"])
+		}
+		if lost := row["lost_own_us"].(float64); lost < 2000*18 || lost > 2000*18*2.1 {
+			t.Errorf("got %v us of extra work", lost)
+		}
+		const truth, step = 0.706, 0.040 // seconds until the first launch, and of a step
+		if from := row["from_s"].(float64); math.Abs(from-truth) > step {
+			t.Errorf("since %.3f s, want %.3f s", from, truth)
+		}
+		if words := row["summary"].(string); !regexp.MustCompile(`about step 1[789]: .* that its 3 peers do not make; .* a step`).MatchString(words) {
+			t.Errorf("got %s", words)
+		}
+	}
+	text := must(t, "findings", dir, "1")
+	for _, want := range []string{"Functions that it calls more often than its 3 peers", "CALLS OF A PEER", "Time divided by that without extra work"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the evidence does not contain %q", want)
 		}
 	}
 }

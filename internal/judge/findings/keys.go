@@ -28,7 +28,7 @@ func Keys(findings []provenance.Finding) []string {
 			switch {
 			case kind == provenance.RecurringMode: // it may be an outlier while the run continues
 				kind = provenance.Outlier
-			case kind != provenance.Interference && kind != provenance.SlowPlace:
+			case kind != provenance.Interference && !x.OfPeers():
 				place = ""
 			}
 			h := sha256.New()

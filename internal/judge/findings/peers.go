@@ -48,7 +48,13 @@ func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
 		p.margin = max(p.margin, trace.Ticks(c.run.Unit.PerSecond()*(w.To-w.From)))
 	}
 	p.key = &key{kind: provenance.SlowPlace, program: s.PID, rank: allRanks, since: len(c.peers)}
+	if s.Extra() {
+		p.key.kind = provenance.ExcessWork
+	}
 	p.group = c.newGroup(p.key, c.run.Anomalies)
+	if s.Extra() {
+		p.group.Form = provenance.Lasting
+	}
 	p.group.peer = p
 	c.peers = append(c.peers, p)
 	return p
@@ -125,7 +131,7 @@ func (p *slowPeer) blames() bool {
 // function reports whether only one function of the place is slow, although others take a considerable time: then the
 // calls of that function may be to blame, if they are unusual.
 func (p *slowPeer) function() bool {
-	if len(p.Functions) == 0 || p.Ratio <= 1 {
+	if len(p.Functions) == 0 || p.Ratio <= 1 || p.Extra() {
 		return false
 	}
 	f := &p.Functions[0]
@@ -165,7 +171,15 @@ func (p *slowPeer) delayed(c *conclusion) bool {
 }
 
 // toBlame reports whether the place is to blame for delays.
-func (p *slowPeer) toBlame() bool { return p.blames() && !p.function() && !p.byDelays }
+func (p *slowPeer) toBlame() bool { return p.blames() && !p.Extra() && !p.function() && !p.byDelays }
+
+// isExtra reports whether a function is called at the place at least twice as often as by its peers, so that most of its calls
+// are extra work.
+func (p *slowPeer) isExtra(function string) bool {
+	return slices.ContainsFunc(p.Functions, func(f provenance.SlowFunction) bool {
+		return f.Func == function && f.PeerCalls != nil && float64(f.Calls) >= 2**f.PeerCalls
+	})
+}
 
 // meanwhile reports whether a time is within that of the slow peer.
 func (p *slowPeer) meanwhile(at trace.Ticks) bool {
@@ -181,6 +195,10 @@ func (p *slowPeer) includes(a *blame.Anomaly) bool {
 // Others, which are as frequent elsewhere or too long to be like them, have other causes.
 func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 	for _, p := range c.peers {
+		if p.Extra() {
+			c.extraWork(p, order, keys)
+			continue
+		}
 		p.byDelays = p.delayed(c)
 		if !p.toBlame() {
 			continue
@@ -245,6 +263,18 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 			c.causes[i] = p.key
 		}
 	}
+}
+
+// extraWork sets the keys of the anomalies of extra work, and finds the waits of unknown cause that it caused.
+func (c *conclusion) extraWork(p *slowPeer, order []int32, keys map[int32]*key) {
+	for _, i := range order {
+		a := &c.run.Anomalies[i]
+		if keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.meanwhile(a.Entry) &&
+			(a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)) {
+			keys[i] = p.key
+		}
+	}
+	c.waitsMeanwhile(order, p.episode(c))
 }
 
 // episode returns when the place was slow as an interval of slots.
@@ -320,7 +350,7 @@ func (c *conclusion) describePeer(g *group) {
 	}
 	if len(p.Functions) > 0 {
 		f := &p.Functions[0]
-		if g.Func, g.Actual = f.Func, f.Mean; p.blames() {
+		if g.Func, g.Actual = f.Func, f.Mean; p.blames() && !p.Extra() {
 			g.Expected = f.Peers
 		}
 	}
@@ -398,17 +428,19 @@ func (c *conclusion) peerSummary(g *group) string {
 	if len(p.Ranks) > 1 && p.Host == "" {
 		it, computes, others = "that", "compute", "their "+text.Count(p.Peers, "peer")
 	}
-	switch p.Pattern {
-	case provenance.ByRole:
+	switch {
+	case p.Extra():
+		c.sayExtra(p, say)
+	case p.Pattern == provenance.ByRole:
 		say("%s takes %s as long as the %s: the work is uneven, and no single rank is responsible", p.name(), ratio,
 			text.Count(p.Peers, "other"))
 		it = "that"
-	case provenance.Roaming:
+	case p.Pattern == provenance.Roaming:
 		say("Of %s, one after another computes %s slower than its peers", text.Count(len(p.Ranks), "rank"), ratio)
 		it = "that"
-	case provenance.Phase:
+	case p.Pattern == provenance.Phase:
 		say("%s computed %s slower than %s from %s to %s", p.name(), ratio, others, c.clock(p.from), c.clock(p.to))
-	case provenance.Since:
+	case p.Pattern == provenance.Since:
 		say("%s %s %s slower than %s since %s", p.name(), computes, ratio, others, c.clock(p.from))
 	default:
 		say("%s %s %s slower than %s throughout the run", p.name(), computes, ratio, others)
@@ -424,6 +456,53 @@ func (c *conclusion) peerSummary(g *group) string {
 		say("; %s by chance)", text.Percent(100*(1-p.Confidence)))
 	}
 	return b.String()
+}
+
+// sayExtra describes extra work.
+func (c *conclusion) sayExtra(p *slowPeer, say func(format string, args ...any)) {
+	does, their := "does", "its "
+	if len(p.Ranks) > 1 {
+		does, their = "do", "their "
+	}
+	f := &p.Functions[0]
+	say("%s %s extra work", p.name(), does)
+	if p.To == nil {
+		say(" since %s", c.clock(p.from))
+	} else {
+		say(" from %s to %s", c.clock(p.from), c.clock(p.to))
+	}
+	first, steps := c.steps(p)
+	if steps > 0 {
+		say(", about step %d", first)
+	}
+	peers := their + text.Count(p.Peers, "peer")
+	say(": %s of %s ", text.Count(f.Calls, "call"), text.ShortName(f.Func))
+	if *f.PeerCalls < 1 {
+		say("that %s do not make", peers)
+	} else {
+		say("instead of %s, as %s make", text.ThreeDigits(*f.PeerCalls), peers)
+	}
+	if n := len(p.Functions) - 1; n > 0 {
+		say(", and more of %s", text.Count(n, "other function"))
+	}
+	say("; %s in all", c.duration(float64(p.LostOwn)))
+	if steps > 0 {
+		say(", %s a step", c.duration(float64(p.LostOwn)/float64(steps*len(p.Ranks))))
+	}
+}
+
+// steps returns the number of the training step in which the place became slow, and how many steps it was slow for; 0 if
+// that is unknown.
+func (c *conclusion) steps(p *slowPeer) (first int64, n int) {
+	for _, s := range c.compared.Steps[trace.RankKey{Program: p.PID, Rank: p.Ranks[0]}] {
+		if s.Start <= p.from {
+			first, n = s.Number, 0
+		}
+		if s.Start <= p.to {
+			n++
+		}
+	}
+	return first, n
 }
 
 // name names the place at the beginning of a sentence, with its ranks or its host.

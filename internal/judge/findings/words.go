@@ -18,9 +18,10 @@ func (c *conclusion) summary(g *group) string {
 	actual, expected := c.duration(g.Actual), c.duration(g.Expected)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	switch g.Kind {
-	case provenance.SlowPlace:
+	if g.peer != nil {
 		return c.peerSummary(g)
+	}
+	switch g.Kind {
 	case provenance.LastingChange:
 		say("%s takes %s instead of %s since %s (%s)", name, actual, expected, c.clock(g.First), g.Form)
 		if g.madeCalls[1] > 0 {

@@ -46,7 +46,7 @@ func (c *comparison) take(u *unit, t *tally, most int) []rankFunction {
 	for _, work := range t.touched {
 		w, n := t.works[work], c.works[work].Function
 		f := t.byName[n]
-		t.byName[n] = functionTime{f.calls + w.calls, f.time + w.time, f.expected + w.expected}
+		t.byName[n] = functionTime{calls: f.calls + w.calls, time: f.time + w.time, expected: f.expected + w.expected}
 		t.works[work] = functionTime{}
 		all += w.time
 	}

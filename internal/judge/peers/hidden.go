@@ -49,7 +49,7 @@ func (c *comparison) hidden(units []*unit) {
 			}
 		}
 		if worst != nil {
-			c.expose(u, function, worst)
+			c.exposeFunction(u, function, worst)
 		}
 	}
 }
@@ -129,9 +129,8 @@ func (c *comparison) hiddenInterval(u *unit, function uint32, usual, spread floa
 	return v
 }
 
-// expose makes a unit slow: what it loses in the function is beyond the time that its peers need.
-func (c *comparison) expose(u *unit, function uint32, v *interval) {
-	u.slow = v
+// exposeFunction makes a unit slow in a function.
+func (c *comparison) exposeFunction(u *unit, function uint32, v *interval) {
 	lost := make([]float64, c.windows)
 	usual := v.functions[function].expected / v.functions[function].calls
 	c.each(u, func(w int, cell workload.Cell) {
@@ -139,7 +138,16 @@ func (c *comparison) expose(u *unit, function uint32, v *interval) {
 			lost[w] += float64(cell.Exclusive) - float64(cell.Calls)*usual
 		}
 	})
+	c.expose(u, v, lost)
+}
+
+// expose makes a unit slow: what it loses in windows is beyond the time that its peers need.
+func (c *comparison) expose(u *unit, v *interval, lost []float64) {
+	u.slow = v
 	for w := range lost {
+		if !v.includes(w) {
+			lost[w] = 0
+		}
 		useful := max(0, u.useful[w])
 		u.time[w], u.expected[w] = useful, max(useful/hiddenMost, useful-max(0, lost[w]))
 		if u.excess[w] = 0; u.expected[w] > 0 {

@@ -32,10 +32,12 @@ type unit struct {
 	*workload.Lane                  // of a rank: its main thread
 	lanes          []*workload.Lane // whose work is compared
 	tid            int64
+	index          int // in its population
 	role, peers    int
 	share          int // group of units of the role with the same number of calls
 	// By window. Useful time is negative where the unit was not present. A unit is idle outside of calls if it has gaps.
 	useful, wait, sync, idle []float64
+	work                     []float64 // by window: time of all work
 	// By window: time of comparable work, that of equal work of peers, the logarithm of their ratio, and before
 	// that the one with the mean of the role. These are not a number without such work.
 	time, expected, excess, raw []float64
@@ -51,10 +53,13 @@ type population struct {
 	whole    bool    // ranks
 	waiting  []*unit // ranks that may wait for units
 	device   bool
-	least    float64  // logarithm of the least ratio of a slow unit
-	perBlock int      // windows of a block; see block
-	rounds   float64  // of a window; see rounds
-	noise    *float64 // see noiseOf
+	least    float64     // logarithm of the least ratio of a slow unit
+	perBlock int         // windows of a block; see block
+	rounds   float64     // of a window; see rounds
+	noise    *float64    // see noiseOf
+	calls    [][]float64 // of usual functions, by unit
+	times    []float64   // of a call of these
+	largest  []int       // roles; see base
 }
 
 // OfRun compares the ranks, threads and GPUs of a run that ended with this outcome. It returns nil if their load is
@@ -67,7 +72,18 @@ func OfRun(o *summary.Outcome) *provenance.Peers {
 	for _, f := range o.Functions {
 		names[uint32(f.ID)] = f.Name
 	}
-	return CompareIn(o.Unit, o.Load, func(_ trace.Program, function uint32) string { return names[function] })
+	all := CompareIn(o.Unit, o.Load, func(_ trace.Program, function uint32) string { return names[function] })
+	if o.Breakdown == nil {
+		return all
+	}
+	all.Steps = make(map[trace.RankKey][]provenance.StepStart)
+	for i := range o.Breakdown.Ranks {
+		r := &o.Breakdown.Ranks[i]
+		for k := range r.Steps {
+			all.Steps[r.RankKey] = append(all.Steps[r.RankKey], provenance.StepStart{Number: r.Steps[k].Number, Start: r.Steps[k].Start})
+		}
+	}
+	return all
 }
 
 // Compare is CompareIn for a load in microseconds.
@@ -123,6 +139,9 @@ func (c *comparison) program(out *provenance.Peers, lanes []*workload.Lane) {
 	for _, role := range ranks.roles() {
 		c.hidden(role)
 	}
+	c.extra(ranks)
+	c.extra(devices)
+	blameDevices(ranks, devices)
 	for _, p := range []*population{ranks, threads, devices} {
 		out.Slow = append(out.Slow, c.slowPeers(p)...)
 	}
@@ -165,11 +184,11 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 
 // newUnit returns a unit without work.
 func (c *comparison) newUnit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
-	all := make([]float64, 8*c.windows)
+	all := make([]float64, 9*c.windows)
 	part := func(i int) []float64 { return all[i*c.windows : (i+1)*c.windows : (i+1)*c.windows] }
 	u := &unit{
 		Lane: main, lanes: lanes, tid: tid, useful: part(0), wait: part(1), sync: part(2),
-		time: part(3), expected: part(4), excess: part(5), raw: part(6), idle: part(7),
+		time: part(3), expected: part(4), excess: part(5), raw: part(6), idle: part(7), work: part(8),
 	}
 	for i := range u.excess {
 		u.excess[i], u.raw[i] = math.NaN(), math.NaN()
@@ -265,6 +284,9 @@ func (c *comparison) rankLoad(u *unit) provenance.RankLoad {
 	l := provenance.RankLoad{
 		PID: u.Program, RID: u.Rank, TID: u.tid, Device: u.Device, Host: u.Host, Role: u.role, Peers: u.peers,
 		Elapsed: u.Last - u.First, Windows: []provenance.LoadWindow{},
+	}
+	if u.slow != nil && u.slow.extra {
+		l.Peers = u.slow.peers
 	}
 	for w := range c.windows {
 		if u.useful[w] >= 0 {

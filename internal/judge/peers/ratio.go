@@ -120,6 +120,7 @@ func (c *comparison) expect(r *role, u *unit, t *tally) {
 		if t != nil {
 			t.add(cell, mean)
 		}
+		u.work[w] += float64(cell.Exclusive)
 		if mean > 0 {
 			u.time[w] += float64(cell.Exclusive)
 			u.expected[w] += float64(cell.Calls) * mean
@@ -199,15 +200,19 @@ func (g *group) spreadIn(units []*unit, first, last int) float64 {
 			means = append(means, mean(values))
 		}
 	}
-	spread := 0.0
-	if len(means) < enoughPeers { // too few for a median
-		for _, m := range means {
-			spread = max(spread, math.Abs(m))
-		}
-	} else {
-		spread = deviation(means)
-	}
+	spread := spreadOf(means)
 	g.spreads[key] = spread
+	return spread
+}
+
+// spreadOf returns how much values near 0 differ. It changes them.
+func spreadOf(values []float64) (spread float64) {
+	if len(values) >= enoughPeers {
+		return deviation(values)
+	}
+	for _, v := range values { // too few for a median
+		spread = max(spread, math.Abs(v))
+	}
 	return spread
 }
 
@@ -262,7 +267,10 @@ func standardDeviation(values []float64) float64 {
 }
 
 // functionTime is the work of a function of a slow unit.
-type functionTime struct{ calls, time, expected float64 }
+type functionTime struct {
+	calls, time, expected float64
+	peerCalls             float64 // of a unit with extra work: the usual number
+}
 
 // functions sums up the work of a slow unit by function, and what it takes units that are not in its group.
 func (c *comparison) functions(r *role, u *unit, g *group) {

@@ -44,13 +44,18 @@ func (c *comparison) divide(p *population) {
 			}
 		})
 	}
+	p.calls, p.times = calls, make([]float64, len(calls))
+	for _, f := range functions {
+		p.times[f.index] = f.time / max(1, sum(calls[f.index]))
+	}
 	scales := scalesOf(calls, functions, len(p.units))
 	prints := make([][]byte, len(p.units))
+	scaled := make([]float64, len(p.units))
 	for _, of := range calls {
 		for i := range of {
-			of[i] /= scales[i]
+			scaled[i] = of[i] / scales[i]
 		}
-		for i, group := range cut(of, byChance) {
+		for i, group := range cut(scaled, byChance) {
 			prints[i] = binary.AppendUvarint(prints[i], uint64(group))
 		}
 	}
@@ -66,7 +71,7 @@ func (c *comparison) divide(p *population) {
 			role = len(roles) + 1
 			roles[string(prints[i])] = role
 		}
-		u.role, u.share = role, shares[i]
+		u.role, u.share, u.index = role, shares[i], i
 		sizes[role]++
 	}
 	for _, u := range p.units {

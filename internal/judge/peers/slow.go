@@ -51,6 +51,8 @@ type interval struct {
 	chance      float64 // of a weak one: probability that noise gives so much, in any interval
 	functions   map[uint32]functionTime
 	lostOwn     float64
+	extra       bool // it makes more calls, rather than slower ones
+	peers       int  // of a unit with extra work
 }
 
 func (v *interval) includes(w int) bool { return v.first <= w && w <= v.last }
@@ -240,6 +242,27 @@ func blameThreads(ranks, threads *population) {
 	}
 }
 
+// blameDevices decides whether the GPU or the host of a rank does extra work: the one with more of it, because the host launches
+// what the GPU does.
+func blameDevices(ranks, devices *population) {
+	extra := func(u *unit) bool { return u.slow != nil && u.slow.extra }
+	for _, r := range ranks.units {
+		if !extra(r) {
+			continue
+		}
+		for _, d := range devices.units {
+			if d.Rank != r.Rank || !extra(d) || !d.slow.overlaps(r.slow) {
+				continue
+			}
+			if d.slow.lostOwn >= r.slow.lostOwn {
+				r.slow = nil
+				break
+			}
+			d.slow = nil
+		}
+	}
+}
+
 // slowPeers returns the slow peers of a population.
 func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 	var all []provenance.SlowPeer
@@ -277,14 +300,18 @@ func (p *population) places() (all [][]*unit) {
 	if len(all) <= mostPlaces {
 		return all
 	}
-	at := make(map[provenance.Pattern]int)
+	type kind struct {
+		pattern provenance.Pattern
+		extra   bool
+	}
+	at := make(map[kind]int)
 	var together [][]*unit
 	for _, some := range all {
-		pattern := commonPattern(some)
-		i, ok := at[pattern]
+		kind := kind{commonPattern(some), some[0].slow.extra}
+		i, ok := at[kind]
 		if !ok {
 			i = len(together)
-			at[pattern] = i
+			at[kind] = i
 			together = append(together, nil)
 		}
 		together[i] = append(together[i], some...)
@@ -301,7 +328,7 @@ func (p *population) slowHost(slow []*unit) []*unit {
 	n, others := 0, 0
 	for _, u := range slow {
 		switch {
-		case !u.slow.overlaps(first.slow):
+		case !u.slow.overlaps(first.slow) || u.slow.extra != first.slow.extra:
 		case u.Host == first.Host:
 			some = append(some, u)
 			ranks[u.Rank] = true
@@ -329,6 +356,9 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	s := provenance.SlowPeer{
 		PID: p.program, Pattern: commonPattern(some), TID: first.tid, Device: p.device, Role: first.role, Hosts: []string{},
 		Peers: first.peers,
+	}
+	if first.slow.extra {
+		s.Peers = first.slow.peers
 	}
 	var from, to, level, z []float64
 	open := 0
@@ -400,14 +430,18 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 	for _, u := range some {
 		for n, f := range u.slow.functions {
 			o := all[n]
-			all[n] = functionTime{o.calls + f.calls, o.time + f.time, o.expected + f.expected}
+			all[n] = functionTime{o.calls + f.calls, o.time + f.time, o.expected + f.expected, o.peerCalls + f.peerCalls}
 		}
 	}
 	for n, f := range all {
-		s.Functions = append(s.Functions, provenance.SlowFunction{
+		of := provenance.SlowFunction{
 			Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.expected / f.calls,
 			Beyond: ticks(f.time - f.expected),
-		})
+		}
+		if some[0].slow.extra {
+			of.PeerCalls = new(f.peerCalls)
+		}
+		s.Functions = append(s.Functions, of)
 	}
 	s.Functions = costliest(s.Functions)
 	s.Windows = c.loadWindows(c.together(some), 0, c.windows)

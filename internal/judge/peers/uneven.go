@@ -82,7 +82,8 @@ func (c *comparison) more(p *population, includes func(*unit) bool) []provenance
 		beyond := f.time - f.others*float64(some)/float64(len(p.units)-some)
 		if f.calls > 0 && beyond > 0 {
 			list = append(list, provenance.SlowFunction{
-				Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.others / max(1, f.othersCalls), Beyond: ticks(beyond),
+				Func: c.name(p.program, n), Calls: int64(f.calls), Mean: f.time / f.calls, Peers: f.others / max(1, f.othersCalls),
+				Beyond: ticks(beyond),
 			})
 		}
 	}

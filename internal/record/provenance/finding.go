@@ -48,6 +48,8 @@ const (
 	Recording Form = "recording" // of interference: when the trace was written
 
 	Rare Form = "rare" // where the function is usually not called
+
+	Lasting Form = "lasting" // of excess work: a rank or GPU makes more calls than its peers, from some time on or for a while
 )
 
 // Severity is how much attention a finding deserves.
@@ -129,6 +131,11 @@ type Finding struct {
 // IsChange reports whether the finding is a lasting change of a function, without anomalies. In older runs a rank
 // or host that was slow for a while is a change, too, and has ranks.
 func (f *Finding) IsChange() bool { return f.Kind == LastingChange && len(f.Ranks) == 0 }
+
+// OfPeers reports whether the finding compares a place with its peers.
+func (f *Finding) OfPeers() bool {
+	return f.Kind == SlowPlace || f.Kind == ExcessWork && f.Form == Lasting
+}
 
 // Minor reports whether the finding costs too little to be listed without being asked for.
 func (f *Finding) Minor() bool { return f.Share < MinorShare }

@@ -10,10 +10,17 @@ import (
 
 // Peers compares ranks, threads and GPUs that do equal work.
 type Peers struct {
-	Unit       trace.Unit   // of all times; the other fields are stored
-	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
-	Efficiency []Efficiency // by program and time, that of the entire run first
-	Slow       []SlowPeer   // the costliest first
+	Unit       trace.Unit                    // of all times; it is not stored
+	Steps      map[trace.RankKey][]StepStart // of ranks whose training steps are known, in order of time; not stored
+	Loads      []RankLoad                    // by program, rank and thread; the rank itself before its threads
+	Efficiency []Efficiency                  // by program and time, that of the entire run first
+	Slow       []SlowPeer                    // the costliest first
+}
+
+// StepStart is when a training step of a rank began.
+type StepStart struct {
+	Number int64
+	Start  trace.Ticks
 }
 
 // AllThreads is the thread of loads of entire ranks.
@@ -143,7 +150,8 @@ func SlowPeerOf(x *Finding, all []SlowPeer) (of *SlowPeer) {
 	distance := func(s *SlowPeer) trace.Ticks { return max(s.LostOwn-x.LostOwn, x.LostOwn-s.LostOwn) }
 	for i := range all {
 		s := &all[i]
-		if x.Kind == SlowPlace && x.PID == s.PID && slices.Equal(x.Ranks, s.Ranks) && (of == nil || distance(s) < distance(of)) {
+		same := x.OfPeers() && s.Extra() == (x.Kind == ExcessWork) && x.PID == s.PID && slices.Equal(x.Ranks, s.Ranks)
+		if same && (of == nil || distance(s) < distance(of)) {
 			of = s
 		}
 	}
@@ -157,7 +165,12 @@ type SlowFunction struct {
 	Mean   float64     `json:"mean_us"`
 	Peers  float64     `json:"peers_mean_us"`
 	Beyond trace.Ticks `json:"lost_us"` // beyond the time of equal work of peers
+	// PeerCalls is how many calls a peer makes meanwhile, if the slow peer does extra work; nil otherwise.
+	PeerCalls *float64 `json:"peers_calls,omitempty"`
 }
+
+// Extra reports whether it makes more calls than its peers, rather than slower ones.
+func (s *SlowPeer) Extra() bool { return len(s.Functions) > 0 && s.Functions[0].PeerCalls != nil }
 
 // SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
 type SlowCounter struct {

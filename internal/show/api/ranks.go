@@ -102,6 +102,8 @@ type SlowFunction struct {
 	Mean       float64 `json:"mean_us"`
 	Peers      float64 `json:"peers_mean_us"`
 	Lost       float64 `json:"lost_us"` // beyond the time of equal work of peers
+	// PeerCalls is how many calls a peer makes meanwhile, if the place does extra work.
+	PeerCalls *float64 `json:"peers_calls,omitempty"`
 }
 
 // SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.

@@ -59,7 +59,8 @@ func (in *Insight) SlowPeer(ctx context.Context, run string, of FindingParams) (
 				return ranks.Evidence(p, s, q.data.slowLinks()), nil
 			}
 		}
-		return nil, Problemf(api.NotFound, "only findings of kind slow-peer have one", "finding %d has no slow peer", x.Number)
+		return nil, Problemf(api.NotFound, "only findings of kind slow-peer, and lasting ones of kind excess-work, have one",
+			"finding %d has no slow peer", x.Number)
 	})
 }
 

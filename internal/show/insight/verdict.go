@@ -131,7 +131,7 @@ func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 	for _, i := range open {
 		x := &v.data.findings[i]
 		lost += v.data.micros(x.Lost)
-		if x.Kind == provenance.SlowPlace && loss != nil {
+		if x.OfPeers() && loss != nil {
 			slow, n = slow+v.data.micros(x.Lost), n-1
 		}
 	}
@@ -177,9 +177,9 @@ func costText(n int, lost, percent float64) string {
 
 // worstText names a finding.
 func (v *view) worstText(x *provenance.Finding, length float64) string {
-	if x.Kind == provenance.SlowPlace {
+	if x.OfPeers() {
 		words := x.Summary
-		if x.Func != "" {
+		if x.Func != "" && x.Kind == provenance.SlowPlace {
 			words += ", above all in " + text.ShortName(x.Func)
 		}
 		return words

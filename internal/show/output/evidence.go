@@ -153,6 +153,8 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 		micros(e.Unit, x.Lost), micros(e.Unit, x.LostOwn), micros(e.Unit, x.LostCaused), text.Percent(100*x.Share))
 	if x.Kind == provenance.Interference {
 		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(e.Unit.MicrosOf(x.Actual)))
+	} else if x.Kind == provenance.ExcessWork && x.OfPeers() {
+		fmt.Fprintf(w, "  calls       %s, typically %s\n", text.Int(x.Calls), text.Duration(e.Unit.MicrosOf(x.Actual)))
 	} else if x.Calls > 0 {
 		fmt.Fprintf(w, "  calls       %s of %s, typically %s instead of %s\n",
 			text.Int(x.Calls), text.Int(x.OfCalls), text.Duration(e.Unit.MicrosOf(x.Actual)), text.Duration(e.Unit.MicrosOf(x.Expected)))
@@ -194,9 +196,9 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	if all.Twin != nil {
 		fmt.Fprintf(w, "\n%s, the last one, is typical.\n", all.Twin.Event)
 	}
-	switch x.Kind {
-	case provenance.Interference:
-	case provenance.ExcessWork:
+	switch {
+	case x.Kind == provenance.Interference:
+	case x.Kind == provenance.ExcessWork && !x.OfPeers():
 		if err := writeMade(w, e.Examples[0].AlgoParams); err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func (l *FindingList) write(w io.Writer) error {
 	}
 	err := writeTable(&table, executions.InMicros(l.Unit, rowsOf(findingTable, shown, func(x *provenance.Finding) []any {
 		var expected, actual, calls any = x.Expected, x.Actual, text.Int(x.Calls)
-		if x.Kind == provenance.Interference || x.Kind == provenance.SlowPlace && x.Expected == 0 {
+		if x.Kind == provenance.Interference || x.OfPeers() && x.Expected == 0 {
 			expected = nil
 		}
 		if x.Kind == provenance.SlowPlace && x.Calls == 0 { // it concerns all work
@@ -180,7 +180,7 @@ func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 		line("withdrawn: %s", x.Reason)
 		return
 	case x.Kind == provenance.RecurringMode, x.Kind == provenance.Interference, x.Kind == provenance.LastingChange,
-		x.Kind == provenance.SlowPlace, x.Noted():
+		x.OfPeers(), x.Noted():
 		line("%s", x.Summary)
 		return
 	case x.Cause > 0:

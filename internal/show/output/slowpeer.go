@@ -42,7 +42,7 @@ func (s *slowSheet) writeAll(w io.Writer) error {
 		rows  *provdb.Rows
 	}{
 		{s.Measure, s.ratios()},
-		{fmt.Sprintf("Functions that take longer than on its %s", text.Count(s.Slow.Peers, "peer")), s.functions()},
+		{s.functionsTitle(), s.functions()},
 		{"While it was slow, compared with a typical peer", s.sides()},
 		{"Counters that differ from those of its peers", s.counters()},
 	} {
@@ -113,10 +113,31 @@ func ratioText(ratio *float64) string {
 	return orMissing(ratio, func(v float64) string { return fmt.Sprintf("%.2f", v) })
 }
 
+// extra reports whether the place does extra work.
+func (s *slowSheet) extra() bool {
+	return len(s.Slow.Functions) > 0 && s.Slow.Functions[0].PeerCalls != nil
+}
+
+func (s *slowSheet) functionsTitle() string {
+	peers := text.Count(s.Slow.Peers, "peer")
+	if s.extra() {
+		return fmt.Sprintf("Functions that it calls more often than its %s", peers)
+	}
+	return fmt.Sprintf("Functions that take longer than on its %s", peers)
+}
+
 // functions returns the functions that contribute.
 func (s *slowSheet) functions() *provdb.Rows {
 	if len(s.Slow.Functions) == 0 {
 		return nil
+	}
+	if s.extra() {
+		return rowsOf(columns("function calls:int calls_of_a_peer time_us:int lost_us:int of_lost"), s.Slow.Functions,
+			func(f *api.SlowFunction) []any {
+				calls := orMissing(f.PeerCalls, func(v float64) string { return text.Int(int64(math.Round(v))) })
+				lost := text.Percent(100 * float64(f.Lost) / float64(max(1, s.LostOwn)))
+				return []any{text.ShortName(f.Function), f.Calls, calls, int64(float64(f.Calls) * f.Mean), f.Lost, lost}
+			})
 	}
 	return rowsOf(columns("function calls:int time_us:int at_peers_us:int ratio lost_us:int of_lost"), s.Slow.Functions,
 		func(f *api.SlowFunction) []any {

@@ -39,6 +39,9 @@ func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.Slo
 		}
 		return e
 	}
+	if s.Extra() {
+		e.Measure = "Time divided by that without extra work"
+	}
 	for i := range s.Windows {
 		w := &s.Windows[i]
 		e.Windows = append(e.Windows, api.RatioWindow{From: w.From, To: w.To, Ratio: w.Ratio, Slow: isSlowIn(s, w)})
@@ -158,6 +161,10 @@ func strength(s *provenance.SlowPeer) string {
 		return "roles have different work, so this shows how the work is divided, not that a rank is slow"
 	case s.Pattern == provenance.Roaming:
 		return "each of these ranks was slow for a while only, so none of them is to blame"
+	case s.Extra() && s.Weak:
+		return fmt.Sprintf("weak: %s, too few to know by how much the calls of healthy ones differ; before, it made as many calls as they", peers)
+	case s.Extra():
+		return fmt.Sprintf("good: more calls than each of %s, and before it made as many as they", peers)
 	case s.Weak:
 		return fmt.Sprintf("weak: %s, too few to know by how much healthy ones differ; it is also slower than its own past, or by far slower "+
 			"than they are", peers)
@@ -176,6 +183,8 @@ func WrongIf(s *provenance.SlowPeer) string {
 		return "these ranks are meant to have more work, such as a master among workers"
 	case s.Pattern == provenance.Roaming:
 		return "the work moves from rank to rank, in a way that the trace does not show"
+	case s.Extra():
+		return "it is meant to do more than its peers from that time on, such as writing output for all"
 	case s.Weak:
 		return "its work changed at that time, or its few peers became faster"
 	}

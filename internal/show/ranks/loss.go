@@ -61,7 +61,7 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	}
 	findings, cost := 0, 0.0
 	for x := range open {
-		if x.Kind != provenance.SlowPlace {
+		if !x.OfPeers() {
 			findings, cost = findings+1, cost+x.Share
 		}
 	}

@@ -198,7 +198,7 @@ func slowPlace(unit trace.Unit, s *provenance.SlowPeer, links Links) api.SlowPla
 	for _, f := range s.Functions {
 		a.Functions = append(a.Functions, api.SlowFunction{
 			Function: f.Func, FunctionID: links.FunctionID(trace.FuncKey{Program: s.PID, Name: f.Func}), Calls: f.Calls,
-			Mean: unit.MicrosOf(f.Mean), Peers: unit.MicrosOf(f.Peers), Lost: unit.Micros(f.Beyond),
+			Mean: unit.MicrosOf(f.Mean), Peers: unit.MicrosOf(f.Peers), Lost: unit.Micros(f.Beyond), PeerCalls: f.PeerCalls,
 		})
 	}
 	for _, c := range s.Counters {

@@ -114,7 +114,7 @@ func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Foun
 	}
 	for i := range found.Findings {
 		f := &found.Findings[i] // without calls, which would have a status
-		if provisional && f.Kind == provenance.SlowPlace && len(f.Examples) == 0 && a.Run.Finished.IsZero() {
+		if provisional && f.OfPeers() && len(f.Examples) == 0 && a.Run.Finished.IsZero() {
 			f.Status = provenance.Provisional
 		}
 	}

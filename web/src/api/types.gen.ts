@@ -1142,6 +1142,10 @@ export interface SlowFunction {
   mean_us: number /* float64 */;
   peers_mean_us: number /* float64 */;
   lost_us: number /* float64 */; // beyond the time of equal work of peers
+  /**
+   * PeerCalls is how many calls a peer makes meanwhile, if the place does extra work.
+   */
+  peers_calls?: number /* float64 */;
 }
 /**
  * SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
