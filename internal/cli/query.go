@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -26,8 +27,9 @@ func newQueryCmd(env *Env) *cobra.Command {
 		Use:   "query RUN [SQL]",
 		Short: "Query a run in SQL",
 		Long: `Run one read-only SQL statement. It has no access to files or the network. docs/sql.md
-lists tables and views, with examples. $1, $2 … stand for the values of --param. The
-statement runs in a process of its own, which ends at --timeout and if it needs more
+lists tables and views, with examples. $1, $2 … stand for the values of --param. Tables
+show columns named _us with units; other formats have the ticks of the store, which are
+nanoseconds for traces of PyTorch. The statement runs in a process of its own, which ends at --timeout and if it needs more
 memory than --sql-memory.` + runHelp,
 		Example: `  chimbuko query run 'SELECT func, count(*) FROM anomalies GROUP BY func ORDER BY 2 DESC'
   chimbuko query run 'SELECT * FROM anomalies WHERE rid = $1 LIMIT 5' --param 3 --format json
@@ -60,7 +62,13 @@ memory than --sql-memory.` + runHelp,
 				fmt.Fprintf(env.Stderr, "chimbuko: there are more than %d rows (raise --max-rows)\n", maxRows)
 			})
 		}
-		return &output.Answer{Rows: rows}, nil
+		// Tables have ticks in columns named _us.
+		shown := executions.InMicros(a.Unit, rows)
+		return &output.Answer{
+			Rows:     rows,
+			Text:     func(w io.Writer) error { return output.WriteRows(w, "table", shown) },
+			Markdown: func(w io.Writer) error { return output.WriteRows(w, "markdown", shown) },
+		}, nil
 	})
 }
 

@@ -151,11 +151,19 @@ func TestUnitDoesNotChangeResults(t *testing.T) {
 				}
 				similarAnswers(t, args, answers[1], answers[0])
 			}
-			same := must(t, "diff", micros, nanos, "--format", "json")
+			sql := "SELECT func, sum(lost_time) AS lost_us FROM anomalies GROUP BY func ORDER BY 1"
+			for _, format := range []string{"table", "markdown"} {
+				shown := must(t, "query", micros, sql, "--format", format)
+				if !strings.Contains(shown, " ms") && !strings.Contains(shown, " s") {
+					t.Errorf("no times in %s", shown)
+				}
+				same(t, "sums in SQL", must(t, "query", nanos, sql, "--format", format), shown)
+			}
+			diff := must(t, "diff", micros, nanos, "--format", "json")
 			var d struct {
 				Exclusive [2]float64 `json:"exclusive_us"`
 			}
-			if err := json.Unmarshal([]byte(same), &d); err != nil || d.Exclusive[0] == 0 || d.Exclusive[0] != d.Exclusive[1] {
+			if err := json.Unmarshal([]byte(diff), &d); err != nil || d.Exclusive[0] == 0 || d.Exclusive[0] != d.Exclusive[1] {
 				t.Errorf("the runs took %v us, %v", d.Exclusive, err)
 			}
 		})

@@ -219,12 +219,20 @@ func Ranges[T integer](numbers []T) string {
 	return strings.Join(parts, ",")
 }
 
+// Host returns the name of a host, or "" if records have it as Unknown.
+func Host(name string) string {
+	if name == "Unknown" {
+		return ""
+	}
+	return name
+}
+
 // Hosts lists up to three hosts; of more it names the first and counts the others.
 // It leaves out hosts without a name.
 func Hosts(hosts []string) string {
 	var named []string
 	for _, h := range hosts {
-		if h != "" && h != "Unknown" {
+		if Host(h) != "" {
 			named = append(named, OneLine(h))
 		}
 	}

@@ -297,17 +297,19 @@ type Evidence struct {
 
 // Lane is a thread, or a stream of a GPU, over time.
 type Lane struct {
-	Name  string     `json:"name"`
-	Rank  int64      `json:"rank"`
-	Calls []LaneCall `json:"calls"` // by entry; they nest
+	Name   string     `json:"name"`
+	Rank   int64      `json:"rank"`
+	Thread int64      `json:"-"`
+	Calls  []LaneCall `json:"calls"` // by entry; they nest
 }
 
 // LaneCall is a call on a lane.
 type LaneCall struct {
 	Event    string  `json:"event_id"`
 	Function string  `json:"function"`
-	Depth    int     `json:"depth"`    // 0 is the outermost
-	Enter    float64 `json:"enter_us"` // relative to the entry of the execution
+	Label    string  `json:"label,omitempty"` // instead of the function, as ProfilerStep#17
+	Depth    int     `json:"depth"`           // 0 is the outermost
+	Enter    float64 `json:"enter_us"`        // relative to the entry of the execution
 	Exit     float64 `json:"exit_us"`
 	Open     bool    `json:"open,omitempty"` // not ended; exit is the end of the lane
 	Anomaly  bool    `json:"anomaly,omitempty"`

@@ -197,9 +197,12 @@ func (p *page) typicalText(own float64) string {
 }
 
 func (p *page) placeText() string {
-	host := text.Shorten(escaped(p.Hostname), minWidth/2)
-	if host == "" || host == "Unknown" {
-		host = "unknown"
+	place := fmt.Sprintf("program %d, thread %d", p.PID, p.TID)
+	if l := p.GPULocation; l != nil {
+		place = fmt.Sprintf("program %d, %s", p.PID, locationText(l))
+	}
+	if host := text.Host(p.Hostname); host != "" {
+		place += ", host " + text.Shorten(escaped(host), minWidth/2)
 	}
 	when := "at an unknown time"
 	switch since := p.Unit.Between(p.Begin, p.Entry); {
@@ -210,7 +213,7 @@ func (p *page) placeText() string {
 	case p.Entry > 0 && p.Unit.Micros(p.Entry) < latest:
 		when = "at " + text.UTC(p.Unit.Time(p.Entry))
 	}
-	return fmt.Sprintf("It ran on rank %d (program %d, thread %d, host %s), %s.", p.RID, p.PID, p.TID, host, when)
+	return fmt.Sprintf("It ran on rank %d (%s), %s.", p.RID, place, when)
 }
 
 // latest is the year 9999; later times are wrong.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
@@ -49,7 +48,7 @@ func (p *page) tree(calls []provenance.StackEntry) {
 		if i > 0 {
 			branch = blank(3*min(i-1, room/6)) + "└─ "
 		}
-		p.line("%s%s%s", line, branch, short(c.Func, room-width(branch)))
+		p.line("%s%s%s", line, branch, short(provenance.CallName(c.Func, c.EventID), room-width(branch)))
 	}
 }
 
@@ -90,8 +89,7 @@ func (p *page) gpu() {
 	p.heading("GPU")
 	where := "Its place on the GPU is unknown."
 	if l := p.GPULocation; l != nil {
-		where = fmt.Sprintf("It ran on device %s, context %s, stream %s (thread %d of the trace).", part(l.Device), part(l.Context),
-			part(l.Stream), l.Thread)
+		where = fmt.Sprintf("It ran on %s (thread %d of the trace).", locationText(l), l.Thread)
 	}
 	p.paragraph("  ", where)
 	parent, why := launch(p.GPUParent)
@@ -110,12 +108,18 @@ func (p *page) gpu() {
 	p.tree(parent.CallStack)
 }
 
-// part formats a number of a location; the highest number means unknown.
-func part(n uint64) string {
-	if n == math.MaxUint64 {
-		return "unknown"
+// locationText names the parts of a location that are known.
+func locationText(l *provenance.GPULocation) string {
+	var parts []string
+	for _, p := range []struct {
+		name   string
+		number uint64
+	}{{"device", l.Device}, {"context", l.Context}, {"stream", l.Stream}} {
+		if p.number != math.MaxUint64 { // unknown
+			parts = append(parts, fmt.Sprintf("%s %d", p.name, p.number))
+		}
 	}
-	return strconv.FormatUint(n, 10)
+	return strings.TrimSpace("GPU " + strings.Join(parts, ", "))
 }
 
 // launch returns the call of a gpu_parent. Without one it returns the reason.

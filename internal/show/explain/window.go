@@ -100,7 +100,8 @@ func (p *page) moments() []moment {
 	for i := range p.EventWindow.Execs {
 		c := &p.EventWindow.Execs[i]
 		m := moment{
-			start: p.after(c.Entry), end: p.after(c.Exit), took: p.lasted(c.Entry, c.Exit), name: text.WithoutSource(named(c.Func)),
+			start: p.after(c.Entry), end: p.after(c.Exit), took: p.lasted(c.Entry, c.Exit),
+			name:  text.WithoutSource(named(provenance.CallName(c.Func, c.EventID))),
 			depth: depths[c.EventID], inner: parents[c.EventID], self: c.EventID == p.EventID,
 		}
 		if open(c.Entry, c.Exit) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -76,7 +77,7 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 func (d *runData) newEvidence(e *executions.Event) *api.Evidence {
 	r := e.Record
 	v := &api.Evidence{
-		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
+		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: text.Host(r.Hostname), Function: r.Func,
 		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: d.sentence(r), Why: r.Why,
 		At: d.seconds(r.Entry), Entered: d.unit.Time(r.Entry).UTC(), Exclusive: d.micros(r.RuntimeExclusive),
 		Inclusive: d.micros(r.RuntimeTotal), Judged: d.judged(r),
@@ -149,7 +150,7 @@ func partOf(n uint64) int64 {
 // pageTwin returns a typical execution to compare an anomaly with.
 func (d *runData) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
 	twin := &api.Twin{
-		Event: t.EventID, At: d.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: d.micros(t.RuntimeExclusive),
+		Event: t.EventID, At: d.seconds(t.Entry), Rank: int64(t.RID), Host: text.Host(t.Hostname), Exclusive: d.micros(t.RuntimeExclusive),
 		Inclusive: d.micros(t.RuntimeTotal), SamePath: samePath,
 	}
 	twin.Lanes, twin.Arrows = lanes.Of(t)
@@ -169,22 +170,61 @@ func (q *runQuery) addContext(ctx context.Context, e *executions.Event, v *api.E
 			}
 		}
 	}
-	rows, err := q.Metadata(ctx, query.Metadata{Program: &e.Record.PID, Rank: &e.Record.RID, Limit: maxMetadata})
+	facts, err := q.metadata(ctx, e.Record.PID, e.Record.RID)
 	if err != nil {
 		return err
 	}
-	type row struct {
-		Name  string `sql:"name"`
-		Value string `sql:"value"`
-	}
-	seen := make(map[row]bool)
-	return provdb.Scan(rows, func(r *row) {
-		if !seen[*r] {
-			seen[*r] = true
-			v.Metadata = append(v.Metadata, api.Field(*r))
+	seen := make(map[api.Field]bool)
+	for _, f := range facts {
+		if field := (api.Field{Name: f.Name, Value: f.Value}); !seen[field] {
+			seen[field] = true
+			v.Metadata = append(v.Metadata, field)
 		}
-	})
+	}
+	nameLanes(v.Lanes, facts)
+	if v.Twin == nil {
+		return nil
+	}
+	if v.Twin.Rank != v.Rank {
+		if facts, err = q.metadata(ctx, e.Record.PID, trace.Rank(v.Twin.Rank)); err != nil {
+			return err
+		}
+	}
+	nameLanes(v.Twin.Lanes, facts)
+	return nil
 }
+
+// fact is a value of the metadata of a rank.
+type fact struct {
+	Thread int64  `sql:"thread"`
+	Name   string `sql:"name"`
+	Value  string `sql:"value"`
+}
+
+func (q *runQuery) metadata(ctx context.Context, program trace.Program, rank trace.Rank) (facts []fact, err error) {
+	rows, err := q.Metadata(ctx, query.Metadata{Program: &program, Rank: &rank, Limit: maxMetadata})
+	if err != nil {
+		return nil, err
+	}
+	err = provdb.Scan(rows, func(f *fact) { facts = append(facts, *f) })
+	return facts, err
+}
+
+// nameLanes gives the threads of a host the names that the trace has for them.
+func nameLanes(all []api.Lane, facts []fact) {
+	for i := range all {
+		l := &all[i]
+		plain := fmt.Sprintf("rank %d, thread %d", l.Rank, l.Thread)
+		for _, f := range facts {
+			if f.Name == threadName && f.Thread == l.Thread && f.Value != "" && l.Name == plain {
+				l.Name = fmt.Sprintf("rank %d, %s", l.Rank, text.OneLine(f.Value))
+			}
+		}
+	}
+}
+
+// threadName is the metadata with the name of a thread, which traces of PyTorch have.
+const threadName = "Thread name"
 
 // counterMeans returns mean and deviation of the counters of a program.
 func (q *runQuery) counterMeans(ctx context.Context, program trace.Program) (map[string][2]float64, error) {

@@ -86,8 +86,8 @@ func (d *runData) judged(r *provenance.Record) float64 {
 func (d *runData) sentence(r *provenance.Record) string {
 	v := d.judged(r)
 	words := fmt.Sprintf("%s %s on rank %d", text.ShortName(r.Func), text.Duration(v), r.RID)
-	if r.Hostname != "" && r.Hostname != "Unknown" {
-		words += " (" + text.OneLine(r.Hostname) + ")"
+	if host := text.Host(r.Hostname); host != "" {
+		words += " (" + text.OneLine(host) + ")"
 	}
 	t := typical.Read(r.AlgoParams)
 	if t == nil {

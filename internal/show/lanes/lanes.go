@@ -28,7 +28,7 @@ func Of(r *provenance.Record) (lanes []api.Lane, arrows []api.Arrow) {
 	if self := b.byID[r.EventID]; self != nil {
 		self.self = true
 	}
-	b.names = []string{threadName(r)}
+	b.lanes = []api.Lane{{Name: threadName(r), Rank: int64(r.RID), Thread: int64(r.TID)}}
 	arrows = []api.Arrow{}
 	if launch, ok := r.GPUParent.(provenance.GPUParent); ok && len(launch.CallStack) > 0 {
 		arrows = append(arrows, b.launch(&launch))
@@ -36,10 +36,10 @@ func Of(r *provenance.Record) (lanes []api.Lane, arrows []api.Arrow) {
 	for i := range r.EventWindow.Comms {
 		arrows = append(arrows, messageArrow(r, &r.EventWindow.Comms[i]))
 	}
-	for i, name := range b.names {
-		lanes = append(lanes, api.Lane{Name: name, Rank: int64(r.RID), Calls: b.lane(i)})
+	for i := range b.lanes {
+		b.lanes[i].Calls = b.lane(i)
 	}
-	return lanes, arrows
+	return b.lanes, arrows
 }
 
 func threadName(r *provenance.Record) string {
@@ -70,7 +70,7 @@ type laneCall struct {
 
 type laneBuilder struct {
 	r     *provenance.Record
-	names []string
+	lanes []api.Lane
 	calls []*laneCall
 	byID  map[string]*laneCall
 }
@@ -105,7 +105,9 @@ func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 	lane := 0
 	if p.TID != b.r.TID {
 		lane = 1
-		b.names = append(b.names, fmt.Sprintf("rank %d, thread %d", b.r.RID, p.TID))
+		b.lanes = append(b.lanes, api.Lane{
+			Name: fmt.Sprintf("rank %d, thread %d", b.r.RID, p.TID), Rank: int64(b.r.RID), Thread: int64(p.TID),
+		})
 	}
 	b.stack(lane, p.CallStack)
 	return api.Arrow{Kind: "launch", FromLane: lane, From: b.after(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
@@ -130,6 +132,9 @@ func (b *laneBuilder) lane(lane int) []api.LaneCall {
 		d := api.LaneCall{
 			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.after(c.entry), Exit: b.after(c.end), Open: c.exit == 0,
 			Anomaly: c.anomaly, Self: c.self, Group: flame.Group(c.name, b.r.IsGPUEvent && lane == 0),
+		}
+		if name := provenance.CallName(c.name, c.id); name != c.name {
+			d.Label = name
 		}
 		if c.open { // still open
 			d.Exit = b.after(max(last, c.entry))

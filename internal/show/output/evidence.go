@@ -65,7 +65,7 @@ type exampleJSON struct {
 
 func (e *Evidence) example(r *provenance.Record) exampleJSON {
 	return exampleJSON{
-		r.EventID, r.RID, r.Hostname, r.Func, e.Unit.Seconds(r.Entry - e.Begin), e.Unit.Micros(r.RuntimeExclusive),
+		r.EventID, r.RID, text.Host(r.Hostname), r.Func, e.Unit.Seconds(r.Entry - e.Begin), e.Unit.Micros(r.RuntimeExclusive),
 		e.Unit.Micros(r.LostTime), r.Why,
 	}
 }

@@ -96,6 +96,7 @@ type properties struct {
 		ID   int    `json:"id"`
 		Name string `json:"name"`
 	}
+	host string
 	base int64
 }
 
@@ -352,6 +353,22 @@ func (f *File) decode(property func(name string) ([]byte, bool)) {
 		f.tally.Add(tally.TimeImplausible, 1)
 		p.base = 0
 	}
+	if raw, ok := property("host_name"); ok && json.Unmarshal(raw, &p.host) != nil {
+		f.tally.Add(tally.AttributeMalformed, 1)
+	}
+}
+
+// handlerName is the name of a file of PyTorch's tensorboard_trace_handler: host, process and time.
+var handlerName = regexp.MustCompile(`^(.+)_(\d+)\.\d+\.pt\.trace\.json`)
+
+// hostOfName returns the host in the name of the file, or "". Other names may look alike, so the process must be one
+// of the file.
+func (f *File) hostOfName() string {
+	m := handlerName.FindStringSubmatch(filepath.Base(f.Path))
+	if m == nil || !slices.ContainsFunc(f.lanes.all, func(l lane) bool { return !l.device && l.process == m[2] }) {
+		return ""
+	}
+	return m[1]
 }
 
 // bindRank makes all lanes those of one rank. It may be that in the name of the file.
@@ -479,6 +496,9 @@ func (f *File) describe(p *properties) {
 	slices.SortStableFunc(f.metadata, func(a, b trace.Metadata) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Thread, b.Thread))
 	})
+	if f.Kineto {
+		add(0, 0, "Hostname", cmp.Or(p.host, f.hostOfName()))
+	}
 	add(0, 0, "Backend", p.distributed.Backend)
 	for _, d := range p.devices {
 		if f.usesDevice(d.ID) {

@@ -169,6 +169,35 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+func TestHostIsRecordedOrInTheNameOfTheFile(t *testing.T) {
+	event := `{"ph":"X","cat":"cpu_op","name":"f","pid":4711,"tid":9,"ts":1,"dur":1}`
+	for _, c := range []struct{ name, more, want string }{
+		{"node_3.site.edu_4711.1700000000123456789.pt.trace.json", "", "node_3.site.edu"},
+		{"node_3.site.edu_4711.1700000000123456789.pt.trace.json", `,"host_name":"gpu7"`, "gpu7"},
+		{"training_12.1700000000123456789.pt.trace.json", "", ""}, // of no process
+		{"rank0.json", `,"host_name":7`, ""},
+	} {
+		f := open(t, write(t, c.name, `{"baseTimeNanoseconds":0,"traceEvents":[`+event+`]`+c.more+`}`), kineto.Options{})
+		steps, err := f.Steps(new(tally.Tally))
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, err := steps.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := ""
+		for _, m := range step.Metadata {
+			if m.Key == "Hostname" {
+				host = m.Value
+			}
+		}
+		if host != c.want {
+			t.Errorf("%s%s: host is %q, want %q", c.name, c.more, host, c.want)
+		}
+	}
+}
+
 func TestDamagedFilesAreReadUpToTheDamage(t *testing.T) {
 	text := `{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"f","pid":9,"tid":9,"ts":1,"dur":1},{"ph":"X","cat":"cpu_op","na`
 	lines, err := dump(t, open(t, write(t, "rank0.json", text), kineto.Options{}), new(tally.Tally))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	words "github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -353,7 +354,8 @@ func (x *Columns) execution(row int32) Execution {
 	place, f := x.places[x.place[row]], x.functions[x.function[row]]
 	return Execution{
 		Program: place.Program, Rank: place.Rank, Thread: x.thread[row], Event: x.id(row), Number: f.Number, Path: x.pathIDs[x.path[row]].Path,
-		Host: x.hosts[x.host[row]], Function: x.names[x.function[row]], Entry: trace.Ticks(x.entry[row]), Exit: trace.Ticks(x.exit[row]),
+		Host: words.Host(x.hosts[x.host[row]]), Function: x.names[x.function[row]],
+		Entry: trace.Ticks(x.entry[row]), Exit: trace.Ticks(x.exit[row]),
 		Exclusive: trace.Ticks(x.exclusive[row]), Lost: trace.Ticks(x.lost[row]), Step: int64(x.ioStep[row]), OnGPU: x.onGPU[row],
 		Anomalous: x.anomalous[row], Status: x.statuses[x.status[row]],
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	words "github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -65,7 +66,7 @@ func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit 
 	list := []api.FunctionRank{}
 	for _, g := range groups[:min(limit, len(groups))] {
 		list = append(list, api.FunctionRank{
-			Rank: int64(g.Rank), Host: g.Host, Anomalies: g.Anomalies, Lost: a.Unit.Micros(g.Lost), Longest: a.Unit.Micros(g.Longest),
+			Rank: int64(g.Rank), Host: words.Host(g.Host), Anomalies: g.Anomalies, Lost: a.Unit.Micros(g.Lost), Longest: a.Unit.Micros(g.Longest),
 			First: a.Unit.Seconds(g.First - a.Begin), Last: a.Unit.Seconds(g.Last - a.Begin),
 		})
 	}

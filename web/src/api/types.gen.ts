@@ -816,6 +816,7 @@ export interface Lane {
 export interface LaneCall {
   event_id: string;
   function: string;
+  label?: string; // instead of the function, as ProfilerStep#17
   depth: number /* int */; // 0 is the outermost
   enter_us: number /* float64 */; // relative to the entry of the execution
   exit_us: number /* float64 */;

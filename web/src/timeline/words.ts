@@ -44,7 +44,7 @@ export function hitWords(placement: Layout, hit: Hit): Words | undefined {
     if (open) lines.push(['state', 'not ended']);
     if (call.self === true) lines.push(['type', selfWords(box)]);
     else if (call.anomaly === true) lines.push(['judged', 'another anomaly']);
-    return { heading: clip(bare(call.function)), lines };
+    return { heading: clip(bare(call.label ?? call.function)), lines };
   }
   if (hit.link) {
     const { arrow, from, to } = hit.link;

@@ -1,7 +1,7 @@
 SELECT coalesce(nullif(e.ev_text, ''), e.rid || ':' || e.ev_step || ':' || e.ev_row) AS event_id,
        (e.entry - $2::BIGINT) / 1e6::DOUBLE PRECISION AS at_s, e.runtime_exclusive AS exclusive_us, e.runtime_total AS inclusive_us,
        e.lost_time AS lost_us, e.outlier_severity AS severity, e.outlier_score AS score, e.kind, e.status, e.io_step,
-       e.pid AS program, e.rid AS "rank", e.tid AS thread, e.hostname AS host, f.name AS "function"
+       e.pid AS program, e.rid AS "rank", e.tid AS thread, CASE WHEN e.hostname = 'Unknown' THEN '' ELSE e.hostname END AS host, f.name AS "function"
 FROM (
     SELECT *
     FROM executions

@@ -1,4 +1,5 @@
-SELECT e.pid, e.rid, e.tid, e.event_id, e.fn, e.path, e.hostname, f.func, e.entry, e."exit", e.runtime_exclusive, e.lost_time, e.io_step,
+SELECT e.pid, e.rid, e.tid, e.event_id, e.fn, e.path, CASE WHEN e.hostname = 'Unknown' THEN '' ELSE e.hostname END AS hostname, f.func,
+       e.entry, e."exit", e.runtime_exclusive, e.lost_time, e.io_step,
        e.is_gpu_event, e.anomalous, e.status
 FROM (
     SELECT *

@@ -22,7 +22,7 @@ export function SelectedCall(props: {
   return (
     <div className="evidence-call" role="status">
       <strong>
-        <FunctionName name={call.function} most={90} />
+        <FunctionName name={call.label ?? call.function} most={90} />
       </strong>
       {place !== '' && <span className="muted">{place}</span>}
       <span>
@@ -83,7 +83,7 @@ function callColumns(placement: Layout): Column<Box>[] {
       value: (b) => b.call.function,
       cell: (b) => (
         <span style={{ paddingLeft: Math.min(b.call.depth, 20) * 12 }}>
-          <FunctionName name={b.call.function} most={70} />
+          <FunctionName name={b.call.label ?? b.call.function} most={70} />
         </span>
       ),
     },

@@ -40,7 +40,7 @@ export function Head({ evidence: e }: { evidence: Evidence }) {
                 on <a href={href({ view: 'findings', query: { host: e.host } })}>{e.host}</a>
               </>
             )}
-            , thread {e.thread}
+            , {threadWords(e)}
             {programs && `, program ${e.program}`}
           </Fact>
           <Fact name="When" title="Since the start of the run">
@@ -135,4 +135,11 @@ export function HeadNotice({ evidence: e }: { evidence: Evidence }) {
     return <Notice level="unknown">Provisional: the final review confirms or withdraws it.</Notice>;
   }
   return null;
+}
+
+/** The thread, or the stream of a GPU. */
+function threadWords(e: Evidence): string {
+  if (!e.gpu || (e.gpu.device < 0 && e.gpu.stream < 0)) return `thread ${e.thread}`;
+  const stream = e.gpu.stream < 0 ? '' : ` stream ${e.gpu.stream}`;
+  return `GPU${e.gpu.device < 0 ? '' : ` ${e.gpu.device}`}${stream}`;
 }
