@@ -227,14 +227,23 @@ func Host(name string) string {
 	return name
 }
 
+// KnownHosts returns the hosts that have a name, never nil.
+func KnownHosts(hosts []string) []string {
+	known := []string{}
+	for _, h := range hosts {
+		if Host(h) != "" {
+			known = append(known, h)
+		}
+	}
+	return known
+}
+
 // Hosts lists up to three hosts; of more it names the first and counts the others.
 // It leaves out hosts without a name.
 func Hosts(hosts []string) string {
-	var named []string
-	for _, h := range hosts {
-		if Host(h) != "" {
-			named = append(named, OneLine(h))
-		}
+	named := KnownHosts(hosts)
+	for i, h := range named {
+		named[i] = OneLine(h)
 	}
 	switch {
 	case len(named) == 0:

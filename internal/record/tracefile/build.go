@@ -119,13 +119,13 @@ func threadName(r *provenance.Record) string {
 	if l == nil {
 		return fmt.Sprintf("thread %d", r.TID)
 	}
-	part := func(n uint64) string {
-		if n == math.MaxUint64 {
-			return "?"
+	part := func(what string, n uint64) string {
+		if n == math.MaxUint64 { // unknown
+			return ""
 		}
-		return fmt.Sprint(n)
+		return fmt.Sprintf(" %s %d", what, n)
 	}
-	return fmt.Sprintf("GPU device %s context %s stream %s (thread %d)", part(l.Device), part(l.Context), part(l.Stream), r.TID)
+	return fmt.Sprintf("GPU%s%s%s (thread %d)", part("device", l.Device), part("context", l.Context), part("stream", l.Stream), r.TID)
 }
 
 // addCalls adds the calls of the stack that are not in the window, the calls of the window,
@@ -156,7 +156,8 @@ func (b *builder) addStack(thread *track, stack []provenance.StackEntry) {
 
 func (b *builder) addCall(thread *track, e *provenance.StackEntry, parent string) {
 	b.calls.add(call{
-		thread: thread, id: e.EventID, parent: parent, name: e.Func, fid: e.FID, anomaly: e.IsAnomaly, entry: e.Entry, exit: e.Exit,
+		thread: thread, id: e.EventID, parent: parent, name: provenance.CallName(e.Func, e.EventID), fid: e.FID, anomaly: e.IsAnomaly,
+		entry: e.Entry, exit: e.Exit,
 	})
 }
 

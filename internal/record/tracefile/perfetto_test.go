@@ -278,7 +278,7 @@ func TestKernelWithoutLaunchHasReason(t *testing.T) {
 	if got := c.args()["gpu_parent"]; got != "no launch was recorded" || len(c.Flows) > 0 {
 		t.Errorf("got %v, flows %v", got, c.Flows)
 	}
-	s.track("GPU device ? context ? stream 20 (thread 6)")
+	s.track("GPU stream 20 (thread 6)")
 }
 
 func TestCountersHaveValues(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -50,14 +51,15 @@ func (in *Insight) labels(ctx context.Context, run string) (map[string]api.Label
 
 func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 	x := &d.findings[i]
+	hosts := text.KnownHosts(x.Hosts)
 	p := api.Finding{
 		Key: d.keys[i], Number: x.Number, Kind: string(x.Kind), Form: string(x.Form), Status: d.status(x), Severity: string(x.Severity),
 		Listed: x.Listed(), Program: int64(x.PID), Function: x.Func,
 		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path, Role: string(x.Role), Cause: x.Cause,
 		Calls: x.Calls, OfCalls: x.OfCalls, Expected: d.unit.MicrosOf(x.Expected), Actual: d.unit.MicrosOf(x.Actual), Period: x.Period,
 		LostOwn: d.micros(x.LostOwn), LostWaits: d.micros(x.LostCaused), Lost: d.micros(x.Lost), Share: x.Share, Longest: d.micros(x.Longest),
-		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxFindingRanks)]...), RankCount: int64(len(x.Ranks)),
-		HostCount: int64(len(x.Hosts)),
+		Ranks: []int64{}, Hosts: hosts[:min(len(hosts), maxFindingRanks)], RankCount: int64(len(x.Ranks)),
+		HostCount: int64(len(hosts)),
 		From:      x.From, To: x.To, Last: d.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
 		Example: x.Example(), Examples: append([]string{}, x.Examples...), Waits: x.Waits, WaitRanks: x.WaitRanks,
 		Confidence: x.Confidence, Summary: x.Summary, Reason: x.Reason,

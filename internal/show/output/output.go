@@ -178,12 +178,21 @@ func writeArray[T ~[]byte](w io.Writer, items func(yield func(T, error) bool)) e
 	return err
 }
 
+// maxName is the length from which on tables shorten the names of functions and call paths. Kernels have names of
+// hundreds of characters.
+const maxName = 120
+
 func writeTable(w io.Writer, rows *provdb.Rows) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	n := -1 // the first line is the heading
 	for line, err := range lines(rows) {
 		if err != nil {
 			return errors.Join(t.Flush(), err)
+		}
+		for i, c := range rows.Columns {
+			if c.Name == "function" || c.Name == "call_path" {
+				line[i] = text.Shorten(line[i], maxName)
+			}
 		}
 		if n++; n == 0 {
 			fmt.Fprintln(t, strings.ToUpper(strings.Join(line, "\t")))

@@ -18,6 +18,7 @@ import (
 // Function returns the function with a name, matching a pattern with * and ?, or with a part of
 // the name. If several match, it returns an error that lists them.
 func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
+	name = strings.ReplaceAll(name, "…", "*") // tables shorten long names
 	for _, pattern := range []string{executions.Like(name), "%" + executions.Like(name) + "%"} {
 		found, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
 		if err != nil {
