@@ -27,7 +27,7 @@ func registerTime(f *pflag.FlagSet, name string, unit time.Duration, usage strin
 // the names of two of them.
 func registerFilter(fs *pflag.FlagSet, f *executions.Filter, since, until string) {
 	fs.StringVar(&f.Function, "func", "", "pattern of function names, with * and ?")
-	fs.StringSliceVar(&f.Kinds, "kind", nil, "kinds, separated by commas: slow, fast, comm-wait, gpu, recurring or excess-work")
+	fs.StringSliceVar(&f.Kinds, "kind", nil, "kinds, separated by commas: slow, fast, comm-wait, gpu, recurring, excess-work or rare")
 	fs.StringVar(&f.Host, "host", "", "pattern of host names")
 	fs.Func("rank", "ranks, as in 0,4-7", func(text string) (err error) {
 		f.Ranks, err = query.ParseRanks(text)

@@ -152,7 +152,7 @@ func TestInvalidFiltersAreExplained(t *testing.T) {
 	f(`--min-severity: "1e300" is not a time`, "--min-severity", "1e300")
 	f(`--min-lost: "much" is not a time`, "--min-lost", "much")
 	f(`unknown order "beauty" (want lost, score, severity, time`, "--order", "beauty")
-	f(`unknown kind "odd" (want comm-wait, excess-work, fast, gpu, recurring, slow`, "--kind", "slow,odd")
+	f(`unknown kind "odd" (want comm-wait, excess-work, fast, gpu, rare, recurring, slow`, "--kind", "slow,odd")
 	f("is negative", "--limit", "-1")
 	f("is negative", "--offset", "-1")
 	f(`unknown format "xml" (want `, "--format", "xml")

@@ -40,7 +40,8 @@ address of a page.` + runHelp,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
-	f.StringVar(&top.By, "by", "function", "rows: function, rank, host, path or kind (slow, fast, comm-wait, gpu, recurring, excess-work)")
+	f.StringVar(&top.By, "by", "function",
+		"rows: function, rank, host, path or kind (slow, fast, comm-wait, gpu, recurring, excess-work, rare)")
 	f.StringVar(&top.Order, "order", "lost", "order, greatest first: lost, anomalies, severity (own time) or score")
 	f.IntVar(&top.Limit, "limit", 10, "number of rows")
 	f.BoolVar(&live, "live", false, "overview of the page in this terminal; printed once if there is no terminal")

@@ -40,7 +40,7 @@ func TestRareCallsAreJudgedByTheirCaller(t *testing.T) {
 		}
 		for i := range flags {
 			r := &flags[i]
-			if r.LostTime != 20_000 || r.Kind != provenance.Slow || r.Status != provenance.Promoted || !r.IsRare() || r.OutlierScore < 6 ||
+			if r.LostTime != 20_000 || r.Kind != provenance.RarelyCalled || r.Status != provenance.Promoted || r.OutlierScore < 6 ||
 				!strings.HasPrefix(r.Why, "took 20.0 ms, and is rarely called: the rank had 200 calls of work; ") {
 				t.Errorf("got %d us lost, kind %s, %s, score %v, %q", r.LostTime, r.Kind, r.Status, r.OutlierScore, r.Why)
 			}

@@ -63,8 +63,6 @@ type Anomaly struct {
 	Share     float64
 	// Usual is true if its own time is not rare: it is an anomaly only because it explains waits.
 	Usual bool
-	// Rare is true if its function is rarely called, so that all of its time is lost.
-	Rare bool
 	// InStep is when its rank last left a collective call before it, or inside it, and Left
 	// the function of that call; 0 and empty if unknown.
 	InStep trace.Ticks
@@ -115,7 +113,7 @@ func (r *Run) Add(rec *provenance.Record) {
 		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Exclusive: rec.RuntimeExclusive, Lost: rec.LostTime, Status: rec.Status,
 		Recorded: beganBefore(rec.EventID, rec.IOStep), StepTime: rec.IOStepEnd - rec.IOStepStart,
-		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren), Usual: rec.OnlyExplainsWaits(), Rare: rec.IsRare(),
+		Children: int64(rec.Children), UsualChildren: int64(rec.UsualChildren), Usual: rec.OnlyExplainsWaits(),
 	}
 	if rec.Status == provenance.Withdrawn {
 		r.Withdrawn = append(r.Withdrawn, a)

@@ -8,7 +8,7 @@ import (
 )
 
 // isRare reports whether the calls are of a function that is rarely called.
-func (g *group) isRare() bool { return g.all[g.members[0]].Rare }
+func (g *group) isRare() bool { return g.all[g.members[0]].Kind == provenance.RarelyCalled }
 
 // periodicCalls is the number of rare calls on each rank that may be periodic: of four at random times, one in a hundred is.
 const periodicCalls = 4

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 func TestRareCallsByDesignAreNotes(t *testing.T) {
@@ -17,7 +18,7 @@ func TestRareCallsByDesignAreNotes(t *testing.T) {
 		s := newScene(3, "work 4000 1000000", "rare 10 1000000")
 		for _, c := range calls {
 			s.slow("rare", c.rank, trace.Ticks(c.at*second), 50_000)
-			s.Anomalies[len(s.Anomalies)-1].Rare = true
+			s.Anomalies[len(s.Anomalies)-1].Kind = provenance.RarelyCalled
 		}
 		got := s.conclude().Findings
 		if len(got) != 1 || got[0].Kind != "outlier" || got[0].Form != "rare" || got[0].Noted() != noted || got[0].Listed() == noted ||

@@ -72,7 +72,7 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 		a := &c.run.Anomalies[i]
 		u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]
 		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && a.Kind != provenance.TooManyCalls && !a.OnDevice &&
-			a.Lost > 0 && !a.Rare {
+			a.Lost > 0 && a.Kind != provenance.RarelyCalled {
 			programs[a.Program] = append(programs[a.Program], i)
 		}
 	}

@@ -23,11 +23,13 @@ const (
 	Recurring AnomalyKind = "recurring"
 	// TooManyCalls is of executions that made far more calls than usual.
 	TooManyCalls AnomalyKind = "excess-work"
+	// RarelyCalled is of executions of a function that its caller usually does without.
+	RarelyCalled AnomalyKind = "rare"
 )
 
 // AnomalyKinds returns all kinds of anomalies.
 func AnomalyKinds() []AnomalyKind {
-	return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring, TooManyCalls}
+	return []AnomalyKind{Slow, Fast, CommWait, OnGPU, Recurring, TooManyCalls, RarelyCalled}
 }
 
 // statusWords end the sentence of an anomaly.
@@ -74,16 +76,11 @@ func (r *Record) ExplainRare(d *outlier.Description, caller string, calls uint64
 	if caller != "" {
 		of = text.Count(calls, "call") + " of " + caller
 	}
-	r.Why = r.tookWords(d) + rarely + of
+	r.Kind, r.Why = RarelyCalled, r.tookWords(d)+", and is rarely called: the rank had "+of
 	if words := s.Words(); words != "" {
 		r.Why += "; " + words
 	}
 }
-
-const rarely = ", and is rarely called: the rank had "
-
-// IsRare reports whether an anomaly is of a function that is rarely called.
-func (r *Record) IsRare() bool { return strings.Contains(r.Why, rarely) }
 
 // madeWords returns how many calls the execution made, and which.
 func (r *Record) madeWords() string {
