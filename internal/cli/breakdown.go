@@ -53,19 +53,20 @@ Holistic Trace Analysis. JSON also has the streams of each rank.` + runHelp,
 		if collectives && (steps || len(chosen) > 0) {
 			return nil, usagef("--collectives is over all ranks and steps (omit --steps and --rank)")
 		}
-		if ok, err := a.HasBreakdown(ctx); err != nil {
-			return nil, err
-		} else if !ok {
-			return nil, fmt.Errorf("run %s has no times of GPUs: its traces have no GPU streams, it is live, "+
+		program, notes := q.chosenProgram(), a.Run.Decoded().Notes
+		hasGPUs, err := a.HasBreakdown(ctx)
+		if collectives && err == nil {
+			var b *provenance.Breakdown
+			if b, err = a.Collectives(ctx); err == nil && (hasGPUs || len(b.Collectives) > 0) {
+				return output.Collectives{Collectives: gpus.Collectives(b, program, limit, notes)}.Answer(), nil
+			}
+		}
+		if err == nil && !hasGPUs {
+			err = fmt.Errorf("run %s has no times of GPUs: its traces have no GPU streams, it is live, "+
 				"or it was recorded by an earlier version of chimbuko", a.Run.Name)
 		}
-		program, notes := q.chosenProgram(), a.Run.Decoded().Notes
-		if collectives {
-			b, err := a.Collectives(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return output.Collectives{Collectives: gpus.Collectives(b, program, limit, notes)}.Answer(), nil
+		if err != nil {
+			return nil, err
 		}
 		times, err := a.GPUTimes(ctx, steps, nil)
 		if err != nil {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -136,4 +137,40 @@ func TestProfilesNeedRanksOfTheirOwn(t *testing.T) {
 	refuse("neither the trace nor its name contains the rank (with --rank-pattern REGEXP")
 	refuse("is not a regular expression with a group", "--rank-pattern", "worker[0-9]")
 	must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "two"), "--rank-pattern", "worker([0-9]+)")
+}
+
+// TestClocksOfRanksThatShareAFile analyzes two ranks in one file, of which the second has a clock that is 5 ms ahead.
+func TestClocksOfRanksThatShareAFile(t *testing.T) {
+	var b strings.Builder
+	for rank := range 2 {
+		fmt.Fprintf(&b, `{"distributedInfo":{"rank":%d,"world_size":2,"pg_config":[{"pg_name":"0","pg_size":2,"ranks":[0,1]}]},"traceEvents":[{}`, rank)
+		for step := range 40 {
+			at := 1e9 + 10_000*step + 5_000*rank // µs
+			fmt.Fprintf(&b, `,{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":9,"tid":9,"ts":%d,"dur":9000}`, step, at)
+			fmt.Fprintf(&b, `,{"ph":"X","cat":"cpu_op","name":"work","pid":9,"tid":9,"ts":%d,"dur":4000}`, at+10)
+			fmt.Fprintf(&b, `,{"ph":"X","cat":"user_annotation","name":"gloo:all_reduce","pid":9,"tid":10,"ts":%d,"dur":%d,`+
+				`"args":{"Input Dims":[[1000]],"Input type":["float"]}}`, at+5000+100*rank, 300-100*rank)
+		}
+		b.WriteString("]}\n")
+	}
+	file, dir := filepath.Join(t.TempDir(), "all.json"), filepath.Join(t.TempDir(), "run")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "analyze", file, "--out", dir)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"ranks", dir}, "The clocks of 1 rank were corrected"},
+		{[]string{"breakdown", dir, "--collectives"}, "+5.00 ms"},
+		{[]string{"query", dir, "SELECT rid, value FROM metadata WHERE descr = 'Clock correction'", "--format", "csv"}, "1,-5000 µs"},
+	} {
+		if out := must(t, c.args...); !strings.Contains(out, c.want) {
+			t.Errorf("%v: got %s, want %q", c.args, out, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "spool")); err == nil {
+		t.Error("the run keeps temporary files")
+	}
 }

@@ -68,6 +68,7 @@ docs/findings.md describes the rules.` + runHelp,
 			return nil, err
 		}
 		list := &output.RankList{Unit: d.Peers.Unit, By: table.By, List: *ranks.Costliest(*d, table, limit)}
+		list.Corrected = output.CorrectedClocks(a.Run.Decoded().Notes)
 		if len(table.Ranks) > 0 {
 			list.Functions = ranks.Functions(*d, table)
 		}

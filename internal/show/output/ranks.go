@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -20,6 +21,17 @@ type RankList struct {
 	Efficiency []provenance.Efficiency `json:"efficiency"`
 	ranks.List
 	Functions *api.RankFunctions `json:"functions,omitempty"` // of selected ranks
+	Corrected int64              // ranks whose clocks were corrected
+}
+
+// CorrectedClocks returns the number of ranks whose clocks the analysis corrected, by its notes.
+func CorrectedClocks(notes []tally.Note) int64 {
+	for _, n := range notes {
+		if n.Name == tally.ClockCorrected.Name() {
+			return n.Count
+		}
+	}
+	return 0
 }
 
 var peerColumns = columns(`program:int ranks tid:int host role:int peers:int units:int units_with_data:int slow_units:int useful_us:int
@@ -242,6 +254,9 @@ func (l *RankList) footer(w io.Writer) {
 			"host": "There are no such ranks.", "role": "There are no such ranks.",
 		}[l.By])
 		return
+	}
+	if l.Corrected > 0 {
+		fmt.Fprintf(w, "\nThe clocks of %s were corrected (chimbuko breakdown --collectives lists them).\n", text.Count(l.Corrected, "rank"))
 	}
 	if left := l.All - int64(len(l.Rows)); left > 0 {
 		fmt.Fprintf(w, "\nand %s: give a larger --limit\n", text.Count(left, "more row"))

@@ -40,6 +40,9 @@ func (a *Queries) GPUTimes(ctx context.Context, steps bool, of *trace.RankKey) (
 // Collectives returns a breakdown without times. The run must have a breakdown.
 func (a *Queries) Collectives(ctx context.Context) (*provenance.Breakdown, error) {
 	b := provenance.Breakdown{Unit: a.Unit}
+	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.BreakdownSchema {
+		return &b, err
+	}
 	var errs [2]error
 	b.Collectives, errs[0] = executions.ReadAll[provenance.CollectiveStats](ctx, a, text("collectives"))
 	b.Clocks, errs[1] = executions.ReadAll[provenance.RankClock](ctx, a, text("clocks"))
