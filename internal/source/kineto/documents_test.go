@@ -53,7 +53,8 @@ func TestRanksThatShareAFile(t *testing.T) {
 		},
 		{
 			"unknown ranks", document("", base, 70) + document(rank(0), base, 80) + document("", base, 90),
-			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 80, 0) + gpu(0, 80, 0) + op(2, 90, 0) + gpu(2, 90, 0), map[tally.Kind]int64{tally.RankAssumed: 2},
+			op(1, 70, 0) + gpu(1, 70, 0) + op(0, 80, 0) + gpu(0, 80, 0) + op(2, 90, 0) + gpu(2, 90, 0),
+			map[tally.Kind]int64{tally.RankAssumed: 2},
 		},
 		{
 			"in turns", // the second begins within the kernel of the first, and the first continues before the second ends
@@ -64,7 +65,8 @@ func TestRanksThatShareAFile(t *testing.T) {
 		{
 			"a rank that is known too late", document(rank(0), base, 70) +
 				strings.TrimSuffix(document("", base, 80), "}") + `, "distributedInfo": {"rank": 0}}`,
-			op(0, 70, 0) + gpu(0, 70, 0), map[tally.Kind]int64{tally.RankRepeated: 1},
+			op(0, 70, 0) + gpu(0, 70, 0),
+			map[tally.Kind]int64{tally.RankRepeated: 1},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
