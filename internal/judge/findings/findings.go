@@ -396,7 +396,7 @@ func (c *conclusion) addChanges(changes []summary.Change) {
 		g := c.changed(&changes[i])
 		switch {
 		case c.explained(g):
-		case c.run.WaitOf(g.Func) != blame.Nothing && g.Severity == provenance.Alarm:
+		case c.waits(g.PID, g.Func) && g.Severity == provenance.Alarm:
 			waits = append(waits, g)
 		default:
 			others = append(others, g)

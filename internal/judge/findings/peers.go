@@ -195,11 +195,11 @@ func (p *slowPeer) includes(a *blame.Anomaly) bool {
 // Others, which are as frequent elsewhere or too long to be like them, have other causes.
 func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 	for _, p := range c.peers {
-		if p.Extra() {
-			c.extraWork(p, order, keys)
+		p.byDelays = !p.Extra() && p.delayed(c)
+		if p.Extra() || len(p.HiddenWaits) > 0 && !p.byDelays {
+			c.claim(p, order, keys)
 			continue
 		}
-		p.byDelays = p.delayed(c)
 		if !p.toBlame() {
 			continue
 		}
@@ -265,16 +265,22 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 	}
 }
 
-// extraWork sets the keys of the anomalies of extra work, and finds the waits of unknown cause that it caused.
-func (c *conclusion) extraWork(p *slowPeer, order []int32, keys map[int32]*key) {
+// claim sets the keys of the anomalies of a place with extra work, or with one slow function for which others wait without being
+// known to, and finds the waits of unknown cause that it caused.
+func (c *conclusion) claim(p *slowPeer, order []int32, keys map[int32]*key) {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
-		if keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.meanwhile(a.Entry) &&
-			(a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)) {
+		own := a.Func == p.Functions[0].Func
+		if p.Extra() {
+			own = a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)
+		}
+		if own && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.meanwhile(a.Entry) {
 			keys[i] = p.key
 		}
 	}
-	c.waitsMeanwhile(order, p.episode(c))
+	if p.Pattern != provenance.Always { // then others wait no longer than usual
+		c.waitsMeanwhile(order, p.episode(c))
+	}
 }
 
 // episode returns when the place was slow as an interval of slots.
@@ -288,12 +294,19 @@ func (p *slowPeer) episode(c *conclusion) *episode {
 func (c *conclusion) peerOf(program trace.Program, e *episode) *slowPeer {
 	for _, p := range c.peers {
 		of := p.episode(c)
-		if p.toBlame() && p.PID == program && of.from < e.to && e.from < of.to &&
+		if (p.toBlame() || len(p.HiddenWaits) > 0) && p.PID == program && of.from < e.to && e.from < of.to &&
 			!slices.ContainsFunc(e.ranks, func(r trace.Rank) bool { return !slices.Contains(p.Ranks, r) }) {
 			return p
 		}
 	}
 	return nil
+}
+
+// waits reports whether a function waits for others, as its name or the comparison of peers shows.
+func (c *conclusion) waits(program trace.Program, function string) bool {
+	return c.run.WaitOf(function) != blame.Nothing || slices.ContainsFunc(c.peers, func(p *slowPeer) bool {
+		return p.PID == program && slices.Contains(p.HiddenWaits, function)
+	})
 }
 
 // explained reports whether a slow peer explains most of a lasting change of a function.

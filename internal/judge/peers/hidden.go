@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -9,58 +10,153 @@ import (
 )
 
 // A unit whose work as a whole takes no longer than that of its peers may still be slow: what it loses in one function, the
-// others lose in functions that wait for it without being known to wait, such as one that joins a thread. It is slow if its
-// calls of the function take at least hiddenRatio times as long as those of each of hiddenPeers or more peers that call it
-// equally often, and it loses at least leastSaved of its time there.
+// others lose in functions that wait for it without being known to wait, such as one that joins a thread. It is slow in an
+// interval if its calls of the function take at least hiddenRatio times as long as those of each of hiddenPeers or more peers
+// that call it equally often, it loses at least leastSaved of its time there, and it spends less time than each of them in
+// other functions, or outside of calls: at least half of what it loses.
 const (
 	hiddenRatio = 2
 	hiddenPeers = 3
 )
+
+// hiddenCase is a unit that may be slow in one function.
+type hiddenCase struct {
+	unit     int
+	function uint32
+	beyond   float64 // time beyond that of others
+}
 
 // hidden finds units that are slow in one function only.
 func (c *comparison) hidden(units []*unit) {
 	if len(units) <= hiddenPeers || slices.ContainsFunc(units, func(u *unit) bool { return u.slow != nil }) {
 		return
 	}
-	totals := make([]map[uint32]functionTime, len(units))
-	for i, u := range units {
-		totals[i] = make(map[uint32]functionTime)
-		c.each(u, func(_ int, cell workload.Cell) {
-			n := c.works[cell.Work].Function
-			f := totals[i][n]
-			f.calls, f.time = f.calls+float64(cell.Calls), f.time+float64(cell.Exclusive)
-			totals[i][n] = f
-		})
+	cases := c.hiddenCases(units)
+	slots := make(map[uint32]int) // of functions
+	for _, x := range cases {
+		if _, ok := slots[x.function]; !ok {
+			slots[x.function] = len(slots)
+		}
+	}
+	series := make([][]functionTime, len(slots)) // by function: by unit and window
+	for i := range series {
+		series[i] = make([]functionTime, len(units)*c.windows)
 	}
 	for i, u := range units {
-		var worst *interval
-		var function uint32
-		for n, f := range totals[i] {
-			if f.time < leastSaved*float64(u.Last-u.First) {
-				continue
+		c.each(u, func(w int, cell workload.Cell) {
+			if slot, ok := slots[c.works[cell.Work].Function]; ok {
+				f := &series[slot][i*c.windows+w]
+				f.calls, f.time = f.calls+float64(cell.Calls), f.time+float64(cell.Exclusive)
 			}
-			usual, spread, ok := usualOf(n, i, totals)
-			if !ok || f.time-f.calls*usual < leastSaved*float64(u.Last-u.First) {
-				continue
-			}
-			v := c.hiddenInterval(u, n, usual, max(spread, leastSpread))
-			if v != nil && (worst == nil || v.lostOwn > worst.lostOwn || v.lostOwn == worst.lostOwn && n < function) {
-				worst, function = v, n
-			}
-		}
-		if worst != nil {
-			c.exposeFunction(u, function, worst)
+		})
+	}
+	for _, x := range cases {
+		if v := c.hiddenInterval(units, x, series[slots[x.function]]); v != nil {
+			c.reveal(units, x, v)
 		}
 	}
 }
 
-// usualOf returns the median of the mean times of the calls of a function on all units but one, and the deviation of their
-// logarithms; false unless all call it equally often and the calls of that one take far longer than those of each other.
-func usualOf(function uint32, one int, totals []map[uint32]functionTime) (usual, spread float64, ok bool) {
-	own := totals[one][function]
+// hiddenCases returns the units that lose much time in a function, each with the function in which it loses most.
+func (c *comparison) hiddenCases(units []*unit) (cases []hiddenCase) {
+	n := uint32(0)
+	for _, w := range c.works {
+		n = max(n, w.Function+1)
+	}
+	all, own := make([]functionTime, n), make([]functionTime, n)
+	add := func(sums []functionTime) func(int, workload.Cell) {
+		return func(_ int, cell workload.Cell) {
+			f := &sums[c.works[cell.Work].Function]
+			f.calls, f.time = f.calls+float64(cell.Calls), f.time+float64(cell.Exclusive)
+		}
+	}
+	for _, u := range units {
+		c.each(u, add(all))
+	}
+	for i, u := range units {
+		clear(own)
+		c.each(u, add(own))
+		worst := hiddenCase{unit: i}
+		for number, f := range own {
+			if rest := all[number]; f.calls > 0 && rest.calls > f.calls {
+				beyond := f.time - f.calls*(rest.time-f.time)/(rest.calls-f.calls)
+				if beyond > worst.beyond {
+					worst.function, worst.beyond = uint32(number), beyond
+				}
+			}
+		}
+		// It is slow in the shortest intervals at least.
+		if worst.beyond >= leastSaved*float64(u.Last-u.First)*float64(c.fewest)/float64(c.windows) {
+			cases = append(cases, worst)
+		}
+	}
+	slices.SortStableFunc(cases, func(a, b hiddenCase) int { return cmp.Compare(b.beyond, a.beyond) })
+	return cases[:min(len(cases), mostPlaces)]
+}
+
+// hiddenInterval returns when the calls of a function take far longer on a unit than on all others, or nil.
+func (c *comparison) hiddenInterval(units []*unit, x hiddenCase, series []functionTime) *interval {
+	of := func(unit, w int) functionTime { return series[unit*c.windows+w] }
+	var windows []int
+	var values, means []float64
+	for w := range c.windows {
+		means = means[:0]
+		for i := range units {
+			if f := of(i, w); i != x.unit && f.calls > 0 && f.time > 0 {
+				means = append(means, f.time/f.calls)
+			}
+		}
+		if f := of(x.unit, w); f.calls > 0 && f.time > 0 && len(means) >= hiddenPeers {
+			windows, values = append(windows, w), append(values, math.Log(f.time/f.calls/median(means)))
+		}
+	}
+	from, to := c.segment(values, math.Log(hiddenRatio))
+	if to == 0 {
+		return nil
+	}
+	u, margin := units[x.unit], max(1, int(edge*float64(len(windows))))
+	v := &interval{
+		first: windows[from], last: windows[to-1], start: from <= margin, open: len(windows)-to <= margin, weak: u.peers < enoughPeers,
+		level: mean(values[from:to]), pattern: provenance.Phase,
+	}
+	switch {
+	case v.start && v.open:
+		v.pattern = provenance.Always
+	case v.open:
+		v.pattern = provenance.Since
+	}
+	sums := make([]functionTime, len(units)) // in the interval
+	for i := range units {
+		for w := v.first; w <= v.last; w++ {
+			f := of(i, w)
+			sums[i].calls, sums[i].time = sums[i].calls+f.calls, sums[i].time+f.time
+		}
+	}
+	usual, spread, ok := usualOf(sums, x.unit)
+	if v.z = v.level / max(spread, leastSpread); !ok || v.z < leastZ {
+		return nil
+	}
+	v.chance = studentTail(v.z, float64(u.peers-1))
+	c.refine(u, v, windows, values, from, to, max(math.Log(leastRatio), edges*spread))
+	lost, f := make([]float64, c.windows), functionTime{}
+	for w := v.first; w <= v.last; w++ {
+		one := of(x.unit, w)
+		lost[w] = max(0, one.time-one.calls*usual)
+		f.calls, f.time, f.expected = f.calls+one.calls, f.time+one.time, f.expected+one.calls*usual
+	}
+	v.lostOwn, v.functions, v.lost = f.time-f.expected, map[uint32]functionTime{x.function: f}, lost
+	if v.lostOwn < leastSaved*float64(v.to-v.from) {
+		return nil
+	}
+	return v
+}
+
+// usualOf returns the median of the mean times of calls of all units but one, and the deviation of their logarithms; false unless
+// all call equally often and the calls of that one take far longer than those of each other.
+func usualOf(sums []functionTime, one int) (usual, spread float64, ok bool) {
+	own := sums[one]
 	var means, logs []float64
-	for i := range totals {
-		f := totals[i][function]
+	for i, f := range sums {
 		if i == one {
 			continue
 		}
@@ -73,72 +169,69 @@ func usualOf(function uint32, one int, totals []map[uint32]functionTime) (usual,
 	return median(means), deviation(logs), true
 }
 
-// hiddenInterval returns when the calls of a function take far longer than usual on a unit, or nil.
-func (c *comparison) hiddenInterval(u *unit, function uint32, usual, spread float64) *interval {
-	byWindow := make([]functionTime, c.windows)
-	c.each(u, func(w int, cell workload.Cell) {
-		if c.works[cell.Work].Function == function {
-			byWindow[w].calls += float64(cell.Calls)
-			byWindow[w].time += float64(cell.Exclusive)
-		}
-	})
-	var windows []int
-	var values []float64
-	for w, f := range byWindow {
-		if f.calls > 0 && f.time > 0 {
-			windows, values = append(windows, w), append(values, math.Log(f.time/f.calls/usual))
+// reveal makes a unit slow in an interval if others wait for it in functions that are not known to wait, or outside of calls: their
+// time there is not useful.
+func (c *comparison) reveal(units []*unit, x hiddenCase, v *interval) {
+	waits := c.hiddenWaits(units, x, v)
+	var totals []float64
+	for i, u := range units {
+		if i != x.unit {
+			totals = append(totals, sum(waits[i])+sum(u.idle[v.first:v.last+1]))
 		}
 	}
-	from, to := c.segment(values, math.Log(hiddenRatio))
-	if to == 0 || mean(values[from:to]) < leastZ*spread {
-		return nil
+	if waited := median(totals) - sum(units[x.unit].idle[v.first:v.last+1]); 2*waited < v.lostOwn {
+		return
 	}
-	margin := max(1, int(edge*float64(len(windows))))
-	v := &interval{
-		first: windows[from], last: windows[to-1], start: from <= margin, open: len(windows)-to <= margin, weak: u.peers < enoughPeers,
-		from: u.First, to: u.Last, level: mean(values[from:to]), pattern: provenance.Phase,
+	for i, u := range units {
+		for w, time := range waits[i] {
+			time = min(time, max(0, u.useful[w]))
+			u.useful[w], u.wait[w] = u.useful[w]-time, u.wait[w]+time
+		}
 	}
-	v.z = v.level / spread
-	v.chance = studentTail(v.z, float64(u.peers-1))
-	if !v.start {
-		v.from, _ = c.bounds(v.first)
-	} else {
-		v.first = 0
-	}
-	if !v.open {
-		_, v.to = c.bounds(v.last)
-	} else {
-		v.last = c.windows - 1
-	}
-	switch {
-	case v.start && v.open:
-		v.pattern = provenance.Always
-	case v.open:
-		v.pattern = provenance.Since
-	}
-	of := functionTime{}
-	for w := v.first; w <= v.last; w++ {
-		f := byWindow[w]
-		of.calls, of.time, of.expected = of.calls+f.calls, of.time+f.time, of.expected+f.calls*usual
-	}
-	v.lostOwn = of.time - of.expected
-	v.functions = map[uint32]functionTime{function: of}
-	if v.lostOwn < leastSaved*float64(v.to-v.from) {
-		return nil
-	}
-	return v
+	c.expose(units[x.unit], v, v.lost)
 }
 
-// exposeFunction makes a unit slow in a function.
-func (c *comparison) exposeFunction(u *unit, function uint32, v *interval) {
-	lost := make([]float64, c.windows)
-	usual := v.functions[function].expected / v.functions[function].calls
-	c.each(u, func(w int, cell workload.Cell) {
-		if v.includes(w) && c.works[cell.Work].Function == function {
-			lost[w] += float64(cell.Exclusive) - float64(cell.Calls)*usual
+// hiddenWaits returns how long units wait for one in an interval, by unit and window: in functions that all call equally often and
+// that take less time on that one than on each other, what they take longer there.
+func (c *comparison) hiddenWaits(units []*unit, x hiddenCase, v *interval) [][]float64 {
+	sums := make(map[uint32][]functionTime)
+	for i, u := range units {
+		c.each(u, func(w int, cell workload.Cell) {
+			if !v.includes(w) {
+				return
+			}
+			n := c.works[cell.Work].Function
+			if sums[n] == nil {
+				sums[n] = make([]functionTime, len(units))
+			}
+			f := &sums[n][i]
+			f.calls, f.time = f.calls+float64(cell.Calls), f.time+float64(cell.Exclusive)
+		})
+	}
+	shortest := make(map[uint32]float64) // time of calls of the one
+	for n, all := range sums {
+		own := all[x.unit]
+		least := !slices.ContainsFunc(all, func(f functionTime) bool {
+			return f.calls == 0 || max(f.calls, own.calls) > sameCalls*min(f.calls, own.calls) || f.time/f.calls < own.time/own.calls
+		})
+		if least && own.calls > 0 {
+			shortest[n] = own.time / own.calls
+			v.waits = append(v.waits, n)
 		}
-	})
-	c.expose(u, v, lost)
+	}
+	waits := make([][]float64, len(units))
+	for i, u := range units {
+		waits[i] = make([]float64, c.windows)
+		if i == x.unit {
+			continue
+		}
+		c.each(u, func(w int, cell workload.Cell) {
+			if time, ok := shortest[c.works[cell.Work].Function]; ok && v.includes(w) {
+				waits[i][w] += max(0, float64(cell.Exclusive)-float64(cell.Calls)*time)
+			}
+		})
+	}
+	return waits
 }
 
 // expose makes a unit slow: what it loses in windows is beyond the time that its peers need.

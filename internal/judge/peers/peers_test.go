@@ -627,8 +627,18 @@ func TestRankThatIsSlowInOneFunction(t *testing.T) {
 	}
 	near(t, "mean time of a call", s.Functions[0].Mean, 1600, 16)
 	near(t, "that of peers", s.Functions[0].Peers, 100, 1)
+	if !slices.Equal(s.HiddenWaits, []string{"f3"}) {
+		t.Errorf("the others wait in %v", s.HiddenWaits)
+	}
+	near(t, "share of the run that others wait for it", s.Share, 1500./6200, 0.05) // less, because times vary
 	for _, harmless := range []func(rank, thread int) []work{
 		works(200), // too little
+		func(rank, _ int) []work { // others do not wait: they have other work
+			if rank == 1 {
+				return []work{{1, 4000}, {2, 1600}, {3, 1900}}
+			}
+			return []work{{1, 4000}, {2, 100}, {3, 1900}, {4, 1500}}
+		},
 		func(rank, _ int) []work { // two groups of ranks
 			if rank%2 == 0 {
 				return []work{{1, 4000}, {2, 1600}, {3, 400}}
@@ -642,6 +652,27 @@ func TestRankThatIsSlowInOneFunction(t *testing.T) {
 			t.Errorf("somebody is blamed: %+v", all)
 		}
 	}
+}
+
+// TestRankBecomesSlowInOneFunction is TestRankThatIsSlowInOneFunction from some time on, in the last third of the run.
+func TestRankBecomesSlowInOneFunction(t *testing.T) {
+	load := iterate(8, false, func(rank int, at float64) map[uint32][2]float64 {
+		work := with(nil)
+		switch {
+		case at < 7:
+		case rank == 2:
+			work[3] = [2]float64{1, 1500}
+		default:
+			work[1] = [2]float64{2, 2000}
+		}
+		return work
+	})
+	s := only(t, peers.Compare(load, name))
+	if s.Pattern != provenance.Since || !slices.Equal(s.Ranks, []trace.Rank{2}) || s.Functions[0].Func != "f3" || !slices.Equal(s.HiddenWaits, []string{"f1"}) {
+		t.Fatalf("got %+v", s)
+	}
+	near(t, "start", s.From, 7, 0.1)
+	near(t, "lost", float64(s.LostOwn)/1e6, 3*1000./6100, 0.03)
 }
 
 // TestGapsAreIdle compares the stages of a pipeline, whose threads have no call that includes all others: they are idle

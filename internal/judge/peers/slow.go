@@ -51,8 +51,11 @@ type interval struct {
 	chance      float64 // of a weak one: probability that noise gives so much, in any interval
 	functions   map[uint32]functionTime
 	lostOwn     float64
-	extra       bool // it makes more calls, rather than slower ones
-	peers       int  // of a unit with extra work
+	// Of a unit that is slow in one function only: the time that it loses by window, and in which functions others wait.
+	lost  []float64
+	waits []uint32
+	extra bool // it makes more calls, rather than slower ones
+	peers int  // of a unit with extra work
 }
 
 func (v *interval) includes(w int) bool { return v.first <= w && w <= v.last }
@@ -377,10 +380,14 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 			s.TID = provenance.AllThreads
 		}
 		s.LostOwn += ticks(max(0, u.slow.lostOwn))
+		for _, n := range u.slow.waits {
+			s.HiddenWaits = append(s.HiddenWaits, c.name(p.program, n))
+		}
 	}
 	slices.Sort(s.Ranks)
 	slices.Sort(s.Hosts)
-	s.Ranks, s.Hosts = slices.Compact(s.Ranks), slices.Compact(s.Hosts)
+	slices.Sort(s.HiddenWaits)
+	s.Ranks, s.Hosts, s.HiddenWaits = slices.Compact(s.Ranks), slices.Compact(s.Hosts), slices.Compact(s.HiddenWaits)
 	if len(s.Ranks) > 1 {
 		s.Peers = max(0, s.Peers+1-len(some))
 		if len(s.Hosts) == 1 {

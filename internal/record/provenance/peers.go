@@ -117,6 +117,8 @@ type SlowPeer struct {
 	Twin      *trace.Rank    `json:"twin"`      // a peer with a ratio near 1, to compare with; nil if there is none
 	SyncShare float64        `json:"sync_share"`
 	PeerSync  float64        `json:"peer_sync_share"` // median share of time that peers spend in collective calls
+	// HiddenWaits are functions in which peers wait for it, although nothing shows that they wait. They are not stored.
+	HiddenWaits []string `json:"-"`
 }
 
 // Place names the slow peer. Names of different places of a run differ, except for places with many ranks.
