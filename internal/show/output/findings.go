@@ -63,7 +63,8 @@ func (l *FindingList) Answer() *Answer {
 			}
 			return []any{
 				x.Number, x.Kind, optional(x.Form), x.Status, x.Severity, x.PID, optional(x.Func), optional(x.Path), optional(x.Role),
-				optional(x.Cause), optional(text.Ranges(x.Ranks)), optional(strings.Join(text.KnownHosts(x.Hosts), ",")), x.From, x.To, x.Calls, x.OfCalls,
+				optional(x.Cause), optional(text.Ranges(x.Ranks)), optional(strings.Join(text.KnownHosts(x.Hosts), ",")),
+				x.From, x.To, x.Calls, x.OfCalls,
 				x.Expected, x.Actual, x.Period, x.LostOwn, x.LostCaused, x.Lost, x.Share, x.Confidence, x.Summary, optional(x.Reason),
 				optional(strings.Join(x.Examples, ",")), x.Longest, worst, optional(x.Trend), x.Waits, x.WaitRanks,
 			}
