@@ -173,7 +173,7 @@ type Run struct {
 // The tallies of a breakdown: about times, and about collective operations.
 var (
 	TimeTallies       = []tally.Kind{tally.LaunchUnknown, tally.ActivityLate, tally.StepsFolded}
-	CollectiveTallies = []tally.Kind{tally.CollectiveAlone, tally.CollectiveUnmatched, tally.CollectiveOmitted}
+	CollectiveTallies = []tally.Kind{tally.CollectiveAlone, tally.CollectiveUnmatched, tally.CollectiveOmitted, tally.ClockCorrected}
 )
 
 // Count adds to a tally what the breakdown lacks. A nil Run lacks nothing.

@@ -11,7 +11,7 @@ import (
 // Peers compares ranks, threads and GPUs that do equal work.
 type Peers struct {
 	Unit       trace.Unit                    // of all times; it is not stored
-	Steps      map[trace.RankKey][]StepStart // of ranks whose training steps are known, in order of time; not stored
+	Steps      map[trace.RankKey][]StepStart `json:"-"` // of ranks whose training steps are known, in order of time; not stored
 	Loads      []RankLoad                    // by program, rank and thread; the rank itself before its threads
 	Efficiency []Efficiency                  // by program and time, that of the entire run first
 	Slow       []SlowPeer                    // the costliest first
