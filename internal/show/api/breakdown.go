@@ -43,7 +43,8 @@ type GPUTime struct {
 
 // StreamTime is how a stream of a GPU spent its time.
 type StreamTime struct {
-	Thread     int64   `json:"tid"`
+	Thread     int64   `json:"tid"`            // of the trace
+	Name       string  `json:"name,omitempty"` // as in the trace, if it has one
 	Activities int64   `json:"activities"`
 	Busy       float64 `json:"busy_us"`
 	HostWait   float64 `json:"host_wait_us"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -82,9 +83,21 @@ func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*a
 			return nil, err
 		}
 		slices.SortStableFunc(steps, func(a, b provenance.GPUTime) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+		facts, err := q.metadata(ctx, of.Program, of.Rank)
+		if err != nil {
+			return nil, err
+		}
 		hosts := q.data.hosts()
 		list := gpus.Times(q.Unit, steps, true, maxGPUSteps, nil, func(*provenance.GPUTime) bool { return true })
 		s := &api.RankSteps{Rank: gpus.Time(q.Unit, &whole[0]), Steps: list.Rows, More: list.More}
+		for i := range s.Rank.Streams {
+			stream := &s.Rank.Streams[i]
+			for _, f := range facts {
+				if f.Name == threadName && f.Thread == stream.Thread {
+					stream.Name = text.OneLine(f.Value)
+				}
+			}
+		}
 		q.data.place(&s.Rank, hosts)
 		for i := range s.Steps {
 			q.data.place(&s.Steps[i], hosts)

@@ -57,7 +57,8 @@ export interface GPUTime {
  * StreamTime is how a stream of a GPU spent its time.
  */
 export interface StreamTime {
-  tid: number /* int64 */;
+  tid: number /* int64 */; // of the trace
+  name?: string; // as in the trace, if it has one
   activities: number /* int64 */;
   busy_us: number /* float64 */;
   host_wait_us: number /* float64 */;

@@ -141,7 +141,7 @@ export function stepColumns(length: number, href: (to: Target) => string): Colum
 
 /** Columns of the table of streams. */
 export const streamColumns: readonly Column<StreamTime>[] = [
-  { id: 'stream', header: 'Stream', align: 'right', value: (s) => s.tid },
+  { id: 'stream', header: 'Stream', value: (s) => s.name ?? `thread ${s.tid}` },
   {
     id: 'activities',
     header: 'Activities',
