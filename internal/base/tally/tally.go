@@ -88,6 +88,7 @@ const (
 	RankAssumed
 	RankRepeated
 	ClockCorrected
+	RecordsSkipped
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -173,6 +174,8 @@ var table = [NumKinds]entry{
 	TextInvalid: {"text-invalid", Repaired, "events with texts that are not valid UTF-8; the invalid bytes were replaced"},
 	TimeUnreadable: {"time-unreadable", Warning, "events with a time or duration that is not a number or is too large; treated as " +
 		"missing"},
+	RecordsSkipped: {"records-skipped", Info, "records of OTF2 archives that are neither calls nor messages nor metrics, such as those of " +
+		"threads, locks and files"},
 	EventsIgnored: {"events-ignored", Info, "events of Chrome traces that are neither calls nor counters, or repeat others: flows, " +
 		"instants, annotations copied to GPU streams"},
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +

@@ -1,0 +1,227 @@
+package otf2
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Archive is an open archive.
+type Archive struct {
+	Path    string       // of the anchor file
+	Creator string       // the program that wrote it
+	Version string       // of the library that wrote it
+	Ranks   []trace.Rank // in order
+	Unit    trace.Unit
+	Program trace.Program
+
+	anchor *anchor
+	defs   *definitions
+	places []place // by rank and thread
+	ranks  map[uint64]trace.Rank
+	world  []uint64 // locations of the ranks of MPI
+	err    error    // that ended the definitions early
+	epoch  int64    // of the first event, in nanoseconds
+}
+
+// place is a location of a rank.
+type place struct {
+	rank   trace.Rank
+	thread trace.Thread
+	host   string
+	gpu    *trace.GPU
+	*location
+}
+
+// Open reads the definitions of an archive, given its anchor file. Events are read by Steps.
+func Open(path string) (*Archive, error) {
+	anchor, err := readAnchor(path)
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{Path: path, Creator: anchor.creator, Version: anchor.Version(), anchor: anchor, Unit: trace.Nanosecond}
+	a.defs, a.err = readDefinitions(a.base()+".def", anchor.defChunk)
+	if a.defs == nil {
+		return nil, a.err
+	}
+	if len(a.defs.places) == 0 {
+		return nil, cmp.Or(a.err, fmt.Errorf("%s: the archive has no locations", path))
+	}
+	if a.defs.resolution == 1e6 {
+		a.Unit = trace.Microsecond
+	}
+	if a.epoch = int64(a.defs.epoch); a.defs.epoch > 1<<63-1 {
+		a.epoch = int64(scale(a.defs.offset, a.defs.resolution))
+	}
+	a.place()
+	return a, nil
+}
+
+// base returns the path of the archive without the extension.
+func (a *Archive) base() string { return strings.TrimSuffix(a.Path, filepath.Ext(a.Path)) }
+
+// file returns the path of a file of a location.
+func (a *Archive) file(l *location, extension string) string {
+	return filepath.Join(a.base(), strconv.FormatUint(l.id, 10)+extension)
+}
+
+// place numbers ranks and threads. A rank is a process: the one of MPI with that number, or if there is no MPI the one in
+// the order of definitions. GPU streams belong to the process that created them.
+func (a *Archive) place() {
+	d := a.defs
+	for _, g := range d.groups {
+		if g.kind == commLocations && (g.paradigm == mpi || g.paradigm == 0) && len(g.members) > len(a.world) {
+			a.world = g.members
+		}
+	}
+	byGroup := make(map[uint32]trace.Rank)
+	of := make(map[uint64]*location, len(d.places))
+	for i := range d.places {
+		of[d.places[i].id] = &d.places[i]
+	}
+	for rank, id := range a.world {
+		if l := of[id]; l != nil {
+			if _, ok := byGroup[l.group]; !ok {
+				byGroup[l.group] = trace.Rank(rank)
+			}
+		}
+	}
+	next := trace.Rank(len(a.world))
+	a.ranks = make(map[uint64]trace.Rank)
+	for i := range d.places {
+		l := &d.places[i]
+		if l.kind < cpuThread || l.kind > metricSource || l.events == 0 && !a.exists(l) {
+			continue
+		}
+		owner := l.group
+		if p := d.processes[owner]; p.kind != process && p.creator != undefined {
+			owner = p.creator
+		}
+		rank, ok := byGroup[owner]
+		if !ok {
+			rank = next
+			byGroup[owner] = rank
+			next++
+		}
+		p := place{rank: rank, host: d.host(d.processes[owner]), location: l}
+		if l.kind == accelerator {
+			p.gpu = &trace.GPU{Device: d.strings[d.processes[l.group].name], Stream: l.name}
+		}
+		a.ranks[l.id] = rank
+		a.places = append(a.places, p)
+	}
+	slices.SortStableFunc(a.places, func(p, q place) int { return cmp.Compare(p.rank, q.rank) })
+	for i := range a.places {
+		if p := &a.places[i]; i > 0 && p.rank == a.places[i-1].rank {
+			p.thread = a.places[i-1].thread + 1
+		} else {
+			a.Ranks = append(a.Ranks, p.rank)
+		}
+	}
+}
+
+func (a *Archive) exists(l *location) bool {
+	_, err := os.Stat(a.file(l, ".evt"))
+	return err == nil
+}
+
+// partner returns the rank of a member of a communicator, or -1 if it is unknown.
+func (a *Archive) partner(comm, member uint32) trace.Rank {
+	g, ok := a.defs.groups[a.defs.comms[comm]]
+	if !ok || uint64(member) >= uint64(len(g.members)) {
+		return -1
+	}
+	id := g.members[member]
+	if g.kind == commGroup {
+		if id >= uint64(len(a.world)) {
+			return -1
+		}
+		id = a.world[id]
+	}
+	if rank, ok := a.ranks[id]; ok {
+		return rank
+	}
+	return -1
+}
+
+// ticks returns a time in the unit of the archive.
+func (a *Archive) ticks(time uint64) trace.Ticks {
+	n := a.epoch + a.defs.nanoseconds(time)
+	if a.Unit == trace.Microsecond {
+		n /= 1000
+	}
+	return trace.Ticks(n)
+}
+
+// Events returns the number of events that the definitions announce.
+func (a *Archive) Events() (n uint64) {
+	for i := range a.places {
+		n += a.places[i].events
+	}
+	return n
+}
+
+// Steps returns a reader of the events of a rank. It counts losses in t.
+func (a *Archive) Steps(rank trace.Rank, t *tally.Tally) (*Reader, error) {
+	r := &Reader{archive: a, rank: rank, tally: t, names: a.names(), err: a.err}
+	for i := range a.places {
+		if p := &a.places[i]; p.rank == rank {
+			r.lanes = append(r.lanes, &lane{place: p})
+		}
+	}
+	for _, l := range r.lanes {
+		if err := r.open(l); err != nil {
+			r.close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// The counters of collective calls.
+const (
+	bytesSent trace.CounterID = 1<<31 + iota
+	bytesReceived
+)
+
+// names returns the names of all regions and metrics.
+func (a *Archive) names() trace.Names {
+	n := trace.EmptyNames()
+	n.DefineProgram(0, a.Creator)
+	for id := range a.defs.regions {
+		if name, ok := a.defs.function(id); ok {
+			n.DefineFunc(trace.AnyRank, trace.FuncID(id), name)
+		}
+	}
+	for id, name := range a.defs.members {
+		n.DefineCounter(trace.AnyRank, trace.CounterID(id), a.defs.strings[name])
+	}
+	n.DefineCounter(trace.AnyRank, bytesSent, "Bytes sent in collective call")
+	n.DefineCounter(trace.AnyRank, bytesReceived, "Bytes received in collective call")
+	for i := range a.places {
+		if p := &a.places[i]; p.gpu != nil {
+			n.DefineGPU(p.rank, p.thread, *p.gpu)
+		}
+	}
+	return n
+}
+
+// Locations returns the numbers of locations by "rank:thread".
+func (a *Archive) Locations() map[string]string {
+	all := make(map[string]string, len(a.places))
+	for i := range a.places {
+		p := &a.places[i]
+		all[fmt.Sprint(p.rank, ":", p.thread)] = strconv.FormatUint(p.id, 10)
+	}
+	return all
+}
+
+// Time returns a time of the archive's clock in the unit of the archive.
+func (a *Archive) Time(ticks uint64) trace.Ticks { return a.ticks(ticks) }

@@ -1,0 +1,422 @@
+package otf2_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/source/otf2"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// calls is an archive that the reference library wrote: two ranks with messages, collective calls, metrics and attributes, and a
+// GPU stream of rank 0.
+const calls = "testdata/calls"
+
+// event is an event with its names.
+type event struct {
+	rank   trace.Rank
+	thread trace.Thread
+	time   trace.Ticks
+	kind   trace.Kind
+	what   string
+}
+
+func (e event) String() string {
+	return fmt.Sprintf("%d %d %d %s %s", e.rank, e.thread, e.time, e.kind, e.what)
+}
+
+// read passes the events of all ranks to yield.
+func read(tb testing.TB, path string, yield func(event)) (*otf2.Archive, *tally.Tally, error) {
+	tb.Helper()
+	count := new(tally.Tally)
+	anchor, ok := otf2.AnchorOf(path)
+	if !ok {
+		return nil, count, fmt.Errorf("%s is no archive", path)
+	}
+	a, err := otf2.Open(anchor)
+	if err != nil {
+		return nil, count, err
+	}
+	for _, rank := range a.Ranks {
+		r, err := a.Steps(rank, count)
+		if err != nil {
+			return a, count, err
+		}
+		for {
+			step, err := r.Next(tb.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return a, count, err
+			}
+			for _, b := range step.Batches {
+				for i := range b.Events {
+					e := &b.Events[i]
+					yield(event{b.Rank, b.Thread, e.Time, e.Kind, describe(r.Names(), b.Rank, e)})
+				}
+			}
+			r.Release()
+		}
+	}
+	return a, count, nil
+}
+
+func describe(n *trace.Names, rank trace.Rank, e *trace.Event) string {
+	switch e.Kind {
+	case trace.Send, trace.Recv:
+		return fmt.Sprintf("rank %d, tag %d, %d bytes", e.Partner(), e.Tag, e.Value)
+	case trace.Count:
+		name, _ := n.Counter(rank, e.Counter())
+		return fmt.Sprintf("%s: %d", name, e.Value)
+	}
+	name, _ := n.Func(rank, e.Func())
+	return name
+}
+
+func TestEvents(t *testing.T) {
+	var got []string
+	a, count, err := read(t, calls, func(e event) { got = append(got, e.String()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/calls.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(got, "\n")+"\n" != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	if n := count.Count(tally.RecordsSkipped); n != 10 {
+		t.Errorf("%d records skipped, want 10", n)
+	}
+	if a.Unit != trace.Nanosecond || a.Events() != 36 {
+		t.Errorf("unit %d, %d events", a.Unit, a.Events())
+	}
+}
+
+// printed is a line of otf2-print: event, location, time, and attributes.
+var printed = regexp.MustCompile(`^([A-Z_0-9]+) +(\d+) +(\d+) +(.*)$`)
+
+// TestEventsAsReferenceLibrary compares with the program otf2-print of the reference library, location by location.
+func TestEventsAsReferenceLibrary(t *testing.T) {
+	program, err := exec.LookPath("otf2-print")
+	if err != nil {
+		t.Skip("SKIP: there is no otf2-print (Debian package otf2-tools)")
+	}
+	archives := map[string]func(t *testing.T) string{
+		"calls": func(*testing.T) string { return calls },
+		"mi300": func(t *testing.T) string {
+			return tracetest.Unpack(t, tracetest.Shared(t, "traces", "otf2", "mi300-example.tar.zst"), "simple-mi300-example-run")
+		},
+		"hpcg-stall": func(t *testing.T) string {
+			if testing.Short() {
+				t.Skip("SKIP: the small archives suffice")
+			}
+			return tracetest.Unpack(t, tracetest.Shared(t, "traces", "otf2", "hpcg-stall-OTF2.tar.zst"), "hpcg-stall-OTF2")
+		},
+	}
+	for name, path := range archives {
+		t.Run(name, func(t *testing.T) {
+			dir := path(t)
+			compare(t, program, dir)
+		})
+	}
+}
+
+// compare compares the events of an archive with those that the reference library prints.
+func compare(t *testing.T, program, dir string) {
+	t.Helper()
+	anchor, _ := otf2.AnchorOf(dir)
+	cmd := exec.CommandContext(t.Context(), program, anchor)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string][]string) // by location
+	first, raw := uint64(0), make(map[string][]uint64)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		m := printed.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		at, err := strconv.ParseUint(m[3], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = at
+		}
+		for _, e := range expected(m[1], m[4]) {
+			want[m[2]] = append(want[m[2]], e)
+			raw[m[2]] = append(raw[m[2]], at)
+		}
+	}
+	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	got, times := make(map[string][]string), make(map[string][]trace.Ticks)
+	a, _, err := read(t, dir, func(e event) {
+		place := fmt.Sprint(e.rank, ":", e.thread)
+		what := e.what
+		if e.kind == trace.Enter || e.kind == trace.Exit {
+			what, _, _ = strings.Cut(what, " [{") // the source
+		}
+		if strings.HasPrefix(what, "Bytes received in collective call") {
+			return // with the bytes sent
+		}
+		got[place], times[place] = append(got[place], e.kind.String()+" "+what), append(times[place], e.time)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	location := a.Locations()
+	if len(got) != len(want) {
+		t.Errorf("%d locations, want %d", len(got), len(want))
+	}
+	for place, events := range got {
+		of := want[location[place]]
+		if len(events) != len(of) {
+			t.Fatalf("location %s: %d events, want %d", location[place], len(events), len(of))
+		}
+		for i := range events {
+			if events[i] != of[i] && !strings.HasSuffix(of[i], " ?") {
+				t.Fatalf("location %s: event %d is %s, want %s", location[place], i, events[i], of[i])
+			}
+			if at := a.Time(raw[location[place]][i]); at != times[place][i] {
+				t.Fatalf("location %s: event %d is at %d, want %d", location[place], i, times[place][i], at)
+			}
+		}
+	}
+}
+
+var (
+	regionName  = regexp.MustCompile(`^Region: "(.*?)(?: \[\{.*)?" <`)
+	messageText = regexp.MustCompile(`^(?:Receiver|Sender): (\d+).*Tag: (\d+), Length: (\d+)`)
+	metricValue = regexp.MustCompile(`\("(.*?)" <\d+>; [A-Z0-9]+; (-?[0-9.e+]+)\)`)
+	sentText    = regexp.MustCompile(`Sent: (\d+), Received`)
+)
+
+// expected returns the events that a printed record gives.
+func expected(kind, text string) []string {
+	switch kind {
+	case "ENTER", "LEAVE":
+		what := map[string]string{"ENTER": "enter ", "LEAVE": "exit "}[kind]
+		if m := regionName.FindStringSubmatch(text); m != nil {
+			return []string{what + m[1]}
+		}
+		return []string{what + "?"}
+	case "MPI_SEND", "MPI_ISEND", "MPI_RECV", "MPI_IRECV":
+		m := messageText.FindStringSubmatch(text)
+		return []string{fmt.Sprintf("%s rank %s, tag %s, %s bytes", strings.ToLower(strings.TrimPrefix(kind[4:], "I")), m[1], m[2], m[3])}
+	case "MPI_COLLECTIVE_END":
+		return []string{"counter Bytes sent in collective call: " + sentText.FindStringSubmatch(text)[1]}
+	case "METRIC":
+		var all []string
+		for _, m := range metricValue.FindAllStringSubmatch(text, -1) {
+			v, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				return nil
+			}
+			value := m[2]
+			if strings.ContainsAny(value, ".e") {
+				value = strconv.FormatFloat(max(0, v), 'f', 0, 64)
+			}
+			all = append(all, "counter "+m[1]+": "+value)
+		}
+		return all
+	}
+	return nil
+}
+
+// archive copies the archive calls and returns its directory.
+func archive(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(calls)); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+func TestCutEventsAreReadUntilTheEnd(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join(calls, "traces", "0.evt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := archive(t)
+	last := 0
+	for n := 18; n < len(whole); n++ {
+		if err := os.WriteFile(filepath.Join(dir, "traces", "0.evt"), whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		events := 0
+		_, _, err := read(t, dir, func(e event) {
+			if e.rank == 0 && e.thread == 0 {
+				events++
+			}
+		})
+		if err != nil && !strings.Contains(err.Error(), "0.evt: byte ") {
+			t.Fatalf("cut after %d bytes: %v", n, err)
+		}
+		if events < last {
+			t.Fatalf("cut after %d bytes: %d events, before %d", n, events, last)
+		}
+		last = events
+	}
+	if last != 13 {
+		t.Errorf("%d events in all, want 13", last)
+	}
+}
+
+func TestDamagedArchivesAreErrors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		dir := archive(t)
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, err := filepath.Glob(filepath.Join(dir, "traces", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range append(files, more...) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				continue // a directory
+			}
+			for range rng.IntN(3) {
+				data[rng.IntN(len(data))] = byte(rng.Uint32())
+			}
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := 0
+		_, _, _ = read(t, dir, func(event) { n++ }) // it must neither panic nor hang
+		if n > 1000 {
+			t.Fatalf("%d events", n)
+		}
+	}
+}
+
+func TestContainersAreRefused(t *testing.T) {
+	dir := archive(t)
+	file := filepath.Join(dir, "traces.otf2")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[28] = 2
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := otf2.Open(file); err == nil || !strings.Contains(err.Error(), "SION") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoArchive(t *testing.T) {
+	if _, ok := otf2.AnchorOf(t.TempDir()); ok {
+		t.Error("an empty directory is an archive")
+	}
+	if _, ok := otf2.AnchorOf("otf2_test.go"); ok {
+		t.Error("a text is an archive")
+	}
+}
+
+// local returns a file of local definitions.
+func local(records ...[]byte) []byte {
+	b := append([]byte{3, 'B'}, make([]byte, 16)...)
+	for _, r := range records {
+		b = append(b, r...)
+	}
+	return append(b, 2, 1)
+}
+
+// clock returns a record of an offset of less than 128 ticks at a time.
+func clock(time uint64, ticks byte) []byte {
+	b := append([]byte{6, 18}, binary.LittleEndian.AppendUint64(nil, time)...)
+	b = append(b, 1, ticks)
+	return append(b, make([]byte, 8)...)
+}
+
+func TestLocalDefinitions(t *testing.T) {
+	f := func(what, want string, records ...[]byte) {
+		t.Helper()
+		dir := archive(t)
+		if err := os.WriteFile(filepath.Join(dir, "traces", "2.def"), local(records...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		start := trace.Ticks(0)
+		if _, _, err := read(t, dir, func(e event) {
+			if start == 0 {
+				start = e.time - 1000
+			}
+			if e.rank == 0 && e.thread == 1 {
+				name, _, _ := strings.Cut(e.what, " [")
+				got = append(got, fmt.Sprintf("%d %s", e.time-start, name))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("%s: got %s, want %s", what, s, want)
+		}
+	}
+	f("nothing", "1500 solve, 1600 solve")
+	f("all numbers", "1500 MPI_Allreduce, 1600 MPI_Allreduce", []byte{5, 6, 3, 1, 1, 0, 1, 2})
+	f("pairs", "1500 MPI_Send, 1600 MPI_Send", []byte{5, 7, 3, 1, 1, 1, 0, 1, 1})
+	f("one offset", "1540 solve, 1640 solve", clock(2000, 40))
+	f("two offsets", "1550 solve, 1660 solve", clock(2000, 0), clock(3000, 100))
+	f("before both", "1496 solve, 1597 solve", clock(2900, 0), clock(3900, 10))
+}
+
+// FuzzArchive reads an archive of one rank with any content.
+func FuzzArchive(f *testing.F) {
+	content := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(calls, name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		return data
+	}
+	f.Add(content("traces.otf2"), content("traces.def"), content("traces/0.def"), content("traces/0.evt"))
+	f.Add(content("traces.otf2"), content("traces.def"), local([]byte{5, 7, 3, 1, 1, 1, 0, 1, 1}, clock(5, 6), clock(9, 7)), content("traces/2.evt"))
+	f.Fuzz(func(t *testing.T, anchor, global, local, events []byte) {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "traces"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{"traces.otf2": anchor, "traces.def": global, "traces/0.def": local, "traces/0.evt": events} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := 0
+		_, _, _ = read(t, dir, func(event) { n++ })
+		if n > 256*len(events) { // a metric has at most so many values, each of a byte at least
+			t.Errorf("%d events in %d bytes", n, len(events))
+		}
+	})
+}
