@@ -30,6 +30,8 @@ type Input struct {
 	Steps func(*tally.Tally) (Steps, error)
 	// Collectives are the collective operations of a trace of one rank, if its reader knows them.
 	Collectives breakdown.RankLog
+	// Size is the number of bytes of the trace, if it is not that of Path.
+	Size int64
 }
 
 // Steps is a source of the steps of a trace.

@@ -50,14 +50,45 @@ func (t *Traces) Close() { t.profiles.Close() }
 
 // Open opens the traces at paths, which inspect.Expand returned. The caller must close them.
 func Open(ctx context.Context, paths []string, cfg Config) (*Traces, error) {
+	archives, paths := inspect.SplitArchives(paths)
 	profiles, datasets := inspect.SplitProfiles(paths)
 	switch {
+	case len(archives) > 0 && len(paths) > 0:
+		return nil, usagef("%s is an OTF2 archive and %s is not; analyze them separately", archives[0], paths[0])
+	case len(archives) > 0:
+		return openArchives(archives, &cfg)
 	case len(profiles) == 0:
 		return openDatasets(datasets, &cfg)
 	case len(datasets) > 0:
 		return nil, usagef("%s is a Chrome trace and %s is not; analyze them separately", profiles[0], datasets[0])
 	}
 	return openProfiles(ctx, profiles, &cfg)
+}
+
+// openArchives opens OTF2 archives. Each rank is an input. The programs of archives without rules are numbered in order.
+func openArchives(paths []string, cfg *Config) (*Traces, error) {
+	all, err := programsOf(paths, cfg.Programs)
+	if err != nil {
+		return nil, err
+	}
+	archives, err := inspect.OpenArchives(paths)
+	if err != nil {
+		return nil, err
+	}
+	t := &Traces{Unit: archives[0].Unit}
+	for i, a := range archives {
+		a.Program = trace.Program(i)
+		if len(cfg.Programs) > 0 {
+			a.Program = all[i].Program
+		}
+		for _, rank := range a.Ranks {
+			t.Inputs = append(t.Inputs, analyzer.Input{
+				Path: a.Path, Program: a.Program, Size: a.Size(rank),
+				Steps: func(t *tally.Tally) (analyzer.Steps, error) { return a.Steps(rank, t) },
+			})
+		}
+	}
+	return t, nil
 }
 
 // openProfiles opens Chrome traces, which takes most of the time of their analysis.

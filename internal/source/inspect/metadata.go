@@ -49,7 +49,7 @@ func ReadAttributes(ctx context.Context, path string) *Attributes {
 }
 
 func (f *Attributes) read(ctx context.Context) error {
-	if kineto.IsTrace(f.Path) {
+	if isArchive(f.Path) || kineto.IsTrace(f.Path) {
 		return f.readProfile(ctx)
 	}
 	r, err := openDataset(f.Path, bp.Default())
@@ -76,7 +76,7 @@ func (f *Attributes) read(ctx context.Context) error {
 	}
 }
 
-// readProfile reads the metadata of a Chrome trace, which come first, and the names.
+// readProfile reads the metadata of a Chrome trace or an archive, and the names.
 func (f *Attributes) readProfile(ctx context.Context) error {
 	r, err := open(f.Path, bp.Default(), 0) //nolint:contextcheck // files need none
 	if err != nil {

@@ -94,6 +94,8 @@ func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
 			return nil, err
 		}
 		r.source = live
+	case isArchive(path):
+		return openArchive(path, opt.Tally)
 	case kineto.IsTrace(path):
 		return openProfile(path, opt.Tally)
 	default:
@@ -185,7 +187,7 @@ func mayBeProfile(path string) bool {
 	return name != path && filepath.Ext(name) == "" || filepath.Ext(name) == ".json" || filepath.Ext(name) == ".trace"
 }
 
-// datasetsIn returns all datasets and Chrome traces below dir, or else all contact files.
+// datasetsIn returns all datasets, OTF2 archives and Chrome traces below dir, or else all contact files.
 func datasetsIn(dir string) ([]string, error) {
 	var datasets, contacts []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -194,6 +196,8 @@ func datasetsIn(dir string) ([]string, error) {
 			return err
 		case sst.IsContact(path):
 			contacts = append(contacts, path)
+		case d.Type().IsRegular() && isArchive(path):
+			datasets = append(datasets, path)
 		case d.Type().IsRegular() && mayBeProfile(path) && kineto.IsTrace(path):
 			datasets = append(datasets, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
@@ -213,8 +217,8 @@ func datasetsIn(dir string) ([]string, error) {
 		datasets = contacts
 	}
 	if len(datasets) == 0 {
-		return nil, fmt.Errorf("%s: no .bp dataset and no Chrome trace in this directory (set TAU_ADIOS2_FILENAME to write TAU's "+
-			"traces into it)", dir)
+		return nil, fmt.Errorf("%s: no .bp dataset, no OTF2 archive and no Chrome trace in this directory (set TAU_ADIOS2_FILENAME to "+
+			"write TAU's traces into it)", dir)
 	}
 	return datasets, nil
 }

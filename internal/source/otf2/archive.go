@@ -29,6 +29,7 @@ type Archive struct {
 	world  []uint64 // locations of the ranks of MPI
 	err    error    // that ended the definitions early
 	epoch  int64    // of the first event, in nanoseconds
+	known  mapping  // regions that are defined
 }
 
 // place is a location of a rank.
@@ -59,6 +60,10 @@ func Open(path string) (*Archive, error) {
 	}
 	if a.epoch = int64(a.defs.epoch); a.defs.epoch > 1<<63-1 {
 		a.epoch = int64(scale(a.defs.offset, a.defs.resolution))
+	}
+	a.known.closed = true
+	for id := range a.defs.regions {
+		a.known.set(id, id)
 	}
 	a.place()
 	return a, nil
@@ -170,7 +175,7 @@ func (a *Archive) Events() (n uint64) {
 
 // Steps returns a reader of the events of a rank. It counts losses in t.
 func (a *Archive) Steps(rank trace.Rank, t *tally.Tally) (*Reader, error) {
-	r := &Reader{archive: a, rank: rank, tally: t, names: a.names(), err: a.err}
+	r := &Reader{archive: a, rank: rank, tally: t, names: a.Names(), err: a.err}
 	for i := range a.places {
 		if p := &a.places[i]; p.rank == rank {
 			r.lanes = append(r.lanes, &lane{place: p})
@@ -191,10 +196,10 @@ const (
 	bytesReceived
 )
 
-// names returns the names of all regions and metrics.
-func (a *Archive) names() trace.Names {
+// Names returns the names of all regions and metrics.
+func (a *Archive) Names() trace.Names {
 	n := trace.EmptyNames()
-	n.DefineProgram(0, a.Creator)
+	n.DefineFunc(trace.AnyRank, undefined, "(undefined region)")
 	for id := range a.defs.regions {
 		if name, ok := a.defs.function(id); ok {
 			n.DefineFunc(trace.AnyRank, trace.FuncID(id), name)
@@ -211,6 +216,28 @@ func (a *Archive) names() trace.Names {
 		}
 	}
 	return n
+}
+
+// Size returns the number of bytes of the files of a rank.
+func (a *Archive) Size(rank trace.Rank) (n int64) {
+	for i := range a.places {
+		if p := &a.places[i]; p.rank == rank {
+			n += sizeOf(a.file(p.location, ".def")) + sizeOf(a.file(p.location, ".evt"))
+		}
+	}
+	if len(a.Ranks) > 0 && rank == a.Ranks[0] { // with those that all ranks share
+		n += sizeOf(a.Path) + sizeOf(a.base()+".def")
+	}
+	return n
+}
+
+// sizeOf returns the size of a file, 0 if there is none.
+func sizeOf(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // Locations returns the numbers of locations by "rank:thread".

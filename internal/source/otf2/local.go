@@ -20,10 +20,12 @@ const (
 	numMaps    = 16
 )
 
-// mapping translates local numbers to global ones. Numbers that it does not have stay as they are.
+// mapping translates numbers, such as local ones to global ones. Numbers that it does not have stay as they are, unless it is
+// closed: then they are undefined.
 type mapping struct {
-	near []uint32 // of small numbers
-	far  map[uint32]uint32
+	near   []uint32 // of small numbers
+	far    map[uint32]uint32
+	closed bool
 }
 
 // nearest is the number from which on numbers are far.
@@ -36,6 +38,9 @@ func (m *mapping) of(id uint32) uint32 {
 	if global, ok := m.far[id]; ok {
 		return global
 	}
+	if m.closed {
+		return undefined
+	}
 	return id
 }
 
@@ -47,8 +52,11 @@ func (m *mapping) set(id, global uint32) {
 		m.far[id] = global
 		return
 	}
-	for uint32(len(m.near)) <= id {
-		m.near = append(m.near, uint32(len(m.near)))
+	for n := uint32(len(m.near)); n <= id; n++ {
+		m.near = append(m.near, n)
+		if m.closed {
+			m.near[n] = undefined
+		}
 	}
 	m.near[id] = global
 }

@@ -58,7 +58,7 @@ func AnchorOf(path string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read from
 	var head [6]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil || string(head[2:]) != "OTF2" || head[0] != chunkHeader {
 		return "", false

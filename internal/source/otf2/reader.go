@@ -156,8 +156,14 @@ func (r *Reader) begin() {
 	metadata := r.step.Metadata[:0]
 	if r.index == 0 {
 		for _, l := range r.lanes {
-			if l.thread == 0 && l.host != "" {
-				metadata = append(metadata, trace.Metadata{Program: r.archive.Program, Rank: r.rank, Key: "Hostname", Value: l.host})
+			if l.thread > 0 {
+				continue
+			}
+			m := trace.Metadata{Program: r.archive.Program, Rank: r.rank}
+			for _, fact := range [][2]string{{"Hostname", l.host}, {"OTF2 Creator", r.archive.Creator}} {
+				if m.Key, m.Value = fact[0], fact[1]; m.Value != "" {
+					metadata = append(metadata, m)
+				}
 			}
 		}
 	}
@@ -228,9 +234,9 @@ func (l *lane) read(r *Reader) bool {
 		l.time = c.u64()
 		l.now = r.archive.ticks(l.correct(l.time))
 	case enter:
-		l.add(trace.Event{ID: l.maps[mapRegion].of(c.id()), Kind: trace.Enter})
+		l.add(trace.Event{ID: r.archive.known.of(l.maps[mapRegion].of(c.id())), Kind: trace.Enter})
 	case leave:
-		l.add(trace.Event{ID: l.maps[mapRegion].of(c.id()), Kind: trace.Exit})
+		l.add(trace.Event{ID: r.archive.known.of(l.maps[mapRegion].of(c.id())), Kind: trace.Exit})
 	default:
 		b := c.body()
 		l.other(r, t, &b)
@@ -279,7 +285,7 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 			r.tally.Add(tally.IDImplausible, 1)
 			return
 		}
-		l.add(trace.Event{ID: region, Kind: kind})
+		l.add(trace.Event{ID: r.archive.known.of(region), Kind: kind})
 	case attributeList:
 	default:
 		r.tally.Add(tally.RecordsSkipped, 1)

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs 
 	info.Unit = analysis.Unit.Canonical()
 	for _, in := range inputs {
 		info.Traces = append(info.Traces, in.Path)
-		info.TraceBytes += bp.Size(in.Path)
+		info.TraceBytes += cmp.Or(in.Size, bp.Size(in.Path))
 	}
 	k, err := New(ctx, cfg, info)
 	if err != nil {

@@ -1,0 +1,52 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// TestStopsInArchive analyzes an OTF2 archive of HPCG, one of whose ranks was stopped twelve times.
+func TestStopsInArchive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP: it takes several seconds")
+	}
+	dir := tracetest.Unpack(t, tracetest.Shared(t, "traces", "otf2", "hpcg-stall-OTF2.tar.zst"), "hpcg-stall-OTF2")
+	out := filepath.Join(t.TempDir(), "run")
+	must(t, "analyze", dir, "--out", out)
+	var score struct {
+		External struct {
+			Stops int
+			Found int `json:"stops_found"`
+			Named int `json:"stops_named"`
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, "eval", out, filepath.Join(dir, "truth.jsonl"), "--json")), &score); err != nil {
+		t.Fatal(err)
+	}
+	if e := score.External; e.Stops != 12 || e.Found < 11 || e.Named < 11 {
+		t.Errorf("%d of %d stops found, %d named as culprit", e.Found, e.Stops, e.Named)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	archive := tracetest.Root("internal", "source", "otf2", "testdata", "calls")
+	if got := must(t, "trace", "info", archive); !strings.Contains(got, "2 ranks    OTF2") || !strings.Contains(got, "node7") {
+		t.Errorf("trace info prints\n%s", got)
+	}
+	if r := run(t, "trace", "dump", filepath.Join(archive, "traces.otf2"), "--rank", "1", "--kind", "send"); r.code != 0 ||
+		strings.Count(r.stdout, "\n") != 2 || !strings.HasPrefix(r.stderr, "info: 10 records of OTF2 archives") {
+		t.Errorf("trace dump: %+v", r)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	if got := must(t, "analyze", archive, "--out", out); !strings.Contains(got, "28 events, 7 calls of 3 functions on 2 ranks") {
+		t.Errorf("analyze prints\n%s", got)
+	}
+	r := run(t, "analyze", archive, tracetest.Recorded(t, "ring-BP4")[0], "--out", out, "--force")
+	if r.code == 0 || !strings.Contains(r.stderr, "is an OTF2 archive and") {
+		t.Errorf("analyze of an archive and a dataset: %+v", r)
+	}
+}
