@@ -74,6 +74,9 @@ func TestSlowWorkersAndLongStages(t *testing.T) {
 		if x["severity"] != want.severity || x["function"] != want.function || !slices.Equal(x["ranks"].([]any), want.ranks) {
 			t.Errorf("%s: got %v of %v, ranks %v", name, x["severity"], x["function"], x["ranks"])
 		}
+		if summary := x["summary"].(string); name == "straggler-ST" && !strings.HasPrefix(summary, "Pipeline stage 3 (ranks 6-7) takes ") {
+			t.Errorf("%s: %s", name, summary)
+		}
 		if share := x["share"].(float64); share < want.least || share > want.most {
 			t.Errorf("%s: %.3f of the time is lost, want %.2f to %.2f", name, share, want.least, want.most)
 		}

@@ -229,6 +229,22 @@ func TestLongestDelayIsAnOutlier(t *testing.T) {
 	}
 }
 
+func TestSummaryNamesGPUs(t *testing.T) {
+	f := func(want string, ranks ...int) {
+		t.Helper()
+		s := newScene(4, "kernel 20000 2000000")
+		for _, rank := range ranks {
+			s.slow("kernel", rank, 5*second, 900_000)
+			s.Anomalies[len(s.Anomalies)-1].OnDevice = true
+		}
+		if got := s.conclude().Findings[0].Summary; !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+	f(" on the GPU of rank 2 (node1) took ", 2)
+	f(" on the GPUs of 2 ranks (node0, node1) took ", 1, 2)
+}
+
 func TestDelaysOfFewFunctionsAreNotInterference(t *testing.T) {
 	s := newScene(2, "long 100000 10000000", "short 100000 5000000")
 	for i := range 20 {

@@ -61,7 +61,7 @@ func (c *conclusion) summary(g *group) string {
 		case g.everywhere:
 			say(", on %s, all with the role,", Where(&g.Finding))
 		default:
-			say(", on %s", Where(&g.Finding))
+			say(", on %s", g.where())
 		}
 		if g.always {
 			say(" throughout the run")
@@ -96,19 +96,30 @@ func (c *conclusion) summary(g *group) string {
 func (c *conclusion) sayOutlier(g *group, say func(format string, args ...any)) {
 	name, actual := text.ShortName(g.Func), c.duration(g.Actual)
 	if g.Form != provenance.Rare {
-		say("%s: %s on %s took %s instead of %s", name, g.callsText(), Where(&g.Finding), actual, c.duration(g.Expected))
+		say("%s: %s on %s took %s instead of %s", name, g.callsText(), g.where(), actual, c.duration(g.Expected))
 		if g.Form == provenance.Burst {
 			say(", in bursts")
 		}
 		return
 	}
-	say("%s: %s on %s took %s; it is rarely called", name, text.Count(g.Calls, "call"), Where(&g.Finding), actual)
+	say("%s: %s on %s took %s; it is rarely called", name, text.Count(g.Calls, "call"), g.where(), actual)
 	if g.Period != nil {
 		say(", every %s", text.Duration(*g.Period*1e6))
 	}
 	if g.everywhere {
 		say(", by all ranks at once")
 	}
+}
+
+// where names the place of a finding: ranks, or their GPUs if all of its calls ran there.
+func (g *group) where() string {
+	if len(g.members) == 0 || slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].OnDevice }) {
+		return Where(&g.Finding)
+	}
+	if len(g.Ranks) == 1 {
+		return "the GPU of " + Where(&g.Finding)
+	}
+	return "the GPUs of " + Where(&g.Finding)
 }
 
 func (c *conclusion) clock(at trace.Ticks) string {

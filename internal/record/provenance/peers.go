@@ -3,6 +3,7 @@ package provenance
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -131,6 +132,9 @@ func (s *SlowPeer) Place() string {
 	case s.Pattern == Roaming:
 		return "changing ranks"
 	case s.Pattern == ByRole:
+		if stage := s.stage(); stage != "" {
+			return fmt.Sprintf("%s (%s)", stage, ranks)
+		}
 		return fmt.Sprintf("role %d (%s)", s.Role, ranks)
 	case s.Device && s.TID != AllThreads:
 		return fmt.Sprintf("GPU thread %d of %s", s.TID, ranks)
@@ -144,6 +148,23 @@ func (s *SlowPeer) Place() string {
 		return text.OneLine(s.Host)
 	}
 	return ranks
+}
+
+// stage returns the stage of a pipeline that the names of all functions end with, such as "PP rank 3" of "forward [PP rank 3]", or
+// an empty string.
+func (s *SlowPeer) stage() (stage string) {
+	for i := range s.Functions {
+		_, of, ok := strings.Cut(s.Functions[i].Func, " [PP rank ")
+		of, ends := strings.CutSuffix(of, "]")
+		if !ok || !ends || i > 0 && of != stage {
+			return ""
+		}
+		stage = of
+	}
+	if stage == "" {
+		return ""
+	}
+	return "pipeline stage " + stage
 }
 
 // SlowPeerOf returns the slow peer that a finding is about, or nil. Several may have the same ranks, such as

@@ -29,6 +29,10 @@ func TestPlaceOfSlowPeer(t *testing.T) {
 	f("the GPU of rank 4", provenance.SlowPeer{Ranks: one, TID: all, Device: true})
 	f("the GPUs of ranks 4-5", provenance.SlowPeer{Ranks: two, TID: all, Device: true, Host: "node2"})
 	f("role 2 (ranks 4-5)", provenance.SlowPeer{Ranks: two, TID: all, Pattern: provenance.ByRole, Role: 2})
+	stage := []provenance.SlowFunction{{Func: "forward [PP rank 3]"}, {Func: "backward [PP rank 3]"}}
+	f("pipeline stage 3 (ranks 4-5)", provenance.SlowPeer{Ranks: two, TID: all, Pattern: provenance.ByRole, Role: 2, Functions: stage})
+	stage[1].Func = "backward [PP rank 2]"
+	f("role 2 (ranks 4-5)", provenance.SlowPeer{Ranks: two, TID: all, Pattern: provenance.ByRole, Role: 2, Functions: stage})
 	f("changing ranks", provenance.SlowPeer{Ranks: two, TID: all, Pattern: provenance.Roaming})
 }
 
