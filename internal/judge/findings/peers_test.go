@@ -156,6 +156,26 @@ func TestExtraWorkExplainsItsAnomalies(t *testing.T) {
 	}
 }
 
+// TestHiddenWaitsBelongToTheSlowPeer expects that the calls of the only slow function of a rank, and a change of the function in which
+// others wait for it, belong to the rank.
+func TestHiddenWaitsBelongToTheSlowPeer(t *testing.T) {
+	slow := provenance.SlowPeer{
+		Pattern: provenance.Since, Ranks: []trace.Rank{4}, Hosts: []string{"node2"}, TID: provenance.AllThreads, Role: 1, Peers: 7, Ratio: 1.2,
+		From: 3, LostOwn: 900_000, LostCaused: 6_000_000, Saved: 850_000, Share: 0.085, Confidence: 0.99,
+		Functions: []provenance.SlowFunction{{Func: "long", Calls: 1000, Mean: 1700, Peers: 800, Beyond: 900_000}},
+	}
+	slow.HiddenWaits = []string{"short"}
+	s := quiet()
+	for i := range trace.Ticks(400) {
+		s.slow("long", 4, 3*second+(i+1)*second/60, 1700)
+	}
+	changes := []summary.Change{{Function: "short", Kind: "shift", Since: s.Begin + 3*second, Before: 200, After: 900, Calls: 8000, Lost: 5_600_000}}
+	r := findings.Conclude(&s.Run, blame.Find(&s.Run), changes, s.profile(), &provenance.Peers{Slow: []provenance.SlowPeer{slow}})
+	if got := of(r); !slices.Equal(got, []string{"slow-peer long [4]", "change short []"}) || r.Findings[1].Cause != 1 {
+		t.Errorf("got %v, %+v", got, r.Findings)
+	}
+}
+
 func TestSlowPeerExplainsItsAnomalies(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 4, 5)

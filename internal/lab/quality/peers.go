@@ -59,9 +59,13 @@ func PeerScenarios() (sets []PeerSet) {
 			sets = append(sets, small.set(fitSeeds, troubledSeeds), c.set(0, 1))
 		}
 	}
-	sets = append(sets, (&peerCase{name: "slow-from-start"}).set(fitSeeds, troubledSeeds))
-	for _, name := range []string{"clean", "role-imbalance", "uneven-gpus"} {
-		sets = append(sets, (&peerCase{name: name}).set(fitSeeds, cleanSeeds))
+	for _, c := range []peerCase{
+		{name: "slow-from-start"}, {name: "extra-work"}, {name: "hidden-wait"}, {name: "hidden-wait", fromStart: true},
+	} {
+		sets = append(sets, c.set(fitSeeds, troubledSeeds))
+	}
+	for _, c := range []peerCase{{name: "clean"}, {name: "role-imbalance"}, {name: "uneven-gpus"}, {name: "hidden-wait", quiet: true}} {
+		sets = append(sets, c.set(fitSeeds, cleanSeeds))
 	}
 	return sets
 }
@@ -70,7 +74,8 @@ func PeerScenarios() (sets []PeerSet) {
 type peerCase struct {
 	name      string
 	fromStart bool
-	ranks     int // 0: those of the scenario
+	quiet     bool // without its trouble
+	ranks     int  // 0: those of the scenario
 }
 
 // set returns the scenario with so many seeds in both halves.
@@ -81,6 +86,9 @@ func (c *peerCase) set(fit, report int) PeerSet {
 	}
 	if c.fromStart {
 		set.Name += " from start"
+	}
+	if c.quiet {
+		set.Name += " without trouble"
 	}
 	run := func(seed int) func(context.Context, string) (*PeerRun, error) {
 		return func(ctx context.Context, temp string) (*PeerRun, error) {
@@ -115,6 +123,9 @@ func (c *peerCase) scenario() (*scenario.Scenario, error) {
 	s, _, err := scenario.Load(c.name)
 	if err != nil {
 		return nil, err
+	}
+	if c.quiet {
+		s.Troubles = nil
 	}
 	if len(s.Troubles) == 0 {
 		s.Steps = min(s.Steps, maxCleanSteps)
@@ -199,7 +210,7 @@ func (f *flags) comparePeers(troubles []*truth.Trouble) *PeerRun {
 		}
 		first = false
 	}
-	if found := f.concluded.Findings; r.Troubled && len(found) > 0 && found[0].Kind == provenance.SlowPlace {
+	if found := f.concluded.Findings; r.Troubled && len(found) > 0 && found[0].OfPeers() {
 		t := troubles[0]
 		r.First = found[0].PID == t.Program && slices.Equal(found[0].Ranks, t.Ranks)
 	}

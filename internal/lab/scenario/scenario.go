@@ -180,8 +180,10 @@ type Trouble struct {
 // trouble lasts, and one flag suffices.
 func (t *Trouble) Each() bool {
 	switch t.Kind {
-	case SlowCall, ExcessWork, RareCall, SlowLink, OSNoise, IOStall, HugeValue, Burst:
+	case SlowCall, RareCall, SlowLink, OSNoise, IOStall, HugeValue, Burst:
 		return true
+	case ExcessWork:
+		return t.Chance < 1
 	}
 	return false
 }

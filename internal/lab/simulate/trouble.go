@@ -207,7 +207,24 @@ func (t *trouble) truth(p *program) *truth.Trouble {
 		out.Functions = []string{waitFunction}
 	}
 	out.Text = t.text(out)
+	if t.Kind == scenario.ExcessWork && t.Chance == 1 {
+		out.Functions = append(out.Functions, t.called(p)...)
+	}
 	return out
+}
+
+// called returns the names of the functions that the functions of the trouble call: if all calls make more of these, they are
+// called more often on the whole.
+func (t *trouble) called(p *program) (names []string) {
+	for _, key := range t.Functions {
+		for _, call := range p.Functions[key].Calls {
+			called, _, _ := scenario.ParseCall(call)
+			if id, ok := p.ids[called]; ok && !slices.Contains(names, p.funcs[id]) {
+				names = append(names, p.funcs[id])
+			}
+		}
+	}
+	return names
 }
 
 var kindTexts = map[scenario.TroubleKind]string{
