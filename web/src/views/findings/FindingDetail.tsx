@@ -126,7 +126,7 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
           </span>
         </div>
       </header>
-      {finding.kind === 'slow-peer' ? (
+      {finding.kind === 'slow-peer' || finding.form === 'lasting' ? (
         <div className="finding-scroll">
           <SlowPeer finding={finding} />
           {(plot.data?.points.length ?? 0) > 0 && <Executions plot={plot} finding={finding} />}
