@@ -29,7 +29,7 @@ func TestInvalidRequestsAreExplained(t *testing.T) {
 	f(monday+"/top?limit=1&limit=2", 400, "more than once")
 	f(monday+"/top?%zz", 400, "invalid URL escape")
 	f(monday+"/events?order=color", 400, `unknown order "color" (want lost, score, severity, time`)
-	f(monday+"/events?kind=slow,red", 400, `unknown kind "red" (want comm-wait, excess-work, fast, gpu, recurring, slow`)
+	f(monday+"/events?kind=slow,red", 400, `unknown kind "red" (want comm-wait, excess-work, fast, gpu, rare, recurring, slow`)
 	f(monday+"/events?rank=7-4&step=x&since=soon&min_lost=1e300&min_score=NaN&normal=maybe", 400,
 		`parameter normal: "maybe" is neither true nor false; parameter rank: "7-4" is not a rank`)
 	f(monday+"/events?limit=0", 400, "must be ≥ 1")
