@@ -31,7 +31,6 @@ const (
 	process       = 1
 	commLocations = 4
 	commGroup     = 5
-	commSelf      = 6
 )
 
 // mpi is the number of MPI among the paradigms.

@@ -28,8 +28,8 @@ type mapping struct {
 	closed bool
 }
 
-// nearest is the number from which on numbers are far.
-const nearest = 1 << 20
+// nearest is the number from which on numbers are far. A record of a few bytes must not take much memory.
+const nearest = 1 << 16
 
 func (m *mapping) of(id uint32) uint32 {
 	if uint(id) < uint(len(m.near)) {

@@ -9,6 +9,7 @@ package otf2
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -81,7 +82,12 @@ func escape(path string) string {
 
 // readAnchor reads the anchor file.
 func readAnchor(path string) (*anchor, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	data, err := io.ReadAll(io.LimitReader(f, largestChunk))
 	if err != nil {
 		return nil, err
 	}
