@@ -213,7 +213,8 @@ function drawName(paper: CanvasRenderingContext2D, c: Colors, b: Box, r: Rect): 
   const x = Math.max(r.x, 0);
   const room = r.x + r.w - x - 10;
   if (room < 18) return;
-  const name = (b.folded > 0 ? `${b.folded} callers › ` : '') + bare(b.call.label ?? b.call.function);
+  const name =
+    (b.folded > 0 ? `${b.folded} callers › ` : '') + bare(b.call.label ?? b.call.function);
   const text = cutText(paper, name, room);
   if (text === '') return;
   paper.fillStyle = b.call.anomaly === true ? c.text : c.ink;
