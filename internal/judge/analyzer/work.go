@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -125,8 +126,11 @@ func (r *rank) lane(thread trace.Thread) *workload.Lane {
 	if r.host != unknownHost {
 		lane.Host = max(lane.Host, r.host)
 	}
-	if _, gpu := r.GPU(thread); gpu {
+	if gpu, ok := r.GPU(thread); ok {
 		lane.Device = true
+		if number, err := strconv.ParseUint(gpu.Device, 10, 64); err == nil {
+			lane.GPU = number
+		}
 	}
 	lane.Gaps = lane.Gaps || r.outer[thread] >= several
 	return lane

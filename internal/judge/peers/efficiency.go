@@ -34,7 +34,7 @@ func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, fr
 		e.Slowest = int64(slowest)
 		e.Parallel, e.LoadBalance, e.Communication = total/float64(n)/elapsed, total/float64(n)/max(1, most), most/elapsed
 	}
-	if n, total, most, _ := usefulIn(devices, first, end); n > 0 {
+	if n, total, most := busyIn(devices, first, end, elapsed); n > 0 {
 		parallel, balance := total/float64(n)/elapsed, total/float64(n)/max(1, most)
 		e.DeviceParallel, e.DeviceLoadBalance = &parallel, &balance
 	}
@@ -45,10 +45,7 @@ func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, fr
 func usefulIn(p *population, first, end int) (n int, total, most float64, slowest trace.Rank) {
 	slowest = -1
 	for _, u := range p.units {
-		useful, present := 0.0, false
-		for _, v := range u.useful[first:end] {
-			useful, present = useful+max(0, v), present || v >= 0
-		}
+		useful, present := u.usefulIn(first, end)
 		if !present {
 			continue
 		}
@@ -59,4 +56,42 @@ func usefulIn(p *population, first, end int) (n int, total, most float64, slowes
 		}
 	}
 	return n, total, most, slowest
+}
+
+// usefulIn returns the useful time in windows, and whether the unit was present.
+func (u *unit) usefulIn(first, end int) (useful float64, present bool) {
+	for _, v := range u.useful[first:end] {
+		useful, present = useful+max(0, v), present || v >= 0
+	}
+	return useful, present
+}
+
+// gpu is a GPU of a rank.
+type gpu struct {
+	rank   trace.Rank
+	number uint64
+}
+
+// busyIn returns the number of GPUs that were present in windows, which take the elapsed time, their busy time, and the greatest. The
+// units are streams. If those of a GPU overlap, it is not busier than all the time: by how much they overlap is unknown.
+func busyIn(streams *population, first, end int, elapsed float64) (n int, total, most float64) {
+	index := make(map[gpu]int)
+	var busy []float64
+	for _, u := range streams.units {
+		useful, present := u.usefulIn(first, end)
+		if !present {
+			continue
+		}
+		at, ok := index[gpu{u.Rank, u.GPU}]
+		if !ok {
+			at = len(busy)
+			index[gpu{u.Rank, u.GPU}], busy = at, append(busy, 0)
+		}
+		busy[at] += useful
+	}
+	for _, time := range busy {
+		time = min(time, elapsed)
+		total, most = total+time, max(most, time)
+	}
+	return len(busy), total, most
 }

@@ -312,6 +312,36 @@ func TestSlowDevice(t *testing.T) {
 	}
 }
 
+func TestStreamsOfOneGPUCountAsOne(t *testing.T) {
+	l := workload.New()
+	host := l.Work(workload.Work{Function: 1})
+	kernel := l.Work(workload.Work{Function: 2})
+	add := func(rank, thread int, gpu uint64, work uint32, ms ...uint64) {
+		lane := l.Lane(workload.LaneKey{RankKey: trace.RankKey{Rank: trace.Rank(rank)}, Thread: trace.Thread(thread)})
+		lane.Device, lane.GPU = thread > 0, gpu
+		at := trace.Ticks(begin)
+		for _, busy := range ms {
+			cell := workload.Cell{Work: work, Sums: callpath.Sums{Calls: 1, Exclusive: 1000 * busy}}
+			l.Add(lane, at, at+trace.Ticks(1000*busy), []workload.Cell{cell})
+			at += 250_000
+		}
+	}
+	for rank := range 2 {
+		add(rank, 0, 0, host, 250, 250, 250, 250)
+	}
+	add(0, 1, 0, kernel, 100, 100, 100, 100)
+	add(0, 2, 0, kernel, 25, 25, 25, 25)
+	add(1, 1, 0, kernel, 250, 250, 250, 250)
+	add(1, 2, 0, kernel, 50, 50, 50, 50) // overlaps the other stream
+	add(1, 3, 1, kernel, 75, 75, 75, 75) // of another GPU
+	e := peers.Compare(l, name).Efficiency[0]
+	if e.DeviceParallel == nil || e.DeviceLoadBalance == nil {
+		t.Fatalf("efficiency is %+v", e)
+	}
+	near(t, "busy", *e.DeviceParallel, (0.5+1+0.3)/3, 1e-3)
+	near(t, "balance", *e.DeviceLoadBalance, (0.5+1+0.3)/3, 1e-3)
+}
+
 func TestSlowThread(t *testing.T) {
 	for _, ranks := range []int{1, 4} {
 		p := program{

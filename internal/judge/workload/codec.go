@@ -81,6 +81,9 @@ func (l *Load) append(b []byte, form uint8) []byte {
 			flags |= hasGaps
 		}
 		b = binary.AppendUvarint(b, hosts[lane.Host]<<laneFlags|flags)
+		if lane.Device {
+			b = binary.AppendUvarint(b, lane.GPU)
+		}
 		b = l.appendWindows(b, lane, means)
 	}
 	return l.appendCounters(b, lanes)
@@ -230,7 +233,9 @@ func (l *Load) readLanes(r *reader) {
 			r.Fail("lane with an unknown host, duplicate or out of order")
 			return
 		}
-		lane.Host = hosts[host]
+		if lane.Host = hosts[host]; lane.Device {
+			lane.GPU = r.ReadUint(math.MaxUint64)
+		}
 		l.readWindows(r, lane)
 		l.lanes[lane.LaneKey], last = lane, lane
 	}

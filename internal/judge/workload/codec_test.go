@@ -21,7 +21,9 @@ func randomLoad(rng *rand.Rand) *workload.Load {
 		e.lane.Program, e.work.Program = trace.Program(e.lane.Rank%2), trace.Program(e.lane.Rank%2)
 		lane := l.Lane(e.lane)
 		lane.Host, lane.Device = []string{"", "a", "host 2"}[e.lane.Rank%3], e.lane.Thread == 1
-		lane.Gaps = e.lane.Rank%2 == 1
+		if lane.Gaps = e.lane.Rank%2 == 1; lane.Device {
+			lane.GPU = uint64(e.lane.Rank % 3)
+		}
 		add(l, &e)
 	}
 	return l

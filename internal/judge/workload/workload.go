@@ -64,6 +64,7 @@ type Lane struct {
 	LaneKey
 	Host        string          // "" if unknown
 	Device      bool            // a stream of a GPU
+	GPU         uint64          // number of that GPU; 0 if it is unknown
 	Gaps        bool            // it is idle outside of calls: several of them are in no other call
 	First, Last trace.Ticks     // from the first entry to the last exit; 0 if it has no calls
 	Windows     []Window        // with calls, in order of time
@@ -362,7 +363,8 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 	counters := l.indicesOf(o.counters)
 	for key, from := range o.lanes {
 		lane := l.lanes[key]
-		lane.Host, lane.Device, lane.Gaps = max(lane.Host, from.Host), lane.Device || from.Device, lane.Gaps || from.Gaps
+		lane.Host, lane.Gaps = max(lane.Host, from.Host), lane.Gaps || from.Gaps
+		lane.Device, lane.GPU = lane.Device || from.Device, max(lane.GPU, from.GPU)
 		if from.First != 0 || from.Last != 0 {
 			lane.occupy(from.First, from.Last)
 		}
