@@ -281,7 +281,7 @@ func (c *conclusion) sumUp(g *group) {
 	}
 	g.First = g.all[g.members[0]].Entry
 	g.Expected, g.Actual = quantile(expected, 0.5), quantile(actual, 0.5)
-	g.Ranks, g.Hosts = slices.Sorted(maps.Keys(g.lost)), slices.Sorted(maps.Keys(g.hosts))
+	g.Ranks, g.Hosts = slices.Sorted(maps.Keys(g.lost)), text.KnownHosts(slices.Sorted(maps.Keys(g.hosts)))
 	g.WorstRank = g.Ranks[0]
 	for _, r := range g.Ranks {
 		if g.lost[r] > g.lost[g.WorstRank] {

@@ -75,6 +75,21 @@ func of(r *findings.Result) (list []string) {
 	return list
 }
 
+func TestUnknownHostsAreLeftOut(t *testing.T) {
+	s := newScene(4, "f 1000 10000")
+	s.slow("f", 0, second, 5000)
+	s.slow("f", 2, 2*second, 5000)
+	s.Anomalies[0].Host = "Unknown" // as records have it
+	found := s.conclude().Findings
+	if len(found) != 1 || !slices.Equal(found[0].Hosts, []string{"node1"}) || len(found[0].Ranks) != 2 {
+		t.Errorf("found %+v, want one finding on node1", found)
+	}
+	s.Anomalies[1].Host = "Unknown"
+	if found := s.conclude().Findings; len(found) != 1 || found[0].Hosts == nil || len(found[0].Hosts) != 0 {
+		t.Errorf("found %+v, want one finding with an empty list of hosts", found)
+	}
+}
+
 // delays adds n delays at random times that hit three functions in proportion to their time.
 func (s *scene) delays(n int, rng *rand.Rand) {
 	for range n {

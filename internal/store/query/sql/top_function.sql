@@ -1,6 +1,6 @@
 WITH by_rank AS (
-    SELECT pid, fn, rid, min(hostname) AS hostname, sum(anomalies::DOUBLE PRECISION) AS anomalies, sum(lost_us::DOUBLE PRECISION) AS lost_us,
-           sum(anomalous_us::DOUBLE PRECISION) AS anomalous_us,
+    SELECT pid, fn, rid, min(nullif(hostname, 'Unknown')) AS hostname, sum(anomalies::DOUBLE PRECISION) AS anomalies,
+           sum(lost_us::DOUBLE PRECISION) AS lost_us, sum(anomalous_us::DOUBLE PRECISION) AS anomalous_us,
            sum(severity) AS severity, max(score) AS score, min(first_us) AS first_us, max(last_us) AS last_us
     FROM /*rollups*/
     WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER)

@@ -1,5 +1,5 @@
 WITH by_rank AS (
-    SELECT pid, rid, min(hostname) AS hostname, sum(anomalies::DOUBLE PRECISION) AS anomalies,
+    SELECT pid, rid, min(nullif(hostname, 'Unknown')) AS hostname, sum(anomalies::DOUBLE PRECISION) AS anomalies,
            sum(lost_us::DOUBLE PRECISION) AS lost_us, sum(severity) AS severity,
            max(score) AS score, min(first_us) AS first_us, max(last_us) AS last_us
     FROM /*rollups*/
