@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/show/output"
-	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -39,7 +39,7 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
 		"name by default")
-	f.StringVar(&d.rankPattern, "rank-pattern", kineto.DefaultRankPattern.String(),
+	f.StringVar(&d.rankPattern, "rank-pattern", profile.DefaultRankPattern.String(),
 		"regular expression for names of Chrome traces without rank: its first group is the rank")
 	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: tail, hbos, sstd or copod")
 	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")

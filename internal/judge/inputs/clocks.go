@@ -3,7 +3,7 @@ package inputs
 import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
-	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
 // maxLogged limits the collective operations of a rank.
@@ -36,7 +36,7 @@ func (t *Traces) align() {
 }
 
 // logOf returns the collective operations of a file.
-func logOf(f *kineto.File) breakdown.RankLog {
+func logOf(f *profile.File) breakdown.RankLog {
 	log := breakdown.NewLog(maxLogged)
 	list, omitted := f.Collectives()
 	for i := range list {

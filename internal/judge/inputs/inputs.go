@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
-	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
 // Config is how traces are opened.
@@ -97,7 +97,7 @@ func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, 
 	if err != nil || pattern.NumSubexp() < 1 {
 		return nil, usagef("--rank-pattern %q is not a regular expression with a group (…)", cfg.RankPattern)
 	}
-	opt := kineto.Options{RankPattern: pattern}
+	opt := profile.Options{RankPattern: pattern}
 	if cfg.Temp != nil {
 		dir, discard, err := cfg.Temp()
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
-	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
 // job writes the traces of ranks with collective operations.
@@ -77,7 +77,7 @@ func (j *job) write(t *testing.T) (paths []string) {
 
 func open(t *testing.T, paths []string) *inputs.Traces {
 	t.Helper()
-	traces, err := inputs.Open(t.Context(), paths, inputs.Config{RankPattern: kineto.DefaultRankPattern.String(), Workers: 2})
+	traces, err := inputs.Open(t.Context(), paths, inputs.Config{RankPattern: profile.DefaultRankPattern.String(), Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

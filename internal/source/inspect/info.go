@@ -167,7 +167,7 @@ func summarize(ctx context.Context, path string, connect time.Duration) *FileInf
 	c.finish(r.Names())
 	f.Notes = f.tally.Notes()
 	if p, ok := r.(*profileReader); ok {
-		for _, g := range p.files[0].Gaps() {
+		for _, g := range p.files[0].Gaps {
 			f.Gaps = append(f.Gaps, gap{g.Kind.Name(), g.Offset, g.Length})
 		}
 	}

@@ -13,10 +13,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
 // Profiles are open Chrome traces, such as those of PyTorch's profiler.
-type Profiles []*kineto.File
+type Profiles []*profile.File
 
 // SplitProfiles separates paths of Chrome traces from those of datasets and streams.
 func SplitProfiles(paths []string) (profiles, others []string) {
@@ -35,7 +36,7 @@ const maxEvents = 1 << 21
 
 // OpenProfiles reads and sorts Chrome traces, so many at a time, and finds out their ranks. The
 // caller must close them.
-func OpenProfiles(ctx context.Context, paths []string, opt kineto.Options, workers int) (Profiles, error) {
+func OpenProfiles(ctx context.Context, paths []string, opt profile.Options, workers int) (Profiles, error) {
 	if opt.MaxEvents == 0 && len(paths) > 0 {
 		opt.MaxEvents = min(max(maxEvents/len(paths), 1<<12), 1<<19)
 	}
@@ -74,7 +75,7 @@ func (p Profiles) Close() {
 // checkRanks returns an error unless each file has ranks of its own. A single path may be
 // silent about its ranks.
 func (p Profiles) checkRanks() error {
-	single := !slices.ContainsFunc(p, func(f *kineto.File) bool { return f.Path != p[0].Path })
+	single := !slices.ContainsFunc(p, func(f *profile.File) bool { return f.Path != p[0].Path })
 	owners := make(map[trace.Rank]string)
 	for _, f := range p {
 		if !f.RankKnown && !single {
@@ -95,12 +96,12 @@ func (p Profiles) checkRanks() error {
 // separate steps.
 type profileReader struct {
 	files Profiles
-	steps []*kineto.Reader
+	steps []*profile.Reader
 	names trace.Names
 }
 
 func openProfile(path string, t *tally.Tally) (*profileReader, error) {
-	files, err := kineto.Open(path, kineto.Options{})
+	files, err := kineto.Open(path, profile.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (r *profileReader) Next(ctx context.Context) (*trace.Step, error) {
 
 func (r *profileReader) Names() *trace.Names { return &r.names }
 func (r *profileReader) Unit() trace.Unit    { return trace.Nanosecond }
-func (r *profileReader) Format() string      { return r.files[0].Format() }
+func (r *profileReader) Format() string      { return r.files[0].Format }
 func (r *profileReader) Version() string     { return "" }
 func (r *profileReader) Active() bool        { return false }
 func (r *profileReader) Modified() time.Time { return r.files[0].Modified }

@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/chrome"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
 // documents distributes the events of the JSON documents at a path to Files. Usually there is
@@ -18,13 +19,13 @@ import (
 // in turns, or parts of one trace.
 type documents struct {
 	path    string
-	opt     Options
+	opt     profile.Options
 	in      *chrome.Reader
 	tally   tally.Tally
-	gaps    []chrome.Gap
-	files   []*File
-	current *File // of the document
-	at      *File // of the last event of a host process, to which events of devices belong, too
+	gaps    []profile.Gap
+	files   []*file
+	current *file // of the document
+	at      *file // of the last event of a host process, to which events of devices belong, too
 	number  int   // of the document in the reader
 	shift   int64 // from the times of the document to those of its file
 	checked int   // events since the memory of all files was checked
@@ -36,17 +37,14 @@ const maxFiles = 1 << 12
 // Open reads and sorts the events at a path. It returns a File for each rank that has a document
 // of its own there, at least one. If the content is damaged, its readable part is kept, and the error
 // comes at the end of the steps.
-func Open(path string, opt Options) ([]*File, error) {
+func Open(path string, opt profile.Options) ([]*profile.File, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // only read from
-	if opt.MaxEvents == 0 {
-		opt.MaxEvents = maxEvents
-	}
 	d := &documents{path: path, opt: opt}
-	d.in = chrome.NewReader(&counting{in, opt.Read}, argNames[:], &d.tally)
+	d.in = chrome.NewReader(&counting{in, opt.Read}, argNames, &d.tally)
 	if err = d.read(); err == nil {
 		err = d.finish()
 	}
@@ -59,7 +57,15 @@ func Open(path string, opt Options) ([]*File, error) {
 	if info, err := in.Stat(); err == nil {
 		d.files[0].Size, d.files[0].Modified = info.Size(), info.ModTime()
 	}
-	return d.files, nil
+	return d.profiles(), nil
+}
+
+func (d *documents) profiles() []*profile.File {
+	all := make([]*profile.File, 0, len(d.files))
+	for _, f := range d.files {
+		all = append(all, f.File)
+	}
+	return all
 }
 
 // counting reports what is read.
@@ -78,7 +84,6 @@ func (c *counting) Read(p []byte) (int, error) {
 
 // read adds all events to their files. Its error is not one of the content.
 func (d *documents) read() error {
-	var args arguments
 	for {
 		e, err := d.in.Next()
 		if err != nil {
@@ -86,12 +91,11 @@ func (d *documents) read() error {
 				d.add()
 			}
 			if !errors.Is(err, io.EOF) {
-				d.current.err = fmt.Errorf("%s: %w", d.path, err)
+				d.current.Err = fmt.Errorf("%s: %w", d.path, err)
 			}
 			return nil
 		}
-		args.set(e)
-		if err := d.fileOf(e).add(e, &args); err != nil {
+		if err := d.fileOf(e).add(e); err != nil {
 			return err
 		}
 		if err := d.limitMemory(); err != nil {
@@ -107,17 +111,7 @@ func (d *documents) limitMemory() error {
 		return nil
 	}
 	d.checked = 0
-	kept, largest := 0, d.files[0]
-	for _, f := range d.files {
-		kept += len(f.sorted.last)
-		if len(f.sorted.last) > len(largest.sorted.last) {
-			largest = f
-		}
-	}
-	if kept <= d.opt.MaxEvents {
-		return nil
-	}
-	return largest.sorted.spill()
+	return profile.LimitMemory(d.profiles())
 }
 
 // add adds a file, which becomes the current one.
@@ -128,14 +122,14 @@ func (d *documents) add() {
 }
 
 // fileOf returns the file of an event.
-func (d *documents) fileOf(e *chrome.Event) *File {
+func (d *documents) fileOf(e *chrome.Event) *file {
 	if e.NewDocument || d.current == nil {
 		d.begin(e)
 	}
-	if d.shift != 0 && e.Time > -maxTime && e.Time < maxTime {
+	if d.shift != 0 && e.Time > -profile.MaxTime && e.Time < profile.MaxTime {
 		e.Time += d.shift
 	}
-	if e.Phase == 'M' || !e.PID.IsNumber || categories[string(e.Category)].onDevice() {
+	if e.Phase == 'M' || !e.PID.IsNumber || categories[string(e.Category)].OnDevice() {
 		return d.at // pids of devices are small numbers that all ranks use
 	}
 	if !d.at.hasProcess {
@@ -150,7 +144,7 @@ func (d *documents) fileOf(e *chrome.Event) *File {
 }
 
 // ofProcess returns the file whose document began with an event of the same process, or nil.
-func (d *documents) ofProcess(e *chrome.Event) *File {
+func (d *documents) ofProcess(e *chrome.Event) *file {
 	for _, f := range d.files {
 		if f.hasProcess && f.process == e.PID.Number && e.PID.IsNumber {
 			return f
@@ -175,14 +169,14 @@ func (d *documents) begin(e *chrome.Event) {
 		_ = json.Unmarshal(raw, &info) // the rank may be readable even if other parts are not
 		rank = info.Rank
 	}
-	var same *File
+	var same *file
 	switch {
 	case rank != nil:
-		if i := slices.IndexFunc(d.files, func(f *File) bool { r := f.properties.distributed.Rank; return r != nil && *r == *rank }); i >= 0 {
+		if i := slices.IndexFunc(d.files, func(f *file) bool { r := f.Properties.Rank; return r != nil && *r == *rank }); i >= 0 {
 			same = d.files[i]
-			d.shift = d.baseOf(same) - same.properties.base
+			d.shift = d.baseOf(same) - same.Properties.Base
 		}
-	case d.in.IsList() || !d.current.Kineto: // the rest of a document, or more of an ordinary trace
+	case d.in.IsList() || !d.current.kineto: // the rest of a document, or more of an ordinary trace
 		if same = d.ofProcess(e); same == nil {
 			same = d.current
 		}
@@ -199,11 +193,11 @@ func (d *documents) begin(e *chrome.Event) {
 }
 
 // baseOf returns the base of times of the current document, or that of the file if it is unknown or absurd.
-func (d *documents) baseOf(f *File) int64 {
-	base := f.properties.base
+func (d *documents) baseOf(f *file) int64 {
+	base := f.Properties.Base
 	if raw, ok := d.in.Property("baseTimeNanoseconds"); ok {
 		var n int64
-		if json.Unmarshal(raw, &n) == nil && n >= 0 && n < maxTime {
+		if json.Unmarshal(raw, &n) == nil && n >= 0 && n < profile.MaxTime {
 			base = n
 		}
 	}
@@ -212,7 +206,7 @@ func (d *documents) baseOf(f *File) int64 {
 
 func (d *documents) note(k tally.Kind, at int64) {
 	d.tally.Add(k, 1)
-	d.gaps = append(d.gaps, chrome.Gap{Kind: k, Offset: at})
+	d.gaps = append(d.gaps, profile.Gap{Kind: k, Offset: at})
 }
 
 // finish binds what is known only at the end.
@@ -229,25 +223,28 @@ func (d *documents) finish() error {
 		}
 	}
 	d.files[0].tally.Merge(&d.tally)
-	d.files[0].gaps = append(d.in.Gaps(), d.gaps...)
+	for _, g := range d.in.Gaps() {
+		d.files[0].Gaps = append(d.files[0].Gaps, profile.Gap(g))
+	}
+	d.files[0].Gaps = append(d.files[0].Gaps, d.gaps...)
 	return nil
 }
 
 // bindRanks gives each of several files a rank of its own.
 func (d *documents) bindRanks() {
 	if f := d.files[0]; len(d.files) == 1 {
-		if f.Kineto {
-			f.bindRank(true)
+		if f.kineto {
+			f.BindRank(true)
 		} else {
-			f.bindWorkers()
+			f.BindWorkers()
 		}
 		return
 	}
-	owners := make(map[trace.Rank]*File)
-	var silent []*File
-	d.files = slices.DeleteFunc(d.files, func(f *File) bool {
-		f.Kineto = true // each document is one rank
-		f.bindRank(false)
+	owners := make(map[trace.Rank]*file)
+	var silent []*file
+	d.files = slices.DeleteFunc(d.files, func(f *file) bool {
+		f.kineto = true // each document is one rank
+		f.BindRank(false)
 		switch {
 		case !f.RankKnown:
 			silent = append(silent, f)

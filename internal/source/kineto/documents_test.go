@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
-	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
 // document returns the document of a rank whose process has a pid: an operator at 10 µs, and a kernel.
@@ -72,7 +72,7 @@ func TestRanksThatShareAFile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var counts tally.Tally
 			var lines []string
-			files := openAll(t, write(t, "all.json", c.text), kineto.Options{})
+			files := openAll(t, write(t, "all.json", c.text), profile.Options{})
 			for _, f := range files {
 				got, err := dump(t, f, &counts)
 				if err != nil {
@@ -88,7 +88,7 @@ func TestRanksThatShareAFile(t *testing.T) {
 					t.Errorf("%s is %d, want %d", k.Name(), got, want)
 				}
 			}
-			if n := len(files[0].Gaps()); n < len(c.counts) {
+			if n := len(files[0].Gaps); n < len(c.counts) {
 				t.Errorf("%d places of %d kinds of damage", n, len(c.counts))
 			}
 		})
@@ -105,7 +105,7 @@ func TestRanksThatShareAFileShareMemory(t *testing.T) {
 	for i := range rounds {
 		fmt.Fprintf(&b, `{"ph":"X","cat":"cpu_op","name":"f","pid":%d,"tid":1,"ts":%d,"dur":1}`, 100+i%ranks, rounds-i)
 	}
-	files := openAll(t, write(t, "all.json", b.String()), kineto.Options{MaxEvents: 16, Temp: t.TempDir()})
+	files := openAll(t, write(t, "all.json", b.String()), profile.Options{MaxEvents: 16, Temp: t.TempDir()})
 	if len(files) != ranks {
 		t.Fatalf("got %d files", len(files))
 	}

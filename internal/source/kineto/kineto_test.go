@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/profile"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -29,12 +30,12 @@ func write(t testing.TB, name, text string) string {
 	return path
 }
 
-func open(t testing.TB, path string, opt kineto.Options) *kineto.File {
+func open(t testing.TB, path string, opt profile.Options) *profile.File {
 	t.Helper()
 	return openAll(t, path, opt)[0]
 }
 
-func openAll(t testing.TB, path string, opt kineto.Options) []*kineto.File {
+func openAll(t testing.TB, path string, opt profile.Options) []*profile.File {
 	t.Helper()
 	files, err := kineto.Open(path, opt)
 	if err != nil {
@@ -48,7 +49,7 @@ func openAll(t testing.TB, path string, opt kineto.Options) []*kineto.File {
 
 // dump returns all events of a file in a line each: step, rank, thread, time, kind and name.
 // Times are relative to the first.
-func dump(t testing.TB, f *kineto.File, counts *tally.Tally) (lines []string, err error) {
+func dump(t testing.TB, f *profile.File, counts *tally.Tally) (lines []string, err error) {
 	t.Helper()
 	r, err := f.Steps(counts)
 	if err != nil {
@@ -88,7 +89,7 @@ func dump(t testing.TB, f *kineto.File, counts *tally.Tally) (lines []string, er
 
 func check(t *testing.T, name, text string, want ...string) {
 	t.Helper()
-	got, err := dump(t, open(t, write(t, name, text), kineto.Options{}), new(tally.Tally))
+	got, err := dump(t, open(t, write(t, name, text), profile.Options{}), new(tally.Tally))
 	if err != nil {
 		t.Error(err)
 	}
@@ -162,8 +163,8 @@ func TestRanks(t *testing.T) {
 		{"rank7_trace.json", `{"traceEvents":[` + event + `],"distributedInfo":{"rank":2,"ranks":"[0, 1]"}}`, 2, true},
 		{"host_1.pt.trace.json", `{"traceEvents":[` + event + `]}`, 0, false},
 	} {
-		f := open(t, write(t, c.name, c.text), kineto.Options{})
-		if len(f.Ranks) != 1 || f.Ranks[0] != c.rank || f.RankKnown != c.known || !f.Kineto {
+		f := open(t, write(t, c.name, c.text), profile.Options{})
+		if len(f.Ranks) != 1 || f.Ranks[0] != c.rank || f.RankKnown != c.known || f.Format != "Kineto" {
 			t.Errorf("%s: got ranks %v, %v, want %d, %v", c.name, f.Ranks, f.RankKnown, c.rank, c.known)
 		}
 	}
@@ -177,7 +178,7 @@ func TestHostIsRecordedOrInTheNameOfTheFile(t *testing.T) {
 		{"training_12.1700000000123456789.pt.trace.json", "", ""}, // of no process
 		{"rank0.json", `,"host_name":7`, ""},
 	} {
-		f := open(t, write(t, c.name, `{"baseTimeNanoseconds":0,"traceEvents":[`+event+`]`+c.more+`}`), kineto.Options{})
+		f := open(t, write(t, c.name, `{"baseTimeNanoseconds":0,"traceEvents":[`+event+`]`+c.more+`}`), profile.Options{})
 		steps, err := f.Steps(new(tally.Tally))
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +201,7 @@ func TestHostIsRecordedOrInTheNameOfTheFile(t *testing.T) {
 
 func TestDamagedFilesAreReadUpToTheDamage(t *testing.T) {
 	text := `{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"f","pid":9,"tid":9,"ts":1,"dur":1},{"ph":"X","cat":"cpu_op","na`
-	lines, err := dump(t, open(t, write(t, "rank0.json", text), kineto.Options{}), new(tally.Tally))
+	lines, err := dump(t, open(t, write(t, "rank0.json", text), profile.Options{}), new(tally.Tally))
 	if len(lines) != 2 || err == nil || !strings.Contains(err.Error(), "rank0.json") || !strings.Contains(err.Error(), "byte") {
 		t.Errorf("got %v and error %v", lines, err)
 	}
@@ -211,8 +212,8 @@ func TestDamagedFilesAreReadUpToTheDamage(t *testing.T) {
 func TestSortingOutsideOfMemory(t *testing.T) {
 	for _, name := range []string{"cpu", "nccl", "mi300", "straggler"} {
 		path := tracetest.Root("internal", "source", "chrome", "testdata", name+".json.gz")
-		want, err1 := dump(t, open(t, path, kineto.Options{}), new(tally.Tally))
-		got, err2 := dump(t, open(t, path, kineto.Options{MaxEvents: 100, Temp: t.TempDir()}), new(tally.Tally))
+		want, err1 := dump(t, open(t, path, profile.Options{}), new(tally.Tally))
+		got, err2 := dump(t, open(t, path, profile.Options{MaxEvents: 100, Temp: t.TempDir()}), new(tally.Tally))
 		if err1 != nil || err2 != nil || len(want) == 0 || strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: %d events in parts and %d at once differ: %v, %v", name, len(got), len(want), err1, err2)
 		}
@@ -226,7 +227,7 @@ func TestRecordedFilesLoseNothing(t *testing.T) {
 		path := tracetest.Root("internal", "source", "chrome", "testdata", name+".json.gz")
 		calls, time := countJSON(t, path)
 		var counts tally.Tally
-		f := open(t, path, kineto.Options{})
+		f := open(t, path, profile.Options{})
 		r, err := f.Steps(&counts)
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +312,7 @@ func FuzzSteps(f *testing.F) {
 		if memory < 1 || memory > 100 {
 			return
 		}
-		files, err := kineto.Open(write(t, "rank1.json", text), kineto.Options{MaxEvents: memory, Temp: t.TempDir()})
+		files, err := kineto.Open(write(t, "rank1.json", text), profile.Options{MaxEvents: memory, Temp: t.TempDir()})
 		if err != nil {
 			return
 		}
@@ -323,7 +324,7 @@ func FuzzSteps(f *testing.F) {
 }
 
 // checkSteps reads the steps of a file.
-func checkSteps(t *testing.T, file *kineto.File) {
+func checkSteps(t *testing.T, file *profile.File) {
 	r, err := file.Steps(new(tally.Tally))
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +382,7 @@ func TestFunctionsHaveKindsOfWork(t *testing.T) {
 		{"ph":"X","cat":"kernel","name":"ncclDevKernel_x","pid":0,"tid":7,"ts":3,"dur":1},
 		{"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":7,"ts":5,"dur":1},
 		{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":9,"ts":1,"dur":9},
-		{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":2,"dur":1}]`), kineto.Options{})
+		{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":2,"dur":1}]`), profile.Options{})
 	r, err := f.Steps(new(tally.Tally))
 	if err != nil {
 		t.Fatal(err)

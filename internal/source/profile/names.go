@@ -1,4 +1,4 @@
-package kineto
+package profile
 
 import (
 	"bytes"
@@ -7,67 +7,46 @@ import (
 	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/source/chrome"
 )
 
-// The arguments of events that are read.
+// Arg is an argument of an event.
+type Arg int
+
+// The arguments of events. Grid and Block are lists of numbers separated by commas.
 const (
-	argCorrelation = iota
-	argName        // of metadata
-	argLabels
-	argGrid
-	argBlock
-	argDims
-	argBytes
-	argCollective
-	argElements
-	argType
-	argGroup
-	argGroupSize
-	argOutElements
-	argSeq
-	argInputType
+	Grid Arg = iota
+	Block
+	Dims // shapes of the inputs of an operator, or of a collective operation of the host
+	InputType
+	Bytes // of a copy
+	Collective
+	Elements
+	OutElements
+	DType
+	Group
+	GroupSize
+	Seq
 	numArgs
 )
 
-var argNames = [numArgs]string{
-	argCorrelation: "correlation", argName: "name", argLabels: "labels", argGrid: "grid", argBlock: "block",
-	argDims: "Input Dims", argBytes: "bytes", argCollective: "Collective name", argElements: "In msg nelems", argType: "dtype",
-	argGroup: "Process Group Name", argGroupSize: "Group size", argOutElements: "Out msg nelems", argSeq: "Seq", argInputType: "Input type",
-}
+// Arguments are the arguments of an event as text; nil if absent.
+type Arguments [numArgs][]byte
 
-// arguments are the wanted arguments of an event; nil if absent.
-type arguments [numArgs][]byte
+// Category is the kind of work that an event represents.
+type Category uint8
 
-func (a *arguments) set(e *chrome.Event) {
-	*a = arguments{}
-	for i := range e.Args {
-		a[e.Args[i].Key] = e.Args[i].Value
-	}
-}
-
-// category is the kind of work that an event represents, by its cat.
-type category uint8
-
+// The categories. Any other work is an ordinary call.
 const (
-	other      category = iota
-	ignored             // repeats others, or covers the whole trace
-	operator            // of the host
-	annotation          // of the user
-	runtime             // a call of CUDA or HIP
-	kernel
-	transfer // a copy or a set of memory on the device
+	Other      Category = iota
+	Operator            // of the host
+	Annotation          // of the user
+	Runtime             // a call of CUDA or HIP
+	Kernel
+	Transfer // a copy or a set of memory on the device
 )
 
-// categories are those of Kineto; any other is an ordinary call.
-var categories = map[string]category{
-	"cpu_op": operator, "user_annotation": annotation,
-	"cuda_runtime": runtime, "cuda_driver": runtime, "privateuse1_runtime": runtime, "xpu_runtime": runtime,
-	"kernel": kernel, "gpu_memcpy": transfer, "gpu_memset": transfer,
-	"gpu_user_annotation": ignored, "Trace": ignored,
-}
-
-func (c category) onDevice() bool { return c == kernel || c == transfer }
+// OnDevice reports whether a device does the work.
+func (c Category) OnDevice() bool { return c == Kernel || c == Transfer }
 
 // Limits of the names of functions.
 const (
@@ -106,8 +85,8 @@ func stepNumber(name []byte) (int64, bool) {
 }
 
 // function returns the number of the function of a call.
-func (n *namer) function(name []byte, c category, args *arguments) uint32 {
-	if c == annotation {
+func (n *namer) function(name []byte, c Category, args *Arguments) uint32 {
+	if c == Annotation {
 		name = withoutNumber(name)
 	}
 	n.key = append(n.key[:0], name...)
@@ -135,15 +114,15 @@ func (n *namer) function(name []byte, c category, args *arguments) uint32 {
 }
 
 // workOf returns the kind of work of a call.
-func workOf(name []byte, c category, args *arguments) trace.Work {
+func workOf(name []byte, c Category, args *Arguments) trace.Work {
 	switch {
-	case c == annotation && string(name) == stepName:
+	case c == Annotation && string(name) == stepName:
 		return trace.StepWork
-	case c == transfer:
+	case c == Transfer:
 		return trace.MemoryCopy
-	case c == kernel && (args[argCollective] != nil || bytes.HasPrefix(name, []byte("nccl")) && bytes.Contains(name, []byte("Kernel"))):
+	case c == Kernel && (args[Collective] != nil || bytes.HasPrefix(name, []byte("nccl")) && bytes.Contains(name, []byte("Kernel"))):
 		return trace.Communication
-	case c == kernel:
+	case c == Kernel:
 		return trace.Compute
 	}
 	return trace.HostWork
@@ -160,25 +139,25 @@ func withoutNumber(name []byte) []byte {
 }
 
 // appendShape appends what distinguishes equal work to the key.
-func (n *namer) appendShape(c category, a *arguments) {
+func (n *namer) appendShape(c Category, a *Arguments) {
 	switch {
-	case c == kernel && a[argCollective] != nil:
+	case c == Kernel && a[Collective] != nil:
 		n.key = fmt.Appendf(n.key, " [%s, %s × %s, group %s of %s]",
-			a[argCollective], a[argElements], a[argType], a[argGroup], a[argGroupSize])
-	case c == kernel && a[argGrid] != nil:
+			a[Collective], a[Elements], a[DType], a[Group], a[GroupSize])
+	case c == Kernel && a[Grid] != nil:
 		n.key = append(n.key, " [grid "...)
-		n.key = appendList(n.key, a[argGrid])
+		n.key = appendList(n.key, a[Grid])
 		n.key = append(n.key, ", block "...)
-		n.key = appendList(n.key, a[argBlock])
+		n.key = appendList(n.key, a[Block])
 		n.key = append(n.key, ']')
-	case c == transfer && a[argBytes] != nil:
+	case c == Transfer && a[Bytes] != nil:
 		n.key = append(n.key, " ["...)
-		n.key = append(n.key, a[argBytes]...)
+		n.key = append(n.key, a[Bytes]...)
 		n.key = append(n.key, " bytes]"...)
-	case (c == operator || c == annotation) && bytes.ContainsAny(a[argDims], "0123456789"):
+	case (c == Operator || c == Annotation) && bytes.ContainsAny(a[Dims], "0123456789"):
 		n.key = append(n.key, ' ')
 		at := len(n.key)
-		for _, b := range a[argDims] {
+		for _, b := range a[Dims] {
 			if b > ' ' && b != '"' {
 				n.key = append(n.key, b)
 			}

@@ -1,4 +1,4 @@
-package kineto
+package profile
 
 import (
 	"bytes"
@@ -9,8 +9,14 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/source/chrome"
 )
+
+// ID is a process or thread: a number, or a text.
+type ID struct {
+	Text     []byte // also of a number
+	Number   int64  // if IsNumber
+	IsNumber bool
+}
 
 // lane is a thread of the file: a thread of the host or a stream of a GPU.
 type lane struct {
@@ -50,7 +56,7 @@ func newLanes() lanes {
 // maxLanes is the number of lanes of a file.
 const maxLanes = 1 << 15
 
-func (l *lanes) id(id *chrome.ID) int64 {
+func (l *lanes) id(id *ID) int64 {
 	if id.IsNumber {
 		return id.Number
 	}
@@ -63,7 +69,7 @@ func (l *lanes) id(id *chrome.ID) int64 {
 }
 
 // find returns the number of the lane of an event, or false if there are too many.
-func (l *lanes) find(pid, tid *chrome.ID, async int) (uint16, bool) {
+func (l *lanes) find(pid, tid *ID, async int) (uint16, bool) {
 	key := laneKey{l.id(pid), l.id(tid), async}
 	if key == l.last && len(l.all) > 0 {
 		return l.lastAt, true

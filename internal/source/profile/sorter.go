@@ -1,4 +1,4 @@
-package kineto
+package profile
 
 import (
 	"bufio"
@@ -17,19 +17,20 @@ type record struct {
 	correlation uint64
 	fn          uint32 // function or counter
 	lane        uint16
-	kind        recordKind
+	kind        Kind
 }
 
-// recordKind is the kind of a record.
-type recordKind uint8
+// Kind is the kind of an event.
+type Kind uint8
 
+// The kinds of events.
 const (
-	complete recordKind = iota // a call with its duration
-	begin                      // the beginning of a call
-	end                        // the end of a call
-	asyncBegin
-	asyncEnd
-	counter
+	Complete Kind = iota // a call with its duration
+	Begin                // the beginning of a call
+	End                  // the end of a call
+	AsyncBegin
+	AsyncEnd
+	Counter
 )
 
 // compare orders records by time. An enclosing call comes before the calls inside it that begin
@@ -38,10 +39,10 @@ func (r *record) compare(o *record) int {
 	if c := cmp.Compare(r.start, o.start); c != 0 {
 		return c
 	}
-	if r.kind == complete && o.kind == complete {
+	if r.kind == Complete && o.kind == Complete {
 		return cmp.Compare(o.duration, r.duration)
 	}
-	return cmp.Compare(min(r.kind, begin), min(o.kind, begin))
+	return cmp.Compare(min(r.kind, Begin), min(o.kind, Begin))
 }
 
 const recordSize = 32
@@ -63,7 +64,7 @@ func (r *record) get(b []byte) {
 	r.correlation = binary.LittleEndian.Uint64(b[16:])
 	r.fn = binary.LittleEndian.Uint32(b[24:])
 	r.lane = binary.LittleEndian.Uint16(b[28:])
-	r.kind = recordKind(b[30])
+	r.kind = Kind(b[30])
 }
 
 // sorter sorts any number of records in bounded memory: sorted runs of more records than fit

@@ -1,4 +1,4 @@
-package kineto
+package profile
 
 import (
 	"cmp"
@@ -116,8 +116,8 @@ func (r *Reader) Next(ctx context.Context) (*trace.Step, error) {
 		return nil, err
 	}
 	if r.ended {
-		if r.file.err != nil {
-			return nil, r.file.err
+		if r.file.Err != nil {
+			return nil, r.file.Err
 		}
 		return nil, io.EOF
 	}
@@ -193,12 +193,12 @@ func (r *Reader) add(rec *record) {
 	rank, time := lane.rank, rec.start
 	fn := rec.fn + uint32(lane.stage*len(r.file.names.names))
 	switch rec.kind {
-	case counter:
+	case Counter:
 		open.closeUntil(r, rank, time)
 		open.put(r, rank, trace.Event{Time: r.ticks(time), Value: uint64(rec.duration), ID: rec.fn + 1, Kind: trace.Count})
 		open.readings = append(open.readings, open.events[len(open.events)-1])
 		r.step.Counters++
-	case complete:
+	case Complete:
 		open.closeUntil(r, rank, time)
 		end := r.fit(open, rank, time, time+rec.duration)
 		open.enter(r, rank, time, end, fn)
@@ -206,10 +206,10 @@ func (r *Reader) add(rec *record) {
 			open.put(r, rank, trace.Event{Time: r.ticks(time), Value: rec.correlation, Kind: trace.Count})
 			r.step.Counters++
 		}
-	case begin:
+	case Begin:
 		open.closeUntil(r, rank, time)
 		open.enter(r, rank, time, forever, fn)
-	case end:
+	case End:
 		open.closeUntil(r, rank, time)
 		n := len(open.stack)
 		if n == 0 || open.stack[n-1].end != forever {
@@ -217,14 +217,14 @@ func (r *Reader) add(rec *record) {
 			return
 		}
 		open.exit(r, rank, time)
-	case asyncBegin:
+	case AsyncBegin:
 		if l := r.asyncLane(rec.lane, 0); l != nil {
 			l.key = rec.correlation
 			l.enter(r, rank, time, forever, fn)
 		} else {
 			r.tally.Add(tally.AsyncDropped, 1)
 		}
-	case asyncEnd:
+	case AsyncEnd:
 		if l := r.asyncLane(rec.lane, rec.correlation); l != nil {
 			l.key = 0
 			l.exit(r, rank, time)

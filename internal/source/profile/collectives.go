@@ -1,4 +1,4 @@
-package kineto
+package profile
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Collective is a collective operation of the rank of a file: a kernel of NCCL, or a call of gloo.
-type Collective struct {
+// Operation is a collective operation of the rank of a file: a kernel of NCCL, or a call of gloo.
+type Operation struct {
 	Name     string // such as allreduce
 	Group    string // name of the process group; the same on all its ranks
 	Size     int    // ranks of the group
@@ -23,7 +23,7 @@ type Collective struct {
 	End      trace.Ticks
 }
 
-// collective is a Collective in times of the file.
+// collective is an Operation in times of the file.
 type collective struct {
 	of          uint32 // index in kinds
 	seq         int64
@@ -34,7 +34,7 @@ type collective struct {
 
 // collectives collects the operations of a file.
 type collectives struct {
-	kinds   []Collective // without numbers and times
+	kinds   []Operation // without numbers and times
 	numbers map[string]uint32
 	all     []collective
 	omitted int64
@@ -49,9 +49,9 @@ const (
 var glooName = []byte("gloo:")
 
 // add adds the operation of a call, if it is one.
-func (l *collectives) add(name []byte, c category, fn uint32, a *arguments, r *record) {
-	host := c == annotation && bytes.HasPrefix(name, glooName)
-	if !host && (c != kernel || a[argCollective] == nil) {
+func (l *collectives) add(name []byte, c Category, fn uint32, a *Arguments, r *record) {
+	host := c == Annotation && bytes.HasPrefix(name, glooName)
+	if !host && (c != Kernel || a[Collective] == nil) {
 		return
 	}
 	if len(l.all) == maxCollectives {
@@ -59,7 +59,7 @@ func (l *collectives) add(name []byte, c category, fn uint32, a *arguments, r *r
 		return
 	}
 	key := strconv.AppendUint(nil, uint64(fn), 10)
-	key = append(append(key, ' '), a[argOutElements]...) // the rest is in the name of the function
+	key = append(append(key, ' '), a[OutElements]...) // the rest is in the name of the function
 	of, ok := l.numbers[string(key)]
 	if !ok {
 		if len(l.kinds) == maxCollectiveKinds {
@@ -71,8 +71,8 @@ func (l *collectives) add(name []byte, c category, fn uint32, a *arguments, r *r
 		l.kinds = append(l.kinds, kindOf(name, host, a))
 	}
 	seq := int64(-1)
-	if len(a[argSeq]) > 0 {
-		if n, err := strconv.ParseInt(string(a[argSeq]), 10, 64); err == nil && n >= 0 {
+	if len(a[Seq]) > 0 {
+		if n, err := strconv.ParseInt(string(a[Seq]), 10, 64); err == nil && n >= 0 {
 			seq = n
 		}
 	}
@@ -80,10 +80,10 @@ func (l *collectives) add(name []byte, c category, fn uint32, a *arguments, r *r
 }
 
 // kindOf describes an operation.
-func kindOf(name []byte, host bool, a *arguments) Collective {
-	k := Collective{Name: string(a[argCollective]), Group: string(a[argGroup]), DType: string(a[argType]), Host: host}
-	k.Elements = int64(max(parseUint(a[argElements]), parseUint(a[argOutElements])))
-	k.Size = int(min(parseUint(a[argGroupSize]), 1<<24))
+func kindOf(name []byte, host bool, a *Arguments) Operation {
+	k := Operation{Name: string(a[Collective]), Group: string(a[Group]), DType: string(a[DType]), Host: host}
+	k.Elements = int64(max(ParseUint(a[Elements]), ParseUint(a[OutElements])))
+	k.Size = int(min(ParseUint(a[GroupSize]), 1<<24))
 	if host && k.Name == "" {
 		k.Name = string(name[len(glooName):])
 		k.Elements, k.DType = firstInput(a)
@@ -98,14 +98,14 @@ var (
 )
 
 // firstInput returns the number of elements of the first input of a call, and their type.
-func firstInput(a *arguments) (elements int64, dtype string) {
-	if m := firstList.FindSubmatch(a[argDims]); m != nil {
+func firstInput(a *Arguments) (elements int64, dtype string) {
+	if m := firstList.FindSubmatch(a[Dims]); m != nil {
 		elements = 1
 		for n := range bytes.SplitSeq(m[1], []byte{','}) {
-			elements = min(elements*int64(min(parseUint(bytes.TrimSpace(n)), 1<<30)), 1<<48)
+			elements = min(elements*int64(min(ParseUint(bytes.TrimSpace(n)), 1<<30)), 1<<48)
 		}
 	}
-	if m := firstText.FindSubmatch(a[argInputType]); m != nil {
+	if m := firstText.FindSubmatch(a[InputType]); m != nil {
 		dtype = string(m[1])
 	}
 	return elements, dtype
@@ -141,7 +141,7 @@ func (f *File) findLaunches() error {
 
 // bindGroup names the group of operations that do not name it, if there is only one.
 func (f *File) bindGroup() {
-	groups := f.properties.distributed.Groups
+	groups := f.Properties.Groups
 	if len(groups) != 1 {
 		return
 	}
@@ -154,8 +154,8 @@ func (f *File) bindGroup() {
 
 // Collectives returns the collective operations of a file of one rank, in the order of the file, and the number of
 // others that it did not keep.
-func (f *File) Collectives() (list []Collective, omitted int64) {
-	list = make([]Collective, 0, len(f.collectives.all))
+func (f *File) Collectives() (list []Operation, omitted int64) {
+	list = make([]Operation, 0, len(f.collectives.all))
 	for _, c := range f.collectives.all {
 		k := f.collectives.kinds[c.of]
 		k.Seq, k.Start, k.End = c.seq, trace.Ticks(c.start+f.offset), trace.Ticks(c.end+f.offset)
@@ -176,34 +176,11 @@ func (f *File) ProfilerSteps(yield func(number int64, start trace.Ticks) bool) {
 	}
 }
 
-// group is a process group.
-type group struct {
-	Name        string `json:"pg_name"`
-	Description string `json:"pg_desc"`
-	Size        int    `json:"pg_size"`
-	Ranks       ranks  `json:"ranks"`
-}
-
-// ranks is a list of ranks, or such a list as text.
-type ranks []trace.Rank
-
-var digits = regexp.MustCompile(`[0-9]+`)
-
-// UnmarshalJSON never fails: an unusual list is empty.
-func (r *ranks) UnmarshalJSON(text []byte) error {
-	*r = nil
-	if bytes.Contains(text, []byte("...")) {
-		return nil
-	}
-	for _, d := range digits.FindAll(text, -1) {
-		n, err := strconv.ParseInt(string(d), 10, 31)
-		if err != nil {
-			*r = nil
-			return nil //nolint:nilerr // as documented
-		}
-		*r = append(*r, trace.Rank(n))
-	}
-	return nil
+// ProcessGroup is a process group of a training job.
+type ProcessGroup struct {
+	Name, Description string
+	Size              int
+	Ranks             []trace.Rank // nil if unknown
 }
 
 // pipeline matches the descriptions of process groups whose ranks are the stages of a pipeline.
@@ -212,7 +189,7 @@ var pipeline = regexp.MustCompile(`(?i)(^|[^a-z])(pp|pipeline|pipeline_model_par
 // stageOfGroups returns the stage of the pipeline to which the rank of a file belongs by its process
 // groups, or "".
 func (f *File) stageOfGroups() string {
-	for _, g := range f.properties.distributed.Groups {
+	for _, g := range f.Properties.Groups {
 		if i := slices.Index(g.Ranks, f.Ranks[0]); i >= 0 && len(g.Ranks) > 1 && pipeline.MatchString(g.Description) {
 			return "PP rank " + strconv.Itoa(i)
 		}
