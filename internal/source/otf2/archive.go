@@ -190,16 +190,23 @@ func (a *Archive) Steps(rank trace.Rank, t *tally.Tally) (*Reader, error) {
 	return r, nil
 }
 
-// The counters of collective calls.
+// Counters that have no definition.
 const (
 	bytesSent trace.CounterID = 1<<31 + iota
 	bytesReceived
+	bytesPut
+	bytesGot
+	bytesIO
 )
+
+// flush is the region of time in which the library wrote its buffer to the file.
+const flush = undefined - 1
 
 // Names returns the names of all regions and metrics.
 func (a *Archive) Names() trace.Names {
 	n := trace.EmptyNames()
 	n.DefineFunc(trace.AnyRank, undefined, "(undefined region)")
+	n.DefineFunc(trace.AnyRank, flush, "(flush of the trace buffer)")
 	for id := range a.defs.regions {
 		if name, ok := a.defs.function(id); ok {
 			n.DefineFunc(trace.AnyRank, trace.FuncID(id), name)
@@ -210,6 +217,9 @@ func (a *Archive) Names() trace.Names {
 	}
 	n.DefineCounter(trace.AnyRank, bytesSent, "Bytes sent in collective call")
 	n.DefineCounter(trace.AnyRank, bytesReceived, "Bytes received in collective call")
+	n.DefineCounter(trace.AnyRank, bytesPut, "Bytes of remote put")
+	n.DefineCounter(trace.AnyRank, bytesGot, "Bytes of remote get")
+	n.DefineCounter(trace.AnyRank, bytesIO, "Bytes of I/O operation")
 	for i := range a.places {
 		if p := &a.places[i]; p.gpu != nil {
 			n.DefineGPU(p.rank, p.thread, *p.gpu)

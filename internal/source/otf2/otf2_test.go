@@ -2,6 +2,7 @@ package otf2_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ import (
 // calls is an archive that the reference library wrote: two ranks with messages, collective calls, metrics and attributes, and a
 // GPU stream of rank 0.
 const calls = "testdata/calls"
+
+// records is an archive that has every event of the reference library, with a call of "work" after each.
+const records = "testdata/records"
 
 // event is an event with its names.
 type event struct {
@@ -108,6 +112,31 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestAllRecords checks that records that are not read do not hide those after them.
+func TestAllRecords(t *testing.T) {
+	calls, others := 0, make(map[string]int)
+	_, count, err := read(t, records, func(e event) {
+		switch name, _, _ := strings.Cut(e.what, " ["); {
+		case name != "work":
+			others[e.kind.String()]++
+		case e.kind == trace.Enter:
+			calls++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls != 84 {
+		t.Errorf("%d calls of work, want 84", calls)
+	}
+	if got, want := fmt.Sprint(others), "map[counter:10 enter:1 exit:1 recv:2 send:2]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if n := count.Count(tally.RecordsSkipped); n != 68 {
+		t.Errorf("%d records skipped, want 68", n)
+	}
+}
+
 // printed is a line of otf2-print: event, location, time, and attributes.
 var printed = regexp.MustCompile(`^([A-Z_0-9]+) +(\d+) +(\d+) +(.*)$`)
 
@@ -118,7 +147,8 @@ func TestEventsAsReferenceLibrary(t *testing.T) {
 		t.Skip("SKIP: there is no otf2-print (Debian package otf2-tools)")
 	}
 	archives := map[string]func(t *testing.T) string{
-		"calls": func(*testing.T) string { return calls },
+		"calls":   func(*testing.T) string { return calls },
+		"records": func(*testing.T) string { return records },
 		"mi300": func(t *testing.T) string {
 			return tracetest.Unpack(t, tracetest.Shared(t, "traces", "otf2", "mi300-example.tar.zst"), "simple-mi300-example-run")
 		},
@@ -169,6 +199,11 @@ func compare(t *testing.T, program, dir string) {
 			want[m[2]] = append(want[m[2]], e)
 			raw[m[2]] = append(raw[m[2]], at)
 		}
+		if stop := stopTime.FindStringSubmatch(m[4]); stop != nil {
+			if raw[m[2]][len(raw[m[2]])-1], err = strconv.ParseUint(stop[1], 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil {
 		t.Fatal(err)
@@ -209,7 +244,9 @@ func compare(t *testing.T, program, dir string) {
 }
 
 var (
-	regionName  = regexp.MustCompile(`^Region: "(.*?)(?: \[\{.*)?" <`)
+	regionName  = regexp.MustCompile(`^(?:Region|Calling Context): "(.*?)(?: \[\{.*)?" <`)
+	stopTime    = regexp.MustCompile(`^Stop Time: (\d+)`)
+	bytesText   = regexp.MustCompile(`Bytes(?: Result)?: (\d+)`)
 	messageText = regexp.MustCompile(`^(?:Receiver|Sender): (\d+).*Tag: (\d+), Length: (\d+)`)
 	metricValue = regexp.MustCompile(`\("(.*?)" <\d+>; [A-Z0-9]+; (-?[0-9.e+]+)\)`)
 	sentText    = regexp.MustCompile(`Sent: (\d+), Received`)
@@ -218,8 +255,16 @@ var (
 // expected returns the events that a printed record gives.
 func expected(kind, text string) []string {
 	switch kind {
-	case "ENTER", "LEAVE":
-		what := map[string]string{"ENTER": "enter ", "LEAVE": "exit "}[kind]
+	case "BUFFER_FLUSH":
+		return []string{"enter (flush of the trace buffer)", "exit (flush of the trace buffer)"}
+	case "RMA_PUT", "RMA_GET", "IO_OPERATION_COMPLETE":
+		name := map[string]string{"RMA_PUT": "remote put", "RMA_GET": "remote get"}[kind]
+		return []string{"counter Bytes of " + cmp.Or(name, "I/O operation") + ": " + bytesText.FindStringSubmatch(text)[1]}
+	case "ENTER", "LEAVE", "CALLING_CONTEXT_ENTER", "CALLING_CONTEXT_LEAVE":
+		what := "enter "
+		if strings.HasSuffix(kind, "LEAVE") {
+			what = "exit "
+		}
 		if m := regionName.FindStringSubmatch(text); m != nil {
 			return []string{what + m[1]}
 		}
@@ -227,7 +272,7 @@ func expected(kind, text string) []string {
 	case "MPI_SEND", "MPI_ISEND", "MPI_RECV", "MPI_IRECV":
 		m := messageText.FindStringSubmatch(text)
 		return []string{fmt.Sprintf("%s rank %s, tag %s, %s bytes", strings.ToLower(strings.TrimPrefix(kind[4:], "I")), m[1], m[2], m[3])}
-	case "MPI_COLLECTIVE_END":
+	case "MPI_COLLECTIVE_END", "NON_BLOCKING_COLLECTIVE_COMPLETE":
 		return []string{"counter Bytes sent in collective call: " + sentText.FindStringSubmatch(text)[1]}
 	case "METRIC":
 		var all []string
@@ -237,7 +282,7 @@ func expected(kind, text string) []string {
 				return nil
 			}
 			value := m[2]
-			if strings.ContainsAny(value, ".e") {
+			if strings.ContainsAny(value, ".e-") {
 				value = strconv.FormatFloat(max(0, v), 'f', 0, 64)
 			}
 			all = append(all, "counter "+m[1]+": "+value)

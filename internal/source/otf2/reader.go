@@ -12,18 +12,31 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// The types of events that are read. Enter and leave have no length.
+// The types of events that are read, and their fields.
 const (
+	bufferFlush     = 10
 	enter           = 12
 	leave           = 13
 	mpiSend         = 14
 	mpiIsend        = 15
+	mpiSent         = 16 // a request is complete
+	mpiRequest      = 17
 	mpiRecv         = 18
 	mpiIrecv        = 19
+	mpiTest         = 20
+	mpiCanceled     = 21
 	mpiCollective   = 23 // its end
+	ompFork         = 24
+	ompTaskCreate   = 28
+	ompTaskSwitch   = 29
+	ompTaskComplete = 30
 	metric          = 31
+	rmaPut          = 46
+	rmaGet          = 47
 	contextEnter    = 66
 	contextLeave    = 67
+	ioComplete      = 78
+	mpiIcollective  = 86 // its end
 	typeInt64       = 8
 	typeFloat       = 9
 	typeDouble      = 10
@@ -237,6 +250,9 @@ func (l *lane) read(r *Reader) bool {
 		l.add(trace.Event{ID: r.archive.known.of(l.maps[mapRegion].of(c.id())), Kind: trace.Enter})
 	case leave:
 		l.add(trace.Event{ID: r.archive.known.of(l.maps[mapRegion].of(c.id())), Kind: trace.Exit})
+	case mpiSent, mpiRequest, mpiTest, mpiCanceled, ompFork, ompTaskCreate, ompTaskSwitch, ompTaskComplete:
+		c.number() // like enter and leave, these have no length
+		r.tally.Add(tally.RecordsSkipped, 1)
 	default:
 		b := c.body()
 		l.other(r, t, &b)
@@ -253,6 +269,11 @@ func (l *lane) add(e trace.Event) {
 	l.queue = append(l.queue, e)
 }
 
+// count adds a value of a counter.
+func (l *lane) count(c trace.CounterID, v uint64) {
+	l.add(trace.Event{ID: uint32(c), Value: v, Kind: trace.Count})
+}
+
 // other adds the events of a record with a length.
 func (l *lane) other(r *Reader, t byte, b *cursor) {
 	switch t {
@@ -266,13 +287,26 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 			kind = trace.Recv
 		}
 		l.add(trace.Event{ID: uint32(r.archive.partner(comm, partner)), Tag: int32(tag), Value: size, Kind: kind})
-	case mpiCollective:
+	case bufferFlush:
+		l.add(trace.Event{ID: flush, Kind: trace.Enter})
+		l.queue = append(l.queue, trace.Event{ID: flush, Kind: trace.Exit, Time: max(l.now, r.archive.ticks(l.correct(b.u64())))})
+	case rmaPut, rmaGet:
+		b.id() // window
+		b.id() // partner
+		counter := bytesPut
+		if t == rmaGet {
+			counter = bytesGot
+		}
+		l.count(counter, b.number())
+	case ioComplete:
+		b.id() // handle of a file
+		l.count(bytesIO, b.number())
+	case mpiCollective, mpiIcollective:
 		b.skip(1) // operation
 		b.id()    // communicator
 		b.id()    // root
-		sent, received := b.number(), b.number()
-		l.add(trace.Event{ID: uint32(bytesSent), Value: sent, Kind: trace.Count})
-		l.add(trace.Event{ID: uint32(bytesReceived), Value: received, Kind: trace.Count})
+		l.count(bytesSent, b.number())
+		l.count(bytesReceived, b.number())
 	case metric:
 		l.addMetric(r, b)
 	case contextEnter, contextLeave:
@@ -315,7 +349,7 @@ func (l *lane) addMetric(r *Reader, b *cursor) {
 			r.tally.Add(tally.IDImplausible, 1)
 			continue
 		}
-		l.add(trace.Event{ID: members[i], Value: v, Kind: trace.Count})
+		l.count(trace.CounterID(members[i]), v)
 	}
 }
 
