@@ -182,6 +182,9 @@ func (d *definitions) add(t byte, b *cursor) {
 	}
 }
 
+// groupsOfOld has the kinds of groups by their numbers in versions before 1.2, in which all communicators are of MPI.
+var groupsOfOld = [256]byte{4: commGroup, 6: commLocations}
+
 // addGroup adds a group. Each member takes a byte at least.
 func (d *definitions) addGroup(b *cursor) {
 	id := b.id()
@@ -192,7 +195,7 @@ func (d *definitions) addGroup(b *cursor) {
 		b.fail(fmt.Errorf("a group of %d members in %d bytes", n, len(b.data)))
 		return
 	}
-	g := group{kind: old, members: make([]uint64, n)}
+	g := group{kind: groupsOfOld[old], members: make([]uint64, n)}
 	for i := range g.members {
 		g.members[i] = b.number()
 	}
