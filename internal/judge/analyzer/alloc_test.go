@@ -7,6 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/record/spool"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -56,9 +57,9 @@ func newRepeated(tb testing.TB, cfg Config) *repeated {
 	}
 	r.rank = newRank(&cfg, trace.RankKey{}, &steps.Names, new(tally.Tally), nil)
 	r.rank.load = workload.New()
-	file := &spoolFile{dir: tb.TempDir()}
-	tb.Cleanup(file.close)
-	r.rank.spool, r.rank.late = &spool{file: file}, &spool{file: file}
+	file := spool.NewFile(tb.TempDir())
+	tb.Cleanup(file.Close)
+	r.rank.spool, r.rank.late = file.New(), file.New()
 	for range 50 { // learn until everything is known and all memory is there
 		r.round()
 		r.models.settle()

@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/spool"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
@@ -65,7 +66,7 @@ type Analyzer struct {
 	ignoreCorrelation []*regexp.Regexp
 	totals            summary.Totals
 	load              *workload.Load // of recorded traces
-	spool             spoolFile
+	spool             *spool.File
 
 	progressMu sync.Mutex
 	done       ProgressReport // of the review
@@ -74,7 +75,7 @@ type Analyzer struct {
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
 	cfg.Outlier.Unit = cfg.Unit
-	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, load: workload.NewIn(cfg.Unit), spool: spoolFile{dir: cfg.SpoolDir}}
+	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, load: workload.NewIn(cfg.Unit), spool: spool.NewFile(cfg.SpoolDir)}
 	for _, p := range cfg.IgnoreCorrelation {
 		a.ignoreCorrelation = append(a.ignoreCorrelation, outlier.Glob(p))
 	}
@@ -96,7 +97,7 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 		}
 		a.totals = summary.Totals{}
 	}
-	defer a.spool.close()
+	defer a.spool.Close()
 	if err := a.pass(ctx, inputs, a.cfg.Passes, a.learnAndJudge); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/spool"
 )
 
 // A delay is a call that lost much time, but whose time is not unusual. It becomes an anomaly
@@ -58,7 +59,7 @@ type delays struct {
 // delayedCall is the call of an element of Run.Anomalies.
 type delayedCall struct {
 	rank   *rank
-	spool  *spool
+	spool  *spool.Spool
 	number int // in the spool
 	sends  int // number of its elements of Run.Sends, which are in the same order
 	callKey
@@ -103,7 +104,7 @@ func (a *Analyzer) promote(ctx context.Context) error {
 			c.rank.promoted = make(map[callKey]bool)
 		}
 		c.rank.promoted[c.callKey] = true
-		c.spool.unneeded[c.number] = false
+		c.spool.Unneeded[c.number] = false
 	}
 	return nil
 }
@@ -115,16 +116,16 @@ func (r *rank) findDelays() (*delays, error) {
 		return nil, err
 	}
 	var d delays
-	for _, s := range []*spool{r.spool, r.late} {
-		unneeded := make([]bool, 0, s.count)
-		err := s.each(func(c *provenance.Capture) error {
+	for _, s := range []*spool.Spool{r.spool, r.late} {
+		unneeded := make([]bool, 0, s.Count())
+		err := s.Each(func(c *provenance.Capture) error {
 			unneeded = append(unneeded, r.addDelay(&d, c, delayedCall{rank: r, spool: s, number: len(unneeded), callKey: keyOf(c)}))
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		s.unneeded = unneeded
+		s.Unneeded = unneeded
 	}
 	d.limit()
 	return &d, nil

@@ -44,7 +44,7 @@ func (r *rank) put(p *pendingCapture) error {
 	}
 	defer captures.Put(p)
 	r.provisional(&p.capture)
-	return r.spool.add(&p.capture)
+	return r.spool.Add(&p.capture)
 }
 
 // captures recycles captures that have been stored.
@@ -77,7 +77,7 @@ func (r *rank) judgeHeld() error {
 		}
 		c.Score = score
 		r.provisional(c)
-		if err := r.late.add(c); err != nil {
+		if err := r.late.Add(c); err != nil {
 			return err
 		}
 		captures.Put(p)
@@ -104,7 +104,7 @@ func (r *rank) settle() error {
 		return err
 	}
 	for _, p := range r.unjudged {
-		if err := r.late.add(&p.capture); err != nil {
+		if err := r.late.Add(&p.capture); err != nil {
 			return err
 		}
 	}

@@ -170,7 +170,7 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	a.online = &o
 	a.totals.Pass = 1
 	a.startModels()
-	defer a.spool.close()
+	defer a.spool.Close()
 	defer func() {
 		for _, s := range a.sources {
 			s.close()

@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/spool"
 )
 
 // rank is the state of one rank.
@@ -46,8 +47,8 @@ type rank struct {
 	start, end      trace.Ticks
 	firstEvent      trace.Ticks
 	delayLimit      int64             // time beyond the median from which calls of the step may be delays
-	spool           *spool            // captures in the order of steps
-	late            *spool            // captures that were held, in the order of judging
+	spool           *spool.Spool      // captures in the order of steps
+	late            *spool.Spool      // captures that were held, in the order of judging
 	promoted        map[callKey]bool  // delays for which others waited
 	pending         []*pendingCapture // with windows that reach into the next step
 	unjudged        []*pendingCapture // of functions with too few samples

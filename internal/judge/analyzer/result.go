@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/spool"
 )
 
 // Result is the result of an analysis.
@@ -42,7 +43,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	a.done = ProgressReport{Totals: a.totals, ReadShare: 1}
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			a.done.Captures += r.spool.count + r.late.count + int64(len(r.pending)+len(r.unjudged))
+			a.done.Captures += r.spool.Count() + r.late.Count() + int64(len(r.pending)+len(r.unjudged))
 		}
 	}
 	if err := a.promote(ctx); err != nil {
@@ -151,20 +152,20 @@ func (v *review) run(ctx context.Context) error {
 	if err := v.rank.settle(); err != nil {
 		return err
 	}
-	for _, s := range []*spool{v.rank.spool, v.rank.late} {
-		for _, unneeded := range s.unneeded {
+	for _, s := range []*spool.Spool{v.rank.spool, v.rank.late} {
+		for _, unneeded := range s.Unneeded {
 			if unneeded {
 				v.Review.Dropped++
 				v.visited++
 			}
 		}
 	}
-	late, err := v.rank.late.all()
+	late, err := v.rank.late.All()
 	if err != nil {
 		return err
 	}
 	slices.SortStableFunc(late, func(a, b *provenance.Capture) int { return cmp.Compare(a.IOStep, b.IOStep) })
-	err = v.rank.spool.each(func(c *provenance.Capture) error {
+	err = v.rank.spool.Each(func(c *provenance.Capture) error {
 		for ; len(late) > 0 && late[0].IOStep <= c.IOStep; late = late[1:] {
 			if err := v.visit(ctx, late[0]); err != nil {
 				return err

@@ -157,7 +157,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	if r.load = a.load; a.online != nil {
 		r.online, r.load = true, workload.NewIn(a.cfg.Unit)
 	}
-	r.spool, r.late = &spool{file: &a.spool}, &spool{file: &a.spool}
+	r.spool, r.late = a.spool.New(), a.spool.New()
 	s.ranks = append(s.ranks, r)
 	return r
 }

@@ -1,4 +1,5 @@
-package analyzer
+// Package spool stores the captures of ranks until the end of a run, in a file if they need much memory.
+package spool
 
 import (
 	"encoding/binary"
@@ -10,9 +11,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// spoolFile is the file that the spools of all ranks share, because there may be
+// File is the file that the spools of all ranks share, because there may be
 // thousands of ranks. It is created at the first write.
-type spoolFile struct {
+type File struct {
 	dir string
 
 	mu   sync.Mutex
@@ -20,8 +21,14 @@ type spoolFile struct {
 	size int64
 }
 
+// NewFile returns a file in a directory.
+func NewFile(dir string) *File { return &File{dir: dir} }
+
+// New returns an empty spool.
+func (s *File) New() *Spool { return &Spool{file: s} }
+
 // write appends b and returns its position.
-func (s *spoolFile) write(b []byte) (at int64, err error) {
+func (s *File) write(b []byte) (at int64, err error) {
 	s.mu.Lock()
 	if s.f == nil {
 		if s.f, err = os.CreateTemp(s.dir, "captures-*"); err == nil { // other processes may use the directory
@@ -38,8 +45,8 @@ func (s *spoolFile) write(b []byte) (at int64, err error) {
 	return at, err
 }
 
-// close removes the file with the content of all spools.
-func (s *spoolFile) close() {
+// Close removes the file with the content of all spools.
+func (s *File) Close() {
 	if s.f != nil {
 		_ = s.f.Close() // it is not read again
 		_ = os.Remove(s.f.Name())
@@ -47,45 +54,49 @@ func (s *spoolFile) close() {
 	}
 }
 
-// spool stores the captures of a rank until the end of the run, in the file if they
-// exceed spoolBuffer.
-type spool struct {
-	file  *spoolFile
-	count int64       // of captures
-	parts []spoolPart // in the file
-	buf   []byte      // those after them
-	// unneeded captures, by number in the order of add, are skipped by each. It may be shorter
-	// than count.
-	unneeded []bool
+// Spool has the captures of a rank. Those that exceed bufferSize are in the file.
+type Spool struct {
+	// Unneeded captures, by number in the order of Add, are skipped by Each. It may be shorter
+	// than Count.
+	Unneeded []bool
+
+	file  *File
+	count int64  // of captures
+	parts []part // in the file
+	buf   []byte // those after them
 }
 
-// spoolPart is the place of captures in the file.
-type spoolPart struct {
+// part is the place of captures in the file.
+type part struct {
 	at     int64
 	length int
 }
 
-// spoolBuffer is the number of bytes that a spool keeps in memory.
-const spoolBuffer = 4 << 10
+// bufferSize is the number of bytes that a spool keeps in memory.
+const bufferSize = 4 << 10
 
-func (s *spool) add(c *provenance.Capture) error {
+// Count returns the number of captures.
+func (s *Spool) Count() int64 { return s.count }
+
+// Add adds a capture.
+func (s *Spool) Add(c *provenance.Capture) error {
 	s.count++
 	s.buf = c.AppendBinary(s.buf)
-	if len(s.buf) < spoolBuffer {
+	if len(s.buf) < bufferSize {
 		return nil
 	}
 	at, err := s.file.write(s.buf)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	s.parts = append(s.parts, spoolPart{at, len(s.buf)})
+	s.parts = append(s.parts, part{at, len(s.buf)})
 	s.buf = s.buf[:0]
 	return nil
 }
 
-// all returns all captures at once; callers must know that there are few.
-func (s *spool) all() (all []*provenance.Capture, err error) {
-	err = s.each(func(c *provenance.Capture) error {
+// All returns all captures at once; callers must know that there are few.
+func (s *Spool) All() (all []*provenance.Capture, err error) {
+	err = s.Each(func(c *provenance.Capture) error {
 		own := new(provenance.Capture)
 		*own, *c = *c, provenance.Capture{}
 		all = append(all, own)
@@ -94,32 +105,34 @@ func (s *spool) all() (all []*provenance.Capture, err error) {
 	return all, err
 }
 
-// each calls visit for all needed captures in the order of add. A capture is valid until
+// Each calls visit for all needed captures in the order of Add. A capture is valid until
 // visit returns.
-func (s *spool) each(visit func(*provenance.Capture) error) error {
-	c := captures.Get().(*pendingCapture)
+func (s *Spool) Each(visit func(*provenance.Capture) error) error {
+	c := captures.Get().(*provenance.Capture)
 	defer captures.Put(c)
-	var part []byte
-	unneeded, total := s.unneeded, int64(0)
+	var data []byte
+	unneeded, total := s.Unneeded, int64(0)
 	for _, p := range s.parts {
-		if cap(part) < p.length {
-			part = make([]byte, p.length)
+		if cap(data) < p.length {
+			data = make([]byte, p.length)
 		}
-		if _, err := s.file.f.ReadAt(part[:p.length], p.at); err != nil {
+		if _, err := s.file.f.ReadAt(data[:p.length], p.at); err != nil {
 			return fmt.Errorf("spool: %w", err)
 		}
-		n, err := eachOf(part[:p.length], &unneeded, &c.capture, visit)
+		n, err := eachOf(data[:p.length], &unneeded, c, visit)
 		if err != nil {
 			return err
 		}
 		total += n
 	}
-	n, err := eachOf(s.buf, &unneeded, &c.capture, visit)
+	n, err := eachOf(s.buf, &unneeded, c, visit)
 	if total += n; err == nil && total != s.count {
 		err = fmt.Errorf("spool: damaged: %d captures instead of %d", total, s.count)
 	}
 	return err
 }
+
+var captures = sync.Pool{New: func() any { return new(provenance.Capture) }}
 
 // eachOf calls visit for the needed captures in b, each read into c. It removes all of them
 // from unneeded, and returns the number of captures, needed or not.
