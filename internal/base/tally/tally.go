@@ -89,6 +89,7 @@ const (
 	RankRepeated
 	ClockCorrected
 	RecordsSkipped
+	CollectiveUnrecorded
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -175,15 +176,17 @@ var table = [NumKinds]entry{
 	TimeUnreadable: {"time-unreadable", Warning, "events with a time or duration that is not a number or is too large; treated as " +
 		"missing"},
 	RecordsSkipped: {"records-skipped", Info, "records of OTF2 archives that are neither calls nor messages nor metrics, such as those of " +
-		"threads, locks and files"},
+		"threads, locks and files, and lines of NCCL Inspector of an unknown kind"},
+	CollectiveUnrecorded: {"collective-unrecorded", Info, "collective operations that NCCL Inspector did not write, by their numbers: smaller " +
+		"ones than NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES, or more between two dumps than it keeps"},
 	EventsIgnored: {"events-ignored", Info, "events of Chrome traces that are neither calls nor counters, or repeat others: flows, " +
 		"instants, annotations copied to GPU streams"},
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +
 		"lost less was shortened"},
 	DocumentJoined: {"document-joined", Info, "JSON documents that continue another one in the same file: they have no rank of their " +
 		"own, or that of the other; their events were added to it"},
-	RankAssumed: {"rank-assumed", Warning, "JSON documents of several in a file that do not say which rank wrote them; numbered in " +
-		"order"},
+	RankAssumed: {"rank-assumed", Warning, "JSON documents of several in a file that do not say which rank wrote them, and logs of NCCL " +
+		"Inspector without a communicator of all processes; numbered in order"},
 	RankRepeated: {"rank-repeated", DataLoss, "JSON documents with the rank of another document in the same file, which they have " +
 		"only after their events; skipped"},
 	ClockCorrected: {"clock-corrected", Info, "ranks whose clock contradicted those of others in collective operations; all their " +
