@@ -30,6 +30,7 @@ type simulateFlags struct {
 	live, force   bool
 	speed         string
 	hostDirs      bool
+	format        simulate.Format
 }
 
 func newSimulateCmd(env *Env) *cobra.Command {
@@ -54,7 +55,8 @@ to the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the comman
   chimbuko simulate --scenario slow-rank --out traces && chimbuko analyze traces --out run && chimbuko eval run traces
   chimbuko simulate --scenario slow-rank --show > mine.toml
   chimbuko simulate --scenario mine.toml --out live --live --duration 2m
-  chimbuko run -- chimbuko simulate --scenario slow-rank --live`,
+  chimbuko run -- chimbuko simulate --scenario slow-rank --live
+  chimbuko simulate --scenario hidden-wait --format inspector --out logs`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			changed := cmd.Flags().Changed
@@ -84,6 +86,8 @@ to the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the comman
 	fl.BoolVar(&f.live, "live", false, "write in real time, with current times")
 	fl.StringVar(&f.speed, "speed", "1", "with --live: factor relative to real time")
 	fl.BoolVar(&f.hostDirs, "host-dirs", false, "put the datasets of each host into a separate directory")
+	fl.StringVar((*string)(&f.format), "format", string(simulate.BP4),
+		"form of the traces: bp4 (TAU), inspector (NCCL Inspector, only collective calls) or inspector-verbose (with their times)")
 	fl.BoolVar(&f.force, "force", false, "write into a directory that is not empty")
 	return cmd
 }
@@ -151,7 +155,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 && !f.force {
 		return fmt.Errorf("%s exists and is not empty (choose another --out, or use --force)", f.out)
 	}
-	target := simulate.Target{Dir: f.out, HostDirs: f.hostDirs, Now: time.Now, Sleep: wait.Sleep}
+	target := simulate.Target{Dir: f.out, Format: f.format, HostDirs: f.hostDirs, Now: time.Now, Sleep: wait.Sleep}
 	if f.live {
 		if target.Speed, err = parseSpeed(f.speed); err != nil {
 			return err

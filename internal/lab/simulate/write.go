@@ -10,8 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/source/bpwriter"
+	"github.com/chimbuko/chimbuko/internal/source/nccl"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
@@ -20,7 +22,8 @@ const TruthFile = "truth.jsonl"
 
 // Target specifies where and how to write a simulation.
 type Target struct {
-	Dir string
+	Dir    string
+	Format Format // "" is BP4
 	// HostDirs puts the datasets of each host into a separate directory.
 	HostDirs bool
 	// Speed is the factor relative to real time; 0 means without waiting.
@@ -42,11 +45,15 @@ type Stats struct {
 	MaxDelay                time.Duration // largest delay of a step
 }
 
-// Write runs the simulation and writes a BP4 dataset for each rank, with TAU's names, and
-// the truth. It closes the datasets at the end; if ctx ends before that, they look like
+// Write runs the simulation and writes a BP4 dataset for each rank, with TAU's names, or a log of NCCL Inspector, and
+// the truth: for logs, only the troubles, because the calls that they slow down are not in there, but
+// lengthen the time between collective calls. It closes the datasets at the end; if ctx ends before that, they look like
 // those of a killed program.
 func (r *Run) Write(ctx context.Context, to Target) (done Stats, err error) {
 	w := &writing{run: r, to: to}
+	if err := to.Format.check(); err != nil {
+		return done, err
+	}
 	if err := os.MkdirAll(to.Dir, 0o755); err != nil {
 		return done, err
 	}
@@ -57,6 +64,9 @@ func (r *Run) Write(ctx context.Context, to Target) (done Stats, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w.truth = truth.NewWriter(f)
 	for _, t := range r.Troubles() {
+		if to.Format.isLog() {
+			t.Functions = []string{nccl.Between}
+		}
 		w.truth.Trouble(t)
 	}
 	if err := w.truth.Flush(); err != nil {
@@ -72,6 +82,7 @@ type writing struct {
 	to      Target
 	truth   *truth.Writer
 	writers []*bpwriter.Writer
+	logs    []*inspectorLog // instead of writers
 	step    bpwriter.Step
 	start   time.Time
 	done    Stats
@@ -83,16 +94,9 @@ func (w *writing) all(ctx context.Context) error {
 		if w.to.HostDirs {
 			dir = filepath.Join(dir, s.Host())
 		}
-		path := filepath.Join(dir, fmt.Sprintf("tau-metrics-%s-%d.bp", s.ProgramName(), s.Rank()))
-		if err := os.MkdirAll(path, 0o755); err != nil {
+		if err := w.create(dir, s); err != nil {
 			return err
 		}
-		bw, err := bpwriter.Create(path)
-		if err != nil {
-			return err
-		}
-		bw.Release()
-		w.writers = append(w.writers, bw)
 		w.done.Datasets++
 	}
 	if w.to.Speed > 0 {
@@ -119,7 +123,7 @@ func (w *writing) all(ctx context.Context) error {
 				shared[s.e] = of
 			}
 			of.rank, of.next = s.rank, w.run.step
-			if err := w.put(ctx, of, w.writers[i]); err != nil {
+			if err := w.put(ctx, of, i); err != nil {
 				return err
 			}
 		}
@@ -129,11 +133,39 @@ func (w *writing) all(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, l := range w.logs {
+		if err := l.file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create creates the trace of a rank.
+func (w *writing) create(dir string, s *Stream) error {
+	if w.to.Format.isLog() {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		l, err := newInspectorLog(dir, s, w.to.Format)
+		w.logs = append(w.logs, l)
+		return err
+	}
+	path := filepath.Join(dir, fmt.Sprintf("tau-metrics-%s-%d.bp", s.ProgramName(), s.Rank()))
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	bw, err := bpwriter.Create(path)
+	if err != nil {
+		return err
+	}
+	bw.Release()
+	w.writers = append(w.writers, bw)
 	return nil
 }
 
 // put waits for the time of a step of a rank, and writes it.
-func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error {
+func (w *writing) put(ctx context.Context, s *Stream, i int) error {
 	if err := w.wait(ctx, s); err != nil {
 		return err
 	}
@@ -141,6 +173,27 @@ func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error
 	if err != nil {
 		return err
 	}
+	if w.logs != nil {
+		before := w.logs[i].size
+		err = w.logs[i].write(s, step)
+		w.done.Bytes += w.logs[i].size - before
+	} else {
+		err = w.putStep(s, step, w.writers[i])
+	}
+	if err != nil {
+		return err
+	}
+	w.done.Steps++
+	w.done.Calls += int64(step.Funcs / 2)
+	w.done.Events += int64(step.Funcs + step.Comms + step.Counters)
+	if w.to.OnStep != nil {
+		w.to.OnStep(w.done)
+	}
+	return nil
+}
+
+// putStep writes a step of a dataset.
+func (w *writing) putStep(s *Stream, step *trace.Step, bw *bpwriter.Writer) error {
 	bw.Begin(&w.step, int64(s.End())/1_000_000)
 	enc := tau.Encoder{Names: s.names, Ranks: s.Ranks()}
 	enc.Encode(&w.step, step, s.Rank())
@@ -168,12 +221,6 @@ func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error
 		if err := w.truth.Flush(); err != nil {
 			return err
 		}
-	}
-	w.done.Steps++
-	w.done.Calls += int64(step.Funcs / 2)
-	w.done.Events += int64(step.Funcs + step.Comms + step.Counters)
-	if w.to.OnStep != nil {
-		w.to.OnStep(w.done)
 	}
 	return nil
 }
