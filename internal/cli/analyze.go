@@ -56,7 +56,8 @@ func newAnalyzeCmd(env *Env) *cobra.Command {
 		Long: `Analyze recorded traces of all ranks of a run: reconstruct the calls, learn the typical
 times of each function, and store the anomalies with their context. A TRACE is a dataset that
 TAU wrote, an OTF2 archive (Score-P, TAU, APEX), a file of PyTorch's profiler (Kineto) or another
-Chrome trace (JSON, also with gzip), a directory (all traces in it are read) or a pattern.
+Chrome trace (JSON, also with gzip), a log of NCCL Inspector, a directory (all traces in it are
+read) or a pattern.
 
 Traces may be of several programs of a workflow, each with ranks from 0. They are recognized
 by the names of the traces, such as tau-metrics-sim-0.bp and tau-metrics-viz-0.bp, and

@@ -26,7 +26,7 @@ func newTraceCmd(env *Env) *cobra.Command {
 		Short: "Inspect and replay traces",
 		Long: `Inspect traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or still being
 written, or that it streams live (SST). ADIOS2 itself is not needed. Also inspect files of
-PyTorch's profiler (Kineto), other Chrome traces, and OTF2 archives.`,
+PyTorch's profiler (Kineto), other Chrome traces, OTF2 archives, and logs of NCCL Inspector.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOnly,
 	}

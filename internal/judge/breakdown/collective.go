@@ -74,7 +74,12 @@ func shapeOf(name string) shape {
 		part string
 		shape
 	}{
-		{"allreduce", twice}, {"allgather", share}, {"reducescatter", share}, {"alltoall", share}, {"barrier", noPayload},
+		{"allreduce", twice},
+		{"allgather", share},
+		{"reducescatter", share},
+		{"alltoall", share},
+		{"all2all", share},
+		{"barrier", noPayload},
 	} {
 		if strings.Contains(name, s.part) {
 			return s.shape

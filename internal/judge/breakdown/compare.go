@@ -77,6 +77,7 @@ type RankLog struct {
 	Rank trace.Rank
 	*Log
 	Corrected trace.Ticks // that was already subtracted from its times
+	Untimed   bool        // it has only durations: all ranks end an operation at the same time
 }
 
 // Align returns the clocks of ranks that disagree: by which one operation in ten or more would have
@@ -288,6 +289,9 @@ func (c *comparer) arrival(p part) trace.Ticks { return p.start - c.offsets[p.lo
 func (c *comparer) result() *Comparison {
 	for i, log := range c.logs {
 		c.out.Omitted += log.omitted
+		if log.Untimed {
+			continue
+		}
 		c.out.Clocks = append(c.out.Clocks, Clock{log.Rank, c.offsets[i] + log.Corrected, c.matched[i]})
 	}
 	for _, s := range c.stats {

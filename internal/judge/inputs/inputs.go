@@ -1,5 +1,6 @@
 // Package inputs opens recorded traces for the analyzer: it finds out their programs, and for Chrome
-// traces their ranks and collective operations, by which it corrects the clocks of ranks.
+// traces and logs of NCCL Inspector their ranks and collective operations. It corrects the clocks of ranks by those of
+// Chrome traces.
 package inputs
 
 import (
@@ -143,20 +144,25 @@ func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, 
 	return t, nil
 }
 
-// openDatasets returns datasets with their programs: those of the rules, or else by the names of the traces.
+// openDatasets returns datasets and logs of NCCL Inspector with their programs: those of the rules, or else by the names of
+// the traces.
 func openDatasets(paths []string, cfg *Config) (*Traces, error) {
 	t := new(Traces)
 	var err error
-	if t.Inputs, err = programsOf(paths, cfg.Programs); err != nil || len(cfg.Programs) > 0 {
-		return t, err
+	if t.Inputs, err = programsOf(paths, cfg.Programs); err != nil {
+		return nil, err
 	}
-	var byName inspect.Programs
-	byName.Add(paths)
-	for i := range t.Inputs {
-		t.Inputs[i].Program, _ = byName.Of(t.Inputs[i].Path)
+	if len(cfg.Programs) == 0 {
+		var byName inspect.Programs
+		byName.Add(paths)
+		for i := range t.Inputs {
+			t.Inputs[i].Program, _ = byName.Of(t.Inputs[i].Path)
+		}
+		t.Programs = byName.Names()
 	}
-	t.Programs = byName.Names()
-	return t, nil
+	var logs Logs
+	t.Inputs, err = logs.Bind(t.Inputs, inspect.LogsIn(paths))
+	return t, err
 }
 
 func programsOf(paths, rules []string) ([]analyzer.Input, error) {

@@ -81,7 +81,7 @@ type eventCounts struct {
 	CounterEvents int64 `json:"counter_events"`
 }
 
-// gap is a part of a Chrome trace that was skipped, repaired or guessed.
+// gap is a part of a Chrome trace or a log that was skipped, repaired or guessed.
 type gap struct {
 	Name   string `json:"name"` // of its Note
 	Offset int64  `json:"offset"`
@@ -166,10 +166,8 @@ func summarize(ctx context.Context, path string, connect time.Duration) *FileInf
 	f.Engine, f.Version, f.Active, f.modified, f.Bytes = r.Format(), r.Version(), r.Active(), r.Modified(), r.Size()
 	c.finish(r.Names())
 	f.Notes = f.tally.Notes()
-	if p, ok := r.(*profileReader); ok {
-		for _, g := range p.files[0].Gaps {
-			f.Gaps = append(f.Gaps, gap{g.Kind.Name(), g.Offset, g.Length})
-		}
+	if p, ok := r.(interface{ Gaps() []gap }); ok {
+		f.Gaps = p.Gaps()
 	}
 	return f
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/nccl"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
@@ -98,6 +99,8 @@ func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
 		return openArchive(path, opt.Tally)
 	case kineto.IsTrace(path):
 		return openProfile(path, opt.Tally)
+	case nccl.IsLog(path):
+		return openLog(path, opt.Tally)
 	default:
 		d, err := openDataset(path, opt)
 		if err != nil {
@@ -187,7 +190,8 @@ func mayBeProfile(path string) bool {
 	return name != path && filepath.Ext(name) == "" || filepath.Ext(name) == ".json" || filepath.Ext(name) == ".trace"
 }
 
-// datasetsIn returns all datasets, OTF2 archives and Chrome traces below dir, or else all contact files.
+// datasetsIn returns all datasets, OTF2 archives, Chrome traces and logs of NCCL Inspector below dir, or else all contact
+// files.
 func datasetsIn(dir string) ([]string, error) {
 	var datasets, contacts []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -198,7 +202,7 @@ func datasetsIn(dir string) ([]string, error) {
 			contacts = append(contacts, path)
 		case d.Type().IsRegular() && isArchive(path):
 			datasets = append(datasets, path)
-		case d.Type().IsRegular() && mayBeProfile(path) && kineto.IsTrace(path):
+		case d.Type().IsRegular() && (mayBeProfile(path) && kineto.IsTrace(path) || mayBeLog(path) && nccl.IsLog(path)):
 			datasets = append(datasets, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
 			datasets = append(datasets, path)
@@ -217,8 +221,8 @@ func datasetsIn(dir string) ([]string, error) {
 		datasets = contacts
 	}
 	if len(datasets) == 0 {
-		return nil, fmt.Errorf("%s: no .bp dataset, no OTF2 archive and no Chrome trace in this directory (set TAU_ADIOS2_FILENAME to "+
-			"write TAU's traces into it)", dir)
+		return nil, fmt.Errorf("%s: no .bp dataset, no OTF2 archive, no Chrome trace and no log of NCCL Inspector in this directory (set "+
+			"TAU_ADIOS2_FILENAME to write TAU's traces into it)", dir)
 	}
 	return datasets, nil
 }

@@ -143,6 +143,13 @@ func (r *profileReader) Modified() time.Time { return r.files[0].Modified }
 func (r *profileReader) OneFile() bool       { return len(r.files) > 1 || len(r.files[0].Ranks) > 1 }
 func (r *profileReader) Size() int64         { return r.files[0].Size }
 
+func (r *profileReader) Gaps() (all []gap) {
+	for _, g := range r.files[0].Gaps {
+		all = append(all, gap{g.Kind.Name(), g.Offset, g.Length})
+	}
+	return all
+}
+
 func (r *profileReader) Close() error {
 	r.files.Close()
 	return nil

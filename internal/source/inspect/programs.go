@@ -41,6 +41,9 @@ const allRanks = -1
 // programOf returns the program and the rank in the name of a trace or contact file. The rank
 // is the number at its end.
 func programOf(path string) (name string, rank int) {
+	if filepath.Ext(path) == ".log" { // HOST-pidN.log
+		return "nccl-inspector", allRanks
+	}
 	base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), sst.Suffix), ".bp")
 	name = strings.TrimRight(base, "0123456789")
 	rank, err := strconv.Atoi(base[len(name):])
