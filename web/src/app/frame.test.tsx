@@ -139,7 +139,10 @@ describe('the brush', () => {
 
 describe('the connection state', () => {
   test('shows the age of the data when cut, and keeps the content', () => {
-    show({ link: 'cut', heard: Date.now() - 12_000 });
+    const now = Date.now();
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(now);
+    show({ link: 'cut', heard: now - 12_000 });
+    clock.mockRestore();
     expect(screen.getByText('reconnecting, data as of 12 s ago')).toBeTruthy();
     expect(screen.getByRole('heading', { level: 1 })).toBeTruthy();
   });
