@@ -35,7 +35,9 @@ shares of compute, communication, memory and idle add up to the total:
 
 With --steps, each training step is a row: from the start of ProfilerStep on the host to the
 start of the next. docs/breakdown.md has the definitions, and compares them with those of
-Holistic Trace Analysis. JSON also has the streams of each rank.` + runHelp,
+Holistic Trace Analysis. JSON also has the streams of each rank.
+
+Runs with collective operations, but without GPUs, have only what --collectives shows.` + runHelp,
 		Example: `  chimbuko breakdown run
   chimbuko breakdown run --steps --rank 0
   chimbuko breakdown run --collectives
@@ -54,19 +56,21 @@ Holistic Trace Analysis. JSON also has the streams of each rank.` + runHelp,
 			return nil, usagef("--collectives is over all ranks and steps (omit --steps and --rank)")
 		}
 		program, notes := q.chosenProgram(), a.Run.Decoded().Notes
-		hasGPUs, err := a.HasBreakdown(ctx)
-		if collectives && err == nil {
-			var b *provenance.Breakdown
-			if b, err = a.Collectives(ctx); err == nil && (hasGPUs || len(b.Collectives) > 0) {
-				return output.Collectives{Collectives: gpus.Collectives(b, program, limit, notes)}.Answer(), nil
-			}
-		}
-		if err == nil && !hasGPUs {
-			err = fmt.Errorf("run %s has no times of GPUs: its traces have no GPU streams, it is live, "+
-				"or it was recorded by an earlier version of chimbuko", a.Run.Name)
-		}
-		if err != nil {
+		hasGPUs, hasCollectives, err := a.HasBreakdown(ctx)
+		switch {
+		case err != nil:
 			return nil, err
+		case !hasGPUs && !hasCollectives:
+			return nil, fmt.Errorf("run %s has no times of GPUs and no collective operations: its traces do not have them, it is live, "+
+				"or it was recorded by an earlier version of chimbuko", a.Run.Name)
+		case !hasGPUs && (steps || len(chosen) > 0):
+			return nil, fmt.Errorf("run %s has no times of GPUs (--collectives lists its collective operations)", a.Run.Name)
+		case collectives || !hasGPUs:
+			b, err := a.Collectives(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return output.Collectives{Collectives: gpus.Collectives(b, program, limit, notes)}.Answer(), nil
 		}
 		times, err := a.GPUTimes(ctx, steps, nil)
 		if err != nil {

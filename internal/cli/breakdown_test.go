@@ -58,7 +58,7 @@ func TestBreakdownShowsTimesOfGPUs(t *testing.T) {
 
 func TestBreakdownNeedsGPUs(t *testing.T) {
 	dir, _ := analyze(t, "testdata/traces/ring-BP5")
-	if r := run(t, "breakdown", dir); r.code != 1 || !strings.Contains(r.stderr, "no GPU streams") {
+	if r := run(t, "breakdown", dir); r.code != 1 || !strings.Contains(r.stderr, "no times of GPUs and no collective operations") {
 		t.Errorf("got %d, %s", r.code, r.stderr)
 	}
 }

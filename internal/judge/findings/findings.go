@@ -499,7 +499,7 @@ func (c *conclusion) number() {
 		if g.cause != nil {
 			g.Cause = g.cause.Number
 		}
-		g.Summary = c.summary(g)
+		g.Late, g.Summary = c.late(g), c.summary(g)
 	}
 }
 

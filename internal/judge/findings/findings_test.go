@@ -2,6 +2,7 @@ package findings_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -73,6 +74,63 @@ func of(r *findings.Result) (list []string) {
 		list = append(list, fmt.Sprint(x.Kind, " ", x.Func, " ", x.Ranks))
 	}
 	return list
+}
+
+func TestWhatWasLate(t *testing.T) {
+	const usual = 10
+	s := newScene(4, "f 1000 10000", "kernel 1000 10000", "ncclDevKernel_AllReduce 1000 10000", "MPI_Send 1000 10000")
+	want := map[string]provenance.Late{
+		"f": provenance.LateHost, "kernel": provenance.LateDevice, "ncclDevKernel_AllReduce": provenance.LateCommunication,
+		"cudaDeviceSynchronize": provenance.LateDevice, "MPI_Isend": provenance.LateCommunication, "MPI_File_write": provenance.LateHost,
+		"forward [PP rank 1]": provenance.LateHost, // because others run on GPUs
+	}
+	at := trace.Ticks(second)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		s.slow(name, 1, at, 50_000)
+		s.Anomalies[len(s.Anomalies)-1].OnDevice = strings.Contains(strings.ToLower(name), "kernel")
+		at += second
+	}
+	change := func(name string) summary.Change {
+		return summary.Change{Function: name, Kind: "shift", Since: 5 * second, Before: usual, After: 3 * usual, Calls: 1000, Lost: 20_000}
+	}
+	changes := []summary.Change{change("gemm"), change("copy"), change("MPI_Allreduce")}
+	all := &provenance.Peers{DeviceFunctions: map[trace.FuncKey]bool{{Name: "gemm"}: true}}
+	want["gemm"], want["copy"] = provenance.LateDevice, provenance.LateHost
+	want["MPI_Allreduce"] = provenance.LateDevice // it waits for gemm
+	found := findings.Conclude(&s.Run, blame.Find(&s.Run), changes, s.profile(), all).Findings
+	if len(found) != len(want) {
+		t.Errorf("%d findings, want %d", len(found), len(want))
+	}
+	for i := range found {
+		if x := &found[i]; x.Late != want[x.Func] {
+			t.Errorf("%s of %s: late is %q, want %q", x.Kind, x.Func, x.Late, want[x.Func])
+		}
+	}
+	t.Run("a victim has that of its cause", func(t *testing.T) {
+		s := newScene(2, "f 1000 10000", "MPI_Barrier() 1000 10000")
+		s.slow("f", 0, second, 50_000)
+		s.slow("MPI_Barrier()", 1, second, 50_000)
+		for _, x := range s.conclude().Findings {
+			if x.Late != provenance.LateHost {
+				t.Errorf("%s: late is %q", x.Summary, x.Late)
+			}
+		}
+	})
+	t.Run("unknown", func(t *testing.T) {
+		s := newScene(4)
+		s.slow("forward [PP rank 1]", 1, second, 50_000) // may be its GPU
+		found := findings.Conclude(&s.Run, blame.Find(&s.Run), nil, nil, nil).Findings
+		loads := &provenance.Peers{Loads: []provenance.RankLoad{{Device: true}}}
+		found = append(found, findings.Conclude(new(blame.Run), nil, changes[:1], nil, loads).Findings...)
+		for _, x := range found {
+			if x.Late != "" {
+				t.Errorf("%s: late is %q", x.Summary, x.Late)
+			}
+		}
+		if len(found) != 2 {
+			t.Errorf("%d findings", len(found))
+		}
+	})
 }
 
 func TestUnknownHostsAreLeftOut(t *testing.T) {

@@ -94,7 +94,7 @@ func Compare(load *workload.Load, name func(trace.Program, uint32) string) *prov
 // CompareIn compares the ranks, threads and GPUs of each program of a load in ticks of a unit. name returns the name
 // of a function.
 func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, uint32) string) *provenance.Peers {
-	out := &provenance.Peers{Unit: unit}
+	out := &provenance.Peers{Unit: unit, DeviceFunctions: make(map[trace.FuncKey]bool)}
 	lanes := load.Lanes()
 	lanes = slices.DeleteFunc(lanes, func(l *workload.Lane) bool { return l.First == 0 && l.Last == 0 })
 	if len(lanes) == 0 {
@@ -120,6 +120,7 @@ func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, ui
 			n = len(lanes)
 		}
 		c.program(out, lanes[:n])
+		c.deviceFunctions(lanes[:n], out.DeviceFunctions)
 		lanes = lanes[n:]
 	}
 	slices.SortStableFunc(out.Slow, compareSlow)
@@ -147,6 +148,26 @@ func (c *comparison) program(out *provenance.Peers, lanes []*workload.Lane) {
 	}
 	out.Efficiency = append(out.Efficiency, c.efficiency(ranks, devices)...)
 	out.Loads = append(out.Loads, c.loads(out.Slow, ranks, threads, devices)...)
+}
+
+// deviceFunctions adds the functions of GPUs. Those that only wait for other ranks have no cells.
+func (c *comparison) deviceFunctions(lanes []*workload.Lane, functions map[trace.FuncKey]bool) {
+	onDevice := make([]bool, len(c.works))
+	for _, l := range lanes {
+		if !l.Device {
+			continue
+		}
+		for i := range l.Windows {
+			for _, cell := range c.decode(&l.Windows[i]) {
+				onDevice[cell.Work] = true
+			}
+		}
+	}
+	for i, w := range c.works {
+		if onDevice[i] {
+			functions[trace.FuncKey{Program: w.Program, Name: c.name(w.Program, w.Function)}] = true
+		}
+	}
 }
 
 // populations returns the units of a program. Threads of ranks that have only one are not among them.

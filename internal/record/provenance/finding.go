@@ -52,6 +52,16 @@ const (
 	Lasting Form = "lasting" // of excess work: a rank or GPU makes more calls than its peers, from some time on or for a while
 )
 
+// Late is what was late, and so lost most of the time of a finding.
+type Late string
+
+// What may be late. It is empty if it is unknown, or if nothing lost more than half of the time.
+const (
+	LateHost          Late = "host"          // code on a processor
+	LateDevice        Late = "device"        // a GPU: its kernels and copies, and calls that wait for it
+	LateCommunication Late = "communication" // messages and collective operations between ranks, also on GPUs
+)
+
 // Severity is how much attention a finding deserves.
 type Severity string
 
@@ -87,6 +97,8 @@ type Finding struct {
 	Func     string        `json:"function"`       // the costliest of several; empty for interference
 	Path     string        `json:"call_path"`      // functions from the outermost; empty if there are several
 	Role     Role          `json:"role,omitempty"` // victim: all executions are; culprit: at least one is
+	// Late is what lost most of LostOwn; of waits with a cause, that of the cause.
+	Late Late `json:"late,omitempty"`
 	// Cause is the finding that made these wait; 0 if unknown.
 	Cause int          `json:"cause,omitempty"`
 	Ranks []trace.Rank `json:"ranks"` // none for changes of a function, which concern all

@@ -11,11 +11,14 @@ import (
 
 // Peers compares ranks, threads and GPUs that do equal work.
 type Peers struct {
-	Unit       trace.Unit                    // of all times; it is not stored
-	Steps      map[trace.RankKey][]StepStart `json:"-"` // of ranks whose training steps are known, in order of time; not stored
-	Loads      []RankLoad                    // by program, rank and thread; the rank itself before its threads
-	Efficiency []Efficiency                  // by program and time, that of the entire run first
-	Slow       []SlowPeer                    // the costliest first
+	Unit  trace.Unit                    // of all times; it is not stored
+	Steps map[trace.RankKey][]StepStart `json:"-"` // of ranks whose training steps are known, in order of time; not stored
+	// DeviceFunctions are those that ran on GPUs; nil if they are unknown. They are not stored.
+	DeviceFunctions map[trace.FuncKey]bool `json:"-"`
+
+	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
+	Efficiency []Efficiency // by program and time, that of the entire run first
+	Slow       []SlowPeer   // the costliest first
 }
 
 // StepStart is when a training step of a rank began.
@@ -150,21 +153,29 @@ func (s *SlowPeer) Place() string {
 	return ranks
 }
 
-// stage returns the stage of a pipeline that the names of all functions end with, such as "PP rank 3" of "forward [PP rank 3]", or
-// an empty string.
-func (s *SlowPeer) stage() (stage string) {
-	for i := range s.Functions {
-		_, of, ok := strings.Cut(s.Functions[i].Func, " [PP rank ")
-		of, ends := strings.CutSuffix(of, "]")
-		if !ok || !ends || i > 0 && of != stage {
-			return ""
-		}
-		stage = of
-	}
-	if stage == "" {
+// stage returns the stage of a pipeline that all functions are of, or an empty string.
+func (s *SlowPeer) stage() string {
+	if len(s.Functions) == 0 {
 		return ""
 	}
+	stage := StageOf(s.Functions[0].Func)
+	for i := range s.Functions {
+		if stage == "" || StageOf(s.Functions[i].Func) != stage {
+			return ""
+		}
+	}
 	return "pipeline stage " + stage
+}
+
+// StageOf returns the stage of a pipeline that the name of a function ends with, such as 3 of "forward [PP rank 3]", or an empty
+// string.
+func StageOf(function string) string {
+	_, stage, _ := strings.Cut(function, " [PP rank ")
+	stage, ok := strings.CutSuffix(stage, "]")
+	if !ok {
+		return ""
+	}
+	return stage
 }
 
 // SlowPeerOf returns the slow peer that a finding is about, or nil. Several may have the same ranks, such as

@@ -42,7 +42,9 @@ type Overview struct {
 	// first; both are empty if ranks are not compared yet.
 	Efficiency []Efficiency `json:"efficiency"`
 	Slow       []SlowPlace  `json:"slow"`
-	GPUs       bool         `json:"gpus"` // the run has a breakdown of the time of GPUs
+	// GPUs and Collectives say whether the breakdown of the run has times of GPUs, and collective operations.
+	GPUs        bool `json:"gpus"`
+	Collectives bool `json:"collectives"`
 	// Packets is set if only statistics packets of the run are known.
 	Packets *PacketsInfo `json:"packets,omitempty"`
 }
@@ -178,6 +180,7 @@ type Finding struct {
 	FunctionID string `json:"function_id,omitempty"` // for functions/{id}
 	Path       string `json:"call_path"`
 	Role       string `json:"role,omitempty"`
+	Late       string `json:"late,omitempty"`  // host, device or communication: what lost most of the time
 	Cause      int    `json:"cause,omitempty"` // number of the finding that caused these waits
 	// Calls is the number of affected calls, of OfCalls of the function or call path; 0 if unknown.
 	Calls     int64    `json:"calls"`

@@ -52,16 +52,46 @@ func storeTraining(t *testing.T, store provdb.Store) {
 	}
 }
 
+// storeHostTraining stores a finished run with collective operations, but without GPUs.
+func storeHostTraining(t *testing.T, store provdb.Store) {
+	t.Helper()
+	run := provdb.Run{Name: "host", State: provdb.Running, Started: time.Unix(1, 0)}
+	id, err := store.CreateRun(t.Context(), run)
+	if err == nil {
+		err = store.Write(t.Context(), id, &provdb.Batch{Anomalies: []*provenance.Record{anomaly(1, 0, 0, 10, 5)}, Breakdown: &provenance.Breakdown{
+			Collectives: []provenance.CollectiveStats{{Operation: "gloo:all_reduce", Size: 2, Seen: 2, Calls: 1, Last: []provenance.LastRank{}}},
+		}})
+	}
+	if err == nil {
+		run.ID, run.State, run.Finished = id, provdb.Finished, time.Unix(2, 0)
+		err = store.UpdateRun(t.Context(), run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestBreakdown(t *testing.T) {
-	store := emptyStore(t)
+	t.Run("DuckDB", func(t *testing.T) { testBreakdown(t, emptyStore(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { testBreakdown(t, emptyPostgres(t)) })
+}
+
+func testBreakdown(t *testing.T, store provdb.Store) {
 	storeTraining(t, store)
+	storeHostTraining(t, store)
 	someRun(t, store, "without", []*provenance.Record{anomaly(1, 0, 0, 10, 5)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	at += "/api/v1/runs/"
 
-	if !want[api.Overview](t, do(t, at+"training/overview", ""), 200).GPUs || want[api.Overview](t, do(t, at+"without/overview", ""), 200).GPUs {
-		t.Error("the overview does not know which run has GPUs")
+	for run, has := range map[string][2]bool{"training": {true, true}, "host": {false, true}, "without": {false, false}} {
+		if o := want[api.Overview](t, do(t, at+run+"/overview", ""), 200); o.GPUs != has[0] || o.Collectives != has[1] {
+			t.Errorf("the overview of run %s has GPUs %t, collectives %t, want %t", run, o.GPUs, o.Collectives, has)
+		}
 	}
+	if b := want[api.Breakdown](t, do(t, at+"host/breakdown", ""), 200); len(b.Times.Rows) != 0 || len(b.Collectives.Rows) != 1 {
+		t.Errorf("got %+v", b)
+	}
+	want[api.Problem](t, do(t, at+"host/breakdown/steps?rank=0", ""), 404)
 	b := want[api.Breakdown](t, do(t, at+"training/breakdown", ""), 200)
 	if len(b.Times.Rows) != 8 || len(b.Times.Notes) != 1 || b.Times.Notes[0].Count != 9 || b.Collectives.Notes[0].Count != 4 {
 		t.Fatalf("got %+v", b)

@@ -20,10 +20,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
-	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
-	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
 // comparableOf returns the comparable data of a run.
@@ -208,12 +206,7 @@ func TestHistogramsOfTwoRunsShareBins(t *testing.T) {
 
 // Every store gives the same comparison.
 func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
-	ctx := context.WithoutCancel(t.Context())
-	s, err := pgstore.Open(ctx, pgtest.Shared(t).Database(t), pgstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	ctx, s := context.WithoutCancel(t.Context()), emptyPostgres(t)
 	for name, n := range map[string]int{"monday": numRecords, "tuesday/two": 40} {
 		if _, err := fill(ctx, s, name, n); err != nil {
 			t.Fatal(err)

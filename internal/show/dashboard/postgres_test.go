@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
@@ -31,14 +32,20 @@ func withoutNumbers(v any) {
 	}
 }
 
-// Every store gives the same answers.
-func TestAnswersDoNotDependOnTheStore(t *testing.T) {
-	ctx := context.WithoutCancel(t.Context())
-	s, err := pgstore.Open(ctx, pgtest.Shared(t).Database(t), pgstore.Options{})
+// emptyPostgres returns a store without runs in a database of its own.
+func emptyPostgres(t *testing.T) provdb.Store {
+	t.Helper()
+	s, err := pgstore.Open(context.WithoutCancel(t.Context()), pgtest.Shared(t).Database(t), pgstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Every store gives the same answers.
+func TestAnswersDoNotDependOnTheStore(t *testing.T) {
+	ctx, s := context.WithoutCancel(t.Context()), emptyPostgres(t)
 	if _, err := fill(ctx, s, "monday", numRecords); err != nil {
 		t.Fatal(err)
 	}

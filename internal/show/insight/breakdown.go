@@ -27,10 +27,10 @@ const (
 	maxCollectives = 1000
 )
 
-// Breakdown returns how the GPUs of a run spent their time.
+// Breakdown returns how the GPUs of a run spent their time, and its collective operations. It has one of both at least.
 func (in *Insight) Breakdown(ctx context.Context, run string, of BreakdownParams) (*api.Breakdown, error) {
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Breakdown, error) {
-		if err := q.data.needGPUs(); err != nil {
+		if err := q.data.needBreakdown(q.data.gpus || q.data.collectives); err != nil {
 			return nil, err
 		}
 		times, err := q.GPUTimes(ctx, false, nil)
@@ -68,7 +68,7 @@ type RankParams struct{ trace.RankKey }
 // RankSteps returns how the GPUs of a rank spent their time in each training step.
 func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*api.RankSteps, error) {
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.RankSteps, error) {
-		if err := q.data.needGPUs(); err != nil {
+		if err := q.data.needBreakdown(q.data.gpus); err != nil {
 			return nil, err
 		}
 		whole, err := q.GPUTimes(ctx, false, &of.RankKey)
@@ -106,13 +106,17 @@ func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*a
 	})
 }
 
-// needGPUs returns an error if the run has no breakdown.
-func (d *runData) needGPUs() error {
-	if d.gpus {
+// needBreakdown returns an error if the run does not have a breakdown.
+func (d *runData) needBreakdown(has bool) error {
+	if has {
 		return nil
 	}
-	return Problemf(api.NotFound, "its traces have no GPU streams, it is live, or it was recorded by an earlier version of chimbuko",
-		"run %s has no times of GPUs", d.run.Name)
+	what := "no times of GPUs"
+	if !d.collectives {
+		what += " and no collective operations"
+	}
+	return Problemf(api.NotFound, "its traces do not have them, it is live, or it was recorded by an earlier version of chimbuko",
+		"run %s has %s", d.run.Name, what)
 }
 
 // hosts returns the known hosts of ranks.

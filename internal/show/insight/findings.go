@@ -55,7 +55,8 @@ func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 	p := api.Finding{
 		Key: d.keys[i], Number: x.Number, Kind: string(x.Kind), Form: string(x.Form), Status: d.status(x), Severity: string(x.Severity),
 		Listed: x.Listed(), Program: int64(x.PID), Function: x.Func,
-		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path, Role: string(x.Role), Cause: x.Cause,
+		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path, Role: string(x.Role),
+		Late: string(x.Late), Cause: x.Cause,
 		Calls: x.Calls, OfCalls: x.OfCalls, Expected: d.unit.MicrosOf(x.Expected), Actual: d.unit.MicrosOf(x.Actual), Period: x.Period,
 		LostOwn: d.micros(x.LostOwn), LostWaits: d.micros(x.LostCaused), Lost: d.micros(x.Lost), Share: x.Share, Longest: d.micros(x.Longest),
 		Ranks: []int64{}, Hosts: hosts[:min(len(hosts), maxFindingRanks)], RankCount: int64(len(x.Ranks)),

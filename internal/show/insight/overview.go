@@ -91,7 +91,7 @@ func (v *view) overview(run string, worst int) *api.Overview {
 	}
 	o.Live = v.status != nil && o.State != api.Finished && o.State != api.Failed && o.State != api.Incomplete
 	if d := v.data; d != nil {
-		o.Length, o.Strip, o.GPUs = d.unit.Seconds(d.extent), d.strip, d.gpus
+		o.Length, o.Strip, o.GPUs, o.Collectives = d.unit.Seconds(d.extent), d.strip, d.gpus, d.collectives
 		if d.begin > 0 {
 			o.Began = d.unit.Time(d.begin).UTC()
 		}

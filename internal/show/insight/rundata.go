@@ -25,20 +25,21 @@ import (
 // runData is the data of a run that most answers need. It is read at most every few seconds
 // for all clients, and once after the run has ended. It is immutable.
 type runData struct {
-	run       provdb.Run
-	unit      trace.Unit
-	begin     trace.Ticks
-	extent    trace.Ticks // from begin to the newest time
-	info      *provdb.Info
-	kept      query.Kept
-	ranks     []query.RankHost // ordered by program, host and rank
-	names     map[trace.Program]string
-	slowest   []api.Slowest
-	strip     api.Strip // in DefaultColumns columns
-	functions map[trace.FuncKey]string
-	gpus      bool              // has a breakdown
-	withdrawn hostShare         // of the withdrawn anomalies
-	memory    executions.Source // copy of the run; nil: too large, or not read yet
+	run         provdb.Run
+	unit        trace.Unit
+	begin       trace.Ticks
+	extent      trace.Ticks // from begin to the newest time
+	info        *provdb.Info
+	kept        query.Kept
+	ranks       []query.RankHost // ordered by program, host and rank
+	names       map[trace.Program]string
+	slowest     []api.Slowest
+	strip       api.Strip // in DefaultColumns columns
+	functions   map[trace.FuncKey]string
+	gpus        bool              // has times of GPUs
+	collectives bool              // has collective operations
+	withdrawn   hostShare         // of the withdrawn anomalies
+	memory      executions.Source // copy of the run; nil: too large, or not read yet
 	*conclusion
 }
 
@@ -184,7 +185,7 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runDa
 	if d.slowest, err = a.Slowest(ctx, maxSlowest); err != nil {
 		return nil, err
 	}
-	if d.gpus, err = a.HasBreakdown(ctx); err != nil {
+	if d.gpus, d.collectives, err = a.HasBreakdown(ctx); err != nil {
 		return nil, err
 	}
 	if d.kept.Withdrawn > 0 {

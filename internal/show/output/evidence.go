@@ -146,6 +146,13 @@ func wrongIf(x *provenance.Finding) string {
 	return "these calls did more work than others of the function, in a way that the trace does not show"
 }
 
+// lateWords say what was late.
+var lateWords = map[provenance.Late]string{
+	provenance.LateHost:          "the host: code on a processor",
+	provenance.LateDevice:        "the device: a GPU, or calls that wait for it",
+	provenance.LateCommunication: "communication between ranks",
+}
+
 func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	x := e.Finding
 	fmt.Fprintf(w, "Finding %d, %s, %s: %s\n\n", x.Number, x.Kind, x.Status, text.SingleSpaced(x.Summary))
@@ -158,6 +165,9 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	} else if x.Calls > 0 {
 		fmt.Fprintf(w, "  calls       %s of %s, typically %s instead of %s\n",
 			text.Int(x.Calls), text.Int(x.OfCalls), text.Duration(e.Unit.MicrosOf(x.Actual)), text.Duration(e.Unit.MicrosOf(x.Expected)))
+	}
+	if x.Late != "" {
+		fmt.Fprintf(w, "  late        %s\n", lateWords[x.Late])
 	}
 	if x.Path != "" {
 		fmt.Fprintf(w, "  call path   %s\n", text.SingleSpaced(x.Path))

@@ -44,7 +44,7 @@ func (l *FindingList) differs(i int) string {
 
 var findingColumns = columns(`finding:int kind form status severity program:int function call_path role cause:int ranks hosts
 	from_s:float to_s:float calls:int of_calls:int expected_us:float actual_us:float period_s:float lost_own_us:int lost_caused_us:int
-	lost_us:int share:float confidence:float summary reason examples longest_us:int worst_rank:int trend waits:int wait_ranks:int`)
+	lost_us:int share:float confidence:float summary reason examples longest_us:int worst_rank:int trend waits:int wait_ranks:int late`)
 
 var findingTable = columns(`finding:int kind lost_us:int of_time calls expected_us:float actual_us:float ranks hosts
 	from_s:float to_s:float over_time example function`)
@@ -67,6 +67,7 @@ func (l *FindingList) Answer() *Answer {
 				x.From, x.To, x.Calls, x.OfCalls,
 				x.Expected, x.Actual, x.Period, x.LostOwn, x.LostCaused, x.Lost, x.Share, x.Confidence, x.Summary, optional(x.Reason),
 				optional(strings.Join(x.Examples, ",")), x.Longest, worst, optional(x.Trend), x.Waits, x.WaitRanks,
+				optional(x.Late),
 			}
 		}))}
 }

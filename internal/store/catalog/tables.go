@@ -92,7 +92,7 @@ func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 			"run", "finding", "kind", "form", "status", "severity", "program", "function", "call_path", "role", "cause", "ranks", "hosts",
 			"from_s", "to_s", "calls", "of_calls", "expected_us", "actual_us", "period_s", "lost_own_us", "lost_caused_us", "lost_us",
 			"share", "confidence", "summary", "reason", "examples", "longest_us", "worst_rank", "worst_rank_lost_us", "first_us",
-			"last_us", "trend", "over_time", "waits", "wait_ranks",
+			"last_us", "trend", "over_time", "waits", "wait_ranks", "late",
 		},
 		Row: func(n int) []any {
 			x := &findings[n]
@@ -105,7 +105,7 @@ func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 				x.Path, OrNull(string(x.Role)), OrNull(int32(x.Cause)), list(x.Ranks), list(x.Hosts), x.From, pointed(x.To), x.Calls, x.OfCalls,
 				x.Expected, x.Actual, pointed(x.Period), int64(x.LostOwn), int64(x.LostCaused), int64(x.Lost), x.Share, x.Confidence, x.Summary,
 				OrNull(x.Reason), list(x.Examples), int64(x.Longest), worst, worstTime, int64(x.First), int64(x.Last),
-				OrNull(string(x.Trend)), list(x.OverTime), x.Waits, x.WaitRanks,
+				OrNull(string(x.Trend)), list(x.OverTime), x.Waits, x.WaitRanks, OrNull(string(x.Late)),
 			}
 		},
 	}

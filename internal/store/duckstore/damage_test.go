@@ -261,8 +261,10 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	closeStore(t, s)
 	rawAt(t, path, "DROP TABLE rank_loads", "DROP TABLE load_windows", "DROP TABLE efficiency", "DROP TABLE slow_peers",
 		"DROP TABLE gpu_times", "DROP TABLE collectives", "DROP TABLE clocks",
+		"ALTER TABLE findings DROP COLUMN late",
 		"UPDATE schema_version SET version = 7")
 	before := content(t, path)
+	var findings []provenance.Finding
 	peersOf := func(s *duckstore.Store) *provenance.Peers {
 		t.Helper()
 		a, err := queries.New(t.Context(), s, "old")
@@ -274,6 +276,9 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := a.TableNames(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if findings, err = a.StoredFindings(t.Context()); err != nil {
 			t.Error(err)
 		}
 		return peers
@@ -288,12 +293,16 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	}
 	s = open(t, path, false)
 	want := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}}
-	if err := s.Write(t.Context(), id, &provdb.Batch{Peers: want}); err != nil {
+	late := []provenance.Finding{{Number: 1, Late: provenance.LateDevice}}
+	if err := s.Write(t.Context(), id, &provdb.Batch{Peers: want, Findings: late}); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
 	if got := peersOf(open(t, path, true)); got == nil || !slices.Equal(got.Efficiency, want.Efficiency) {
 		t.Errorf("after writing: got peers %+v, want %+v", got, want)
+	}
+	if len(findings) != 1 || findings[0].Late != provenance.LateDevice {
+		t.Errorf("after writing: got findings %+v", findings)
 	}
 }
 

@@ -234,8 +234,11 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
+// addLate adds the column that findings of earlier versions lack.
+const addLate = "ALTER TABLE findings ADD COLUMN late VARCHAR"
+
 // createTables creates the tables in a new file. In an existing one, it checks their version
-// and adds those that it lacks, unless it is read only.
+// and adds what it lacks, unless it is read only.
 func (s *Store) createTables(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {
@@ -247,9 +250,12 @@ func (s *Store) createTables(ctx context.Context) error {
 		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
 			return err
 		}
-		texts = []string{breakdown, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+		texts = []string{addLate, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
 		if version < provdb.PeersSchema {
 			texts = append(texts, peers)
+		}
+		if version < provdb.BreakdownSchema {
+			texts = append(texts, breakdown)
 		}
 	}
 	return s.transaction(ctx, func(conn *sql.Conn) error {

@@ -97,7 +97,10 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 	return version, provdb.CheckSchema(s.name, version)
 }
 
-// createTables creates the tables, or those that an earlier version lacks, unless another
+// addLate adds the column that findings of earlier versions lack.
+const addLate = `ALTER TABLE findings ADD COLUMN late TEXT COLLATE "C"`
+
+// createTables creates the tables, or what an earlier version lacks, unless another
 // process has just done so.
 func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(createLock)); err != nil {
@@ -107,9 +110,12 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || has == provdb.Schema {
 		return err
 	}
-	statements := []string{breakdown, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	statements := []string{addLate, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
 	if has < provdb.PeersSchema {
 		statements = append(statements, peers)
+	}
+	if has < provdb.BreakdownSchema {
+		statements = append(statements, breakdown)
 	}
 	if has == 0 {
 		var exists bool

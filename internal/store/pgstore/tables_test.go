@@ -64,8 +64,8 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	url := server.Database(t)
 	s := open(t, url, Options{})
 	run := newRun(t, s, "old")
-	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks; UPDATE schema_version "+
-		"SET version = 7")
+	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks; "+
+		"ALTER TABLE findings DROP COLUMN late; UPDATE schema_version SET version = 7")
 	expect(t, open(t, url, Options{ReadOnly: true}), [][]any{{int64(7), int64(1)}}, "SELECT version, (SELECT count(*) FROM runs) FROM schema_version")
 	var starts sync.WaitGroup
 	for range 4 { // at once
@@ -80,7 +80,11 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	}
 	starts.Wait()
 	s = open(t, url, Options{})
-	write(t, s, run, &provdb.Batch{Peers: &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}}})
+	write(t, s, run, &provdb.Batch{
+		Peers:    &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}},
+		Findings: []provenance.Finding{{Number: 1, Late: provenance.LateDevice}},
+	})
+	expect(t, s, [][]any{{"device"}}, "SELECT late FROM findings")
 	expect(t, s, [][]any{{int64(provdb.Schema), 0.5, readerRole}}, "SELECT version, parallel, current_user FROM efficiency, schema_version")
 }
 

@@ -13,14 +13,18 @@ import (
 // breakdownTables are the tables of the breakdown, which stores of earlier versions lack.
 var breakdownTables = []string{"gpu_times", "collectives", "clocks"}
 
-// HasBreakdown reports whether it is known how the GPUs of the run spent their time. It is not for runs
-// without GPUs, live runs, and runs of an earlier version.
-func (a *Queries) HasBreakdown(ctx context.Context) (bool, error) {
+// HasBreakdown reports whether it is known how the GPUs of the run spent their time, and whether the run has
+// collective operations. Live runs, and runs of an earlier version, have neither.
+func (a *Queries) HasBreakdown(ctx context.Context) (gpus, collectives bool, err error) {
 	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.BreakdownSchema {
-		return false, err
+		return false, false, err
 	}
-	n, err := executions.ReadValue[int64](ctx, a, text("gpu_times_count"))
-	return n > 0, err
+	type row struct {
+		Times       int64 `sql:"gpu_times"`
+		Collectives int64 `sql:"collectives"`
+	}
+	err = executions.ReadEach(ctx, a, text("breakdown_count"), func(r *row) { gpus, collectives = r.Times > 0, r.Collectives > 0 })
+	return gpus, collectives, err
 }
 
 // GPUTimes returns how the GPUs of ranks, or of their training steps, spent their time: of one rank, or

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Findings returns the findings of the run, the worst first: those stored when the run ended, or else
@@ -31,7 +32,15 @@ func (a *Queries) Findings(ctx context.Context) ([]provenance.Finding, error) {
 // StoredFindings returns the findings that were stored when the run ended, the worst first. It returns
 // none while the run is in progress.
 func (a *Queries) StoredFindings(ctx context.Context) ([]provenance.Finding, error) {
-	return executions.ReadAll[provenance.Finding](ctx, a, text("findings"))
+	version, err := a.schemaVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sql := text("findings")
+	if version < provdb.LateSchema {
+		sql = strings.Replace(sql, ", late", ", NULL::VARCHAR AS late", 1)
+	}
+	return executions.ReadAll[provenance.Finding](ctx, a, sql)
 }
 
 // FindingsAndLinks returns the findings of the run as Findings does, and the links of its anomalies.

@@ -54,12 +54,16 @@ func (f *fixture) wantBreakdown(run string, b *provenance.Breakdown) {
 
 // readBreakdown reads a breakdown, the times of one rank after the other; nil if there is none.
 func readBreakdown(ctx context.Context, a *query.Queries) (*provenance.Breakdown, error) {
-	if ok, err := a.HasBreakdown(ctx); err != nil || !ok {
+	gpus, collectives, err := a.HasBreakdown(ctx)
+	if err != nil || !gpus && !collectives {
 		return nil, err
 	}
 	b, err := a.Collectives(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if collectives != (len(b.Collectives) > 0) {
+		return nil, fmt.Errorf("%d collective operations, although HasBreakdown reports %t", len(b.Collectives), collectives)
 	}
 	ranks, err := a.GPUTimes(ctx, false, nil)
 	if err != nil {
@@ -88,6 +92,13 @@ var breakdownTests = []test{
 		f.wantBreakdown("run", gpuBreakdown())
 		f.want([][]any{{int64(41), int64(1)}}, "SELECT step, idle_us FROM gpu_times WHERE run = $1 AND step > 0", int64(f.run))
 		f.want([][]any{{int64(3), 1.5e11}}, "SELECT (last_ranks -> 0 ->> 'rank')::BIGINT AS last, bus_bandwidth FROM collectives WHERE collective = 1")
+	}},
+	{"stores collective operations without GPUs", func(f *fixture) {
+		host := gpuBreakdown()
+		host.Times = []provenance.GPUTime{}
+		f.write(&provdb.Batch{Breakdown: host})
+		host.Times = nil // none are read
+		f.wantBreakdown("run", host)
 	}},
 	{"a breakdown replaces that of the run only, and other writes keep it", func(f *fixture) {
 		other := f.createRun("other")

@@ -523,7 +523,11 @@ export interface Overview {
    */
   efficiency: Efficiency[];
   slow: SlowPlace[];
-  gpus: boolean; // the run has a breakdown of the time of GPUs
+  /**
+   * GPUs and Collectives say whether the breakdown of the run has times of GPUs, and collective operations.
+   */
+  gpus: boolean;
+  collectives: boolean;
   /**
    * Packets is set if only statistics packets of the run are known.
    */
@@ -677,6 +681,7 @@ export interface Finding {
   function_id?: string; // for functions/{id}
   call_path: string;
   role?: string;
+  late?: string; // host, device or communication: what lost most of the time
   cause?: number /* int */; // number of the finding that caused these waits
   /**
    * Calls is the number of affected calls, of OfCalls of the function or call path; 0 if unknown.

@@ -11,7 +11,7 @@ import OverviewView from '../views/overview/OverviewView.tsx';
 import { Boundary } from './Boundary.tsx';
 import { LinkState } from './LinkState.tsx';
 import { persist, whenIdle } from './load.ts';
-import { Rail, viewKey, viewNames, viewsOf } from './Rail.tsx';
+import { hasGpus, Rail, viewKey, viewName, viewsOf } from './Rail.tsx';
 import { TopBar } from './TopBar.tsx';
 import './app.css';
 
@@ -55,13 +55,14 @@ export function Frame() {
   const [help, setHelp] = useState(false);
   const [status, setStatus] = useState('');
   const name = session.run === '' ? '' : `${session.run} · `;
+  const title = viewName(route.view, session.overview);
   useEffect(() => {
-    document.title = `${name}${viewNames[route.view]} · Chimbuko`;
-  }, [name, route.view]);
+    document.title = `${name}${title} · Chimbuko`;
+  }, [name, title]);
   const everywhere = 'Everywhere';
   const opens = (view: View): Binding => ({
     key: viewKey(view),
-    label: viewNames[view],
+    label: viewName(view, session.overview),
     group: everywhere,
     run: () => go({ view }),
   });
@@ -69,7 +70,7 @@ export function Frame() {
     ...viewsOf(undefined).map(opens),
     {
       key: 'c',
-      label: viewNames.compare,
+      label: viewName('compare', session.overview),
       group: everywhere,
       run: () => go({ view: 'compare' }),
     },
@@ -119,7 +120,7 @@ export function Frame() {
     },
   ];
   useKeys(keys);
-  useKeys([opens('gpus')], session.overview?.gpus === true);
+  useKeys([opens('gpus')], hasGpus(session.overview));
   return (
     <div className="app">
       <Rail />

@@ -15,7 +15,7 @@ import {
 } from './icons.tsx';
 
 /** Names of the views. */
-export const viewNames: Readonly<Record<View, string>> = {
+const viewNames: Readonly<Record<View, string>> = {
   overview: 'Overview',
   findings: 'Findings',
   evidence: 'Evidence',
@@ -37,9 +37,21 @@ const icons: Readonly<Record<View, () => ReactNode>> = {
   gpus: GpusIcon,
 };
 
+/** The name of a view. That of GPUs of a run without GPUs has only its collective operations. */
+export function viewName(view: View, overview: Overview | undefined): string {
+  return view === 'gpus' && overview?.gpus === false && overview.collectives
+    ? 'Collectives'
+    : viewNames[view];
+}
+
+/** Whether a run has data for the view of GPUs. */
+export function hasGpus(overview: Overview | undefined): boolean {
+  return overview?.gpus === true || overview?.collectives === true;
+}
+
 /** The views of a run: that of GPUs only if it has data for it. */
 export function viewsOf(overview: Overview | undefined): readonly View[] {
-  return views.filter((v) => v !== 'gpus' || overview?.gpus === true);
+  return views.filter((v) => v !== 'gpus' || hasGpus(overview));
 }
 
 /** The key that opens a view. */
@@ -65,10 +77,10 @@ export function Rail() {
               <a
                 href={href({ view })}
                 aria-current={route.view === view ? 'page' : undefined}
-                title={`${viewNames[view]} (${viewKey(view)})`}
+                title={`${viewName(view, overview)} (${viewKey(view)})`}
               >
                 <Icon />
-                <span>{viewNames[view]}</span>
+                <span>{viewName(view, overview)}</span>
               </a>
             </li>
           );

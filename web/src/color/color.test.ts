@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { functionColor, hash, kindVar, ramp } from './index.ts';
+import { functionColor, hash, kinds, kindVar, kindWords, ramp } from './index.ts';
 
 test('a function always has the same color', () => {
   expect(functionColor('pack_halo()', 'user', 'dark')).toBe(
@@ -22,6 +22,14 @@ test('functions stay within the hue of their group', () => {
       expect(Math.abs(got - hue), `${group} ${name}`).toBeLessThanOrEqual(15);
     }
   }
+});
+
+test('every kind has a color of its own, and words', () => {
+  for (const kind of kinds) {
+    expect(kindVar(kind)).toBe(`var(--kind-${kind})`);
+    expect(kindWords[kind], kind).toBeTruthy();
+  }
+  expect(kinds).toContain('rare');
 });
 
 test('unknown kinds have a color', () => {

@@ -148,7 +148,8 @@ CREATE TABLE findings (
     worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
     trend VARCHAR, -- null for none
-    over_time JSON NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL
+    over_time JSON NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL,
+    late VARCHAR -- null if unknown
 );
 
 CREATE TABLE links (

@@ -188,6 +188,7 @@ CREATE TABLE findings (
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
     trend TEXT COLLATE "C", -- null for none
     over_time JSON NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL,
+    late TEXT COLLATE "C", -- null if unknown
     PRIMARY KEY (run, finding)
 );
 

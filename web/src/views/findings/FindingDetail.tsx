@@ -19,6 +19,13 @@ interface DetailProps {
   onChanged: () => void;
 }
 
+/** Tooltips of what was late. */
+const lateWords: Readonly<Record<string, string>> = {
+  host: 'code on a processor',
+  device: 'a GPU, or calls that wait for it',
+  communication: 'messages and collective operations between ranks',
+};
+
 /** Details of a finding: summary, executions over time and actions. */
 export function FindingDetail({ finding, all, writable, listed, onChanged }: DetailProps) {
   const { run, refresh } = useLive();
@@ -52,6 +59,11 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
           <p className="finding-sentence">{ended(finding.summary)}</p>
           {finding.reason !== undefined && <p>Withdrawn: {ended(finding.reason)}</p>}
           <p className="finding-links">
+            {finding.late !== undefined && (
+              <span title={`Lost most of the time: ${lateWords[finding.late] ?? finding.late}`}>
+                late: <strong>{finding.late}</strong>
+              </span>
+            )}
             {cause && (
               <span>
                 waited for <a href={href({ query: { sel: cause.key } })}>finding {cause.finding}</a>

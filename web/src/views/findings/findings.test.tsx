@@ -112,6 +112,19 @@ describe('a finding', () => {
     ).toBe('#/e/0:1:27:7044');
   });
 
+  test('says what was late', async () => {
+    const list = findingList(8);
+    list.rows[0] = finding({ late: 'device' });
+    show(list, '#/findings?sel=aaaa1111');
+    const late = await screen.findByTitle(
+      'Lost most of the time: a GPU, or calls that wait for it',
+    );
+    expect(late.textContent).toBe('late: device');
+    expect(findingMarkdown(finding({ late: 'device', hosts: [] }), 'r', 'http://x/')).toMatch(
+      /- Late: device\n- Where: ranks 0-3, `/,
+    );
+  });
+
   test('describes its plot and lists events with links', async () => {
     show(findingList(8), '#/findings?sel=aaaa1111');
     const chart = await screen.findByRole('img', { name: /100 anomalies and 300 typical/ });

@@ -31,7 +31,8 @@ export function findingMarkdown(i: Finding, run: string, link: string): string {
         ? `; ${duration(i.lost_caused_us)} in ${count(i.waits)} waits it caused`
         : ''),
     `- Kind: ${i.kind}${i.trend ? `, trend ${i.trend}` : ''}, ${i.status}`,
-    `- Where: ranks ${ranks(i.ranks, 12)} on ${names(i.hosts.map(code), 8)}${where === '' ? '' : `, ${code(where)}`}`,
+    ...(i.late === undefined ? [] : [`- Late: ${i.late}`]),
+    `- Where: ranks ${ranks(i.ranks, 12)}${i.hosts.length === 0 ? '' : ` on ${names(i.hosts.map(code), 8)}`}${where === '' ? '' : `, ${code(where)}`}`,
     `- When: ${clock(i.from_s)} to ${clock(i.last_s)} since the start of the run`,
   ];
   if (i.call_path !== '')

@@ -25,29 +25,43 @@ const lengths = [
 export default function GpusView() {
   const { query } = useRoute();
   const { overview } = useLive();
+  const any = overview && (overview.gpus || overview.collectives);
   const result = useRunQuery<Breakdown>(
-    overview?.gpus === true ? 'breakdown' : undefined,
+    any ? 'breakdown' : undefined,
     { program: query.program, host: query.host, rank: query.rank },
     { keep: true },
   );
   const data = result.data;
   return (
     <>
-      <h1 className="visually-hidden">GPUs</h1>
-      {overview?.gpus === false && (
-        <Empty title="This run has no times of GPUs.">
+      <h1 className="visually-hidden">
+        {any && !overview.gpus ? 'Collective operations' : 'GPUs'}
+      </h1>
+      {any === false && (
+        <Empty title="This run has no times of GPUs and no collective operations.">
           <p>
-            Its traces have no GPU streams, it is live, or it was recorded by an earlier version.
+            Its traces do not have them, it is live, or it was recorded by an earlier version.
             Analyze the traces again to get them.
           </p>
         </Empty>
       )}
       {!data && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
-      {!data && !result.problem && overview?.gpus !== false && (
+      {!data && !result.problem && any !== false && (
         <Waiting label="loading the times of GPUs" lines={10} />
       )}
-      {data && <Shown data={data} />}
+      {data && (overview?.gpus === true ? <Shown data={data} /> : <OnlyCollectives data={data} />)}
     </>
+  );
+}
+
+/** The collective operations of a run without GPUs. */
+function OnlyCollectives({ data }: { data: Breakdown }) {
+  const { rows } = data.collectives;
+  const programs = useMemo(() => new Set(rows.map((c) => c.program)).size > 1, [rows]);
+  return (
+    <div className="gpus">
+      <Collectives data={data.collectives} programs={programs} />
+    </div>
   );
 }
 

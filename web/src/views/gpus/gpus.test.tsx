@@ -13,13 +13,13 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function show(hash = '#/gpus', gpus = true) {
+function show(hash = '#/gpus', gpus = true, collectives = gpus) {
   location.hash = hash;
   const requests = serve({
-    breakdown: { body: breakdown(4) },
+    breakdown: { body: breakdown(gpus ? 4 : 0) },
     'breakdown/steps': { body: rankSteps(2) },
   });
-  renderIn({ overview: overview(4, { live: false, gpus }) }, <GpusView />);
+  renderIn({ overview: overview(4, { live: false, gpus, collectives }) }, <GpusView />);
   return requests;
 }
 
@@ -55,9 +55,19 @@ describe('the view of GPUs', () => {
     expect(screen.queryByRole('complementary')).toBeNull();
   });
 
+  test('shows the collective operations of a run without GPUs', async () => {
+    show('#/gpus', false, true);
+    const operations = await screen.findByRole('grid', { name: /Collective operations/ });
+    expect(within(operations).getByRole('row', { name: /allreduce/ })).toBeTruthy();
+    expect(screen.getByRole('heading', { level: 1 }).textContent).toBe('Collective operations');
+    expect(screen.queryByText(/Time of GPUs/)).toBeNull();
+  });
+
   test('says why a run has no times, and requests nothing', () => {
     const requests = show('#/gpus', false);
-    expect(screen.getByText('This run has no times of GPUs.')).toBeTruthy();
+    expect(
+      screen.getByText('This run has no times of GPUs and no collective operations.'),
+    ).toBeTruthy();
     expect(requests).toEqual([]);
   });
 });
