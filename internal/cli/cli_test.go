@@ -150,7 +150,7 @@ func TestPathsWithoutTraceAreExplained(t *testing.T) {
 	f(filepath.Join(dir, "live", "x.bp"), "SST contact file", "--engine sst", "TAU_ADIOS2_ENGINE=BP4")
 	f(write("y.bp", "\x89HDF\r\n\x1a\n0000000000"), "HDF5")
 	f(write("notes.txt", "hello"), "not an ADIOS2 dataset")
-	f(filepath.Dir(write("empty/readme", "")), "no .bp dataset, no OTF2 archive, no Chrome trace and no log of NCCL Inspector in this directory")
+	f(filepath.Dir(write("empty/readme", "")), "no .bp dataset, no OTF2 archive, no trace of a profiler and no log of NCCL Inspector in this directory")
 	f(filepath.Dir(write("daos.bp/data_oids.txt", "")), "DAOS")
 	f(filepath.Dir(write("young.bp/data.0", "")), "no md.idx")
 }

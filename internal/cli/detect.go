@@ -40,7 +40,7 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
 		"name by default")
 	f.StringVar(&d.rankPattern, "rank-pattern", profile.DefaultRankPattern.String(),
-		"regular expression for names of Chrome traces without rank: its first group is the rank")
+		"regular expression for names of profiler traces without rank: its first group is the rank")
 	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: tail, hbos, sstd or copod")
 	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")
 	f.Float64Var(&o.Threshold, "threshold", o.Threshold,

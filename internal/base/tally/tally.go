@@ -90,6 +90,9 @@ const (
 	ClockCorrected
 	RecordsSkipped
 	CollectiveUnrecorded
+	ColumnsMissing
+	ProcessOmitted
+	NamesUnknown
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -163,7 +166,7 @@ var table = [NumKinds]entry{
 	RowsMissing: {"rows-missing", DataLoss, "rows that the trace announces but does not contain"},
 	RowsUnannounced: {"rows-unannounced", DataLoss, "tables without the number of their rows, which TAU always announces; the " +
 		"description of the step is damaged, and rows may be missing"},
-	PartUnreadable: {"part-unreadable", DataLoss, "parts of JSON traces that cannot be read, from damage to the next event; skipped " +
+	PartUnreadable: {"part-unreadable", DataLoss, "parts of JSON traces and pages of SQLite traces that cannot be read; skipped " +
 		"(chimbuko trace info lists their places)"},
 	EventRepaired:  {"event-repaired", Repaired, "events with unescaped quotes or backslashes in their texts; read as they were meant"},
 	EventTooLarge:  {"event-too-large", DataLoss, "events of more than 16 MB; skipped"},
@@ -179,14 +182,18 @@ var table = [NumKinds]entry{
 		"threads, locks and files, and lines of NCCL Inspector of an unknown kind"},
 	CollectiveUnrecorded: {"collective-unrecorded", Info, "collective operations that NCCL Inspector did not write, by their numbers: smaller " +
 		"ones than NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES, or more between two dumps than it keeps"},
-	EventsIgnored: {"events-ignored", Info, "events of Chrome traces that are neither calls nor counters, or repeat others: flows, " +
-		"instants, annotations copied to GPU streams"},
+	ColumnsMissing: {"columns-missing", Warning, "tables and columns of SQLite traces that are missing, because other versions of the " +
+		"profiler write them or they were not recorded (chimbuko trace metadata lists them)"},
+	ProcessOmitted: {"process-omitted", Info, "processes of traces without rank and GPU work, beside others that have; left out"},
+	NamesUnknown:   {"names-unknown", DataLoss, "calls of SQLite traces whose names are missing; named by their kind"},
+	EventsIgnored: {"events-ignored", Info, "events of profilers that are neither calls nor counters, or repeat others: flows, " +
+		"instants, annotations copied to GPU streams, ranges without end"},
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +
 		"lost less was shortened"},
 	DocumentJoined: {"document-joined", Info, "JSON documents that continue another one in the same file: they have no rank of their " +
 		"own, or that of the other; their events were added to it"},
-	RankAssumed: {"rank-assumed", Warning, "JSON documents of several in a file that do not say which rank wrote them, and logs of NCCL " +
-		"Inspector without a communicator of all processes; numbered in order"},
+	RankAssumed: {"rank-assumed", Warning, "JSON documents or processes of several in a file that do not say which rank they are, and " +
+		"logs of NCCL Inspector without a communicator of all processes; numbered in order"},
 	RankRepeated: {"rank-repeated", DataLoss, "JSON documents with the rank of another document in the same file, which they have " +
 		"only after their events; skipped"},
 	ClockCorrected: {"clock-corrected", Info, "ranks whose clock contradicted those of others in collective operations; all their " +

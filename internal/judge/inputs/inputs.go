@@ -61,7 +61,7 @@ func Open(ctx context.Context, paths []string, cfg Config) (*Traces, error) {
 	case len(profiles) == 0:
 		return openDatasets(datasets, &cfg)
 	case len(datasets) > 0:
-		return nil, usagef("%s is a Chrome trace and %s is not; analyze them separately", profiles[0], datasets[0])
+		return nil, usagef("%s is a trace of a profiler and %s is not; analyze them separately", profiles[0], datasets[0])
 	}
 	return openProfiles(ctx, profiles, &cfg)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
-	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/source/nccl"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
@@ -50,7 +49,7 @@ func ReadAttributes(ctx context.Context, path string) *Attributes {
 }
 
 func (f *Attributes) read(ctx context.Context) error {
-	if isArchive(f.Path) || kineto.IsTrace(f.Path) || nccl.IsLog(f.Path) {
+	if isArchive(f.Path) || isProfile(f.Path) || nccl.IsLog(f.Path) {
 		return f.readProfile(ctx)
 	}
 	r, err := openDataset(f.Path, bp.Default())

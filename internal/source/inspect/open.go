@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/source/nccl"
+	"github.com/chimbuko/chimbuko/internal/source/sqlitetrace"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
@@ -97,7 +98,7 @@ func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
 		r.source = live
 	case isArchive(path):
 		return openArchive(path, opt.Tally)
-	case kineto.IsTrace(path):
+	case isProfile(path):
 		return openProfile(path, opt.Tally)
 	case nccl.IsLog(path):
 		return openLog(path, opt.Tally)
@@ -183,14 +184,20 @@ func isCompanion(path string) bool {
 	return filepath.Ext(path) != ".bp" && (strings.Contains(path, ".bp.") || strings.Contains(path, ".bpls."))
 }
 
-// mayBeProfile reports whether a file in a directory may be a Chrome trace by its name. The
+// mayBeProfile reports whether a file in a directory may be a trace of a profiler by its name. The
 // content decides.
 func mayBeProfile(path string) bool {
 	name := strings.TrimSuffix(path, ".gz")
-	return name != path && filepath.Ext(name) == "" || filepath.Ext(name) == ".json" || filepath.Ext(name) == ".trace"
+	switch filepath.Ext(name) {
+	case "":
+		return name != path
+	case ".json", ".trace", ".sqlite", ".sqlite3", ".db", ".rocpd":
+		return true
+	}
+	return false
 }
 
-// datasetsIn returns all datasets, OTF2 archives, Chrome traces and logs of NCCL Inspector below dir, or else all contact
+// datasetsIn returns all datasets, OTF2 archives, traces of profilers and logs of NCCL Inspector below dir, or else all contact
 // files.
 func datasetsIn(dir string) ([]string, error) {
 	var datasets, contacts []string
@@ -202,7 +209,8 @@ func datasetsIn(dir string) ([]string, error) {
 			contacts = append(contacts, path)
 		case d.Type().IsRegular() && isArchive(path):
 			datasets = append(datasets, path)
-		case d.Type().IsRegular() && (mayBeProfile(path) && kineto.IsTrace(path) || mayBeLog(path) && nccl.IsLog(path)):
+		case d.Type().IsRegular() && mayBeProfile(path) && (kineto.IsTrace(path) || sqlitetrace.IsTrace(path)),
+			d.Type().IsRegular() && mayBeLog(path) && nccl.IsLog(path):
 			datasets = append(datasets, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
 			datasets = append(datasets, path)
@@ -221,7 +229,7 @@ func datasetsIn(dir string) ([]string, error) {
 		datasets = contacts
 	}
 	if len(datasets) == 0 {
-		return nil, fmt.Errorf("%s: no .bp dataset, no OTF2 archive, no Chrome trace and no log of NCCL Inspector in this directory (set "+
+		return nil, fmt.Errorf("%s: no .bp dataset, no OTF2 archive, no trace of a profiler and no log of NCCL Inspector in this directory (set "+
 			"TAU_ADIOS2_FILENAME to write TAU's traces into it)", dir)
 	}
 	return datasets, nil

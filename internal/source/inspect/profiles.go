@@ -14,15 +14,27 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
 	"github.com/chimbuko/chimbuko/internal/source/profile"
+	"github.com/chimbuko/chimbuko/internal/source/sqlitetrace"
 )
 
-// Profiles are open Chrome traces, such as those of PyTorch's profiler.
+// Profiles are open traces of profilers: Chrome traces, such as those of PyTorch, and SQLite databases.
 type Profiles []*profile.File
 
-// SplitProfiles separates paths of Chrome traces from those of datasets and streams.
+// isProfile reports whether a file is a trace of a profiler, by its content.
+func isProfile(path string) bool { return kineto.IsTrace(path) || sqlitetrace.IsDatabase(path) }
+
+// openFiles opens a trace of a profiler.
+func openFiles(path string, opt profile.Options) (Profiles, error) {
+	if sqlitetrace.IsDatabase(path) {
+		return sqlitetrace.Open(path, opt)
+	}
+	return kineto.Open(path, opt)
+}
+
+// SplitProfiles separates paths of traces of profilers from those of datasets and streams.
 func SplitProfiles(paths []string) (profiles, others []string) {
 	for _, p := range paths {
-		if kineto.IsTrace(p) {
+		if isProfile(p) {
 			profiles = append(profiles, p)
 		} else {
 			others = append(others, p)
@@ -34,7 +46,7 @@ func SplitProfiles(paths []string) (profiles, others []string) {
 // maxEvents is the number of events of all files to keep in memory, in 64 MB.
 const maxEvents = 1 << 21
 
-// OpenProfiles reads and sorts Chrome traces, so many at a time, and finds out their ranks. The
+// OpenProfiles reads and sorts traces of profilers, so many at a time, and finds out their ranks. The
 // caller must close them.
 func OpenProfiles(ctx context.Context, paths []string, opt profile.Options, workers int) (Profiles, error) {
 	if opt.MaxEvents == 0 && len(paths) > 0 {
@@ -48,7 +60,7 @@ func OpenProfiles(ctx context.Context, paths []string, opt profile.Options, work
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			files, err := kineto.Open(path, opt)
+			files, err := openFiles(path, opt)
 			opened[i] = files
 			return err
 		})
@@ -92,7 +104,7 @@ func (p Profiles) checkRanks() error {
 	return nil
 }
 
-// profileReader reads the steps of the ranks of a Chrome trace, one rank after another if they have
+// profileReader reads the steps of the ranks of a trace of a profiler, one rank after another if they have
 // separate steps.
 type profileReader struct {
 	files Profiles
@@ -101,7 +113,7 @@ type profileReader struct {
 }
 
 func openProfile(path string, t *tally.Tally) (*profileReader, error) {
-	files, err := kineto.Open(path, profile.Options{})
+	files, err := openFiles(path, profile.Options{})
 	if err != nil {
 		return nil, err
 	}

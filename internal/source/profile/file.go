@@ -95,7 +95,11 @@ type Properties struct {
 	Devices []Device
 	Host    string
 	Base    int64 // to add to all times
+	Facts   []Fact
 }
+
+// Fact is additional metadata of a rank.
+type Fact struct{ Key, Value string }
 
 // Device is a GPU.
 type Device struct {
@@ -402,6 +406,9 @@ func (f *File) describe(p *Properties) {
 	})
 	add(0, 0, "Hostname", p.Host)
 	add(0, 0, "Backend", p.Backend)
+	for _, fact := range p.Facts {
+		add(0, 0, fact.Key, fact.Value)
+	}
 	for _, d := range p.Devices {
 		if f.usesDevice(d.ID) {
 			add(0, 0, fmt.Sprintf("GPU %d", d.ID), d.Name)

@@ -1,0 +1,90 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/sqlitetest"
+)
+
+// sqliteWriters write a trace of a program, and have names of its calls.
+var sqliteWriters = map[string]struct {
+	write  func(tb testing.TB, path string, p *sqlitetest.Program)
+	launch string
+}{
+	"Nsight": {
+		func(tb testing.TB, path string, p *sqlitetest.Program) {
+			sqlitetest.Nsight(tb, path, sqlitetest.Nsight3, p)
+		},
+		"cudaLaunchKernel",
+	},
+}
+
+// TestSlowKernelsInSQLiteTraces plants slow kernels on rank 2 and expects them in all answers, with the calls that launched them.
+func TestSlowKernelsInSQLiteTraces(t *testing.T) {
+	for format, c := range sqliteWriters {
+		t.Run(format, func(t *testing.T) {
+			traces := t.TempDir()
+			for rank := range 4 {
+				p := &sqlitetest.Program{Rank: rank, World: 4, Steps: 120}
+				if rank == 2 {
+					p.Slow = map[int]bool{50: true, 90: true}
+				}
+				c.write(t, filepath.Join(traces, fmt.Sprint("report-", rank, ".db")), p)
+			}
+			if info := must(t, "trace", "info", traces); strings.Count(info, "  "+format+"  closed ") != 4 || strings.Count(info, "3 (2 GPU)") != 4 {
+				t.Errorf("trace info prints %s", info)
+			}
+			dir := filepath.Join(t.TempDir(), "run")
+			must(t, "analyze", traces, "--out", dir)
+			found := false
+			for _, row := range queryJSON(t, "findings", dir) {
+				if !strings.HasPrefix(row["function"].(string), "gemm(float*) [grid 8×2×1, block 128×1×1]") {
+					continue
+				}
+				found = true
+				id := row["examples"].([]any)[0].(string)
+				if event := must(t, "event", dir, id); !strings.Contains(event, c.launch) || !strings.HasPrefix(id, "2:") {
+					t.Errorf("event %s does not show its launch: %s", id, event)
+				}
+			}
+			if !found {
+				t.Error("no finding about the slow kernels")
+			}
+			ranks := must(t, "ranks", dir)
+			for _, host := range []string{"node0", "node1"} {
+				if !strings.Contains(ranks, host) {
+					t.Errorf("ranks are %s", ranks)
+				}
+			}
+			breakdown := must(t, "breakdown", dir)
+			if strings.Count(breakdown, "\n3 ") != 1 || !strings.Contains(breakdown, "COMMUNICATION") {
+				t.Errorf("the breakdown is %s", breakdown)
+			}
+		})
+	}
+}
+
+func TestDamagedSQLiteTraces(t *testing.T) {
+	for format, c := range sqliteWriters {
+		path := filepath.Join(t.TempDir(), "rank0.db")
+		c.write(t, path, &sqlitetest.Program{Steps: 300, World: 1})
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(b[len(b)*4/5/4096*4096:][:4096])
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"trace", "info", path}, {"analyze", path, "--out", filepath.Join(t.TempDir(), "run")}} {
+			r := run(t, args...)
+			if r.code == 0 || !strings.Contains(r.stderr+r.stdout, path+": byte ") {
+				t.Errorf("%s, %s: code %d, %s", format, args[0], r.code, r.stderr)
+			}
+		}
+	}
+}

@@ -1,0 +1,7 @@
+package sqlitetrace
+
+import "github.com/chimbuko/chimbuko/internal/source/sqlitefile"
+
+func rocpdSuffixes(*sqlitefile.DB) []string { return nil }
+
+func readRocpd(*builder) error { return nil }
