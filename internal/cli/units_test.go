@@ -21,7 +21,7 @@ import (
 
 // finer are steps with times in nanoseconds, each extra later than that of the original.
 type finer struct {
-	analyzer.Steps
+	trace.Steps
 	extra trace.Ticks
 }
 
@@ -68,7 +68,7 @@ func analyzeSimulation(t *testing.T, name string, unit trace.Unit, extra trace.T
 	var inputs []analyzer.Input
 	for _, of := range simulate.New(s).Streams() {
 		inputs = append(inputs, analyzer.Input{
-			Path: of.ProgramName() + ".bp", Program: of.Program(), Steps: func(*tally.Tally) (analyzer.Steps, error) {
+			Path: of.ProgramName() + ".bp", Program: of.Program(), Steps: func(*tally.Tally) (trace.Steps, error) {
 				if unit == trace.Microsecond {
 					return of, nil
 				}

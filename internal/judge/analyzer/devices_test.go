@@ -172,7 +172,7 @@ func newTraining(parts int) *training {
 func TestBreakdownHasTrainingSteps(t *testing.T) {
 	for parts := 1; parts <= 2; parts++ {
 		t.Run(fmt.Sprintf("%d parts", parts), func(t *testing.T) {
-			inputs := []analyzer.Input{{Path: "training", Steps: func(*tally.Tally) (analyzer.Steps, error) { return newTraining(parts), nil }}}
+			inputs := []analyzer.Input{{Path: "training", Steps: func(*tally.Tally) (trace.Steps, error) { return newTraining(parts), nil }}}
 			for passes := 1; passes <= 2; passes++ {
 				_, res := analyzeInputs(t, inputs, func(c *analyzer.Config) { c.Passes, c.Unit = passes, trace.Nanosecond })
 				checkTraining(t, res.Breakdown)

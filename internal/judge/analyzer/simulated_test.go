@@ -78,7 +78,7 @@ func TestStepsEqualDatasets(t *testing.T) {
 				}
 				datasets = append(datasets, in)
 				in.Rank, in.Ranks = 77, tau.OverrideRank // ignored
-				in.Steps = func(*tally.Tally) (analyzer.Steps, error) {
+				in.Steps = func(*tally.Tally) (trace.Steps, error) {
 					if i == 0 { // a pass begins
 						run = simulate.New(s)
 					}
@@ -115,7 +115,7 @@ func TestStepsEqualDatasets(t *testing.T) {
 // TestMissingStepsAreError requests steps that do not exist.
 func TestMissingStepsAreError(t *testing.T) {
 	none := errors.New("none today")
-	in := analyzer.Input{Path: "nowhere", Program: trace.Program(1), Steps: func(*tally.Tally) (analyzer.Steps, error) { return nil, none }}
+	in := analyzer.Input{Path: "nowhere", Program: trace.Program(1), Steps: func(*tally.Tally) (trace.Steps, error) { return nil, none }}
 	cfg := analyzer.Default()
 	cfg.SpoolDir = t.TempDir()
 	if _, err := analyzer.New(cfg, nil, nil).Run(t.Context(), []analyzer.Input{in}); !errors.Is(err, none) {

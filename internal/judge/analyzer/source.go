@@ -27,21 +27,11 @@ type Input struct {
 	Open func(*tally.Tally) (Reader, error)
 	// Steps, if not nil, returns the steps of a trace, once for each pass, and counts losses in
 	// the tally. Then Path is only a name, and Rank and Ranks are ignored.
-	Steps func(*tally.Tally) (Steps, error)
+	Steps func(*tally.Tally) (trace.Steps, error)
 	// Collectives are the collective operations of a trace of one rank, if its reader knows them.
 	Collectives breakdown.RankLog
 	// Size is the number of bytes of the trace, if it is not that of Path.
 	Size int64
-}
-
-// Steps is a source of the steps of a trace.
-type Steps interface {
-	// Next returns the next step, valid until the next call, or io.EOF.
-	Next(ctx context.Context) (*trace.Step, error)
-	// Names returns the names of the numbers in steps. Steps may add names.
-	Names() *trace.Names
-	// Release closes files and frees the memory of the last step.
-	Release()
 }
 
 // Reader reads the steps of a trace as TAU wrote them. It is implemented by bp.Reader.
@@ -84,7 +74,7 @@ func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counter
 type source struct {
 	input    Input
 	reader   Reader // nil if input.Steps is used
-	steps    Steps
+	steps    trace.Steps
 	tally    tally.Tally
 	ranks    []*rank               // in order of appearance
 	active   []*rank               // with events in this step

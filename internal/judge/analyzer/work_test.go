@@ -23,7 +23,7 @@ func stepsOf(s *scenario.Scenario) (inputs []analyzer.Input) {
 	for i, of := range simulate.New(s).Streams() {
 		inputs = append(inputs, analyzer.Input{
 			Path: filepath.Join("nowhere", fmt.Sprintf("tau-metrics-%s-%d.bp", of.ProgramName(), of.Rank())), Program: of.Program(),
-			Steps: func(*tally.Tally) (analyzer.Steps, error) { return simulate.New(s).Streams()[i], nil },
+			Steps: func(*tally.Tally) (trace.Steps, error) { return simulate.New(s).Streams()[i], nil },
 		})
 	}
 	return inputs

@@ -240,7 +240,7 @@ func analyze(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
 		w := &watched{stream, all}
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("%s-%d.bp", stream.ProgramName(), stream.Rank()), Program: stream.Program(),
-			Steps: func(*tally.Tally) (analyzer.Steps, error) { return w, nil },
+			Steps: func(*tally.Tally) (trace.Steps, error) { return w, nil },
 		})
 	}
 	to := new(sink)

@@ -85,7 +85,7 @@ func openArchives(paths []string, cfg *Config) (*Traces, error) {
 		for _, rank := range a.Ranks {
 			t.Inputs = append(t.Inputs, analyzer.Input{
 				Path: a.Path, Program: a.Program, Size: a.Size(rank),
-				Steps: func(t *tally.Tally) (analyzer.Steps, error) { return a.Steps(rank, t) },
+				Steps: func(t *tally.Tally) (trace.Steps, error) { return a.Steps(rank, t) },
 			})
 		}
 	}
@@ -138,7 +138,7 @@ func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, 
 	t = &Traces{Inputs: all, Unit: trace.Nanosecond, profiles: files}
 	for i, f := range files {
 		f.SetProgram(t.Inputs[i].Program)
-		t.Inputs[i].Steps = func(t *tally.Tally) (analyzer.Steps, error) { return f.Steps(t) }
+		t.Inputs[i].Steps = func(t *tally.Tally) (trace.Steps, error) { return f.Steps(t) }
 	}
 	t.align()
 	return t, nil

@@ -73,7 +73,7 @@ func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs
 		log, logged := breakdown.NewLog(maxLogged), false
 		in := analyzer.Input{
 			Path: f.Path, Program: program, Size: size, Collectives: breakdown.RankLog{Rank: rank, Log: log, Untimed: !job.Timed()},
-			Steps: func(t *tally.Tally) (analyzer.Steps, error) {
+			Steps: func(t *tally.Tally) (trace.Steps, error) {
 				opt := nccl.Options{Program: program, Follow: l.Follow, Tally: t}
 				if !logged { // else it is the second pass
 					logged = true
@@ -94,8 +94,8 @@ func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs
 }
 
 // assumed counts that the rank of a log is a guess.
-func assumed(open func(*tally.Tally) (analyzer.Steps, error)) func(*tally.Tally) (analyzer.Steps, error) {
-	return func(t *tally.Tally) (analyzer.Steps, error) {
+func assumed(open func(*tally.Tally) (trace.Steps, error)) func(*tally.Tally) (trace.Steps, error) {
+	return func(t *tally.Tally) (trace.Steps, error) {
 		t.Add(tally.RankAssumed, 1)
 		return open(t)
 	}

@@ -75,7 +75,7 @@ func analyzeScenario(ctx context.Context, s *scenario.Scenario, cfg analyzer.Con
 		inputs = append(inputs, analyzer.Input{
 			Path:    fmt.Sprintf("tau-metrics-%s-%d.bp", stream.ProgramName(), stream.Rank()),
 			Program: stream.Program(),
-			Steps:   func(*tally.Tally) (analyzer.Steps, error) { return w, nil },
+			Steps:   func(*tally.Tally) (trace.Steps, error) { return w, nil },
 		})
 	}
 	flags, err := analyze(ctx, cfg, inputs)

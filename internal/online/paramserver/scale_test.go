@@ -213,7 +213,7 @@ func scaleWhole(b *testing.B, s *scale) {
 		for _, of := range streams {
 			inputs = append(inputs, analyzer.Input{
 				Path: fmt.Sprintf("rank-%d.bp", of.Rank()), Program: of.Program(),
-				Steps: func(*tally.Tally) (analyzer.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
+				Steps: func(*tally.Tally) (trace.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
 			})
 		}
 		cfg := analyzer.Default()

@@ -60,7 +60,7 @@ func bytesPerExchange(b *testing.B, ranks, steps int, withoutLoad bool) (sent, r
 	for _, of := range run.Streams() {
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("rank-%d.bp", of.Rank()), Program: of.Program(),
-			Steps: func(*tally.Tally) (analyzer.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
+			Steps: func(*tally.Tally) (trace.Steps, error) { return &heldReader{Stream: of, lock: lock}, nil },
 		})
 	}
 	w := newWorld(b, Config{Ranks: ranks})

@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
@@ -65,7 +66,7 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	for _, stream := range simulate.New(s).Streams() {
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("%s-%d.bp", stream.ProgramName(), stream.Rank()), Program: stream.Program(),
-			Steps: func(*tally.Tally) (analyzer.Steps, error) { return stream, nil },
+			Steps: func(*tally.Tally) (trace.Steps, error) { return stream, nil },
 		})
 	}
 	run := provdb.Run{Name: name, State: provdb.Running, Started: time.Unix(1_700_000_000, 0)}

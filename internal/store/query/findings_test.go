@@ -73,7 +73,7 @@ func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algo
 	for _, stream := range simulate.New(s).Streams() {
 		inputs = append(inputs, analyzer.Input{
 			Path: fmt.Sprintf("%s-%d.bp", stream.ProgramName(), stream.Rank()), Program: stream.Program(),
-			Steps: func(*tally.Tally) (analyzer.Steps, error) { return stream, nil },
+			Steps: func(*tally.Tally) (trace.Steps, error) { return stream, nil },
 		})
 	}
 	run := provdb.Run{Name: name + " " + string(detector), State: provdb.Running, Started: time.Unix(1, 0)}

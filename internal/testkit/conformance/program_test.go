@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"maps"
@@ -33,6 +34,10 @@ type lane struct {
 	thread trace.Thread
 }
 
+func compareLanes(a, b lane) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.thread, b.thread))
+}
+
 // program is what a parallel program did.
 type program struct {
 	hosts map[trace.Rank]string
@@ -41,12 +46,7 @@ type program struct {
 
 // sorted returns the lanes in order.
 func (p *program) sorted() []lane {
-	return slices.SortedFunc(maps.Keys(p.lanes), func(a, b lane) int {
-		if a.rank != b.rank {
-			return int(a.rank - b.rank)
-		}
-		return int(a.thread) - int(b.thread)
-	})
+	return slices.SortedFunc(maps.Keys(p.lanes), compareLanes)
 }
 
 // ranks returns the ranks in order.
@@ -99,7 +99,7 @@ func read(t *testing.T, dir string) *program {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for {
+		for last := -1; ; {
 			step, err := steps.Next(t.Context())
 			if errors.Is(err, io.EOF) {
 				break
@@ -107,6 +107,8 @@ func read(t *testing.T, dir string) *program {
 			if err != nil {
 				t.Fatal(err)
 			}
+			check(t, step, last)
+			last = step.Index
 			p.add(step, steps.Names(), traces.Unit)
 		}
 		for _, note := range count.Notes() {
@@ -116,8 +118,32 @@ func read(t *testing.T, dir string) *program {
 	return p
 }
 
+// check checks what trace.Steps promises of a step, given the number of the one before.
+func check(t *testing.T, step *trace.Step, last int) {
+	t.Helper()
+	if step.Index <= last {
+		t.Errorf("step %d after step %d", step.Index, last)
+	}
+	counts := make(map[trace.Kind]int)
+	for i, b := range step.Batches {
+		if i > 0 && compareLanes(lane{step.Batches[i-1].Rank, step.Batches[i-1].Thread}, lane{b.Rank, b.Thread}) >= 0 {
+			t.Errorf("step %d: thread %d of rank %d is not in order", step.Index, b.Thread, b.Rank)
+		}
+		for j, e := range b.Events {
+			counts[e.Kind]++
+			if j > 0 && e.Time < b.Events[j-1].Time {
+				t.Errorf("step %d, thread %d of rank %d: event %d is before the last", step.Index, b.Thread, b.Rank, j)
+			}
+		}
+	}
+	if step.Funcs != counts[trace.Enter]+counts[trace.Exit] || step.Comms != counts[trace.Send]+counts[trace.Recv] ||
+		step.Counters != counts[trace.Count] {
+		t.Errorf("step %d: %d, %d and %d events, but it has %v", step.Index, step.Funcs, step.Comms, step.Counters, counts)
+	}
+}
+
 // open opens a trace.
-func open(in analyzer.Input, count *tally.Tally) (analyzer.Steps, error) {
+func open(in analyzer.Input, count *tally.Tally) (trace.Steps, error) {
 	if in.Steps != nil {
 		return in.Steps(count)
 	}
