@@ -266,5 +266,9 @@ func (v *heat) worstWords() string {
 		return "No time was lost."
 	}
 	w := v.Worst[0]
-	return fmt.Sprintf("Rank %s on %s lost most: %s.", w.Ranks, w.Host, w.Lost)
+	place := w.Ranks
+	if w.Host != "" {
+		place += " on " + w.Host
+	}
+	return fmt.Sprintf("Rank %s lost most: %s.", place, w.Lost)
 }

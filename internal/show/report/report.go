@@ -107,7 +107,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // a constant
 	"short": text.ShortName, "line": text.OneLine, "percent": text.Percent, "about": text.About,
 	"share":   func(v float64) string { return text.Percent(100 * v) },
-	"grouped": text.Int[int64], "ranks": ranksText, "hosts": hostsText, "kind": kindWords,
+	"grouped": text.Int[int64], "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "gpu": gpuWords, "thread": threadWords,
 	"level": func(l api.Level) string { return levels[l] },
 	"state": stateWords, "optional": optional, "optionalValue": optionalValue, "value": text.Value,
 	"add":    func(a, b float64) float64 { return a + b },

@@ -183,7 +183,11 @@ func figuresOf(o *api.Overview) []figure {
 	add("anomalies", text.Int(f.Anomalies), "executions that took an unusual time"+provisional)
 	add("findings", text.Int(f.Findings), fmt.Sprintf("that cost more than 0.01 %%; %s cost less, %s muted or expected",
 		text.Int(f.FindingsMinor), text.Int(f.FindingsMuted)))
-	add("ranks", text.Int(f.Ranks), fmt.Sprintf("on %s", text.Count(f.Hosts, "host")))
+	hosts := "on unknown hosts"
+	if f.Hosts > 0 {
+		hosts = "on " + text.Count(f.Hosts, "host")
+	}
+	add("ranks", text.Int(f.Ranks), hosts)
 	add("length", text.Clock(o.Length, o.Length), "of the analyzed part of the run")
 	if f.Calls != nil {
 		add("calls judged", text.About(*f.Calls), text.Int(*f.Calls)+" calls of "+text.Int(f.Functions)+" functions")

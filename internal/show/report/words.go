@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -58,6 +60,28 @@ func kindWords(kind string) string {
 		return w
 	}
 	return kind
+}
+
+// gpuWords names the parts of a place on a GPU that are known.
+func gpuWords(g *api.GPU) string {
+	var parts []string
+	for _, p := range []struct {
+		name   string
+		number int64
+	}{{"device", g.Device}, {"context", g.Context}, {"stream", g.Stream}} {
+		if p.number >= 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.name, p.number))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "unknown place")
+}
+
+// threadWords names rank and thread of an execution as its timeline does.
+func threadWords(e *api.Evidence) string {
+	if len(e.Lanes) > 0 {
+		return text.OneLine(e.Lanes[0].Name)
+	}
+	return fmt.Sprintf("rank %d, thread %d", e.Rank, e.Thread)
 }
 
 // kindClass returns the CSS class of a kind.
