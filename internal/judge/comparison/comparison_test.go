@@ -98,6 +98,13 @@ func TestVerdictNamesLargestChange(t *testing.T) {
 		b.Functions[1].Exclusive = 3e6
 	}, bad, "All calls of B together took 1.00 s longer than those of A (25.0 %), most of it in solve: 30.0 ms per call instead of 20.0 "+
 		"ms. Neither A nor B lost time to anomalies.")
+	f(func(a, b *comparison.Run) {
+		for _, r := range []*comparison.Run{a, b} {
+			r.Paths[1].Anomalies, r.Paths[1].Lost = 0, 0
+		}
+		b.Functions[1].Exclusive, b.Functions[1].Calls = 2.1e6, 110
+	}, watch, "All calls of B together took 100 ms longer than those of A (2.5 %), most of it in solve: 110 calls instead of 100. "+
+		"Neither A nor B lost time to anomalies.")
 	f(func(_, b *comparison.Run) {
 		for i := range b.Functions {
 			b.Functions[i].Calls *= 2

@@ -162,7 +162,11 @@ func timeSentence(d *api.Difference) string {
 	}
 	f := &d.Functions[i]
 	words += ", most of it in " + text.ShortName(f.Function)
-	if f.Calls[0] > 0 && f.Calls[1] > 0 {
+	switch {
+	case f.Calls[0] == 0 || f.Calls[1] == 0:
+	case sign*(f.Mean[1]-f.Mean[0]) <= 0: // only the number of calls explains it
+		words += fmt.Sprintf(": %s instead of %s", text.Count(f.Calls[1], "call"), text.Int(f.Calls[0]))
+	default:
 		words += fmt.Sprintf(": %s per call instead of %s", text.Duration(f.Mean[1]), text.Duration(f.Mean[0]))
 	}
 	return words + "."
