@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/explain"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -51,8 +52,9 @@ contain the calls around the execution.` + runHelp,
 				others = output.LinkText(a.Unit, link, culprit)
 			}
 		}
+		threads, err := a.ThreadNames(ctx, trace.RankKey{Program: e.Record.PID, Rank: e.Record.RID})
 		return output.Event(e, explain.Options{
-			Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name, Others: others,
-		}), nil
+			Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name, Others: others, Threads: threads,
+		}), err
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -100,7 +99,7 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 			Notes: flags.notes || flags.all || len(flags.kinds) > 0,
 		}
 		for i := range shown {
-			words, err := difference(ctx, a, &shown[i])
+			words, err := a.DifferenceOf(ctx, &shown[i])
 			if err != nil {
 				return nil, err
 			}
@@ -108,29 +107,6 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		}
 		return list.Answer(), nil
 	})
-}
-
-// difference returns how the calls of a finding differ from others, or nothing if they do not. It
-// explains reviewed calls that are slow by themselves: other findings say what they are about.
-func difference(ctx context.Context, a *query.Queries, x *provenance.Finding) (string, error) {
-	bySelf := x.Kind == provenance.RecurringMode || x.Kind == provenance.Outlier || x.Kind == provenance.Waiting && x.Cause == 0
-	if !bySelf || x.Status != provenance.Confirmed {
-		return "", nil
-	}
-	var s query.Selection
-	if err := a.SelectFinding(ctx, &s, x.Number); err != nil {
-		return "", err
-	}
-	if a.Details == nil {
-		if err := a.ForExplain(ctx); err != nil {
-			return "", err
-		}
-	}
-	e, err := a.Explain(ctx, s)
-	if err != nil || !slices.ContainsFunc(e.Fields, func(d contrast.Difference) bool { return d.Notable }) {
-		return "", err
-	}
-	return e.Sentence, nil
 }
 
 // evidence returns the evidence of a finding.
@@ -143,7 +119,7 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 	if err := a.SelectFinding(ctx, &s, n); err != nil {
 		return nil, err
 	}
-	e := &output.Evidence{Finding: s.Finding, Unit: a.Unit, Begin: a.Begin}
+	e := &output.Evidence{Finding: s.Finding, Unit: a.Unit, Begin: a.Begin, Threads: make(map[trace.RankKey]map[trace.Thread]string)}
 	if e.Slow, err = slowEvidence(ctx, a, s.Finding); err != nil {
 		return nil, err
 	}
@@ -153,6 +129,10 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 			return nil, err
 		}
 		e.Examples = append(e.Examples, event.Record)
+		rank := trace.RankKey{Program: event.Record.PID, Rank: event.Record.RID}
+		if e.Threads[rank], err = a.ThreadNames(ctx, rank); err != nil {
+			return nil, err
+		}
 		if i == 0 && twin != nil {
 			e.Twin = twin.Record
 		}

@@ -17,7 +17,7 @@ var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
 // volatile matches what differs between two executions of the same command: times,
 // rates and the size of the database file.
-var volatile = regexp.MustCompile(`in ([0-9]+m)?[0-9.]+ ?m?s\b( \([0-9.]+ million events/s\))?|` +
+var volatile = regexp.MustCompile(`in ([0-9]+m)?[0-9.]+ ?m?s\b( \([0-9.]+ (?:million|thousand) events/s\))?|` +
 	`[0-9.]+ [kM]B of records \(1 of [0-9.]+ bytes\)`)
 
 // TestREADMEShowsRealOutput runs the commands of the README, in order and in one

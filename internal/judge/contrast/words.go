@@ -24,6 +24,7 @@ const (
 type Explanation struct {
 	api.Explained // without fields
 	Fields        []Difference
+	Thread        string // the name of a thread that one of the fields mentions, in a sentence; may be empty
 }
 
 // OfFunction counts executions of a function.

@@ -29,9 +29,21 @@ func (p *page) distribution() {
 		return
 	}
 	below, _, above := p.model.Sides(own)
-	p.heading("Own time of %s of the function: %s shorter, %s longer than this one", text.Count(int64(p.model.Total), "call"),
-		text.Number(below), text.Number(above))
+	p.heading("%s: %s shorter, %s longer than this one", modelTitle(p.Record, &p.model), text.Number(below), text.Number(above))
 	p.bars(own, " ◄ this one")
+}
+
+// modelTitle says what the model of a record is of: calls of the function or, if it is rarely called, calls of its caller, most of
+// which make none.
+func modelTitle(r *provenance.Record, m *provenance.Model) string {
+	n := int64(m.Total)
+	switch {
+	case r.Kind != provenance.RarelyCalled:
+		return "Own time of " + text.Count(n, "call") + " of the function"
+	case len(r.CallStack) > 1:
+		return "Time in the function in " + text.Count(n, "call") + " of " + text.Shorten(escaped(r.CallStack[1].Func), minWidth/2)
+	}
+	return "Time in the function in " + text.Count(n, "step") + " of the trace"
 }
 
 func (p *page) momentsText() {

@@ -5,7 +5,6 @@ package explain
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -23,6 +22,8 @@ type Options struct {
 	Begin      trace.Ticks // start of the run; 0: unknown
 	Collection string      // of the record: anomalies, normalexecs, or empty
 	Run        string      // name of the run; may be empty
+	// Threads are the names of threads and streams of the rank that are known; may be nil.
+	Threads map[trace.Thread]string
 	// Others describes related executions in sentences; may be empty.
 	Others string
 }
@@ -52,13 +53,10 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 	return err
 }
 
-// WriteModel draws the distribution of the calls of a function by its model: bars of a
-// histogram, or a line of moments.
-func WriteModel(w io.Writer, params json.RawMessage, width int) error {
-	p := &page{
-		Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)},
-		model: provenance.ReadModel(params),
-	}
+// WriteModel draws the distribution of calls by the model that judged r: bars of a histogram, or a line
+// of moments.
+func WriteModel(w io.Writer, r *provenance.Record, width int) error {
+	p := &page{Record: r, Options: Options{Width: min(max(width, minWidth), maxWidth)}, model: provenance.ReadModel(r.AlgoParams)}
 	typical, _, ok := p.model.Typical()
 	switch {
 	case p.model.Moments != nil:
@@ -66,7 +64,7 @@ func WriteModel(w io.Writer, params json.RawMessage, width int) error {
 	case !ok:
 		p.heading("The function has no model.")
 	default:
-		p.heading("Own time of %s of the function", text.Count(int64(p.model.Total), "call"))
+		p.heading("%s", modelTitle(r, &p.model))
 		p.bars(typical, " ◄ median")
 	}
 	_, err := w.Write(p.out.Bytes())
@@ -196,8 +194,17 @@ func (p *page) typicalText(own float64) string {
 	return text.Number(ratio) + " times " + what
 }
 
+// threadText names a thread by its number, and by its name if it is known.
+func (p *page) threadText(thread trace.Thread) string {
+	number := fmt.Sprintf("thread %d", thread)
+	if name := p.Threads[thread]; name != "" {
+		return fmt.Sprintf("%s %q", number, text.Shorten(escaped(name), minWidth/2))
+	}
+	return number
+}
+
 func (p *page) placeText() string {
-	place := fmt.Sprintf("program %d, thread %d", p.PID, p.TID)
+	place := fmt.Sprintf("program %d, %s", p.PID, p.threadText(p.TID))
 	if l := p.GPULocation; l != nil {
 		place = fmt.Sprintf("program %d, %s", p.PID, locationText(l))
 	}

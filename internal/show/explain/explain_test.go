@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,6 +233,49 @@ func TestLaunchSurvivesJSON(t *testing.T) {
 	}
 	if got := write(t, decoded, explain.Options{}); got != want {
 		t.Errorf("decoded from JSON: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestThreadsAreNamed(t *testing.T) {
+	r := read(t, "gpu")
+	parent, ok := r.GPUParent.(provenance.GPUParent)
+	if !ok {
+		t.Fatal("the record has no launch")
+	}
+	show := func(threads map[trace.Thread]string) string {
+		var b strings.Builder
+		if err := explain.Write(&b, r, explain.Options{Threads: threads, Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	got := show(map[trace.Thread]string{r.TID: "side stream", parent.TID: "thread 916 (python)\x1b"})
+	for _, want := range []string{
+		fmt.Sprintf("(thread %d \"side stream\" of the trace)", r.TID), fmt.Sprintf("launched on thread %d \"thread 916 (python)", parent.TID),
+	} {
+		if !strings.Contains(got, want) || strings.Contains(got, "\x1b") {
+			t.Errorf("%s is not in\n%s", want, got)
+		}
+	}
+	got = show(map[trace.Thread]string{r.TID: fmt.Sprint("stream ", r.GPULocation.Stream)})
+	if !strings.Contains(got, fmt.Sprintf("(thread %d of the trace)", r.TID)) {
+		t.Errorf("the name of the stream is repeated in\n%s", got)
+	}
+}
+
+func TestModelOfRareCallIsOfItsCaller(t *testing.T) {
+	r := read(t, "why")
+	r.Kind = provenance.RarelyCalled
+	for _, want := range []string{"of main", "step"} {
+		r.CallStack = []provenance.StackEntry{{Func: "f"}, {Func: "main"}}
+		if want == "step" {
+			r.CallStack = r.CallStack[:1]
+		}
+		var b strings.Builder
+		err := explain.WriteModel(&b, r, 100)
+		if err != nil || !strings.Contains(b.String(), "Time in the function in ") || !strings.Contains(b.String(), want) {
+			t.Errorf("%v; no %q in\n%s", err, want, b.String())
+		}
 	}
 }
 

@@ -89,7 +89,11 @@ func (p *page) gpu() {
 	p.heading("GPU")
 	where := "Its place on the GPU is unknown."
 	if l := p.GPULocation; l != nil {
-		where = fmt.Sprintf("It ran on %s (thread %d of the trace).", locationText(l), l.Thread)
+		thread := p.threadText(l.Thread)
+		if place := locationText(l); strings.Contains(place, p.Threads[l.Thread]) { // it says no more
+			thread = fmt.Sprintf("thread %d", l.Thread)
+		}
+		where = fmt.Sprintf("It ran on %s (%s of the trace).", locationText(l), thread)
 	}
 	p.paragraph("  ", where)
 	parent, why := launch(p.GPUParent)
@@ -98,11 +102,11 @@ func (p *page) gpu() {
 		p.paragraph("  ", "The call that launched it is unknown: "+why)
 		return
 	case len(parent.CallStack) == 0:
-		p.paragraph("  ", fmt.Sprintf("It was launched by event %s on thread %d, without a stored call stack.",
-			text.Shorten(escaped(parent.EventID), minWidth/2), parent.TID))
+		p.paragraph("  ", fmt.Sprintf("It was launched by event %s on %s, without a stored call stack.",
+			text.Shorten(escaped(parent.EventID), minWidth/2), p.threadText(parent.TID)))
 		return
 	}
-	p.paragraph("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry),
+	p.paragraph("  ", fmt.Sprintf("It was launched on %s, %s, by event %s:", p.threadText(parent.TID), p.whenText(parent.CallStack[0].Entry),
 		text.Shorten(escaped(parent.EventID), minWidth/2)))
 	p.line("")
 	p.tree(parent.CallStack)

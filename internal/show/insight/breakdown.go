@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/gpus"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // BreakdownParams select ranks.
@@ -93,7 +94,7 @@ func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*a
 		for i := range s.Rank.Streams {
 			stream := &s.Rank.Streams[i]
 			for _, f := range facts {
-				if f.Name == threadName && f.Thread == stream.Thread {
+				if f.Name == query.ThreadName && f.Thread == stream.Thread {
 					stream.Name = text.OneLine(f.Value)
 				}
 			}

@@ -216,15 +216,12 @@ func nameLanes(all []api.Lane, facts []fact) {
 		l := &all[i]
 		plain := fmt.Sprintf("rank %d, thread %d", l.Rank, l.Thread)
 		for _, f := range facts {
-			if f.Name == threadName && f.Thread == l.Thread && f.Value != "" && l.Name == plain {
+			if f.Name == query.ThreadName && f.Thread == l.Thread && f.Value != "" && l.Name == plain {
 				l.Name = fmt.Sprintf("rank %d, %s", l.Rank, text.OneLine(f.Value))
 			}
 		}
 	}
 }
-
-// threadName is the metadata with the name of a thread, which traces of PyTorch have.
-const threadName = "Thread name"
 
 // counterMeans returns mean and deviation of the counters of a program.
 func (q *runQuery) counterMeans(ctx context.Context, program trace.Program) (map[string][2]float64, error) {

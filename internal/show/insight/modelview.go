@@ -90,7 +90,10 @@ func (d *runData) sentence(r *provenance.Record) string {
 		words += " (" + text.OneLine(host) + ")"
 	}
 	t := typical.Read(r.AlgoParams)
-	if t == nil {
+	switch {
+	case r.Kind == provenance.RarelyCalled:
+		return words + ", rarely called"
+	case t == nil:
 		return words
 	}
 	return words + ", typical " + t.UsualText() + t.RareText(v)

@@ -1,10 +1,12 @@
 package output
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -20,12 +22,13 @@ import (
 // Evidence is what supports a finding.
 type Evidence struct {
 	Finding  *provenance.Finding
-	Examples []*provenance.Record  // the worst first; none for a lasting change
-	Twin     *provenance.Record    // a typical execution like the first example, or nil
-	Differs  *contrast.Explanation // from other calls; nil for a lasting change
-	Unit     trace.Unit            // of times
-	Begin    trace.Ticks           // of the run
-	Slow     *api.SlowEvidence     // of a slow peer; else nil
+	Examples []*provenance.Record                      // the worst first; none for a lasting change
+	Twin     *provenance.Record                        // a typical execution like the first example, or nil
+	Differs  *contrast.Explanation                     // from other calls; nil for a lasting change
+	Unit     trace.Unit                                // of times
+	Begin    trace.Ticks                               // of the run
+	Threads  map[trace.RankKey]map[trace.Thread]string // names of the threads of ranks, as far as they are known
+	Slow     *api.SlowEvidence                         // of a slow peer; else nil
 }
 
 // evidenceJSON is the evidence for programs.
@@ -53,19 +56,27 @@ type differenceJSON struct {
 }
 
 type exampleJSON struct {
-	Event string     `json:"event_id"`
-	Rank  trace.Rank `json:"rank"`
-	Host  string     `json:"host"`
-	Func  string     `json:"function"`
-	Start float64    `json:"start_s"`
-	Took  float64    `json:"own_us"`
-	Lost  float64    `json:"lost_us"`
-	Why   string     `json:"why,omitempty"`
+	Event      string       `json:"event_id"`
+	Rank       trace.Rank   `json:"rank"`
+	Thread     trace.Thread `json:"thread"`
+	ThreadName string       `json:"thread_name,omitempty"`
+	Host       string       `json:"host"`
+	Func       string       `json:"function"`
+	Start      float64      `json:"start_s"`
+	Took       float64      `json:"own_us"`
+	Lost       float64      `json:"lost_us"`
+	Why        string       `json:"why,omitempty"`
+}
+
+// threadText returns the name of the thread, or else its number.
+func (x *exampleJSON) threadText() string {
+	return cmp.Or(text.OneLine(x.ThreadName), strconv.FormatUint(uint64(x.Thread), 10))
 }
 
 func (e *Evidence) example(r *provenance.Record) exampleJSON {
 	return exampleJSON{
-		r.EventID, r.RID, text.Host(r.Hostname), r.Func, e.Unit.Seconds(r.Entry - e.Begin), e.Unit.Micros(r.RuntimeExclusive),
+		r.EventID, r.RID, r.TID, e.Threads[trace.RankKey{Program: r.PID, Rank: r.RID}][r.TID], text.Host(r.Hostname), r.Func,
+		e.Unit.Seconds(r.Entry - e.Begin), e.Unit.Micros(r.RuntimeExclusive),
 		e.Unit.Micros(r.LostTime), r.Why,
 	}
 }
@@ -96,9 +107,11 @@ func (e *Evidence) Answer() *Answer {
 			all.Limit = new(t.Usual[len(t.Usual)-1].High / e.Unit.Micros(1)) // in ticks, as the finding
 		}
 	}
-	rows := rowsOf(columns("event_id rank:int host function start_s:float own_us:int lost_us:int why"), all.Executions,
+	rows := rowsOf(columns("event_id rank:int thread:int thread_name host function start_s:float own_us:int lost_us:int why"), all.Executions,
 		func(x *exampleJSON) []any {
-			return []any{x.Event, x.Rank, x.Host, x.Func, x.Start, x.Took, x.Lost, optional(x.Why)}
+			return []any{
+				x.Event, x.Rank, x.Thread, optional(x.ThreadName), optional(x.Host), x.Func, x.Start, x.Took, x.Lost, optional(x.Why),
+			}
 		})
 	answer := &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: ticksJSON{e.Unit, all}, Rows: rows}
 	if e.Slow != nil {
@@ -160,7 +173,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 		micros(e.Unit, x.Lost), micros(e.Unit, x.LostOwn), micros(e.Unit, x.LostCaused), text.Percent(100*x.Share))
 	if x.Kind == provenance.Interference {
 		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(e.Unit.MicrosOf(x.Actual)))
-	} else if x.Kind == provenance.ExcessWork && x.OfPeers() {
+	} else if x.Kind == provenance.ExcessWork && x.OfPeers() || x.Form == provenance.Rare {
 		fmt.Fprintf(w, "  calls       %s, typically %s\n", text.Int(x.Calls), text.Duration(e.Unit.MicrosOf(x.Actual)))
 	} else if x.Calls > 0 {
 		fmt.Fprintf(w, "  calls       %s of %s, typically %s instead of %s\n",
@@ -192,13 +205,13 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 		return nil
 	}
 	fmt.Fprint(w, "\nExamples (chimbuko event shows one)\n\n")
-	table := columns("event rank:int host start_s:float own_us:int lost_us:int function")
+	table := columns("event rank:int thread host start_s:float own_us:int lost_us:int function")
 	shown := all.Executions
 	if all.Twin != nil {
 		shown = append(slices.Clip(shown), *all.Twin)
 	}
 	err := writeTable(w, rowsOf(table, shown, func(x *exampleJSON) []any {
-		return []any{x.Event, x.Rank, x.Host, x.Start, x.Took, x.Lost, x.Func}
+		return []any{x.Event, x.Rank, x.threadText(), optional(x.Host), x.Start, x.Took, x.Lost, x.Func}
 	}))
 	if err != nil {
 		return err
@@ -208,12 +221,14 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	}
 	switch {
 	case x.Kind == provenance.Interference:
-	case x.Kind == provenance.ExcessWork && !x.OfPeers():
+	case x.OfPeers(): // its examples may be of any function, and it is not found by them
+		return nil
+	case x.Kind == provenance.ExcessWork:
 		if err := writeMade(w, e.Examples[0].AlgoParams); err != nil {
 			return err
 		}
 	default:
-		if err := explain.WriteModel(w, e.Examples[0].AlgoParams, 100); err != nil {
+		if err := explain.WriteModel(w, e.Examples[0], 100); err != nil {
 			return err
 		}
 		if all.Limit != nil {

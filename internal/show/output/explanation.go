@@ -45,6 +45,9 @@ func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	if err := writeTable(w, table); err != nil {
 		return err
 	}
+	if e.Thread != "" {
+		fmt.Fprintf(w, "\n%s.", text.SingleSpaced(e.Thread))
+	}
 	_, err := fmt.Fprintln(w, "\n* differs by more than chance explains")
 	return err
 }

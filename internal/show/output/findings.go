@@ -82,7 +82,7 @@ func (l *FindingList) write(w io.Writer) error {
 	}
 	err := writeTable(&table, executions.InMicros(l.Unit, rowsOf(findingTable, shown, func(x *provenance.Finding) []any {
 		var expected, actual, calls any = x.Expected, x.Actual, text.Int(x.Calls)
-		if x.Kind == provenance.Interference || x.OfPeers() && x.Expected == 0 {
+		if x.Kind == provenance.Interference || x.Form == provenance.Rare || x.OfPeers() && x.Expected == 0 {
 			expected = nil
 		}
 		if x.Kind == provenance.SlowPlace && x.Calls == 0 { // it concerns all work

@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,5 +66,29 @@ func TestEvidenceSaysWhenItIsWrong(t *testing.T) {
 		if err := (&output.Evidence{Finding: &x}).Answer().Text(&b); err != nil || !strings.Contains(b.String(), words) {
 			t.Errorf("%v, want %q in\n%s", err, words, b.String())
 		}
+	}
+}
+
+func TestEvidenceNamesThreadsAndWhatWasLate(t *testing.T) {
+	e := &output.Evidence{
+		Finding:  &provenance.Finding{Number: 1, Kind: provenance.Outlier, Form: provenance.Rare, Late: provenance.LateDevice, Calls: 2, Actual: 7},
+		Examples: []*provenance.Record{{EventID: "2:0:1", RID: 2, TID: 5}, {EventID: "2:0:2", RID: 2, TID: 6}},
+		Threads:  map[trace.RankKey]map[trace.Thread]string{{Rank: 2}: {5: "stream 7"}},
+	}
+	a := e.Answer()
+	var b strings.Builder
+	if err := a.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`(?m)^  calls       2, typically 7 us$`, `(?m)^  late        the device`, `(?m)^2:0:1 +2 +stream 7 +`, `(?m)^2:0:2 +2 +6 +`,
+	} {
+		if !regexp.MustCompile(want).MatchString(b.String()) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+	text, err := json.Marshal(a.JSON)
+	if err != nil || !strings.Contains(string(text), `"late":"device"`) || strings.Count(string(text), `"thread_name":"stream 7"`) != 1 {
+		t.Errorf("%v: got %s", err, text)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/explain"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -91,7 +92,7 @@ func Function(ctx context.Context, a *query.Queries, f *executions.Function, lim
 			if err := write(w, "table", ""); err != nil || model == nil {
 				return err
 			}
-			return explain.WriteModel(w, model, explain.DefaultWidth)
+			return explain.WriteModel(w, &provenance.Record{AlgoParams: model}, explain.DefaultWidth)
 		},
 	}, nil
 }

@@ -16,12 +16,16 @@ import (
 // stick to w.
 func Summary(w io.Writer, s *provdb.Info, dir string) {
 	t := s.Totals
-	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
-		text.Int(t.Events), text.Int(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
+	fmt.Fprintf(w, "%s, %s of %s on %s in %.2f s (%s)\n", text.Count(t.Events, "event"), text.Count(t.Calls, "call"),
+		text.Count(t.Functions, "function"), text.Count(t.Ranks, "rank"), s.Seconds, eventRate(s.EventRate))
 	if len(s.Programs) > 0 {
 		fmt.Fprintf(w, "%d programs by the names of their traces: %s\n", len(s.Programs), inspect.ProgramsText(s.Programs))
 	}
-	fmt.Fprintf(w, "%s anomalies stored with their context: %s of traces became ", text.Int(t.Anomalies), text.Bytes(s.TraceBytes))
+	whose := "their"
+	if t.Anomalies == 1 {
+		whose = "its"
+	}
+	fmt.Fprintf(w, "%s stored with %s context: %s of traces became ", text.Count(t.Anomalies, "anomaly"), whose, text.Bytes(s.TraceBytes))
 	if s.Store != "" {
 		fmt.Fprintf(w, "records on %s\n", s.Store)
 	} else {
@@ -51,6 +55,14 @@ func Summary(w io.Writer, s *provdb.Info, dir string) {
 	if s.Settings["records"] != "json" {
 		fmt.Fprintf(w, "Next: chimbuko findings %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", dir)
 	}
+}
+
+// eventRate formats a number of events per second.
+func eventRate(rate float64) string {
+	if rate < 1e5 {
+		return text.ThreeDigits(rate/1e3) + " thousand events/s"
+	}
+	return fmt.Sprintf("%.1f million events/s", rate/1e6)
 }
 
 func notes(w io.Writer, list []tally.Note) {

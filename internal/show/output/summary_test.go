@@ -27,3 +27,16 @@ func TestSummaryHasReductionOnlyIfThereIsOne(t *testing.T) {
 		}
 	}
 }
+
+func TestSummaryCounts(t *testing.T) {
+	info := provdb.NewInfo("", "", nil)
+	info.Review, info.EventRate = new(summary.Review), 13_568
+	info.Totals.Events, info.Totals.Ranks, info.Totals.Anomalies = 2, 1, 1
+	var b strings.Builder
+	output.Summary(&b, info, "")
+	for _, want := range []string{"2 events, 0 calls of 0 functions on 1 rank in ", "(13.6 thousand events/s)", "1 anomaly stored with its context"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in %q", want, b.String())
+		}
+	}
+}

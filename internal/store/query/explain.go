@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -180,6 +181,16 @@ func (a *Queries) Explain(ctx context.Context, q Selection) (*contrast.Explanati
 		return nil, err
 	}
 	e.Explain(s.fields(), s.bins())
+	if slices.ContainsFunc(e.Fields, func(d contrast.Difference) bool { return d.Kind == contrast.FieldThread }) {
+		x := s.selected[0]
+		names, err := a.ThreadNames(ctx, trace.RankKey{Program: x.Program, Rank: x.Rank})
+		if err != nil {
+			return nil, err
+		}
+		if name := names[trace.Thread(x.Thread)]; name != "" {
+			e.Thread = fmt.Sprintf("Thread %d of rank %d is named %q", x.Thread, x.Rank, name)
+		}
+	}
 	return e, nil
 }
 

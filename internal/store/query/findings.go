@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -284,4 +286,27 @@ func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.Eve
 			n.Message(m)
 		}
 	})
+}
+
+// DifferenceOf returns how the calls of a finding differ from others, or nothing if they do not. It
+// explains reviewed calls that are slow by themselves: other findings say what they are about.
+func (a *Queries) DifferenceOf(ctx context.Context, x *provenance.Finding) (string, error) {
+	bySelf := x.Kind == provenance.RecurringMode || x.Kind == provenance.Outlier || x.Kind == provenance.Waiting && x.Cause == 0
+	if !bySelf || x.Status != provenance.Confirmed {
+		return "", nil
+	}
+	var s Selection
+	if err := a.SelectFinding(ctx, &s, x.Number); err != nil {
+		return "", err
+	}
+	if a.Details == nil {
+		if err := a.ForExplain(ctx); err != nil {
+			return "", err
+		}
+	}
+	e, err := a.Explain(ctx, s)
+	if err != nil || !slices.ContainsFunc(e.Fields, func(d contrast.Difference) bool { return d.Notable }) {
+		return "", err
+	}
+	return e.Sentence, nil
 }

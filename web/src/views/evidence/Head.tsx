@@ -139,7 +139,8 @@ export function HeadNotice({ evidence: e }: { evidence: Evidence }) {
 
 /** The thread, or the stream of a GPU. */
 function threadWords(e: Evidence): string {
-  if (!e.gpu || (e.gpu.device < 0 && e.gpu.stream < 0)) return `thread ${e.thread}`;
+  if (!e.gpu || (e.gpu.device < 0 && e.gpu.stream < 0))
+    return e.lanes[0]?.name.replace(/^rank -?\d+, /, '') ?? `thread ${e.thread}`;
   const stream = e.gpu.stream < 0 ? '' : ` stream ${e.gpu.stream}`;
   return `GPU${e.gpu.device < 0 ? '' : ` ${e.gpu.device}`}${stream}`;
 }

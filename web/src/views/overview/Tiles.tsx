@@ -100,7 +100,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
             ? count(f.ranks)
             : `${count(f.ranks)} / ${count(f.ranks_expected)}`
         }
-        note={`on ${plural(f.hosts, 'host')}`}
+        note={f.hosts === 0 ? 'on unknown hosts' : `on ${plural(f.hosts, 'host')}`}
         level={f.ranks_expected !== undefined && f.ranks < f.ranks_expected ? 'watch' : ''}
         explain={{
           formula: 'Ranks seen, and ranks expected if known.',
