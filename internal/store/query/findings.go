@@ -119,6 +119,11 @@ func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Foun
 	if err != nil {
 		return nil, err
 	}
+	if all != nil && run.Begin != 0 { // a live run may have no records
+		for i := range all.Loads {
+			run.End = max(run.End, run.Begin+all.Loads[i].Elapsed)
+		}
+	}
 	found := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, all)
 	if all != nil {
 		peers.Add(all, found.Slow...)
