@@ -108,13 +108,18 @@ func newADCmd(env *Env) *cobra.Command {
 		Use:   "ad TRACE...",
 		Short: "Analyze traces while they are written",
 		Long: `Analyze the traces of one or many ranks while the program writes them. A TRACE is a dataset,
-a directory (all .bp that appear in it are read) or a pattern; none has to exist yet.
+a log of NCCL Inspector, a directory (all .bp and .log that appear in it are read) or a pattern;
+none has to exist yet.
 Analyzers share their models through the parameter server of chimbuko serve, and send
 anomalies to its database.
 
 If TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file of the
 stream, X.bp.sst, or a directory or pattern of such files; with --engine sst also X.bp.
 Start the analyzer before the program, which waits for it.
+
+Logs of NCCL Inspector have no end: with --idle they end after that long without new data. Their
+ranks are known only together, so one analyzer should follow those of the whole job. It begins
+when no new log has appeared for --linger.
 
 Traces may be of several programs of a workflow, which are recognized by name as in
 chimbuko analyze. A program whose first trace appears later gets the next number. Use
@@ -128,6 +133,7 @@ cannot be read again; the analyzer continues with the steps that follow.`,
 		Example: `  chimbuko serve --out run &
   chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --traces 4
   chimbuko ad --run-dir run --engine sst traces/ --traces 4
+  chimbuko ad --run-dir run nccl-inspector-4711/ --idle 5m
   chimbuko ad --nats tls://services:4222 --nats-creds job.creds --name job42 traces/`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, patterns []string) error {

@@ -275,6 +275,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 			s.done, s.err = true, s.arriving.CorruptError
 			a.ended(s)
 		case s.arriving != nil:
+		case s.idle && a.end(s, now):
 		case s.idle && a.online.Idle > 0 && now.Sub(s.lastStep) > a.online.Idle:
 			s.done, s.err = true, fmt.Errorf("%w (%v): trace treated as ended", bp.ErrIdle, a.online.Idle)
 			a.ended(s)
@@ -312,6 +313,20 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	}
 	a.timed(stageShare, start)
 	return true, nil
+}
+
+// end ends a trace that has no mark at its end, if it has not grown for some time.
+func (a *Analyzer) end(s *source, now time.Time) bool {
+	e, ok := s.steps.(Ender)
+	if !ok {
+		return false
+	}
+	quiet := now.Sub(s.lastStep)
+	if a.online.Idle > 0 && quiet > a.online.Idle || a.isOver(now) && quiet > endedTimeout {
+		e.End()
+	}
+	s.caughtUp = now
+	return true
 }
 
 // endedTimeout is the time that the last output of a writer may take to become visible.

@@ -34,6 +34,12 @@ type Input struct {
 	Size int64
 }
 
+// Ender is implemented by Steps of formats without a mark at the end of a trace.
+type Ender interface {
+	// End declares that the trace no longer grows: Next returns what is left, and then io.EOF.
+	End()
+}
+
 // Reader reads the steps of a trace as TAU wrote them. It is implemented by bp.Reader.
 type Reader interface {
 	tau.Source

@@ -75,7 +75,7 @@ func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs
 			Path: f.Path, Program: program, Size: size, Collectives: breakdown.RankLog{Rank: rank, Log: log, Untimed: !job.Timed()},
 			Steps: func(t *tally.Tally) (trace.Steps, error) {
 				opt := nccl.Options{Program: program, Follow: l.Follow, Tally: t}
-				if !logged { // else it is the second pass
+				if !logged && !l.Follow { // else it is the second pass, or nobody asks
 					logged = true
 					opt.OnCollective = func(c *nccl.Collective) { logCollective(log, c, job.Timed()) }
 				}

@@ -37,6 +37,7 @@ type traceFinder struct {
 
 	programs inspect.Programs
 	previous []string // traces of the previous search
+	logs     logFinder
 }
 
 // find returns the traces that exist, and whether no others will appear.
@@ -48,7 +49,8 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 		if err != nil {
 			return nil, false, err
 		}
-		paths, open = append(paths, some...), open || more
+		logs, missing := t.logs.filter(some)
+		paths, open = append(paths, logs...), open || more || missing
 	}
 	paths = append(paths, t.streams...)
 	slices.Sort(paths)
@@ -63,6 +65,9 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 		t.cfg.Log.Info("waiting for traces: none matches yet", "traces", t.cfg.Patterns)
 	}
 	inputs, err := t.inputs(paths, complete)
+	if err == nil {
+		inputs, err = t.logs.bind(inputs, complete, t.now(), t.cfg.Linger)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -146,12 +151,12 @@ func (t *traceFinder) shareNumbers() error {
 	return nil
 }
 
-// Traces returns the datasets and contact files that match a pattern now, and whether
+// Traces returns the datasets, contact files and possible logs of NCCL Inspector that match a pattern now, and whether
 // others can appear.
 func Traces(pattern, engine string) (paths []string, more bool, err error) {
 	var wanted []string // ends of names
 	if engine != EngineSST {
-		wanted = append(wanted, ".bp")
+		wanted = append(wanted, ".bp", logSuffix)
 	}
 	if engine != EngineBP {
 		wanted = append(wanted, sst.Suffix)
@@ -163,6 +168,8 @@ func Traces(pattern, engine string) (paths []string, more bool, err error) {
 			globs = append(globs, pattern+sst.Suffix)
 		}
 	case sst.IsContact(pattern) && engine != EngineBP:
+		return []string{pattern}, false, nil
+	case strings.HasSuffix(pattern, logSuffix) && engine != EngineSST:
 		return []string{pattern}, false, nil
 	case strings.HasSuffix(filepath.Clean(pattern), ".bp"):
 		if engine == EngineSST {

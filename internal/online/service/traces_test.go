@@ -41,6 +41,7 @@ func TestTracesByEngineAndName(t *testing.T) {
 	f("a-*.bp", EngineSST, "a-1.bp.sst a-2.bp.sst", true)
 	f("a-*.bp.sst", EngineAuto, "a-1.bp.sst a-2.bp.sst", true)
 	f("a-*.bp.sst", EngineSST, "a-1.bp.sst a-2.bp.sst", true)
+	f("b.log", EngineAuto, "b.log", false)
 	f("b.bp", EngineAuto, "b.bp", false)
 	f("b.bp", EngineSST, "b.bp.sst", false)
 	f("b.bp.sst", EngineAuto, "b.bp.sst", false)

@@ -356,7 +356,7 @@ func TestReadingAllocatesNothingPerRecord(t *testing.T) {
 			}
 		})
 	}
-	if few, many := read(2000), read(20_000); many-few > 40 { // slices that grow
+	if few, many := read(2000), read(20_000); many-few > 200 { // slices that grow, and blocks
 		t.Errorf("%v allocations for 20,000 records and %v for 2,000", many, few)
 	}
 }

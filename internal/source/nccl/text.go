@@ -2,7 +2,6 @@ package nccl
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,10 +75,19 @@ func (t *text) advance(n int) {
 	t.offset += int64(n)
 }
 
-// fill reads more.
+// fill reads more. It opens and allocates nothing if there is none.
 func (t *text) fill() error {
+	info, err := os.Stat(t.path)
+	if err != nil {
+		return err
+	}
+	switch read := t.offset + int64(len(t.buf)); {
+	case info.Size() < read:
+		return errTruncated
+	case info.Size() == read:
+		return io.EOF
+	}
 	if t.file == nil {
-		var err error
 		if t.file, err = os.Open(t.path); err != nil {
 			return err
 		}
@@ -89,17 +97,10 @@ func (t *text) fill() error {
 	}
 	n := copy(t.room, t.buf)
 	more, err := t.file.ReadAt(t.room[n:cap(t.room)], t.offset+int64(n))
-	t.buf = t.room[:n+more]
-	switch {
-	case more > 0:
+	if t.buf = t.room[:n+more]; more > 0 {
 		return nil
-	case err != nil && !errors.Is(err, io.EOF):
-		return err
 	}
-	if info, err := t.file.Stat(); err == nil && info.Size() < t.offset+int64(n) {
-		return errTruncated
-	}
-	return io.EOF
+	return err
 }
 
 // release closes the file and frees memory.
