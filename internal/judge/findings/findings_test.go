@@ -266,6 +266,22 @@ func TestHiddenDelaysAreEstimated(t *testing.T) {
 	}
 }
 
+// What interrupts one host does not explain a single delay on another.
+func TestInterferenceIsOfHostsThatAreInterrupted(t *testing.T) {
+	f := func(what string, first trace.Rank, delays int, want ...string) {
+		t.Helper()
+		s, _ := interrupted()
+		s.Anomalies = slices.DeleteFunc(s.Anomalies, func(a blame.Anomaly) bool { return a.Rank < first })
+		s.Anomalies = s.Anomalies[:min(delays, len(s.Anomalies))]
+		s.slow("long", 0, 5*second, 4000)
+		if list := of(s.conclude()); !slices.Equal(slices.Sorted(slices.Values(list)), want) {
+			t.Errorf("%s: got %q, want %q", what, list, want)
+		}
+	}
+	f("one of two hosts", 2, 100, "interference  [2 3]", "outlier long [0]")
+	f("few delays on each of two hosts", 0, 18, "interference  [0 1]", "interference  [2 3]")
+}
+
 func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
 	s, rng := interrupted()
 	for range 100 {

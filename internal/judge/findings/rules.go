@@ -77,18 +77,47 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 		}
 	}
 	for program, hits := range programs {
-		if hits = c.notToBlame(program, hits); c.isInterference(hits) {
-			c.place(program, append(hits, c.inWaits(program, order)...), keys)
+		if hits, hosts := c.interrupted(c.notToBlame(program, hits)); len(hits) > 0 {
+			c.place(program, append(hits, c.inWaits(program, hosts, order)...), keys)
 		}
 	}
 }
 
-// inWaits returns the delays that hit a rank in a function that waits for others, and so made
+// interrupted returns the delays that are interference, and their hosts. If hosts have more unequal numbers of delays than by
+// chance, each host is tested by itself, and those without enough delays together: what interrupts one host does not
+// explain a few delays of others.
+func (c *conclusion) interrupted(hits []int32) (of []int32, hosts map[string]bool) {
+	byHost := make(map[string][]int32)
+	for _, i := range hits {
+		host := c.run.Anomalies[i].Host
+		byHost[host] = append(byHost[host], i)
+	}
+	hosts = make(map[string]bool)
+	var counts []int64
+	var rest []int32
+	for host, some := range byHost {
+		counts = append(counts, int64(len(some)))
+		if hosts[host] = c.isInterference(some); !hosts[host] {
+			rest = append(rest, some...)
+		}
+	}
+	slices.Sort(counts)
+	if evenChance(counts) >= byChance {
+		rest = hits
+	}
+	all := c.isInterference(rest)
+	for host := range hosts {
+		hosts[host] = hosts[host] || all
+	}
+	return slices.DeleteFunc(hits, func(i int32) bool { return !hosts[c.run.Anomalies[i].Host] }), hosts
+}
+
+// inWaits returns the delays that hit a rank of these hosts in a function that waits for others, and so made
 // others wait.
-func (c *conclusion) inWaits(program trace.Program, order []int32) (hits []int32) {
+func (c *conclusion) inWaits(program trace.Program, hosts map[string]bool, order []int32) (hits []int32) {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
-		if a.Program == program && (a.Wait == blame.Ranks || a.Wait == blame.Group) && c.links[i].Role == provenance.Culprit {
+		if a.Program == program && hosts[a.Host] && (a.Wait == blame.Ranks || a.Wait == blame.Group) && c.links[i].Role == provenance.Culprit {
 			hits = append(hits, i)
 		}
 	}
