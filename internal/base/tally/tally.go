@@ -93,6 +93,7 @@ const (
 	ColumnsMissing
 	ProcessOmitted
 	NamesUnknown
+	ClockAssumed
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -186,6 +187,8 @@ var table = [NumKinds]entry{
 		"profiler write them or they were not recorded (chimbuko trace metadata lists them)"},
 	ProcessOmitted: {"process-omitted", Info, "processes of traces without rank and GPU work, beside others that have; left out"},
 	NamesUnknown:   {"names-unknown", DataLoss, "calls of SQLite traces whose names are missing; named by their kind"},
+	ClockAssumed: {"clock-assumed", Warning, "ranks whose trace has times since the start of their host; the first events of all hosts " +
+		"were assumed to be simultaneous"},
 	EventsIgnored: {"events-ignored", Info, "events of profilers that are neither calls nor counters, or repeat others: flows, " +
 		"instants, annotations copied to GPU streams, ranges without end"},
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +

@@ -11,6 +11,7 @@ const maxLogged = 1 << 17
 
 // align corrects the clocks of ranks that contradict those of others in collective operations of their program.
 func (t *Traces) align() {
+	t.alignHosts()
 	byProgram := make(map[trace.Program][]int)
 	for i, in := range t.Inputs {
 		t.Inputs[i].Collectives = logOf(t.profiles[i])
@@ -31,6 +32,28 @@ func (t *Traces) align() {
 			t.profiles[i].CorrectClock(clock.Offset)
 			t.Inputs[i].Collectives = logOf(t.profiles[i])
 			t.Inputs[i].Collectives.Corrected = clock.Offset
+		}
+	}
+}
+
+// alignHosts makes hosts whose times count from their start begin together. Nothing in their traces relates these times.
+func (t *Traces) alignHosts() {
+	firsts := make(map[string]trace.Ticks)
+	earliest := trace.Ticks(0)
+	for _, f := range t.profiles {
+		first, known := firsts[f.Properties.Host]
+		if at := f.First(); f.Properties.SinceBoot && at > 0 && (!known || at < first) {
+			firsts[f.Properties.Host] = at
+		}
+	}
+	for _, first := range firsts {
+		if earliest == 0 || first < earliest {
+			earliest = first
+		}
+	}
+	for _, f := range t.profiles {
+		if first := firsts[f.Properties.Host]; f.Properties.SinceBoot && first > earliest {
+			f.AssumeClock(first - earliest)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package inputs opens recorded traces for the analyzer: it finds out their programs, and for Chrome
-// traces and logs of NCCL Inspector their ranks and collective operations. It corrects the clocks of ranks by those of
-// Chrome traces.
+// Package inputs opens recorded traces for the analyzer: it finds out their programs, and for traces of
+// profilers and logs of NCCL Inspector their ranks and collective operations. It corrects the clocks of ranks by those of
+// Chrome traces, and those of hosts without a common clock by their first events.
 package inputs
 
 import (
@@ -23,12 +23,12 @@ import (
 // Config is how traces are opened.
 type Config struct {
 	Programs    []string // rules index=pattern: the program of traces whose path matches
-	RankPattern string   // its first group is the rank in the names of Chrome traces without one
+	RankPattern string   // its first group is the rank in the names of profiles without one
 	Workers     int      // traces to read at once
-	// Temp, if not nil, returns the directory for events of Chrome traces that do not fit into memory, and what
+	// Temp, if not nil, returns the directory for events of profiles that do not fit into memory, and what
 	// to call if they cannot be opened.
 	Temp func() (dir string, discard func(), err error)
-	// Reading, if not nil, is called with the bytes of all Chrome traces before they are read. It returns what is
+	// Reading, if not nil, is called with the bytes of all profiles before they are read. It returns what is
 	// called with the bytes of each read, and what is called after the last.
 	Reading func(size int64) (add func(int64), end func())
 }
@@ -46,7 +46,7 @@ type Traces struct {
 	profiles inspect.Profiles
 }
 
-// Close frees the events of Chrome traces.
+// Close frees the events of profiles.
 func (t *Traces) Close() { t.profiles.Close() }
 
 // Open opens the traces at paths, which inspect.Expand returned. The caller must close them.
@@ -92,7 +92,7 @@ func openArchives(paths []string, cfg *Config) (*Traces, error) {
 	return t, nil
 }
 
-// openProfiles opens Chrome traces, which takes most of the time of their analysis.
+// openProfiles opens traces of profilers, which takes most of the time of their analysis.
 func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, err error) {
 	pattern, err := regexp.Compile(cfg.RankPattern)
 	if err != nil || pattern.NumSubexp() < 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/source/profile"
+	"github.com/chimbuko/chimbuko/internal/testkit/sqlitetest"
 )
 
 // job writes the traces of ranks with collective operations.
@@ -143,6 +144,35 @@ func TestClocksAreAlignedByCollectives(t *testing.T) {
 				t.Errorf("%d operations, want %d", count, 2*c.steps)
 			}
 		})
+	}
+}
+
+// TestHostsWithoutCommonClockBeginTogether reads ranks of two hosts that were started at different times.
+func TestHostsWithoutCommonClockBeginTogether(t *testing.T) {
+	dir := t.TempDir()
+	shifts := []int64{9e15, 9e15 + 300, 4e15, 4e15 + 500} // of ranks 0 and 1 on one host, 2 and 3 on the other
+	var paths []string
+	for rank, shift := range shifts {
+		path := filepath.Join(dir, fmt.Sprint(rank, ".db"))
+		sqlitetest.Rocpd(t, path, sqlitetest.RocpdInline, &sqlitetest.Program{Rank: rank, World: 4, Steps: 2, Shift: shift})
+		paths = append(paths, path)
+	}
+	for i, in := range open(t, paths).Inputs {
+		var counts tally.Tally
+		steps, err := in.Steps(&counts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, err := steps.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := int64(step.Batches[0].Events[0].Time), int64(4e15)+1_000_000+shifts[i]%1000; got != want {
+			t.Errorf("rank %d begins at %d, want %d", i, got, want)
+		}
+		if assumed := counts.Count(tally.ClockAssumed) > 0; assumed != (i < 2) {
+			t.Errorf("rank %d: clock-assumed is %v", i, assumed)
+		}
 	}
 }
 

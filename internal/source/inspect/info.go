@@ -81,7 +81,7 @@ type eventCounts struct {
 	CounterEvents int64 `json:"counter_events"`
 }
 
-// gap is a part of a Chrome trace or a log that was skipped, repaired or guessed.
+// gap is a part of a profile or a log that was skipped, repaired or guessed.
 type gap struct {
 	Name   string `json:"name"` // of its Note
 	Offset int64  `json:"offset"`

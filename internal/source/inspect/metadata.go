@@ -76,7 +76,7 @@ func (f *Attributes) read(ctx context.Context) error {
 	}
 }
 
-// readProfile reads the metadata of a Chrome trace or an archive, and the names.
+// readProfile reads the metadata of a profile or an archive, and the names.
 func (f *Attributes) readProfile(ctx context.Context) error {
 	r, err := open(f.Path, bp.Default(), 0) //nolint:contextcheck // files need none
 	if err != nil {

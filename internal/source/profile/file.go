@@ -95,7 +95,9 @@ type Properties struct {
 	Devices []Device
 	Host    string
 	Base    int64 // to add to all times
-	Facts   []Fact
+	// SinceBoot is true if times count from the start of the host, so that those of different hosts are unrelated.
+	SinceBoot bool
+	Facts     []Fact
 }
 
 // Fact is additional metadata of a rank.
@@ -364,6 +366,26 @@ func (f *File) SetProgram(p trace.Program) {
 	}
 }
 
+// First returns the time of the first event, or 0 if there is none.
+func (f *File) First() trace.Ticks {
+	first := int64(math.MaxInt64)
+	for i := range f.lanes.all {
+		if f.lanes.all[i].events > 0 {
+			first = min(first, f.lanes.all[i].first)
+		}
+	}
+	if first == math.MaxInt64 {
+		return 0
+	}
+	return trace.Ticks(first + f.offset)
+}
+
+// AssumeClock subtracts a time from all times that is assumed to be that of the start of the host.
+func (f *File) AssumeClock(ahead trace.Ticks) {
+	f.offset -= int64(ahead)
+	f.tally.Add(tally.ClockAssumed, 1)
+}
+
 // CorrectClock subtracts a time, by which the clock of the rank is ahead of others, from all times.
 func (f *File) CorrectClock(ahead trace.Ticks) {
 	f.offset -= int64(ahead)
@@ -423,13 +445,7 @@ func (f *File) usesDevice(id int) bool {
 // placeTimes makes all times positive, because time 0 has a meaning of its own. Times of files
 // without a base begin anywhere.
 func (f *File) placeTimes() {
-	first := int64(math.MaxInt64)
-	for i := range f.lanes.all {
-		if f.lanes.all[i].events > 0 {
-			first = min(first, f.lanes.all[i].first)
-		}
-	}
-	if first != math.MaxInt64 && first+f.offset < int64(time.Second) {
-		f.offset = int64(time.Second) - first
+	if first := int64(f.First()); f.events > 0 && first < int64(time.Second) {
+		f.offset += int64(time.Second) - first
 	}
 }

@@ -53,10 +53,12 @@ type builder struct {
 	path      string
 	opt       profile.Options
 	format    string
+	suffix    string // of the names of tables
 	processes map[int64]*process
 	order     []*process
 	ids       map[int64]profile.ID
-	missing   []string // tables and columns
+	queues    map[int64]profile.ID // of devices, which are used instead of streams
+	missing   []string             // tables and columns
 	tally     tally.Tally
 	checked   int // events since the memory of all files was checked
 	event     profile.Event
@@ -81,7 +83,7 @@ func Open(path string, opt profile.Options) ([]*profile.File, error) {
 	}
 	defer db.Close() //nolint:errcheck // only read from
 	b := &builder{
-		db: db, path: path, opt: opt, processes: make(map[int64]*process), ids: make(map[int64]profile.ID),
+		db: db, path: path, opt: opt, processes: make(map[int64]*process), ids: make(map[int64]profile.ID), queues: make(map[int64]profile.ID),
 	}
 	read := formatOf(db)
 	if read == nil {
@@ -176,10 +178,29 @@ func (b *builder) add(pid int64) error {
 	return profile.LimitMemory(b.files())
 }
 
+// lack notes a table or column that is missing.
+func (b *builder) lack(name string) {
+	b.missing = append(b.missing, name)
+	b.tally.Add(tally.ColumnsMissing, 1)
+}
+
+// byID returns the rows of a table to find by their number, or nil if that is impossible. Columns are those of rows.
+func (b *builder) byID(table, key string, columns ...string) *sqlitefile.Rows {
+	switch t := b.db.Table(table + b.suffix); {
+	case t == nil:
+		b.lack(table)
+		return nil
+	case !t.HasRowID(key):
+		b.lack(table + "." + key)
+		return nil
+	}
+	return b.rows(table, columns...)
+}
+
 // rows returns the rows of a table with columns, or nil if the table or a required column is missing. Columns that begin with ? are
 // optional; those that begin with ?? are not reported as missing.
 func (b *builder) rows(table string, columns ...string) *sqlitefile.Rows {
-	t := b.db.Table(table)
+	t := b.db.Table(table + b.suffix)
 	if t == nil {
 		return nil
 	}
@@ -189,8 +210,7 @@ func (b *builder) rows(table string, columns ...string) *sqlitefile.Rows {
 		if t.Column(name) >= 0 || strings.HasPrefix(c, "??") {
 			continue
 		}
-		b.missing = append(b.missing, table+"."+name)
-		b.tally.Add(tally.ColumnsMissing, 1)
+		b.lack(table + "." + name)
 		if name == c {
 			b.tally.Add(tally.TableMisshapen, 1)
 			return nil
@@ -333,19 +353,7 @@ const maxTexts = 8 << 20
 
 // texts returns the texts in columns of a table, the first that is not empty, by a key.
 func (b *builder) texts(table, key string, columns ...string) *texts {
-	t := &texts{kept: make(map[int64]string)}
-	switch of := b.db.Table(table); {
-	case of == nil:
-		b.missing = append(b.missing, table)
-		b.tally.Add(tally.ColumnsMissing, 1)
-	case !of.HasRowID(key):
-		b.missing = append(b.missing, table+"."+key)
-		b.tally.Add(tally.ColumnsMissing, 1)
-	default:
-		t.rows = of.Rows(columns...)
-		t.columns = len(columns)
-	}
-	return t
+	return &texts{kept: make(map[int64]string), rows: b.byID(table, key, slices.Clone(columns)...), columns: len(columns)}
 }
 
 // get returns a text, or "" if there is none. The text does not change.

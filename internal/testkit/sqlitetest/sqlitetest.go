@@ -32,6 +32,7 @@ type Program struct {
 	Steps       int
 	Slow        map[int]bool // steps whose kernel takes 20 times as long
 	Silent      bool         // the trace does not contain the rank
+	Shift       int64        // nanoseconds to add to all times
 }
 
 // Base is the time of the first step in nanoseconds since 1970.
@@ -68,7 +69,7 @@ type step struct {
 
 // step returns a step.
 func (p *Program) step(n int) step {
-	at, id := int64(n)*stepTime+1_000_000, int64(10*n)
+	at, id := int64(n)*stepTime+1_000_000+p.Shift, int64(10*n)
 	duration := int64(kernelTime)
 	if p.Slow[n] {
 		duration *= slowFactor
@@ -109,7 +110,7 @@ func insert(table string, values ...any) string {
 // Dump returns the events of the program as a reader must return them: thread, time since the first event, kind and name. Threads are
 // the host and the streams 7 and 13.
 func (p *Program) Dump(launch, transfer, wait, copied string) (lines []string) {
-	const first = 1_000_000
+	first := 1_000_000 + p.Shift
 	threads := make([][]string, 3)
 	add := func(thread int, at int64, format string, args ...any) {
 		threads[thread] = append(threads[thread], fmt.Sprintf("%d %d ", thread, at-first)+fmt.Sprintf(format, args...))
