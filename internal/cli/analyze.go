@@ -56,15 +56,16 @@ func newAnalyzeCmd(env *Env) *cobra.Command {
 		Long: `Analyze recorded traces of all ranks of a run: reconstruct the calls, learn the typical
 times of each function, and store the anomalies with their context. A TRACE is a dataset that
 TAU wrote, an OTF2 archive (Score-P, TAU, APEX), a file of PyTorch's profiler (Kineto) or another
-Chrome trace (JSON, also with gzip), a log of NCCL Inspector, a directory (all traces in it are
-read) or a pattern.
+Chrome trace (JSON, also with gzip), a SQLite export of Nsight Systems, a rocpd database of
+rocprofv3, a log of NCCL Inspector, a directory (all traces in it are read) or a pattern.
 
 Traces may be of several programs of a workflow, each with ranks from 0. They are recognized
 by the names of the traces, such as tau-metrics-sim-0.bp and tau-metrics-viz-0.bp, and
 numbered 0, 1, … in order of name. --program assigns them otherwise.
 
 Files of PyTorch's profiler contain one rank each, or several that wrote to the same file. Those
-without distributedInfo are numbered by their names, see --rank-pattern. The kernels of a GPU are
+without distributedInfo are numbered by their names, see --rank-pattern. So are SQLite databases
+without a rank of MPI and without a variable of a launcher in their environment. The kernels of a GPU are
 compared with kernels of the same name and launch shape, operators with those of the same input
 shapes. Times are in nanoseconds.
 

@@ -22,7 +22,9 @@ var sqliteWriters = map[string]struct {
 		"cudaLaunchKernel",
 	},
 	"rocpd": {
-		func(tb testing.TB, path string, p *sqlitetest.Program) { sqlitetest.Rocpd(tb, path, sqlitetest.RocpdTracks, p) },
+		func(tb testing.TB, path string, p *sqlitetest.Program) {
+			sqlitetest.Rocpd(tb, path, sqlitetest.RocpdTracks, p)
+		},
 		"hipLaunchKernel",
 	},
 }

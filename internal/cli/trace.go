@@ -26,7 +26,8 @@ func newTraceCmd(env *Env) *cobra.Command {
 		Short: "Inspect and replay traces",
 		Long: `Inspect traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or still being
 written, or that it streams live (SST). ADIOS2 itself is not needed. Also inspect files of
-PyTorch's profiler (Kineto), other Chrome traces, OTF2 archives, and logs of NCCL Inspector.`,
+PyTorch's profiler (Kineto), other Chrome traces, SQLite exports of Nsight Systems, rocpd databases
+of rocprofv3, OTF2 archives, and logs of NCCL Inspector.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOnly,
 	}
@@ -55,8 +56,8 @@ func newTraceInfoCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info PATH...",
 		Short: "Summarize traces",
-		Long: `Summarize traces. A PATH is a dataset, an OTF2 archive, a Chrome trace, a directory (all traces in it are
-read) or a pattern. A trace that is still being written is read up to its last step. A damaged
+		Long: `Summarize traces. A PATH is a dataset, an OTF2 archive, a Chrome trace, a SQLite database of a profiler,
+a directory (all traces in it are read) or a pattern. A trace that is still being written is read up to its last step. A damaged
 trace is read up to the damage; the error then names the file and the byte, and the
 exit code is 1.
 

@@ -29,6 +29,7 @@ var formats = []format{
 	{"OTF2, most significant byte first", (&archive{order: binary.BigEndian}).write, true, true, true},
 	{"OTF2 1.0", (&archive{order: binary.LittleEndian, old: true}).write, true, true, true},
 	{"Kineto", writeChrome, false, false, false},
+	{"Nsight", writeNsight, false, true, false},
 }
 
 // scenarios are programs with one trouble that all formats show.
