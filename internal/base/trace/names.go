@@ -7,6 +7,9 @@ import (
 	"slices"
 )
 
+// WholeThread begins the name of the call that TAU makes of a whole thread, also of a stream.
+const WholeThread = ".TAU application"
+
 // Names resolves the numbers of functions, counters, programs and GPU threads in a trace. It
 // grows with each step. A name may come one step after the first event that uses it, so look it
 // up when it is needed, not when the event is read.

@@ -29,9 +29,6 @@ const (
 	stepOfTrace = -2 // its number is that of the step of the trace
 )
 
-// wholeThread begins the name of the call that TAU makes of a whole thread, also of a stream.
-const wholeThread = ".TAU application"
-
 // noActivity is the kind of calls of a stream that are no work of the GPU.
 const noActivity breakdown.Kind = 0xff
 
@@ -127,7 +124,7 @@ func (r *rank) activity(fn trace.FuncID) (kind breakdown.Kind, final bool) {
 	case trace.UnknownWork:
 	}
 	name, ok := r.names.Func(r.key.Rank, fn)
-	if strings.HasPrefix(name, wholeThread) {
+	if strings.HasPrefix(name, trace.WholeThread) {
 		return noActivity, ok
 	}
 	return breakdown.KindOf(name), ok

@@ -78,7 +78,7 @@ func busyIn(streams *population, first, end int, elapsed float64) (n int, total,
 	index := make(map[gpu]int)
 	var busy []float64
 	for _, u := range streams.units {
-		useful, present := u.usefulIn(first, end)
+		_, present := u.usefulIn(first, end)
 		if !present {
 			continue
 		}
@@ -87,7 +87,9 @@ func busyIn(streams *population, first, end int, elapsed float64) (n int, total,
 			at = len(busy)
 			index[gpu{u.Rank, u.GPU}], busy = at, append(busy, 0)
 		}
-		busy[at] += useful
+		for _, v := range u.busy[first:end] {
+			busy[at] += v
+		}
 	}
 	for _, time := range busy {
 		time = min(time, elapsed)

@@ -6,6 +6,7 @@ package peers
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
@@ -17,6 +18,7 @@ import (
 type comparison struct {
 	tick       trace.Unit // of times
 	works      []workload.Work
+	threads    []bool // by index of works: of the call of a whole thread, during which a GPU is idle
 	name       func(trace.Program, uint32) string
 	load       *workload.Load // only for counters
 	begin, end trace.Ticks    // of the run
@@ -38,6 +40,7 @@ type unit struct {
 	// By window. Useful time is negative where the unit was not present. A unit is idle outside of calls if it has gaps.
 	useful, wait, sync, idle []float64
 	work                     []float64 // by window: time of all work
+	busy                     []float64 // by window, of a stream: time of its work
 	// By window: time of comparable work, that of equal work of peers, the logarithm of their ratio, and before
 	// that the one with the mean of the role. These are not a number without such work.
 	time, expected, excess, raw []float64
@@ -101,6 +104,9 @@ func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, ui
 		return out
 	}
 	c := &comparison{tick: unit, works: load.Works(), name: name, load: load}
+	for _, w := range c.works {
+		c.threads = append(c.threads, strings.HasPrefix(name(w.Program, w.Function), trace.WholeThread))
+	}
 	c.begin, c.end = lanes[0].First, lanes[0].Last
 	for _, l := range lanes {
 		c.begin, c.end = min(c.begin, l.First), max(c.end, l.Last)
@@ -164,7 +170,7 @@ func (c *comparison) deviceFunctions(lanes []*workload.Lane, functions map[trace
 		}
 	}
 	for i, w := range c.works {
-		if onDevice[i] {
+		if onDevice[i] && !c.threads[i] {
 			functions[trace.FuncKey{Program: w.Program, Name: c.name(w.Program, w.Function)}] = true
 		}
 	}
@@ -221,6 +227,9 @@ func (c *comparison) newUnit(main *workload.Lane, tid int64, lanes ...*workload.
 func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
 	u := c.newUnit(main, tid, lanes...)
 	idle := main.Device || main.Gaps // outside of calls
+	if main.Device {
+		u.busy = make([]float64, c.windows)
+	}
 	for i := range main.Windows {
 		w := &main.Windows[i]
 		at := c.index(w)
@@ -228,6 +237,9 @@ func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lan
 		if idle {
 			for _, cell := range c.decode(w) {
 				u.useful[at] += float64(cell.Exclusive)
+				if main.Device && !c.threads[cell.Work] {
+					u.busy[at] += float64(cell.Exclusive)
+				}
 			}
 		}
 	}

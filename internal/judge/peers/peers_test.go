@@ -2,6 +2,7 @@ package peers_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -329,12 +330,23 @@ func TestStreamsOfOneGPUCountAsOne(t *testing.T) {
 	for rank := range 2 {
 		add(rank, 0, 0, host, 250, 250, 250, 250)
 	}
+	root := l.Work(workload.Work{Function: 3}) // of the whole thread
+	add(0, 1, 0, root, 900)
 	add(0, 1, 0, kernel, 100, 100, 100, 100)
 	add(0, 2, 0, kernel, 25, 25, 25, 25)
 	add(1, 1, 0, kernel, 250, 250, 250, 250)
 	add(1, 2, 0, kernel, 50, 50, 50, 50) // overlaps the other stream
 	add(1, 3, 1, kernel, 75, 75, 75, 75) // of another GPU
-	e := peers.Compare(l, name).Efficiency[0]
+	found := peers.Compare(l, func(p trace.Program, f uint32) string {
+		if f == 3 {
+			return trace.WholeThread
+		}
+		return name(p, f)
+	})
+	if want := map[trace.FuncKey]bool{{Name: "f2"}: true}; !maps.Equal(found.DeviceFunctions, want) {
+		t.Errorf("functions on GPUs are %v, want %v", found.DeviceFunctions, want)
+	}
+	e := found.Efficiency[0]
 	if e.DeviceParallel == nil || e.DeviceLoadBalance == nil {
 		t.Fatalf("efficiency is %+v", e)
 	}
