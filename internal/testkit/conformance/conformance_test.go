@@ -32,16 +32,16 @@ var formats = []format{
 	{"Nsight", writeNsight, false, true, false},
 }
 
-// scenarios are programs with one trouble that all formats show.
-var scenarios = []string{"slow-rank", "threads", "rare-call"}
+// scenarios are programs with troubles that all formats show, and how long they run.
+var scenarios = map[string]string{"slow-rank": "5s", "threads": "1500ms"}
 
 func TestFormatsAgree(t *testing.T) {
 	tracetest.SkipShort(t, "it analyzes many traces")
-	for _, scenario := range scenarios {
+	for scenario, duration := range scenarios {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "TAU")
-			command(t, "simulate", "--scenario", scenario, "--out", dir)
+			command(t, "simulate", "--scenario", scenario, "--duration", duration, "--out", dir)
 			want := read(t, dir)
 			found := findings(t, dir)
 			if len(found) == 0 {
