@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+	"github.com/chimbuko/chimbuko/internal/judge/devices"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -59,7 +60,7 @@ type rank struct {
 	paths           []callpath.Entry // scratch
 	work            workCounter
 	readings        readingSums
-	devices         *deviceTimes   // nil without GPUs
+	devices         *devices.Times // nil without GPUs
 	load            *workload.Load // of all ranks; that of the step if online
 
 	// For traces that are being written:
@@ -329,7 +330,13 @@ func (r *rank) learn(profile bool) {
 		}
 	}
 	if profile && !r.online {
-		r.addDevices()
+		threads := r.builder.Threads()
+		if r.devices == nil {
+			r.devices = devices.New(r.names, r.key.Rank, r.cfg.Unit, threads)
+		}
+		if r.devices != nil {
+			r.devices.AddCalls(threads, r.step, r.start)
+		}
 	}
 }
 

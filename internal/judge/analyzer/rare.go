@@ -35,15 +35,15 @@ func threadBit(thread trace.Thread) uint64 {
 	return 1 << thread
 }
 
-// devices is the bit of all GPU streams: kernels run on any of them.
-const devices = 1 << 63
+// anyStream is the bit of all GPU streams: kernels run on any of them.
+const anyStream = 1 << 63
 
 // laneBit is threadBit for threadCounts.
 func (r *rank) laneBit(thread trace.Thread) uint64 {
 	if _, onDevice := r.GPU(thread); onDevice {
-		return devices
+		return anyStream
 	}
-	return threadBit(thread) &^ devices
+	return threadBit(thread) &^ anyStream
 }
 
 // many reports whether the number of a thread is manyCalls.
@@ -68,7 +68,7 @@ func (r *rank) count(f *localFunc, bit uint64) {
 
 // beginsLate reports whether the first call of a path on a thread is after the set-up of its caller, and not a wait for others.
 func (r *rank) beginsLate(f *localFunc, bit uint64) bool {
-	if r.caller(f, bit) == nil && (bit != devices || r.steps <= manyCalls) {
+	if r.caller(f, bit) == nil && (bit != anyStream || r.steps <= manyCalls) {
 		return false
 	}
 	name, ok := r.names.Func(r.key.Rank, f.id)

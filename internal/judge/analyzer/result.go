@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -320,4 +321,32 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 		res.Ranks = append(res.Ranks, s.outcomes...)
 	}
 	s.outcomes = nil
+}
+
+// breakdown returns the breakdown of the ranks with GPUs, and the collective operations of all, or nil if
+// there is none.
+func (a *Analyzer) breakdown() *breakdown.Run {
+	var run breakdown.Run
+	logs := make(map[trace.Program][]breakdown.RankLog)
+	for _, s := range a.sources {
+		if in := &s.input; in.Collectives.Log != nil && !in.Collectives.Empty() {
+			logs[in.Program] = append(logs[in.Program], in.Collectives)
+		}
+		for _, r := range s.ranks {
+			if r.devices == nil {
+				continue
+			}
+			run.Ranks = append(run.Ranks, breakdown.RankResult{RankKey: r.key, Result: *r.devices.Finish()})
+			r.devices = nil
+		}
+	}
+	if len(run.Ranks) == 0 && len(logs) == 0 {
+		return nil
+	}
+	slices.SortFunc(run.Ranks, func(a, b breakdown.RankResult) int { return a.Compare(b.RankKey) })
+	for program, of := range logs {
+		run.Collectives = append(run.Collectives, breakdown.ProgramComparison{Program: program, Comparison: *breakdown.Compare(of)})
+	}
+	slices.SortFunc(run.Collectives, func(a, b breakdown.ProgramComparison) int { return cmp.Compare(a.Program, b.Program) })
+	return &run
 }
