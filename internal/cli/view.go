@@ -182,7 +182,7 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	printAddress(env, s.Web, s.Secret)
 	if flags.open {
 		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret))
-		_ = wait.Sleep(ctx, openTimeout) // the browser reads a file that is removed
+		_ = wait.Sleep(ctx, viewer.BrowserStart) // the browser reads a file that is removed
 		remove()
 	}
 	return true, nil

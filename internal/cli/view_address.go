@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
@@ -22,17 +20,13 @@ func printAddress(env *Env, address, token string) {
 
 // printAddressOn prints the address of a page on another machine.
 func printAddressOn(env *Env, host, address, token string) error {
-	_, port, err := net.SplitHostPort(viewer.HostPort(address))
-	if err != nil {
-		return err
+	line, err := viewer.TunnelTo(host, address)
+	if err == nil {
+		fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
+		fmt.Fprintf(env.Stderr, "chimbuko: to open it, run: %s\n", line)
 	}
-	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
-	fmt.Fprintf(env.Stderr, "chimbuko: to open it, run: ssh -L %s:localhost:%s %s\n", port, port, host)
-	return nil
+	return err
 }
-
-// openTimeout is how long a browser may take to start.
-const openTimeout = 3 * time.Second
 
 // openBrowser opens an address in the browser of this machine, or prints why it cannot. The
 // caller must call remove after the browser has opened it.

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Variable returns the value of a variable of an environment like os.Environ, or "".
@@ -56,6 +57,15 @@ func Tunnel(environ []string, host, address string) string {
 	}
 	return ""
 }
+
+// TunnelTo returns the command that makes an address of another host reachable.
+func TunnelTo(host, address string) (string, error) {
+	_, port, err := net.SplitHostPort(HostPort(address))
+	return fmt.Sprintf("ssh -L %s:localhost:%s %s", port, port, host), err
+}
+
+// BrowserStart is how long a browser may take to start.
+const BrowserStart = 3 * time.Second
 
 // OpenBrowser opens an address in the browser of this machine. All users can see the command
 // lines of all processes, so the address goes through a file that only its owner can read;
