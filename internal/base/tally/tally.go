@@ -181,8 +181,8 @@ var table = [NumKinds]entry{
 		"missing"},
 	RecordsSkipped: {"records-skipped", Info, "records of OTF2 archives that are neither calls nor messages nor metrics, such as those of " +
 		"threads, locks and files, and lines of NCCL Inspector of an unknown kind"},
-	CollectiveUnrecorded: {"collective-unrecorded", Info, "collective operations that NCCL Inspector did not write, by their numbers: smaller " +
-		"ones than NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES, or more between two dumps than it keeps"},
+	CollectiveUnrecorded: {"collective-unrecorded", Info, "collective operations that NCCL Inspector did not write, by their numbers: " +
+		"smaller ones than NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES, or more between two dumps than it keeps"},
 	ColumnsMissing: {"columns-missing", Warning, "tables and columns of SQLite traces that are missing, because other versions of the " +
 		"profiler write them or they were not recorded (chimbuko trace metadata lists them)"},
 	ProcessOmitted: {"process-omitted", Info, "processes of traces without rank and GPU work, beside others that have; left out"},

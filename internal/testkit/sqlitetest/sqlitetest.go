@@ -16,7 +16,7 @@ func Write(tb testing.TB, path string, statements ...string) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err == nil {
-		_, err = db.Exec("BEGIN;" + strings.Join(statements, ";\n") + "; COMMIT")
+		_, err = db.Exec("PRAGMA synchronous=OFF; BEGIN;" + strings.Join(statements, ";\n") + "; COMMIT")
 	}
 	if err != nil {
 		tb.Fatal(err)
