@@ -87,7 +87,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case tick:
 		m.now = time.Time(msg)
-		if m.paused || m.updating || m.picture != nil && m.failed == nil && !m.picture.Overview.Live {
+		if m.paused || m.updating || m.isFinal() {
 			return m, m.wait()
 		}
 		m.updating = true
@@ -100,6 +100,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m.key(msg.String())
 	}
 	return m, nil
+}
+
+// isFinal reports whether the picture is that of a run that has ended, and whose store could be read.
+func (m *model) isFinal() bool {
+	return m.picture != nil && m.failed == nil && !m.picture.Overview.Live && m.picture.Overview.Verdict.Level != api.LevelUnknown
 }
 
 // take shows a new picture. The chosen finding stays chosen.

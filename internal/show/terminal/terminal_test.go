@@ -234,6 +234,12 @@ func TestFinishedRunIsNotUpdated(t *testing.T) {
 		t.Error("updates a finished run")
 	}
 	shows(t, m, "FINISHED")
+
+	p.Overview.Verdict.Level = api.LevelUnknown // the store could not be read
+	m.Update(tick(time.Now()))
+	if !m.updating {
+		t.Error("shows no data of a finished run forever")
+	}
 }
 
 func TestQuit(t *testing.T) {

@@ -131,8 +131,7 @@ func TestServicesWaitForClusterWithoutLeader(t *testing.T) {
 	nats.Kill(t, 2)
 	serve := s.serve("--nats", nats.URL(), "--ranks", "2", "--stream-replicas", "3", "--stream-size", "64", "--save-model", s.path("model"))
 	serve.awaitLog("waiting for the stream of records")
-	nats.Restart(t, 1)
-	nats.Restart(t, 2)
+	nats.Restart(t, 1, 2) // together: the leader may have been lost before others knew of it
 	s.services()
 	ads := s.ads(r)
 	succeed(s.replay(r, "max"))

@@ -387,16 +387,18 @@ func (c *natsCluster) Signal(tb testing.TB, i int, s syscall.Signal) {
 	}
 }
 
-// Restart starts a server again with its files, and waits until it is ready.
-func (c *natsCluster) Restart(tb testing.TB, i int) {
+// Restart starts servers again with their files, and waits until they are ready.
+func (c *natsCluster) Restart(tb testing.TB, servers ...int) {
 	tb.Helper()
-	s := c.servers[i]
-	s.end()
-	err := c.start(s)
-	if err == nil {
-		err = c.ready(s)
+	var errs []error
+	for _, i := range servers {
+		c.servers[i].end()
+		errs = append(errs, c.start(c.servers[i]))
 	}
-	if err != nil {
+	for _, i := range servers {
+		errs = append(errs, c.ready(c.servers[i]))
+	}
+	if err := errors.Join(errs...); err != nil {
 		tb.Fatalf("NATS servers: %v", err)
 	}
 }
