@@ -232,14 +232,6 @@ describe('the heatmap image', () => {
     expect([...out.slice((4 + 2) * 4, (4 + 2) * 4 + 4)]).toEqual([200, 200, 200, 255]);
   });
 
-  test('draws a thousand ranks in a few milliseconds', () => {
-    const map = heatmap(1000, 240);
-    const ramp = new Uint8ClampedArray(256 * 3);
-    const begin = performance.now();
-    for (let i = 0; i < 10; i++) pixels(map, ramp, [0, 0, 0], [0, 0, 0]);
-    expect((performance.now() - begin) / 10).toBeLessThan(50);
-  });
-
   test('labels hosts that have room', () => {
     const groups = hostGroups(heatmap(1000).rows);
     expect(groups).toHaveLength(125);
