@@ -3,10 +3,13 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,13 +18,50 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
+var isStarter = flag.Bool("starter", false, "run the arguments as a program, and write its most memory in kB to file 3")
+
+// runStarter runs a program for runMeasured, and returns its exit code.
+func runStarter(name string, args ...string) int {
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 127
+	}
+	fmt.Fprint(os.NewFile(3, "memory"), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+	return cmd.ProcessState.ExitCode()
+}
+
+// runMeasured runs chimbuko and returns its most memory in kB. Linux counts at least the most memory of the process that starts
+// another, so this needs a small one between chimbuko and the tests.
+func runMeasured(stdout, stderr io.Writer, args ...string) (memory int64, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Close() //nolint:errcheck // only read from
+	cmd := exec.Command(self, append([]string{"-starter", "--", program}, args...)...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, []*os.File{writer}
+	err = cmd.Run()
+	if err := writer.Close(); err != nil {
+		return 0, err
+	}
+	if _, scanErr := fmt.Fscan(reader, &memory); scanErr != nil {
+		return 0, fmt.Errorf("memory of chimbuko: %w (%w)", scanErr, err)
+	}
+	return memory, err
+}
+
 // runDamaged runs chimbuko on damaged input. It fails for another exit code than 0 and 1, an unclear error, a
 // panic, and too much memory.
 func runDamaged(args ...string) (stdout string, code int, err error) {
-	cmd := exec.Command(program, args...)
 	var out, log strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &log
-	err = cmd.Run()
+	memory, err := runMeasured(&out, &log, args...)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code, err = exit.ExitCode(), nil
 	}
@@ -33,21 +73,23 @@ func runDamaged(args ...string) (stdout string, code int, err error) {
 		err = fmt.Errorf("panic: %s", tail(text))
 	case code == 1 && strings.TrimSpace(text+out.String()) == "":
 		err = errors.New("exit code 1 without a reason")
-	case peakOf(cmd.ProcessState)<<10 > damage.MaxMemory:
-		err = fmt.Errorf("%d kB of memory", peakOf(cmd.ProcessState))
+	case memory<<10 > damage.MaxMemory:
+		err = fmt.Errorf("%d kB of memory", memory)
 	}
 	return out.String(), code, err
 }
 
-// peakOf returns the most memory of an ended process in kB, or 0 if that is not known: Linux states at least the most memory of the
-// process that started it, which is this one.
-func peakOf(p *os.ProcessState) int64 {
-	var own syscall.Rusage
-	peak := p.SysUsage().(*syscall.Rusage).Maxrss
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil || peak <= own.Maxrss {
-		return 0
+func TestMemoryOfTestsDoesNotCount(t *testing.T) {
+	t.Parallel()
+	large := make([]byte, damage.MaxMemory)
+	for i := 0; i < len(large); i += os.Getpagesize() {
+		large[i] = 1
 	}
-	return peak
+	memory, err := runMeasured(io.Discard, io.Discard, "version")
+	runtime.KeepAlive(large)
+	if err != nil || memory<<10 > damage.MaxMemory || memory == 0 {
+		t.Errorf("%d kB of memory, %v", memory, err)
+	}
 }
 
 // TestDamagedDatabases queries mutations of a run directory. DuckDB is a native library, so each is read in a

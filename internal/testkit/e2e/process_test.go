@@ -24,6 +24,9 @@ func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
 	flag.Parse()
+	if *isStarter {
+		return runStarter(flag.Arg(0), flag.Args()[1:]...)
+	}
 	if *fabricPeer != "" {
 		if err := runPeer(*fabricPeer); err != nil {
 			fmt.Fprintln(os.Stderr, err)
