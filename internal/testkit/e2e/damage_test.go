@@ -102,7 +102,7 @@ func TestDamagedDatabases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	damage.Run(t, damage.Format{Files: files, Sample: 6, Read: func(bad damage.Files) error {
+	damage.Run(t, damage.Format{Files: files, Sample: 6, Process: true, Read: func(bad damage.Files) error {
 		if err := bad.Write(dir); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func TestDamagedTracesInAnalyze(t *testing.T) {
 			t.Fatalf("the undamaged trace: %d events, exit code %d, %v", present, code, err)
 		}
 		t.Run(name, func(t *testing.T) {
-			damage.Run(t, damage.Format{Files: files, Sample: 6, Read: func(bad damage.Files) error {
+			damage.Run(t, damage.Format{Files: files, Sample: 6, Process: true, Read: func(bad damage.Files) error {
 				events, code, err := read(bad)
 				if err == nil && code == 0 && events < present {
 					err = fmt.Errorf("%d of %d events with exit code 0", events, present)
