@@ -74,23 +74,41 @@ func TestSlowKernelsInSQLiteTraces(t *testing.T) {
 	}
 }
 
+// TestDamageDoesNotHideOtherRanks damages a file that holds two ranks.
+func TestDamageDoesNotHideOtherRanks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "both.sqlite")
+	first, second := &sqlitetest.Program{Steps: 300, World: 2}, &sqlitetest.Program{Rank: 1, Steps: 300, World: 2}
+	sqlitetest.Nsight(t, path, sqlitetest.Nsight3, first, second)
+	clearPage(t, path)
+	r := run(t, "trace", "dump", path, "--format", "jsonl")
+	if r.code == 0 || !strings.Contains(r.stdout, `"rank":0`) || !strings.Contains(r.stdout, `"rank":1`) {
+		t.Errorf("code %d, %s", r.code, r.stderr)
+	}
+}
+
 func TestDamagedSQLiteTraces(t *testing.T) {
 	for format, c := range sqliteWriters {
 		path := filepath.Join(t.TempDir(), "rank0.db")
 		c.write(t, path, &sqlitetest.Program{Steps: 300, World: 1})
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clear(b[len(b)*4/5/4096*4096:][:4096])
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clearPage(t, path)
 		for _, args := range [][]string{{"trace", "info", path}, {"analyze", path, "--out", filepath.Join(t.TempDir(), "run")}} {
 			r := run(t, args...)
 			if r.code == 0 || !strings.Contains(r.stderr+r.stdout, path+": byte ") {
 				t.Errorf("%s, %s: code %d, %s", format, args[0], r.code, r.stderr)
 			}
 		}
+	}
+}
+
+// clearPage overwrites a page of a database with zeros.
+func clearPage(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[len(b)*4/5/4096*4096:][:4096])
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,10 +1,7 @@
 package inspect
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,14 +38,11 @@ func OpenArchives(paths []string) ([]*otf2.Archive, error) {
 	return all, nil
 }
 
-// archiveReader reads an OTF2 archive, one rank after another.
+// archiveReader reads an OTF2 archive.
 type archiveReader struct {
+	sequence
 	archive *otf2.Archive
-	ranks   []trace.Rank // left
-	steps   *otf2.Reader // of the current rank
 	names   trace.Names
-	tally   *tally.Tally
-	err     error // of the first rank with one
 }
 
 func openArchive(anchor string, t *tally.Tally) (*archiveReader, error) {
@@ -56,35 +50,11 @@ func openArchive(anchor string, t *tally.Tally) (*archiveReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &archiveReader{archive: a, ranks: a.Ranks, names: a.Names(), tally: t}, nil
-}
-
-func (r *archiveReader) Next(ctx context.Context) (*trace.Step, error) {
-	for {
-		if r.steps == nil {
-			if len(r.ranks) == 0 {
-				if r.err != nil {
-					return nil, r.err
-				}
-				return nil, io.EOF
-			}
-			steps, err := r.archive.Steps(r.ranks[0], r.tally)
-			if err != nil {
-				return nil, err
-			}
-			r.steps, r.ranks = steps, r.ranks[1:]
-		}
-		step, err := r.steps.Next(ctx)
-		switch {
-		case err == nil:
-			return step, nil
-		case ctx.Err() != nil:
-			return nil, err
-		case !errors.Is(err, io.EOF) && r.err == nil:
-			r.err = err // after the other ranks
-		}
-		r.steps = nil
+	r := &archiveReader{archive: a, names: a.Names()}
+	for _, rank := range a.Ranks {
+		r.open = append(r.open, func() (trace.Steps, error) { return a.Steps(rank, t) })
 	}
+	return r, nil
 }
 
 func (r *archiveReader) Names() *trace.Names { return &r.names }
@@ -109,9 +79,7 @@ func (r *archiveReader) Size() (n int64) {
 }
 
 func (r *archiveReader) Close() error {
-	if r.steps != nil {
-		r.steps.Release()
-	}
+	r.release()
 	return nil
 }
 

@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -33,13 +31,12 @@ func LogsIn(paths []string) (logs []string) {
 	return logs
 }
 
-// logReader reads a log of NCCL Inspector, one rank after another.
+// logReader reads a log of NCCL Inspector.
 type logReader struct {
+	sequence
 	file  *nccl.File
-	ranks []*nccl.Reader
 	names trace.Names
 	gaps  []gap
-	err   error
 }
 
 func openLog(path string, t *tally.Tally) (*logReader, error) {
@@ -53,36 +50,29 @@ func openLog(path string, t *tally.Tally) (*logReader, error) {
 	new(nccl.Job).Add([]*nccl.File{f})
 	r := &logReader{file: f, names: trace.EmptyNames()}
 	for i := range f.Ranks {
-		r.ranks = append(r.ranks, f.Steps(i, nccl.Options{Tally: t}))
-		t = nil // all count the same
+		r.open = append(r.open, func() (trace.Steps, error) {
+			if i > 0 {
+				t = nil // all count the same
+			}
+			return f.Steps(i, nccl.Options{Tally: t}), nil
+		})
+	}
+	r.ended = func(steps trace.Steps) {
+		if r.gaps == nil { // all ranks have the same
+			for _, g := range steps.(*nccl.Reader).Gaps() {
+				r.gaps = append(r.gaps, gap{g.Kind.Name(), g.Offset, g.Length})
+			}
+		}
 	}
 	return r, nil
 }
 
 func (r *logReader) Next(ctx context.Context) (*trace.Step, error) {
-	for len(r.ranks) > 0 {
-		current := r.ranks[0]
-		s, err := current.Next(ctx)
-		if err == nil {
-			r.names.Add(r.file.Ranks[len(r.file.Ranks)-len(r.ranks)], current.Names())
-			return s, nil
-		}
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		if !errors.Is(err, io.EOF) && r.err == nil {
-			r.err = err
-			for _, g := range current.Gaps() {
-				r.gaps = append(r.gaps, gap{g.Kind.Name(), g.Offset, g.Length})
-			}
-		}
-		current.Release()
-		r.ranks = r.ranks[1:]
+	step, err := r.sequence.Next(ctx)
+	if err == nil {
+		r.names.Add(r.file.Ranks[len(r.file.Ranks)-len(r.open)-1], r.current.Names())
 	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return nil, io.EOF
+	return step, err
 }
 
 func (r *logReader) Names() *trace.Names { return &r.names }
@@ -108,8 +98,6 @@ func (r *logReader) Size() int64 {
 }
 
 func (r *logReader) Close() error {
-	for _, of := range r.ranks {
-		of.Release()
-	}
+	r.release()
 	return nil
 }

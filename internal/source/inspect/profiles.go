@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -104,11 +102,10 @@ func (p Profiles) checkRanks() error {
 	return nil
 }
 
-// profileReader reads the steps of the ranks of a trace of a profiler, one rank after another if they have
-// separate steps.
+// profileReader reads a trace of a profiler.
 type profileReader struct {
+	sequence
 	files Profiles
-	steps []*profile.Reader
 	names trace.Names
 }
 
@@ -117,33 +114,21 @@ func openProfile(path string, t *tally.Tally) (*profileReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &profileReader{files: files}
+	r := &profileReader{files: files, names: trace.EmptyNames()}
 	for _, f := range files {
 		steps, err := f.Steps(t)
 		if err != nil {
-			r.files.Close()
+			files.Close()
 			return nil, err
 		}
-		r.steps = append(r.steps, steps)
-	}
-	r.names = *r.steps[0].Names()
-	if len(files) > 1 {
-		r.names = trace.EmptyNames()
-		for i, f := range files {
-			r.names.Add(f.Ranks[0], r.steps[i].Names())
+		r.open = append(r.open, func() (trace.Steps, error) { return steps, nil })
+		if len(files) == 1 {
+			r.names = *steps.Names() // of any number of ranks
+		} else {
+			r.names.Add(f.Ranks[0], steps.Names())
 		}
 	}
 	return r, nil
-}
-
-// Next returns the next step of a rank.
-func (r *profileReader) Next(ctx context.Context) (*trace.Step, error) {
-	s, err := r.steps[0].Next(ctx)
-	if errors.Is(err, io.EOF) && len(r.steps) > 1 {
-		r.steps = r.steps[1:]
-		return r.Next(ctx)
-	}
-	return s, err
 }
 
 func (r *profileReader) Names() *trace.Names { return &r.names }
