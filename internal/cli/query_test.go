@@ -125,6 +125,13 @@ func TestAnswerFormats(t *testing.T) {
 	if got := must(t, "query", dir, "SELECT DATE '5881580-07-10' AS a", "--format", "json"); got != "[\n{\"a\":\"5881580-07-10T00:00:00Z\"}\n]\n" {
 		t.Errorf("a date that Go does not marshal: %q", got)
 	}
+	if got := must(t, "query", dir, "SELECT {'a': ['nan'::DOUBLE, '-inf'::FLOAT], 'b': 'NaN'} AS a", "--format", "json"); got !=
+		"[\n{\"a\":{\"a\":[null,null],\"b\":\"NaN\"}}\n]\n" {
+		t.Errorf("a document with numbers outside of JSON: %q", got)
+	}
+	if got := must(t, "query", dir, "SELECT * FROM test_all_types()", "--format", "json"); !json.Valid([]byte(got)) {
+		t.Errorf("all types: %q", got)
+	}
 	if got := must(t, "query", dir, "SELECT 1 AS a WHERE false", "--format", "json"); got != "[\n]\n" {
 		t.Errorf("no rows as json: %q", got)
 	}

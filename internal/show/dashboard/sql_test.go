@@ -58,6 +58,14 @@ func TestSQLErrorsHavePositions(t *testing.T) {
 	}
 }
 
+func TestSQLReturnsValuesOfAllTypes(t *testing.T) {
+	at, _ := serve(t, nil)
+	got := want[api.SQLAnswer](t, do(t, at+monday+"/sql", queryJSON(t, api.SQLQuestion{SQL: "SELECT * FROM test_all_types()"})), 200)
+	if len(got.Rows) != 3 || len(got.Columns) < 50 {
+		t.Errorf("%d rows of %d columns", len(got.Rows), len(got.Columns))
+	}
+}
+
 func TestExportIsAFileWithAllRows(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
