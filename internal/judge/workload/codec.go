@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -23,6 +24,22 @@ const dense = 1 << 7
 // AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. It may
 // change the indices of work.
 func (l *Load) AppendBinary(b []byte) []byte { return l.append(b, 0) }
+
+// storedMagic begins a stored load; its number is the version of the encoding.
+const storedMagic = "chimbuko load 1\n"
+
+// AppendStored is AppendBinary for files, which another version of the program may read.
+func (l *Load) AppendStored(b []byte) []byte { return l.AppendBinary(append(b, storedMagic...)) }
+
+// ReadStored decodes all of b, which AppendStored wrote.
+func ReadStored(b []byte) (*Load, error) {
+	rest, ok := bytes.CutPrefix(b, []byte(storedMagic))
+	if !ok {
+		return nil, fmt.Errorf("%w: unknown version: it begins with %q, want %q (finish the run with the chimbuko that began it)",
+			errEncoding, b[:min(len(b), len(storedMagic))], storedMagic)
+	}
+	return Decode(rest, math.MaxUint64)
+}
 
 // AppendDense is AppendBinary with another encoding, which takes ten times as long and compresses
 // to half as much.

@@ -3,7 +3,6 @@ package paramserver
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ type snapshot struct {
 // snapshot copies the state. Equal states have equal snapshots.
 func (s *State) snapshot() *snapshot {
 	snap, load, size := s.copy()
-	snap.message.Load = load.AppendBinary(make([]byte, 0, size)) // without the lock, because it may be large
+	snap.message.Load = load.AppendStored(make([]byte, 0, size)) // without the lock, because it may be large
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loadSize = len(snap.message.Load) + len(snap.message.Load)/4
@@ -111,7 +110,7 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	load, err := workload.Decode(m.GetLoad(), math.MaxUint64)
+	load, err := workload.ReadStored(m.GetLoad())
 	if err != nil {
 		return err
 	}

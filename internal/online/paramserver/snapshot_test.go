@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -155,6 +157,11 @@ func TestSnapshotOfAnotherRunIsRefused(t *testing.T) {
 	f("no function has the id 5", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })
 	f("model of function 0 is malformed", func(m *protocol.Snapshot) { m.Models[0].Model = nil })
 	f("malformed statistics", func(m *protocol.Snapshot) { m.Live = nil })
+	f(`unknown version: it begins with "chimbuko load 2\n", want "chimbuko load 1\n"`, func(m *protocol.Snapshot) {
+		m.Load = slices.Concat([]byte("chimbuko load 2\n"), m.GetLoad()[len("chimbuko load 2\n"):])
+	})
+	f("unknown version", func(m *protocol.Snapshot) { m.Load = workload.New().AppendBinary(nil) })
+	f("unknown version", func(m *protocol.Snapshot) { m.Load = nil })
 	f("no function has the id 7", func(m *protocol.Snapshot) {
 		l := summary.NewLive()
 		l.AddFunction(&summary.FunctionStats{ID: 7, FuncKey: trace.FuncKey{Name: "solve"}, PerStep: *sumsOf(0)})
