@@ -66,6 +66,7 @@ type server struct {
 // Serve runs services until the run has ended. When ctx ends before, it marks the run as
 // incomplete and returns ErrInterrupted. It returns ErrRemoved if the run directory disappears.
 func Serve(ctx context.Context, cfg *Config) (err error) {
+	cfg.Store.Log = cfg.Log
 	s := &server{cfg: cfg, log: cfg.Log, run: cfg.Store.RunName()}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -29,6 +31,7 @@ type Config struct {
 	Store    string        // URL of a PostgreSQL server; "" keeps the database in Dir
 	Name     string        // of the run in the store; "" is the base name of Dir
 	Delay    time.Duration // how long records may wait to be stored together with others
+	Log      *slog.Logger  // nil for none
 }
 
 // RunName returns the name of the run in its store.
@@ -176,7 +179,7 @@ func (k *Keeper) openStore(ctx context.Context, cfg *Config) (err error) {
 	if cfg.Store != "" {
 		k.Store, err = pgstore.Open(ctx, cfg.Store, pgstore.Options{})
 	} else {
-		k.Store, err = duckstore.Open(ctx, k.Dir.Database(), duckstore.Options{})
+		k.Store, err = openWriter(ctx, cfg, k.Dir.Database())
 	}
 	if err != nil {
 		k.Store = nil
@@ -190,6 +193,40 @@ func (k *Keeper) openStore(ctx context.Context, cfg *Config) (err error) {
 		k.server = server
 	}
 	return nil
+}
+
+// lockTimeout is how long queries of other processes may keep a file from being opened for writing. It is longer than the
+// usual time limit of a query.
+const lockTimeout = 40 * time.Second
+
+// openWriter opens a file for writing. Before a process owns the file, queries open it themselves, and nobody can open it
+// for writing until they end.
+func openWriter(ctx context.Context, cfg *Config, path string) (provdb.Store, error) {
+	for begin, waiting := time.Now(), false; ; waiting = true {
+		s, err := duckstore.Open(ctx, path, duckstore.Options{})
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, provdb.ErrInUse) || time.Since(begin) > lockTimeout || hasOwner(ctx, cfg.Dir) {
+			return nil, err
+		}
+		if !waiting && cfg.Log != nil {
+			cfg.Log.Warn("waiting for a query of another process to close the store", "error", err)
+		}
+		if ctxErr := wait.Sleep(ctx, 100*time.Millisecond); ctxErr != nil {
+			return nil, errors.Join(err, ctxErr)
+		}
+	}
+}
+
+// hasOwner reports whether a process answers queries of the store of a run directory.
+func hasOwner(ctx context.Context, dir string) bool {
+	c, err := remotestore.Open(ctx, Owner(dir))
+	if err != nil {
+		return errors.Is(err, provdb.ErrInUse) // of another host
+	}
+	_ = c.Close() // nothing to lose
+	return true
 }
 
 // createRun creates the run in the store.

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,4 +155,33 @@ func TestHealthNamesMissingPart(t *testing.T) {
 	contains(t, must(t, "status", s.run), "error: store: not responding")
 	s.serve("--roles", "store")
 	healthy(http.StatusOK, "ok")
+}
+
+// TestServicesStartAfterQueryOfTheirStore starts services while a query has the store of the run open, as it happens between
+// the creation of the store and the moment at which they answer queries.
+func TestServicesStartAfterQueryOfTheirStore(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("needs /proc")
+	}
+	s := newScene(t)
+	first := s.serve()
+	s.services()
+	first.kill()
+	long := start(t, "query", s.run, "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(1000000000) b", "--timeout", "4m")
+	eventually(t, "the query opens the store", func() error {
+		fds := filepath.Join("/proc", strconv.Itoa(long.cmd.Process.Pid), "fd")
+		entries, err := os.ReadDir(fds)
+		for _, e := range entries {
+			if file, err := os.Readlink(filepath.Join(fds, e.Name())); err == nil && filepath.Ext(file) == ".duckdb" {
+				return nil
+			}
+		}
+		return fmt.Errorf("not yet: %w", err)
+	})
+	serve := s.serve()
+	serve.awaitLog("waiting for a query of another process to close the store")
+	long.kill()
+	serve.awaitLog("the page of the run is at")
+	contains(t, must(t, "query", s.run, "SELECT state FROM runs"), "running")
 }
