@@ -181,11 +181,17 @@ func (a *Archive) Steps(rank trace.Rank, t *tally.Tally) (*Reader, error) {
 			r.lanes = append(r.lanes, &lane{place: p})
 		}
 	}
+	total := 0
 	for _, l := range r.lanes {
 		if err := r.open(l); err != nil {
 			r.close()
 			return nil, err
 		}
+		l.room = int(min(l.location.events, uint64(l.chunks.size)/2)) // no event takes less than two bytes
+		total += l.room
+	}
+	for _, l := range r.lanes {
+		l.room = min(l.room, int(stepEvents*(float64(l.room)/float64(total)))+1)
 	}
 	return r, nil
 }

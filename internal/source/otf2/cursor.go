@@ -32,6 +32,7 @@ type cursor struct {
 	path string
 	data []byte
 	pos  int
+	end  int   // of what may be read: the data, or a record
 	at   int64 // offset of data in the file
 	big  bool  // the most significant byte is first
 	err  error
@@ -52,9 +53,9 @@ func (c *cursor) fail(err error) {
 
 // take returns the next n bytes, or nil.
 func (c *cursor) take(n int) []byte {
-	if c.err != nil || n < 0 || n > len(c.data)-c.pos {
+	if c.err != nil || n < 0 || n > c.end-c.pos {
 		c.fail(errCut)
-		c.pos = len(c.data)
+		c.pos = c.end
 		return nil
 	}
 	b := c.data[c.pos : c.pos+n]
@@ -73,6 +74,10 @@ func (c *cursor) byte() byte {
 
 // u64 returns a number of eight bytes.
 func (c *cursor) u64() uint64 {
+	if p := c.pos; c.end-p >= 8 && !c.big {
+		c.pos = p + 8
+		return binary.LittleEndian.Uint64(c.data[p : p+8])
+	}
 	b := c.take(8)
 	switch {
 	case b == nil:
@@ -86,6 +91,18 @@ func (c *cursor) u64() uint64 {
 // number returns a compressed number: a count of bytes, and so many bytes. A count of 255 stands for the greatest
 // number.
 func (c *cursor) number() uint64 {
+	// If eight bytes of memory follow, one load reads those of the number, and others that the mask removes.
+	if p := c.pos; p < c.end && cap(c.data)-p > 8 && !c.big {
+		if n := int(c.data[p]); n <= 8 && n < c.end-p {
+			c.pos = p + 1 + n
+			return binary.LittleEndian.Uint64(c.data[p+1:p+9]) & (1<<(8*n) - 1)
+		}
+	}
+	return c.anyNumber()
+}
+
+// anyNumber is number for every order of bytes, and for damaged and last numbers.
+func (c *cursor) anyNumber() uint64 {
 	n := c.byte()
 	switch {
 	case n == 0:
@@ -95,6 +112,7 @@ func (c *cursor) number() uint64 {
 	case n > 8:
 		c.pos--
 		c.fail(fmt.Errorf("a number of %d bytes", n))
+		c.pos = c.end
 		return 0
 	}
 	var v uint64
@@ -114,7 +132,7 @@ func (c *cursor) id() uint32 { return uint32(min(c.number(), undefined)) }
 
 // text returns a text that ends with a zero byte.
 func (c *cursor) text() string {
-	n := bytes.IndexByte(c.data[c.pos:], 0)
+	n := bytes.IndexByte(c.data[c.pos:c.end], 0)
 	if n < 0 {
 		c.fail(errCut)
 		return ""
@@ -125,7 +143,7 @@ func (c *cursor) text() string {
 }
 
 // more reports whether bytes are left.
-func (c *cursor) more() bool { return c.err == nil && c.pos < len(c.data) }
+func (c *cursor) more() bool { return c.err == nil && c.pos < c.end }
 
 // length returns the length of a record.
 func (c *cursor) length() int {
@@ -146,23 +164,29 @@ type chunks struct {
 	held  int  // bytes of the current chunk before release
 }
 
-// release closes the file and frees the memory until the next record is read.
+// spare is the number of bytes after a chunk in memory, so that cursor.number may load eight bytes everywhere.
+const spare = 8
+
+// release closes the file and frees the memory.
 func (c *chunks) release() {
 	c.close()
 	c.held, c.data = len(c.data), nil
 }
 
-// restore undoes release.
+// restore undoes release. After an error there are no data.
 func (c *chunks) restore() {
 	f, err := os.Open(c.path)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	c.file, c.data = f, make([]byte, c.held)
-	if _, err := io.ReadFull(io.NewSectionReader(f, c.at, int64(c.held)), c.data); err != nil {
+	c.file = f
+	data := make([]byte, c.held, c.held+spare)
+	if _, err := f.ReadAt(data, c.at); err != nil {
 		c.fail(err)
+		return
 	}
+	c.data = data
 }
 
 // openChunks opens a file.
@@ -195,11 +219,11 @@ func (c *chunks) next() bool {
 	n := min(c.chunk, c.size-c.at)
 	if n <= 0 {
 		c.last = true
-		c.data, c.pos = nil, 0
+		c.data, c.pos, c.end = nil, 0, 0
 		return false
 	}
-	if int64(cap(c.data)) < n {
-		c.data = make([]byte, n)
+	if int64(cap(c.data)) < n+spare {
+		c.data = make([]byte, n, n+spare)
 	}
 	c.data, c.pos = c.data[:n], 0
 	if k, err := c.file.ReadAt(c.data, c.at); err != nil && !errors.Is(err, io.EOF) {
@@ -212,15 +236,12 @@ func (c *chunks) next() bool {
 		c.fail(errors.New("no header of a chunk"))
 		return false
 	}
-	c.pos = headerSize
+	c.pos, c.end = headerSize, len(c.data)
 	return true
 }
 
 // record returns the type of the next record, without the end of chunks, or false at the end or after an error.
 func (c *chunks) record() (byte, bool) {
-	if c.file == nil && !c.last {
-		c.restore()
-	}
 	for {
 		if c.err != nil || c.pos >= len(c.data) && !c.next() {
 			return 0, false
@@ -242,10 +263,18 @@ func (c *chunks) record() (byte, bool) {
 	}
 }
 
-// body returns a cursor over the rest of a record with a length, and moves to the next.
-func (c *chunks) body() (b cursor) {
+// begin reads the length of a record, so that the cursor ends with it until finish is called.
+func (c *chunks) begin() {
+	if p := c.pos; p < c.end && int(c.data[p]) < min(c.end-p, math.MaxUint8) {
+		c.pos, c.end = p+1, p+1+int(c.data[p])
+		return
+	}
 	n := c.length()
 	start := c.pos
-	data := c.take(n)
-	return cursor{path: c.path, data: data, at: c.at + int64(start), big: c.big, err: c.err}
+	if c.take(n) != nil {
+		c.pos, c.end = start, start+n
+	}
 }
+
+// finish moves to the next record.
+func (c *chunks) finish() { c.pos, c.end = c.end, len(c.data) }

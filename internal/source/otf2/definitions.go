@@ -104,11 +104,9 @@ func readDefinitions(file string, chunk uint64) (*definitions, error) {
 		if !ok {
 			break
 		}
-		b := c.body()
-		d.add(t, &b)
-		if b.err != nil {
-			return d, b.err
-		}
+		c.begin()
+		d.add(t, &c.cursor)
+		c.finish()
 	}
 	for i, name := range d.names {
 		d.places[i].name = d.strings[name]
@@ -191,8 +189,8 @@ func (d *definitions) addGroup(b *cursor) {
 	b.id() // name
 	old := b.byte()
 	n := b.number()
-	if n > uint64(len(b.data)) {
-		b.fail(fmt.Errorf("a group of %d members in %d bytes", n, len(b.data)))
+	if n > uint64(b.end-b.pos) {
+		b.fail(fmt.Errorf("a group of %d members in %d bytes", n, b.end-b.pos))
 		return
 	}
 	g := group{kind: groupsOfOld[old], members: make([]uint64, n)}

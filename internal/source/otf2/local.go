@@ -89,19 +89,17 @@ func readLocal(file string, chunk uint64) (*local, error) {
 		if !ok {
 			return l, c.err
 		}
-		b := c.body()
+		c.begin()
 		switch t {
 		case mappingTable:
-			l.addMap(&b)
+			l.addMap(&c.cursor)
 		case clockOffset:
-			o := offset{time: b.u64(), ticks: int64(b.number())}
-			if n := len(l.offsets); b.err == nil && (n == 0 || l.offsets[n-1].time < o.time) {
+			o := offset{time: c.u64(), ticks: int64(c.number())}
+			if n := len(l.offsets); c.err == nil && (n == 0 || l.offsets[n-1].time < o.time) {
 				l.offsets = append(l.offsets, o)
 			}
 		}
-		if b.err != nil {
-			return l, b.err
-		}
+		c.finish()
 	}
 }
 
@@ -109,8 +107,8 @@ func readLocal(file string, chunk uint64) (*local, error) {
 func (l *local) addMap(b *cursor) {
 	kind := b.byte()
 	n, sparse := b.number(), b.byte() != 0
-	if n > uint64(len(b.data)) {
-		b.fail(fmt.Errorf("a mapping of %d numbers in %d bytes", n, len(b.data)))
+	if n > uint64(b.end-b.pos) {
+		b.fail(fmt.Errorf("a mapping of %d numbers in %d bytes", n, b.end-b.pos))
 		return
 	}
 	if kind >= numMaps {

@@ -91,7 +91,7 @@ func readAnchor(path string) (*anchor, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := cursor{path: path, data: data}
+	c := cursor{path: path, data: data, end: len(data)}
 	if len(data) < 2 || data[0] != chunkHeader || !c.setOrder(data[1]) {
 		return nil, fmt.Errorf("%s: no anchor file of an OTF2 archive", path)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -40,7 +41,6 @@ const (
 	typeInt64       = 8
 	typeFloat       = 9
 	typeDouble      = 10
-	maxMetricValues = 256
 )
 
 // stepEvents is the number of events of a step.
@@ -53,6 +53,7 @@ type Reader struct {
 	tally   *tally.Tally
 	names   trace.Names
 	lanes   []*lane
+	length  trace.Ticks // of a window
 	step    trace.Step
 	index   int
 	row     uint32
@@ -64,13 +65,17 @@ type Reader struct {
 type lane struct {
 	*place
 	*local
-	chunks *chunks
-	time   uint64      // of the last timestamp
-	now    trace.Ticks // the same
-	queue  []trace.Event
-	next   int // in queue
-	events []trace.Event
-	counts []trace.Event // counters among events
+	chunks  *chunks     // at the type of the next record that is not a timestamp
+	now     trace.Ticks // time of the next record
+	flushed bool        // the next event is the end of a flush, not the next record
+	ended   bool        // there are no more records
+	regions []uint32    // global numbers of small local ones
+	metric  uint32      // the last metric
+	members []uint32    // its counters, nil if there was none
+	events  []trace.Event
+	counts  []trace.Event // counters among events, if mixed
+	mixed   bool          // not all events are counters
+	room    int           // expected number of events in a step
 }
 
 // open opens the files of a lane. A location without events may have none.
@@ -81,6 +86,12 @@ func (r *Reader) open(l *lane) error {
 	}
 	if l.local == nil {
 		l.local = new(local)
+	}
+	if l.regions = r.archive.known.near; len(l.maps[mapRegion].near) > 0 {
+		l.regions = make([]uint32, len(l.maps[mapRegion].near))
+		for id := range l.regions {
+			l.regions[id] = r.archive.known.of(l.maps[mapRegion].of(uint32(id)))
+		}
 	}
 	l.chunks, err = openChunks(r.archive.file(l.location, ".evt"), r.archive.anchor.eventChunk)
 	if errors.Is(err, os.ErrNotExist) {
@@ -132,37 +143,49 @@ func (r *Reader) Next(ctx context.Context) (*trace.Step, error) {
 		return nil, io.EOF
 	}
 	r.begin()
-	for n := 0; n < stepEvents; {
-		l, limit := r.earliest()
-		if l == nil {
-			r.done = true
-			break
-		}
-		for ; n < stepEvents && l.ready(r) && l.queue[l.next].Time <= limit; n++ {
-			l.put(r)
-		}
+	for _, l := range r.lanes {
+		l.resume(r)
+	}
+	for r.row < stepEvents && !r.done {
+		r.window()
 	}
 	r.assemble()
 	return &r.step, nil
 }
 
-// earliest returns the lane with the earliest event, and until when it is the earliest; nil if there are no events.
-func (r *Reader) earliest() (first *lane, until trace.Ticks) {
-	until = math.MaxInt64
+// The length of windows changes such that a window has about windowEvents of a lane. A lane adds at most maxWindowEvents, and
+// the rest in the next window.
+const (
+	windowEvents    = 16
+	maxWindowEvents = 256
+)
+
+// window adds the events of a short time, lane by lane.
+func (r *Reader) window() {
+	left, first := 0, trace.Ticks(math.MaxInt64)
 	for _, l := range r.lanes {
-		if !l.ready(r) {
-			continue
-		}
-		switch at := l.queue[l.next].Time; {
-		case first == nil:
-			first = l
-		case at < first.queue[first.next].Time:
-			first, until = l, first.queue[first.next].Time
-		default:
-			until = min(until, at)
+		if !l.ended {
+			left++
+			first = min(first, l.now)
 		}
 	}
-	return first, until
+	r.done = left == 0
+	until := first + r.length
+	if until < first || left == 1 {
+		until = math.MaxInt64
+	}
+	before := r.row
+	for _, l := range r.lanes {
+		if !l.ended && l.now <= until {
+			l.run(r, until)
+		}
+	}
+	switch n := int(r.row-before) / max(left, 1); {
+	case n > 2*windowEvents:
+		r.length /= 2
+	case n < windowEvents/2 && r.length < 1<<62:
+		r.length = 2*r.length + 1
+	}
 }
 
 func (r *Reader) begin() {
@@ -184,7 +207,7 @@ func (r *Reader) begin() {
 	r.index++
 	r.row = 0
 	for _, l := range r.lanes {
-		l.events, l.counts = l.events[:0], l.counts[:0]
+		l.events, l.counts, l.mixed = l.events[:0], l.counts[:0], false
 	}
 }
 
@@ -198,80 +221,137 @@ func (r *Reader) assemble() {
 	}
 	for _, l := range r.lanes {
 		r.step.Batches = add(r.step.Batches, l, l.events)
-		r.step.Readings = add(r.step.Readings, l, l.counts)
+		counts := l.events
+		if l.mixed {
+			counts = l.counts
+		}
+		r.step.Readings = add(r.step.Readings, l, counts)
 	}
 }
 
-// put moves the next event to the step.
-func (l *lane) put(r *Reader) {
-	e := l.queue[l.next]
-	l.next++
-	e.Row = r.row
-	r.row++
-	l.events = append(l.events, e)
-	switch e.Kind {
-	case trace.Enter, trace.Exit:
-		r.step.Funcs++
-	case trace.Count:
-		l.counts = append(l.counts, e)
-		r.step.Counters++
-	default:
-		r.step.Comms++
-	}
-}
-
-// ready makes sure that the queue has an event, and reports whether there is one.
-func (l *lane) ready(r *Reader) bool {
-	for l.next == len(l.queue) {
-		l.queue, l.next = l.queue[:0], 0
-		if !l.read(r) {
+// seek moves to the next record that is not a timestamp, and reports whether there is one.
+func (l *lane) seek(r *Reader) bool {
+	c := l.chunks
+	for {
+		t, ok := c.record()
+		if !ok {
+			if c.err != nil {
+				r.fail(c.err)
+			}
 			return false
 		}
+		if t != timestamp {
+			c.pos--
+			return true
+		}
+		if time := c.u64(); c.err == nil {
+			l.now = r.archive.ticks(l.correct(time))
+		}
 	}
-	return true
 }
 
-// read reads a record, which may give no event, and reports whether there was one.
-func (l *lane) read(r *Reader) bool {
-	c := l.chunks
-	t, ok := c.record()
-	if !ok {
-		if c.err != nil {
-			r.fail(c.err)
-			c.last, c.err, c.data, c.pos = true, nil, nil, 0
-		}
-		return false
+// resume restores what Release has freed, and in the first step moves to the first event.
+func (l *lane) resume(r *Reader) {
+	if l.ended {
+		return
 	}
+	if l.chunks.file == nil && !l.chunks.last {
+		l.chunks.restore()
+	}
+	if r.index == 1 {
+		l.ended = !l.seek(r)
+	}
+}
+
+// run adds the events until the given time, but not too many.
+func (l *lane) run(r *Reader, until trace.Ticks) {
+	for most := r.row + maxWindowEvents; l.now <= until && r.row < most; {
+		l.read(r)
+		if !l.flushed && !l.seek(r) {
+			l.ended = true
+			return
+		}
+	}
+}
+
+// read reads the next record, which may give no event.
+func (l *lane) read(r *Reader) {
+	if l.flushed {
+		l.flushed = false
+		l.call(r, trace.Event{ID: flush, Kind: trace.Exit})
+		return
+	}
+	c := l.chunks
+	if c.pos >= len(c.data) {
+		return // the file cannot be read any more
+	}
+	t := c.data[c.pos]
+	c.pos++
 	switch t {
-	case timestamp:
-		l.time = c.u64()
-		l.now = r.archive.ticks(l.correct(l.time))
-	case enter:
-		l.add(trace.Event{ID: r.archive.known.of(l.maps[mapRegion].of(c.id())), Kind: trace.Enter})
-	case leave:
-		l.add(trace.Event{ID: r.archive.known.of(l.maps[mapRegion].of(c.id())), Kind: trace.Exit})
+	case enter, leave:
+		e := trace.Event{Kind: trace.Enter}
+		if t == leave {
+			e.Kind = trace.Exit
+		}
+		if id := c.id(); uint(id) < uint(len(l.regions)) {
+			e.ID = l.regions[id]
+		} else {
+			e.ID = r.archive.known.of(l.maps[mapRegion].of(id))
+		}
+		if c.err == nil {
+			l.call(r, e)
+		}
 	case mpiSent, mpiRequest, mpiTest, mpiCanceled, ompFork, ompTaskCreate, ompTaskSwitch, ompTaskComplete:
 		c.number() // like enter and leave, these have no length
 		r.tally.Add(tally.RecordsSkipped, 1)
 	default:
-		b := c.body()
-		l.other(r, t, &b)
-		if b.err != nil && c.err == nil {
-			c.err = b.err
+		if c.begin(); c.err == nil {
+			l.other(r, t, &c.cursor)
 		}
+		c.finish()
 	}
-	return true
 }
 
-// add adds an event at the time of the lane to the queue.
-func (l *lane) add(e trace.Event) {
-	e.Time = l.now
-	l.queue = append(l.queue, e)
+// add adds an event at the time of the lane.
+func (l *lane) add(r *Reader, e trace.Event) {
+	e.Time, e.Row = l.now, r.row
+	r.row++
+	if len(l.events) == cap(l.events) {
+		l.events = l.grown(l.events)
+	}
+	l.events = append(l.events, e)
+}
+
+// grown returns events with room for more.
+func (l *lane) grown(events []trace.Event) []trace.Event {
+	return slices.Grow(events, max(len(events), l.room, 16))
+}
+
+// mix begins the list of counters, before the first event that is none.
+func (l *lane) mix() {
+	l.mixed = true
+	l.counts = append(l.counts[:0], l.events...)
+}
+
+// call adds an entry or exit.
+func (l *lane) call(r *Reader, e trace.Event) {
+	if !l.mixed {
+		l.mix()
+	}
+	l.add(r, e)
+	r.step.Funcs++
 }
 
 // count adds a value of a counter.
-func (l *lane) count(c trace.CounterID, v uint64) {
-	l.add(trace.Event{ID: uint32(c), Value: v, Kind: trace.Count})
+func (l *lane) count(r *Reader, c trace.CounterID, v uint64) {
+	l.add(r, trace.Event{ID: uint32(c), Value: v, Kind: trace.Count})
+	if l.mixed {
+		if len(l.counts) == cap(l.counts) {
+			l.counts = l.grown(l.counts)
+		}
+		l.counts = append(l.counts, l.events[len(l.events)-1])
+	}
+	r.step.Counters++
 }
 
 // other adds the events of a record with a length.
@@ -286,10 +366,14 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 		if t == mpiRecv || t == mpiIrecv {
 			kind = trace.Recv
 		}
-		l.add(trace.Event{ID: uint32(r.archive.partner(comm, partner)), Tag: int32(tag), Value: size, Kind: kind})
+		if !l.mixed {
+			l.mix()
+		}
+		l.add(r, trace.Event{ID: uint32(r.archive.partner(comm, partner)), Tag: int32(tag), Value: size, Kind: kind})
+		r.step.Comms++
 	case bufferFlush:
-		l.add(trace.Event{ID: flush, Kind: trace.Enter})
-		l.queue = append(l.queue, trace.Event{ID: flush, Kind: trace.Exit, Time: max(l.now, r.archive.ticks(l.correct(b.u64())))})
+		l.call(r, trace.Event{ID: flush, Kind: trace.Enter})
+		l.now, l.flushed = max(l.now, r.archive.ticks(l.correct(b.u64()))), true
 	case rmaPut, rmaGet:
 		b.id() // window
 		b.id() // partner
@@ -297,16 +381,16 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 		if t == rmaGet {
 			counter = bytesGot
 		}
-		l.count(counter, b.number())
+		l.count(r, counter, b.number())
 	case ioComplete:
 		b.id() // handle of a file
-		l.count(bytesIO, b.number())
+		l.count(r, bytesIO, b.number())
 	case mpiCollective, mpiIcollective:
 		b.skip(1) // operation
 		b.id()    // communicator
 		b.id()    // root
-		l.count(bytesSent, b.number())
-		l.count(bytesReceived, b.number())
+		l.count(r, bytesSent, b.number())
+		l.count(r, bytesReceived, b.number())
 	case metric:
 		l.addMetric(r, b)
 	case contextEnter, contextLeave:
@@ -319,7 +403,7 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 			r.tally.Add(tally.IDImplausible, 1)
 			return
 		}
-		l.add(trace.Event{ID: r.archive.known.of(region), Kind: kind})
+		l.call(r, trace.Event{ID: r.archive.known.of(region), Kind: kind})
 	case attributeList:
 	default:
 		r.tally.Add(tally.RecordsSkipped, 1)
@@ -328,11 +412,11 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 
 // addMetric adds the values of a metric. Negative values and fractions become whole numbers from 0 on.
 func (l *lane) addMetric(r *Reader, b *cursor) {
-	members := r.archive.defs.metric(l.maps[mapMetric].of(b.id()))
-	var types [maxMetricValues]byte
-	n := int(b.byte())
-	copy(types[:], b.take(n))
-	for i := range n {
+	if id := b.id(); id != l.metric || l.members == nil {
+		l.metric, l.members = id, r.archive.defs.metric(l.maps[mapMetric].of(id))
+	}
+	types := b.take(int(b.byte()))
+	for i := range types {
 		v := b.number()
 		if b.err != nil {
 			return
@@ -345,11 +429,11 @@ func (l *lane) addMetric(r *Reader, b *cursor) {
 		case typeInt64:
 			v = uint64(max(0, int64(v)))
 		}
-		if i >= len(members) {
+		if i >= len(l.members) {
 			r.tally.Add(tally.IDImplausible, 1)
 			continue
 		}
-		l.count(trace.CounterID(members[i]), v)
+		l.count(r, trace.CounterID(l.members[i]), v)
 	}
 }
 
