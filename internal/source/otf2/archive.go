@@ -48,7 +48,7 @@ func Open(path string) (*Archive, error) {
 		return nil, err
 	}
 	a := &Archive{Path: path, Creator: anchor.creator, Version: anchor.Version(), anchor: anchor, Unit: trace.Nanosecond}
-	a.defs, a.err = readDefinitions(a.base()+".def", anchor.defChunk)
+	a.defs, a.err = readDefinitions(a.base()+".def", anchor)
 	if a.defs == nil {
 		return nil, a.err
 	}
@@ -65,7 +65,9 @@ func Open(path string) (*Archive, error) {
 	for id := range a.defs.regions {
 		a.known.set(id, id)
 	}
-	a.place()
+	if a.place(); len(a.places) == 0 {
+		return nil, cmp.Or(a.err, fmt.Errorf("%s: no location has events", path))
+	}
 	return a, nil
 }
 
@@ -102,7 +104,7 @@ func (a *Archive) place() {
 	a.ranks = make(map[uint64]trace.Rank)
 	for i := range d.places {
 		l := &d.places[i]
-		if l.kind < cpuThread || l.kind > metricSource || l.events == 0 && !a.exists(l) {
+		if l.events == 0 && !a.exists(l) {
 			continue
 		}
 		owner := l.group

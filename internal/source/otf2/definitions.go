@@ -86,8 +86,8 @@ type definitions struct {
 }
 
 // readDefinitions reads the file of global definitions. After an error, the definitions are those before it.
-func readDefinitions(file string, chunk uint64) (*definitions, error) {
-	c, err := openChunks(file, chunk)
+func readDefinitions(file string, announced *anchor) (*definitions, error) {
+	c, err := openChunks(file, announced.defChunk)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,8 @@ func readDefinitions(file string, chunk uint64) (*definitions, error) {
 		members: make(map[uint32]uint32), classes: make(map[uint32][]uint32), instances: make(map[uint32]uint32),
 		contexts: make(map[uint32]uint32),
 	}
-	for {
+	records := uint64(0)
+	for ; ; records++ {
 		t, ok := c.record()
 		if !ok {
 			break
@@ -111,10 +112,17 @@ func readDefinitions(file string, chunk uint64) (*definitions, error) {
 	for i, name := range d.names {
 		d.places[i].name = d.strings[name]
 	}
-	if c.err == nil && d.resolution == 0 {
+	switch {
+	case c.err != nil:
+		return d, c.err
+	case records < announced.definitions:
+		return d, fmt.Errorf("%s: only %d of %d definitions", file, records, announced.definitions)
+	case uint64(len(d.places)) < announced.locations:
+		return d, fmt.Errorf("%s: only %d of %d locations", file, len(d.places), announced.locations)
+	case d.resolution == 0:
 		return d, fmt.Errorf("%s: the clock has no resolution", file)
 	}
-	return d, c.err
+	return d, nil
 }
 
 // add adds a definition. Those of later versions have more fields at the end.

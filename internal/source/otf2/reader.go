@@ -69,6 +69,7 @@ type lane struct {
 	now     trace.Ticks // time of the next record
 	flushed bool        // the next event is the end of a flush, not the next record
 	ended   bool        // there are no more records
+	records uint64      // of events so far
 	regions []uint32    // global numbers of small local ones
 	metric  uint32      // the last metric
 	members []uint32    // its counters, nil if there was none
@@ -235,12 +236,18 @@ func (l *lane) seek(r *Reader) bool {
 	for {
 		t, ok := c.record()
 		if !ok {
+			if l.records < l.location.events {
+				c.fail(fmt.Errorf("only %d of %d events", l.records, l.location.events))
+			}
 			if c.err != nil {
 				r.fail(c.err)
 			}
 			return false
 		}
 		if t != timestamp {
+			if t != attributeList {
+				l.records++
+			}
 			c.pos--
 			return true
 		}
