@@ -1,7 +1,6 @@
 package kineto_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -259,19 +258,7 @@ func TestRecordedFilesLoseNothing(t *testing.T) {
 
 func countJSON(t *testing.T, path string) (calls int, total trace.Ticks) {
 	t.Helper()
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close() //nolint:errcheck // only read from
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := unzip(t, path)
 	type event struct {
 		Phase    string      `json:"ph"`
 		Category string      `json:"cat"`
@@ -281,10 +268,9 @@ func countJSON(t *testing.T, path string) (calls int, total trace.Ticks) {
 		Events []event `json:"traceEvents"`
 	}
 	if json.Unmarshal(text, &file) != nil {
-		err = json.Unmarshal(text, &file.Events)
-	}
-	if err != nil {
-		t.Fatal(err)
+		if err := json.Unmarshal(text, &file.Events); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, e := range file.Events {
 		if e.Phase != "X" || e.Category == "Trace" || e.Category == "gpu_user_annotation" {
@@ -317,15 +303,18 @@ func FuzzSteps(f *testing.F) {
 			return
 		}
 		for _, f := range files {
-			checkSteps(t, f)
+			if _, _, err := checkSteps(t, f, new(tally.Tally)); err != nil {
+				t.Error(err)
+			}
 			f.Close()
 		}
 	})
 }
 
-// checkSteps reads the steps of a file.
-func checkSteps(t *testing.T, file *profile.File) {
-	r, err := file.Steps(new(tally.Tally))
+// checkSteps reads the steps of a file and returns the number of calls, and the error at the end. It returns a violation if times
+// or steps decrease, or if calls are not nested.
+func checkSteps(t *testing.T, file *profile.File, counts *tally.Tally) (calls int, end, violation error) {
+	r, err := file.Steps(counts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,27 +326,28 @@ func checkSteps(t *testing.T, file *profile.File) {
 	for step := -1; ; {
 		s, err := r.Next(t.Context())
 		if err != nil {
-			return
+			return calls, err, nil
 		}
 		if s.Index <= step {
-			t.Errorf("step %d after step %d", s.Index, step)
+			return calls, nil, fmt.Errorf("step %d after step %d", s.Index, step)
 		}
 		step = s.Index
 		for _, b := range s.Batches {
 			k := thread{b.Rank, b.Thread}
 			for _, e := range b.Events {
 				if e.Time < last[k] || e.Time <= 0 {
-					t.Errorf("time %d after %d on thread %v", e.Time, last[k], k)
+					return calls, nil, fmt.Errorf("time %d after %d on thread %v", e.Time, last[k], k)
 				}
 				last[k] = e.Time
 				switch e.Kind {
 				case trace.Enter:
 					depth[k]++
+					calls++
 				case trace.Exit:
 					depth[k]--
 				}
 				if depth[k] < 0 {
-					t.Errorf("more exits than entries on thread %v", k)
+					return calls, nil, fmt.Errorf("more exits than entries on thread %v", k)
 				}
 			}
 		}

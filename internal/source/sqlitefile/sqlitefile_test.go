@@ -203,26 +203,30 @@ func TestDamagedPagesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestMutatedFilesAreReadWithoutPanic(t *testing.T) {
-	files := damage.Files{"x.db": sample(t)}
+// TestDamagedFiles reads mutations of a database. A file that is cut is reported, or has all rows.
+func TestDamagedFiles(t *testing.T) {
+	whole := sample(t)
 	dir := t.TempDir()
-	unreadable := 0
-	for seed := range uint64(300) {
-		mutated, _ := damage.Mutate(seed, files, nil)
-		if err := mutated.Write(dir); err != nil {
-			t.Fatal(err)
+	path := filepath.Join(dir, "x.db")
+	all := -1
+	damage.Run(t, damage.Format{Files: damage.Files{"x.db": whole}, Sample: 300, Read: func(files damage.Files) error {
+		if err := files.Write(dir); err != nil {
+			return err
 		}
-		rows, _, err := read(t, filepath.Join(dir, "x.db"))
-		if err != nil {
-			unreadable++
+		rows, damaged, err := read(t, path)
+		switch {
+		case all < 0: // undamaged
+			all = rows
+			return err
+		case err != nil && !strings.Contains(err.Error(), path):
+			return fmt.Errorf("the error names no file: %w", err)
+		case rows > 10*all:
+			return fmt.Errorf("%d rows instead of %d", rows, all)
+		case err == nil && len(damaged) == 0 && rows < all && len(files["x.db"]) < len(whole):
+			return fmt.Errorf("%d of %d rows without a reported damage", rows, all)
 		}
-		if rows > 10*2000 {
-			t.Errorf("seed %d: %d rows", seed, rows)
-		}
-	}
-	if unreadable == 0 || unreadable > 200 {
-		t.Errorf("%d of 300 mutated files cannot be opened", unreadable)
-	}
+		return nil
+	}})
 }
 
 func FuzzRead(f *testing.F) {
