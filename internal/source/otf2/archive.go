@@ -180,7 +180,7 @@ func (a *Archive) Steps(rank trace.Rank, t *tally.Tally) (*Reader, error) {
 	r := &Reader{archive: a, rank: rank, tally: t, names: a.Names(), err: a.err}
 	for i := range a.places {
 		if p := &a.places[i]; p.rank == rank {
-			r.lanes = append(r.lanes, &lane{place: p})
+			r.lanes = append(r.lanes, &lane{place: p, stream: none})
 		}
 	}
 	total := 0
@@ -205,6 +205,7 @@ const (
 	bytesPut
 	bytesGot
 	bytesIO
+	correlation
 )
 
 // flush is the region of time in which the library wrote its buffer to the file.
@@ -228,6 +229,7 @@ func (a *Archive) Names() trace.Names {
 	n.DefineCounter(trace.AnyRank, bytesPut, "Bytes of remote put")
 	n.DefineCounter(trace.AnyRank, bytesGot, "Bytes of remote get")
 	n.DefineCounter(trace.AnyRank, bytesIO, "Bytes of I/O operation")
+	n.DefineCounter(trace.AnyRank, correlation, "Correlation ID")
 	for i := range a.places {
 		if p := &a.places[i]; p.gpu != nil {
 			n.DefineGPU(p.rank, p.thread, *p.gpu)

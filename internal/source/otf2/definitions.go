@@ -11,6 +11,7 @@ import (
 const (
 	clockProperties = 5
 	stringDef       = 10
+	attributeDef    = 11
 	systemTreeNode  = 12
 	locationGroup   = 13
 	locationDef     = 14
@@ -20,6 +21,7 @@ const (
 	metricClass     = 20
 	metricInstance  = 21
 	commDef         = 22
+	parameterDef    = 23
 	callingContext  = 34
 )
 
@@ -35,6 +37,9 @@ const (
 
 // mpi is the number of MPI among the paradigms.
 const mpi = 4
+
+// artificial is the role of regions that no program has, such as the time in which a GPU is idle.
+const artificial = 31
 
 // location is a thread or a GPU stream.
 type location struct {
@@ -63,6 +68,7 @@ type locations struct {
 type region struct {
 	name, file uint32
 	line       uint32
+	role       byte
 }
 
 // definitions are the global definitions of an archive. Texts are numbers of strings until all are known.
@@ -83,6 +89,10 @@ type definitions struct {
 	classes   map[uint32][]uint32 // members of classes of metrics
 	instances map[uint32]uint32   // their classes
 	contexts  map[uint32]uint32   // regions of calling contexts
+
+	attributes map[uint32]uint32 // their names
+	parameters map[uint32]uint32 // their names
+	marks      marks
 }
 
 // readDefinitions reads the file of global definitions. After an error, the definitions are those before it.
@@ -97,8 +107,9 @@ func readDefinitions(file string, announced *anchor) (*definitions, error) {
 		strings: make(map[uint32]string), nodes: make(map[uint32]node), processes: make(map[uint32]locations),
 		regions: make(map[uint32]region), groups: make(map[uint32]group), comms: make(map[uint32]uint32),
 		members: make(map[uint32]uint32), classes: make(map[uint32][]uint32), instances: make(map[uint32]uint32),
-		contexts: make(map[uint32]uint32),
+		contexts: make(map[uint32]uint32), attributes: make(map[uint32]uint32), parameters: make(map[uint32]uint32),
 	}
+	defer d.findMarks()
 	records := uint64(0)
 	for ; ; records++ {
 		t, ok := c.record()
@@ -162,6 +173,10 @@ func (d *definitions) add(t byte, b *cursor) {
 		b.id()   // description
 		b.byte() // type of version 1.0
 		r.file, r.line = b.id(), b.id()
+		if b.id(); b.more() { // after the last line
+			b.id() // canonical name
+			r.role = b.byte()
+		}
 		d.regions[id] = r
 	case groupDef:
 		d.addGroup(b)
@@ -185,6 +200,12 @@ func (d *definitions) add(t byte, b *cursor) {
 	case callingContext:
 		id := b.id()
 		d.contexts[id] = b.id()
+	case attributeDef:
+		id := b.id()
+		d.attributes[id] = b.id()
+	case parameterDef:
+		id := b.id()
+		d.parameters[id] = b.id()
 	}
 }
 

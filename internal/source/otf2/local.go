@@ -13,11 +13,13 @@ const (
 
 // The kinds of numbers that a mapping table translates.
 const (
-	mapRegion  = 3
-	mapMetric  = 5
-	mapComm    = 6
-	mapContext = 10
-	numMaps    = 16
+	mapAttribute = 1
+	mapRegion    = 3
+	mapMetric    = 5
+	mapComm      = 6
+	mapParameter = 7
+	mapContext   = 10
+	numMaps      = 16
 )
 
 // mapping translates numbers, such as local ones to global ones. Numbers that it does not have stay as they are, unless it is

@@ -32,6 +32,7 @@ const (
 	ompTaskSwitch   = 29
 	ompTaskComplete = 30
 	metric          = 31
+	parameterUint   = 34
 	rmaPut          = 46
 	rmaGet          = 47
 	contextEnter    = 66
@@ -54,6 +55,7 @@ type Reader struct {
 	names   trace.Names
 	lanes   []*lane
 	length  trace.Ticks // of a window
+	linker  *linker     // nil until it is needed
 	step    trace.Step
 	index   int
 	row     uint32
@@ -73,10 +75,14 @@ type lane struct {
 	regions []uint32    // global numbers of small local ones
 	metric  uint32      // the last metric
 	members []uint32    // its counters, nil if there was none
+	stream  uint64      // that the entry of the current call names, or none
 	events  []trace.Event
 	counts  []trace.Event // counters among events, if mixed
 	mixed   bool          // not all events are counters
 	room    int           // expected number of events in a step
+
+	given      attributes // of the next event, if attributed
+	attributed bool
 }
 
 // open opens the files of a lane. A location without events may have none.
@@ -294,28 +300,58 @@ func (l *lane) read(r *Reader) {
 	}
 	t := c.data[c.pos]
 	c.pos++
-	switch t {
-	case enter, leave:
-		e := trace.Event{Kind: trace.Enter}
-		if t == leave {
-			e.Kind = trace.Exit
-		}
-		if id := c.id(); uint(id) < uint(len(l.regions)) {
-			e.ID = l.regions[id]
-		} else {
-			e.ID = r.archive.known.of(l.maps[mapRegion].of(id))
-		}
-		if c.err == nil {
-			l.call(r, e)
-		}
-	case mpiSent, mpiRequest, mpiTest, mpiCanceled, ompFork, ompTaskCreate, ompTaskSwitch, ompTaskComplete:
-		c.number() // like enter and leave, these have no length
+	switch {
+	case t == enter || t == leave:
+		l.readCall(r, t == enter)
+	case isShort(t):
+		c.number()
 		r.tally.Add(tally.RecordsSkipped, 1)
+	case t == attributeList:
+		c.begin()
+		l.readAttributes(r, &c.cursor)
+		c.finish()
+		return
 	default:
 		if c.begin(); c.err == nil {
 			l.other(r, t, &c.cursor)
 		}
 		c.finish()
+	}
+	l.attributed = false
+}
+
+// isShort reports whether a record has one number, and no length.
+func isShort(t byte) bool {
+	switch t {
+	case enter, leave, mpiSent, mpiRequest, mpiTest, mpiCanceled, ompFork, ompTaskCreate, ompTaskSwitch, ompTaskComplete:
+		return true
+	}
+	return false
+}
+
+// readCall reads an entry or exit of a region.
+func (l *lane) readCall(r *Reader, entry bool) {
+	id := l.chunks.id()
+	if l.chunks.err != nil {
+		return
+	}
+	if uint(id) < uint(len(l.regions)) {
+		id = l.regions[id]
+	} else {
+		id = r.archive.known.of(l.maps[mapRegion].of(id))
+	}
+	if !entry {
+		l.call(r, trace.Event{ID: id, Kind: trace.Exit})
+		return
+	}
+	l.enter(r, id)
+}
+
+// enter adds an entry of a region.
+func (l *lane) enter(r *Reader, region uint32) {
+	l.call(r, trace.Event{ID: region, Kind: trace.Enter})
+	if r.archive.defs.marks.any {
+		l.entered(r, region)
 	}
 }
 
@@ -401,18 +437,21 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 	case metric:
 		l.addMetric(r, b)
 	case contextEnter, contextLeave:
-		kind := trace.Enter
-		if t == contextLeave {
-			kind = trace.Exit
-		}
 		region, ok := r.archive.defs.contexts[l.maps[mapContext].of(b.id())]
 		if !ok {
 			r.tally.Add(tally.IDImplausible, 1)
 			return
 		}
-		l.call(r, trace.Event{ID: r.archive.known.of(region), Kind: kind})
-	case attributeList:
+		if region = r.archive.known.of(region); t == contextEnter {
+			l.enter(r, region)
+		} else {
+			l.call(r, trace.Event{ID: region, Kind: trace.Exit})
+		}
 	default:
+		if path, ok := l.pathOf(r, t, b); ok {
+			l.link(r, path, l.stream)
+			return
+		}
 		r.tally.Add(tally.RecordsSkipped, 1)
 	}
 }
