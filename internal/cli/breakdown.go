@@ -37,7 +37,8 @@ With --steps, each training step is a row: from the start of ProfilerStep on the
 start of the next. docs/breakdown.md has the definitions, and compares them with those of
 Holistic Trace Analysis. JSON also has the streams of each rank.
 
-Runs with collective operations, but without GPUs, have only what --collectives shows.` + runHelp,
+Runs with collective operations, but without GPUs, have only what --collectives shows. So have
+live runs that follow logs of NCCL Inspector.` + runHelp,
 		Example: `  chimbuko breakdown run
   chimbuko breakdown run --steps --rank 0
   chimbuko breakdown run --collectives
@@ -61,8 +62,8 @@ Runs with collective operations, but without GPUs, have only what --collectives 
 		case err != nil:
 			return nil, err
 		case !hasGPUs && !hasCollectives:
-			return nil, fmt.Errorf("run %s has no times of GPUs and no collective operations: its traces do not have them, it is live, "+
-				"or it was recorded by an earlier version of chimbuko", a.Run.Name)
+			return nil, fmt.Errorf("run %s has no times of GPUs and no collective operations: its traces do not have them, "+
+				"it is live (times of GPUs need chimbuko analyze), or it was recorded by an earlier version of chimbuko", a.Run.Name)
 		case !hasGPUs && (steps || len(chosen) > 0):
 			return nil, fmt.Errorf("run %s has no times of GPUs (--collectives lists its collective operations)", a.Run.Name)
 		case collectives || !hasGPUs:

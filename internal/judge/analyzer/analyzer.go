@@ -61,6 +61,7 @@ type Analyzer struct {
 	online            *Online   // nil for recorded traces
 	programEnd        time.Time // when the end of the writers was noticed; zero if they still run
 	stages            [numStages]Stage
+	collectives       collectives // of traces that are being written
 	models            *Models
 	sources           []*source
 	ignoreCorrelation []*regexp.Regexp

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
@@ -121,6 +122,8 @@ type Report struct {
 	// OpenCalls is the number of calls that have not ended.
 	OpenCalls int64
 	Events    EventCounts
+	// Collectives are the collective operations of the traces; nil if there are none.
+	Collectives *breakdown.Collectives
 }
 
 // Stage is the total time of a part of the work.
@@ -254,6 +257,7 @@ func (a *Analyzer) find(now time.Time) (complete bool, err error) {
 		}
 		s.lastStep, s.caughtUp = now, now
 		a.sources = append(a.sources, s)
+		a.collectives.add(&in)
 	}
 	return complete, nil
 }
@@ -466,5 +470,6 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		st.Name = stageNames[i]
 		rep.Stages = append(rep.Stages, st)
 	}
+	rep.Collectives = a.collectives.latest(now)
 	a.online.Report(rep)
 }

@@ -295,8 +295,10 @@ func (a *Analyzer) newResult() *Result {
 	res.Unit, res.Totals, res.Changes, res.Modes = a.cfg.Unit, a.totals, a.models.Changes(), a.models.Modes()
 	if a.online == nil { // else each step has contributed its own
 		res.Load, res.Breakdown = a.load, a.breakdown()
-		res.Breakdown.Count(&res.Tally)
+	} else if of := a.collectives.final(); of != nil {
+		res.Breakdown = &breakdown.Run{Collectives: of.Programs}
 	}
+	res.Breakdown.Count(&res.Tally)
 	return res
 }
 

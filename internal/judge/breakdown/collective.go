@@ -174,6 +174,9 @@ func (l *Log) BeginStep(number int64, start trace.Ticks) {
 	}
 }
 
+// Len returns the number of operations that are kept.
+func (l *Log) Len() int { return len(l.entries) }
+
 // Empty reports whether the rank had no collective operation.
 func (l *Log) Empty() bool { return len(l.entries) == 0 && l.omitted == 0 }
 

@@ -100,16 +100,13 @@ func Align(logs []RankLog) []Clock {
 // position in it. It orders the logs, which must not change after it.
 func Compare(logs []RankLog) *Comparison {
 	c := newComparer(logs)
-	c.align()
-	for _, name := range c.names {
-		c.sumUp(c.members[name])
-	}
+	c.compare()
 	return c.result()
 }
 
 func newComparer(logs []RankLog) *comparer {
 	logs = slices.SortedFunc(slices.Values(logs), func(a, b RankLog) int { return cmp.Compare(a.Rank, b.Rank) })
-	c := &comparer{logs: logs, members: make(map[string][]member), stats: make(map[Operation]*operationSums)}
+	c := &comparer{logs: logs, members: make(map[string][]member), sums: newSums()}
 	for i, log := range logs {
 		for name, entries := range log.groups() {
 			c.members[name] = append(c.members[name], member{i, entries})
@@ -128,8 +125,12 @@ type comparer struct {
 	// disagrees, by log, is whether the clock contradicts that of the rank it was compared with, or
 	// that one another.
 	disagrees []bool
-	stats     map[Operation]*operationSums
-	out       Comparison
+	// isComplete, if not nil, reports whether an operation is complete. Others are left out.
+	isComplete func(parts []part) bool
+	rest       [][]entry // by log: those that were left out, unless it is nil
+	// clocks are those of earlier operations, which are used until more than those were compared.
+	clocks map[trace.Rank]Clock
+	sums
 }
 
 // member is a rank of a group.
@@ -141,6 +142,19 @@ type member struct {
 type operationSums struct {
 	OperationStats
 	last map[trace.Rank]int64
+}
+
+// compare aligns the clocks and adds all operations to the sums.
+func (c *comparer) compare() {
+	c.align()
+	for i, log := range c.logs {
+		if known, ok := c.clocks[log.Rank]; ok && c.matched[i] < known.Matched {
+			c.offsets[i], c.matched[i] = known.Offset, known.Matched
+		}
+	}
+	for _, name := range c.names {
+		c.sumUp(c.members[name])
+	}
 }
 
 // align sets the offsets of clocks. It begins at the lowest rank and passes from rank to rank
@@ -237,7 +251,21 @@ func (c *comparer) sumUp(members []member) {
 				m.entries = m.entries[1:]
 			}
 		}
+		if c.isComplete != nil && !c.isComplete(parts) {
+			c.leaveOut(parts)
+			continue
+		}
 		c.add(parts)
+	}
+}
+
+// leaveOut keeps the entries of an operation that is not complete.
+func (c *comparer) leaveOut(parts []part) {
+	if c.rest == nil {
+		return
+	}
+	for _, p := range parts {
+		c.rest[p.log] = append(c.rest[p.log], p.entry)
 	}
 }
 
@@ -256,7 +284,7 @@ func (c *comparer) add(parts []part) {
 	late := parts[0].log
 	for _, p := range parts[1:] {
 		if p.operation.Name != op.Name {
-			c.out.Unmatched++
+			c.unmatched++
 			return
 		}
 		op.Bytes, op.Size = max(op.Bytes, p.operation.Bytes), max(op.Size, p.operation.Size)
@@ -276,7 +304,7 @@ func (c *comparer) add(parts []part) {
 	s.Ranks = max(s.Ranks, len(parts))
 	s.Latency.add(latency)
 	if len(parts) == 1 {
-		c.out.Alone++
+		c.alone++
 		return
 	}
 	s.Skew.add(last - first)
@@ -287,12 +315,13 @@ func (c *comparer) add(parts []part) {
 func (c *comparer) arrival(p part) trace.Ticks { return p.start - c.offsets[p.log] }
 
 func (c *comparer) result() *Comparison {
+	out := &Comparison{Alone: c.alone, Unmatched: c.unmatched}
 	for i, log := range c.logs {
-		c.out.Omitted += log.omitted
+		out.Omitted += log.omitted
 		if log.Untimed {
 			continue
 		}
-		c.out.Clocks = append(c.out.Clocks, Clock{log.Rank, c.offsets[i] + log.Corrected, c.matched[i]})
+		out.Clocks = append(out.Clocks, Clock{log.Rank, c.offsets[i] + log.Corrected, c.matched[i]})
 	}
 	for _, s := range c.stats {
 		for rank, n := range s.last {
@@ -301,10 +330,10 @@ func (c *comparer) result() *Comparison {
 		slices.SortFunc(s.Last, func(a, b LastCount) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rank, b.Rank))
 		})
-		c.out.Operations = append(c.out.Operations, s.OperationStats)
+		out.Operations = append(out.Operations, s.OperationStats)
 	}
-	slices.SortFunc(c.out.Operations, func(a, b OperationStats) int {
+	slices.SortFunc(out.Operations, func(a, b OperationStats) int {
 		return cmp.Or(cmp.Compare(b.Latency.Sum, a.Latency.Sum), a.Compare(&b.Operation))
 	})
-	return &c.out
+	return out
 }

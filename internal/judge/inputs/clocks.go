@@ -9,6 +9,9 @@ import (
 // maxLogged limits the collective operations of a rank.
 const maxLogged = 1 << 17
 
+// maxFollowed limits those of a rank whose log is followed between two comparisons. The analyzer keeps much fewer.
+const maxFollowed = 1 << 20
+
 // align corrects the clocks of ranks that contradict those of others in collective operations of their program.
 func (t *Traces) align() {
 	t.alignHosts()

@@ -70,12 +70,16 @@ func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs
 		size = info.Size()
 	}
 	for i, rank := range f.Ranks {
-		log, logged := breakdown.NewLog(maxLogged), false
+		most := maxLogged
+		if l.Follow {
+			most = maxFollowed
+		}
+		log, logged := breakdown.NewLog(most), false
 		in := analyzer.Input{
 			Path: f.Path, Program: program, Size: size, Collectives: breakdown.RankLog{Rank: rank, Log: log, Untimed: !job.Timed()},
 			Steps: func(t *tally.Tally) (trace.Steps, error) {
 				opt := nccl.Options{Program: program, Follow: l.Follow, Tally: t}
-				if !logged && !l.Follow { // else it is the second pass, or nobody asks
+				if !logged { // else it is the second pass
 					logged = true
 					opt.OnCollective = func(c *nccl.Collective) { logCollective(log, c, job.Timed()) }
 				}

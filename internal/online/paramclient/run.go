@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -189,6 +191,9 @@ var ErrReviewed = errors.New("the results of these ranks are stored already")
 // ErrRefused means that the server will never accept the results.
 var ErrRefused = errors.New("the parameter server refuses the results")
 
+// maxCollectives limits the bytes of the collective operations of an outcome.
+const maxCollectives = 4 << 20
+
 // SendOutcome sends the results of the analyzer.
 func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, o *summary.Outcome, traces []string, size int64) error {
 	h := summary.Handover{Totals: o.Totals, Tally: o.Tally, Ranks: ranks}
@@ -196,6 +201,13 @@ func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, 
 		h.Broken = append(h.Broken, b.Error())
 	}
 	req := &protocol.OutcomeRequest{Sender: c.sender(), Handover: h.AppendBinary(nil), Traces: traces, TraceBytes: size}
+	var err error
+	if o.Breakdown != nil {
+		all := breakdown.Collectives{Logged: math.MaxInt64, Programs: o.Breakdown.Collectives}
+		if req.Collectives, err = all.Encode(maxCollectives); err != nil {
+			return err
+		}
+	}
 	b, err := proto.Marshal(req)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -33,7 +34,8 @@ func (a *Reply) Encode() ([]byte, error) {
 // most of a server's work are exchanges.
 type request struct {
 	*protocol.ExchangeRequest
-	delta summary.Delta
+	delta       summary.Delta
+	collectives *breakdown.Collectives // of the status; nil without, and if they are malformed
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -56,6 +58,7 @@ func (s *State) Exchange(data []byte, now time.Time) (*Reply, error) {
 	if refused == nil {
 		refused = s.checkDelta(&req.delta)
 	}
+	req.takeCollectives()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply, models := s.exchange(req, refused, now)
@@ -116,6 +119,7 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 	s.refresh(now, req.GetFlush())
 	if n != nil {
 		s.noteStatus(n, req.GetStatus(), now)
+		n.noteCollectives(req.collectives)
 		reply.Last, reply.Included, reply.Durable = n.Last, n.included, n.durable
 	}
 	version := req.GetKnown()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -24,6 +25,11 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 	handover, err := summary.ReadHandover(req.GetHandover())
 	if err != nil {
 		return &protocol.OutcomeReply{Refused: err.Error()}, nil
+	}
+	if text := req.GetCollectives(); len(text) > 0 {
+		if _, err := breakdown.DecodeCollectives(text); err != nil {
+			return &protocol.OutcomeReply{Refused: err.Error()}, nil
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +77,9 @@ func (s *State) Outcome(models map[uint32]summary.Learned) (*summary.Outcome, er
 	}
 	if err := s.addEarlier(o, ranks); err != nil {
 		return nil, err
+	}
+	if of := s.collectivesNow(); len(of) > 0 {
+		o.Breakdown = &breakdown.Run{Collectives: of}
 	}
 	slices.SortStableFunc(ranks, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	for _, r := range ranks {

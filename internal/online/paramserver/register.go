@@ -136,7 +136,11 @@ func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error
 func (s *State) session(from *protocol.Sender, now time.Time) *node {
 	n := s.nodes[from.GetNode()]
 	if n == nil || n.Session < from.GetSession() {
+		earlier := n
 		n = &node{NodeState: &protocol.NodeState{Name: from.GetNode(), Session: from.GetSession()}, since: now}
+		if earlier != nil {
+			n.collectives = earlier.collectives // until it has read more
+		}
 		s.nodes[n.Name] = n
 		delete(s.outcomes, n.Name)
 		s.forgetDelays(n.Name)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -102,6 +103,7 @@ type node struct {
 	durable     uint64 // the newest exchange in a snapshot
 	since       time.Time
 	lastContact time.Time
+	collectives *breakdown.Collectives // the latest that it reported; nil without
 }
 
 // NewState returns the state of a run that has not begun. The epoch is not 0 and

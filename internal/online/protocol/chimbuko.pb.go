@@ -1021,6 +1021,7 @@ type Status struct {
 	Flagged       int64                  `protobuf:"varint,7,opt,name=flagged,proto3" json:"flagged,omitempty"`
 	Node          []byte                 `protobuf:"bytes,8,opt,name=node,proto3" json:"node,omitempty"`
 	Ranks         []byte                 `protobuf:"bytes,9,opt,name=ranks,proto3" json:"ranks,omitempty"`
+	Collectives   []byte                 `protobuf:"bytes,10,opt,name=collectives,proto3" json:"collectives,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1100,6 +1101,13 @@ func (x *Status) GetNode() []byte {
 func (x *Status) GetRanks() []byte {
 	if x != nil {
 		return x.Ranks
+	}
+	return nil
+}
+
+func (x *Status) GetCollectives() []byte {
+	if x != nil {
+		return x.Collectives
 	}
 	return nil
 }
@@ -1562,6 +1570,7 @@ type OutcomeRequest struct {
 	Handover      []byte                 `protobuf:"bytes,2,opt,name=handover,proto3" json:"handover,omitempty"`
 	TraceBytes    int64                  `protobuf:"varint,3,opt,name=trace_bytes,json=traceBytes,proto3" json:"trace_bytes,omitempty"`
 	Traces        []string               `protobuf:"bytes,4,rep,name=traces,proto3" json:"traces,omitempty"`
+	Collectives   []byte                 `protobuf:"bytes,5,opt,name=collectives,proto3" json:"collectives,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1620,6 +1629,13 @@ func (x *OutcomeRequest) GetTraceBytes() int64 {
 func (x *OutcomeRequest) GetTraces() []string {
 	if x != nil {
 		return x.Traces
+	}
+	return nil
+}
+
+func (x *OutcomeRequest) GetCollectives() []byte {
+	if x != nil {
+		return x.Collectives
 	}
 	return nil
 }
@@ -1684,6 +1700,7 @@ type RecordBatch struct {
 	Finish        []byte                 `protobuf:"bytes,12,opt,name=finish,proto3" json:"finish,omitempty"`
 	PathStats     [][]byte               `protobuf:"bytes,13,rep,name=path_stats,json=pathStats,proto3" json:"path_stats,omitempty"`
 	Peers         []byte                 `protobuf:"bytes,14,opt,name=peers,proto3" json:"peers,omitempty"`
+	Breakdown     []byte                 `protobuf:"bytes,17,opt,name=breakdown,proto3" json:"breakdown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1812,6 +1829,13 @@ func (x *RecordBatch) GetPathStats() [][]byte {
 func (x *RecordBatch) GetPeers() []byte {
 	if x != nil {
 		return x.Peers
+	}
+	return nil
+}
+
+func (x *RecordBatch) GetBreakdown() []byte {
+	if x != nil {
+		return x.Breakdown
 	}
 	return nil
 }
@@ -2234,7 +2258,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	" \x01(\tR\arefused\x12\x12\n" +
 	"\x04stop\x18\v \x01(\bR\x04stop\x12\x1f\n" +
 	"\vknown_steps\x18\f \x01(\x03R\n" +
-	"knownSteps\"\xa6\x02\n" +
+	"knownSteps\"\xc8\x02\n" +
 	"\x06Status\x12/\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x19.chimbuko.v1.Status.StateR\x05state\x12\x14\n" +
 	"\x05steps\x18\x04 \x01(\x03R\x05steps\x12\x16\n" +
@@ -2242,7 +2266,9 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05calls\x18\x06 \x01(\x03R\x05calls\x12\x18\n" +
 	"\aflagged\x18\a \x01(\x03R\aflagged\x12\x12\n" +
 	"\x04node\x18\b \x01(\fR\x04node\x12\x14\n" +
-	"\x05ranks\x18\t \x01(\fR\x05ranks\"c\n" +
+	"\x05ranks\x18\t \x01(\fR\x05ranks\x12 \n" +
+	"\vcollectives\x18\n" +
+	" \x01(\fR\vcollectives\"c\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x00\x12\x11\n" +
 	"\rSTATE_READING\x10\x01\x12\x0f\n" +
@@ -2289,15 +2315,16 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x1a\n" +
 	"\bpromoted\x18\x02 \x03(\rR\bpromoted\x12\x18\n" +
 	"\aunknown\x18\x03 \x01(\bR\aunknown\x12\x18\n" +
-	"\arefused\x18\x04 \x01(\tR\arefused\"\x92\x01\n" +
+	"\arefused\x18\x04 \x01(\tR\arefused\"\xb4\x01\n" +
 	"\x0eOutcomeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x1a\n" +
 	"\bhandover\x18\x02 \x01(\fR\bhandover\x12\x1f\n" +
 	"\vtrace_bytes\x18\x03 \x01(\x03R\n" +
 	"traceBytes\x12\x16\n" +
-	"\x06traces\x18\x04 \x03(\tR\x06traces\"(\n" +
+	"\x06traces\x18\x04 \x03(\tR\x06traces\x12 \n" +
+	"\vcollectives\x18\x05 \x01(\fR\vcollectives\"(\n" +
 	"\fOutcomeReply\x12\x18\n" +
-	"\arefused\x18\x01 \x01(\tR\arefused\"\x89\x03\n" +
+	"\arefused\x18\x01 \x01(\tR\arefused\"\xa7\x03\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x18\n" +
@@ -2315,7 +2342,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
 	"path_stats\x18\r \x03(\fR\tpathStats\x12\x14\n" +
-	"\x05peers\x18\x0e \x01(\fR\x05peersJ\x04\b\x06\x10\aJ\x04\b\a\x10\b\"\xe2\x03\n" +
+	"\x05peers\x18\x0e \x01(\fR\x05peers\x12\x1c\n" +
+	"\tbreakdown\x18\x11 \x01(\fR\tbreakdownJ\x04\b\x06\x10\aJ\x04\b\a\x10\b\"\xe2\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +

@@ -434,6 +434,17 @@ func SendPeers(ctx context.Context, stream Stream, run, subject, id string, peer
 	}
 }
 
+// SendBreakdown sends the time of GPUs and the collective operations, to replace those in the store. The ids of its
+// messages begin with id.
+func SendBreakdown(ctx context.Context, stream Stream, run, subject, id string, b *provenance.Breakdown) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	m := &protocol.RecordBatch{Version: protocol.Version, Run: run, Breakdown: text}
+	return publishAll(ctx, stream, subject, id+"-breakdown", []message{{RecordBatch: m}})
+}
+
 // Finish sends the run-level data and then the information about the run, which ends
 // it. The ids of its messages begin with id.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, data *provenance.Collections, info any) error {
@@ -446,6 +457,9 @@ func Finish(ctx context.Context, stream Stream, run, subject, id string, data *p
 		SendPaths(ctx, stream, run, subject, id, data.PathStats))
 	if err == nil && data.Peers != nil {
 		err = SendPeers(ctx, stream, run, subject, id, data.Peers)
+	}
+	if err == nil && data.Breakdown.Len() > 0 {
+		err = SendBreakdown(ctx, stream, run, subject, id, data.Breakdown)
 	}
 	if err != nil {
 		return err

@@ -214,7 +214,8 @@ func (s *Storer) refuse(m bus.Message, err error) {
 // decode decodes a message, and the information about the run if it is the last.
 func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage, err error) {
 	b, finish, err = decode(m.Data)
-	runLevel := err == nil && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0 || b.Peers != nil)
+	runLevel := err == nil && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0 || b.Peers != nil ||
+		b.Breakdown != nil)
 	if runLevel && m.Subject != s.runSubject {
 		return nil, nil, errors.New("not allowed to publish run-level data")
 	}
@@ -240,6 +241,10 @@ func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 	if text := m.GetPeers(); len(text) > 0 {
 		b.Peers = new(provenance.Peers)
 		err = errors.Join(err, json.Unmarshal(text, b.Peers))
+	}
+	if text := m.GetBreakdown(); len(text) > 0 {
+		b.Breakdown = new(provenance.Breakdown)
+		err = errors.Join(err, json.Unmarshal(text, b.Breakdown))
 	}
 	if len(facts) > 0 {
 		key := provdb.StepMetadata{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}

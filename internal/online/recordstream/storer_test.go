@@ -155,14 +155,15 @@ func TestAnalyzerCannotPublishRunLevelData(t *testing.T) {
 		recordstream.Finish(t.Context(), m, "test", subject, "end", new(provenance.Collections), 1),
 		recordstream.Finish(t.Context(), m, "test", subject, "functions", summary, nil),
 		recordstream.SendPaths(t.Context(), m, "test", subject, "paths", []provenance.PathStats{{Node: 1, Func: "f"}}),
-		recordstream.SendPeers(t.Context(), m, "test", subject, "peers", &provenance.Peers{Loads: make([]provenance.RankLoad, 1)}))
+		recordstream.SendPeers(t.Context(), m, "test", subject, "peers", &provenance.Peers{Loads: make([]provenance.RankLoad, 1)}),
+		recordstream.SendBreakdown(t.Context(), m, "test", subject, "breakdown", &provenance.Breakdown{Clocks: make([]provenance.RankClock, 1)}))
 	if forged != nil {
 		t.Fatal(forged)
 	}
 	send(t, m, storetest.Records(5, 1))
 	s := store(t, m, w)
-	if st := s.Stats(); st.Refused != 4 || w.stored != 5 {
-		t.Errorf("%d stored, %+v; want 5 and 4 refused", w.stored, st)
+	if st := s.Stats(); st.Refused != 5 || w.stored != 5 {
+		t.Errorf("%d stored, %+v; want 5 and 5 refused", w.stored, st)
 	}
 }
 

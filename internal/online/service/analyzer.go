@@ -318,6 +318,9 @@ func (r *node) noteStall(rep *analyzer.Report, now time.Time) {
 	}
 }
 
+// maxLiveCollectives limits the bytes of the collective operations of each status.
+const maxLiveCollectives = 256 << 10
+
 // status returns the status for the parameter server.
 func (r *node) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
@@ -349,6 +352,9 @@ func (r *node) status() *protocol.Status {
 	s := &protocol.Status{Steps: n.StepsRead, Events: n.Events, Calls: n.Calls, Flagged: n.Anomalies}
 	s.Node, _ = json.Marshal(n) // cannot fail: no field is NaN
 	s.Ranks, _ = json.Marshal(ranks)
+	if rep.Collectives != nil {
+		s.Collectives, _ = rep.Collectives.Encode(maxLiveCollectives) // cannot fail either
+	}
 	switch {
 	case r.reviewing.Load():
 		s.State = protocol.Status_STATE_REVIEWING

@@ -40,6 +40,7 @@ func (s *server) runParams(ctx context.Context) error {
 	statistics.Go(func() { s.sendStatistics(live) })
 	statistics.Go(func() { s.storePaths(live) })
 	statistics.Go(func() { s.storePeers(live) })
+	statistics.Go(func() { s.storeCollectives(live) })
 	err := s.params.Run(ctx)
 	stop()
 	statistics.Wait() // the last packet is made now

@@ -95,7 +95,7 @@ type Outcome struct {
 	Changes   []Change          // by program and name
 	Modes     []Mode            // by program, name and path
 	Load      *workload.Load    // by the numbers of functions; nil if the analyzers contributed it to another outcome
-	Breakdown *breakdown.Run    // nil without GPUs, and for traces that are being written
+	Breakdown *breakdown.Run    // nil without GPUs and collective operations; only these of traces that are being written
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 

@@ -116,8 +116,8 @@ func (d *runData) needBreakdown(has bool) error {
 	if !d.collectives {
 		what += " and no collective operations"
 	}
-	return Problemf(api.NotFound, "its traces do not have them, it is live, or it was recorded by an earlier version of chimbuko",
-		"run %s has %s", d.run.Name, what)
+	hint := "its traces do not have them, it is live (times of GPUs need chimbuko analyze), or it was recorded by an earlier version of chimbuko"
+	return Problemf(api.NotFound, hint, "run %s has %s", d.run.Name, what)
 }
 
 // hosts returns the known hosts of ranks.

@@ -44,23 +44,26 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 		w := &writer{ctx: ctx, conn: conn, run: id}
 		return w.write(&s.enc, batch)
 	})
-	if err == nil && batch.HasPeers() {
-		s.reclaim(ctx, batch.Peers)
+	if err == nil && (batch.HasPeers() || batch.Breakdown.Len() > 0) {
+		s.reclaim(ctx, batch)
 	}
 	return err
 }
 
 // maxStale is the number of replaced rows after which a checkpoint makes their space available again.
-// Live runs replace the windows of all ranks many times.
+// Live runs replace the windows of all ranks and the collective operations many times.
 const maxStale = 4 * groupSize
 
-// reclaim keeps the file from growing with replaced comparisons of peers.
-func (s *Store) reclaim(ctx context.Context, p *provenance.Peers) {
+// reclaim keeps the file from growing with replaced comparisons of peers and of collective operations.
+func (s *Store) reclaim(ctx context.Context, b *provdb.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range p.Loads {
-		s.stale += len(p.Loads[i].Windows)
+	if b.HasPeers() {
+		for i := range b.Peers.Loads {
+			s.stale += len(b.Peers.Loads[i].Windows)
+		}
 	}
+	s.stale += b.Breakdown.Len()
 	if s.stale < maxStale || s.conn == nil {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 var breakdownTables = []string{"gpu_times", "collectives", "clocks"}
 
 // HasBreakdown reports whether it is known how the GPUs of the run spent their time, and whether the run has
-// collective operations. Live runs, and runs of an earlier version, have neither.
+// collective operations. Live runs have only these, if their traces have them, and runs of an earlier version have neither.
 func (a *Queries) HasBreakdown(ctx context.Context) (gpus, collectives bool, err error) {
 	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.BreakdownSchema {
 		return false, false, err

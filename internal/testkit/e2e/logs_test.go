@@ -1,17 +1,22 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // TestStragglerInGrowingLogs follows logs of NCCL Inspector of a simulated training job with a rank that is late. It is named
-// while the job runs, and at the end everything is as in an analysis of the finished logs.
+// while the job runs, and its collective operations are compared; an analyzer that is killed continues. At the end
+// everything is as in an analysis of the finished logs.
 func TestStragglerInGrowingLogs(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"inspector", "inspector-verbose"} {
@@ -19,30 +24,67 @@ func TestStragglerInGrowingLogs(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			must(t, "simulate", "--scenario", "hidden-wait", "--format", format, "--out", s.path("logs"))
+			must(t, "analyze", s.path("logs"), "--out", s.path("offline"))
+			want := collectivesOf(t, s.path("offline"))
+			if len(want.Rows) == 0 {
+				t.Fatal("the job has no collective operations")
+			}
 			logs := newGrowing(t, s.path("logs"), s.path("live"))
 			logs.write(0.7)
 			serve := s.serve("--ranks", fmt.Sprint(len(logs.files)), "--stats-period", "200ms")
+			page := browse(t, s.services().Web+"/?token="+s.services().Secret)
 			leash, end, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer end.Close() //nolint:errcheck // of a test
-			ad := startWith(t, leash, "ad", "--leash", "--until-notified", "--linger", "1s", "--run-dir", s.run, "--exchange", "100ms", s.path("live"))
-			_ = leash.Close() // the process has it
+			follow := func() *process {
+				return startWith(t, leash, "ad", "--leash", "--until-notified", "--linger", "1s", "--run-dir", s.run, "--node", "n0",
+					"--exchange", "100ms", s.path("live"))
+			}
+			ad := follow()
 			eventually(t, "the rank is named while the job runs", func() error {
 				if found, _, _ := run(t, "findings", s.run); !strings.Contains(found, "Rank 2 (node00) computes") {
 					return fmt.Errorf("findings are\n%s", found)
 				}
 				return nil
 			})
+			var early api.Collectives
+			eventually(t, "the collective operations are compared while the job runs", func() error {
+				early = collectivesOf(t, s.run)
+				if got, all := executions(early.Rows), executions(want.Rows); 10*got < 6*all {
+					return fmt.Errorf("%d executions of %d", got, all)
+				}
+				return nil
+			})
+			checkPrefix(t, early.Rows, want.Rows)
+			ad.kill()
+			ad = follow()
+			_ = leash.Close() // the process has it
 			logs.write(0.9)
 			logs.write(1)
+			eventually(t, "the page has all operations before the end", func() error {
+				code, text := page.get("api/v1/runs/run/breakdown")
+				if code != http.StatusOK {
+					return fmt.Errorf("%d %s", code, text)
+				}
+				var got api.Breakdown
+				if err := json.Unmarshal([]byte(text), &got); err != nil {
+					return err
+				}
+				return sameCollectives(got.Collectives, want)
+			})
+			if o := fetch[api.Overview](page, "api/v1/runs/run/overview"); o.State != api.Running || !o.Collectives {
+				t.Errorf("the overview is %+v", o)
+			}
+			if err := sameCollectives(collectivesOf(t, s.run), want); err != nil {
+				t.Errorf("just before the end: %v", err)
+			}
 			if _, err := fmt.Fprintln(end, supervise.ProgramEnded); err != nil {
 				t.Fatal(err)
 			}
 			succeed(ad, serve)
-			must(t, "analyze", s.path("logs"), "--out", s.path("offline"))
-			for _, query := range []string{"findings", "ranks", "anomalies"} {
+			for _, query := range []string{"findings", "ranks", "anomalies", "breakdown"} {
 				online, offline := must(t, query, s.run, "--format", "json"), must(t, query, s.path("offline"), "--format", "json")
 				if online != offline {
 					t.Errorf("%s online\n%s\noffline\n%s", query, online, offline)
@@ -50,6 +92,55 @@ func TestStragglerInGrowingLogs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// collectivesOf returns the collective operations of a run, none if it has none yet.
+func collectivesOf(t testing.TB, dir string) (c api.Collectives) {
+	t.Helper()
+	text, stderr, code := run(t, "breakdown", dir, "--collectives", "--format", "json")
+	if code != 0 && strings.Contains(stderr, "no collective operations") {
+		return c
+	}
+	if err := json.Unmarshal([]byte(text), &c); err != nil || code != 0 {
+		t.Fatalf("code %d: %v\n%s%s", code, err, text, stderr)
+	}
+	return c
+}
+
+// sameCollectives compares all but the counts of what was not compared, which only the end of a run has.
+func sameCollectives(got, want api.Collectives) error {
+	if !reflect.DeepEqual(got.Rows, want.Rows) || !reflect.DeepEqual(got.Clocks, want.Clocks) {
+		return fmt.Errorf("%+v, want %+v", got, want)
+	}
+	return nil
+}
+
+// checkPrefix checks that a run has some of the executions of each operation of a longer run, and the same late rank.
+func checkPrefix(t testing.TB, early, all []api.Collective) {
+	t.Helper()
+	key := func(c *api.Collective) string { return fmt.Sprint(c.Operation, c.Group, c.Bytes) }
+	rows := make(map[string]*api.Collective)
+	for i := range all {
+		rows[key(&all[i])] = &all[i]
+	}
+	for i := range early {
+		got, want := &early[i], rows[key(&early[i])]
+		if want == nil || got.Calls > want.Calls || got.Seen != want.Seen || got.MaxLatency > want.MaxLatency || got.Bandwidth <= 0 ||
+			got.MeanSkew == nil || got.Last[0].Rank != want.Last[0].Rank {
+			t.Errorf("while the job runs: %+v, at its end %+v", got, want)
+		}
+	}
+	if executions(early) >= executions(all) {
+		t.Errorf("%d executions when 70 %% are written, %d at the end", executions(early), executions(all))
+	}
+}
+
+// executions returns the number of executions of operations.
+func executions(rows []api.Collective) (n int64) {
+	for i := range rows {
+		n += rows[i].Calls
+	}
+	return n
 }
 
 // growing are copies of files that grow.

@@ -29,7 +29,7 @@ export default function GpusView() {
   const result = useRunQuery<Breakdown>(
     any ? 'breakdown' : undefined,
     { program: query.program, host: query.host, rank: query.rank },
-    { keep: true },
+    { keep: true, every: 3000 },
   );
   const data = result.data;
   return (
@@ -41,7 +41,7 @@ export default function GpusView() {
         <Empty title="This run has no times of GPUs and no collective operations.">
           <p>
             Its traces do not have them, it is live, or it was recorded by an earlier version.
-            Analyze the traces again to get them.
+            Analyze the traces with chimbuko analyze to get them.
           </p>
         </Empty>
       )}
