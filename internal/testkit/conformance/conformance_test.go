@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/cli"
+	"github.com/chimbuko/chimbuko/internal/testkit/sqlitetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -22,14 +24,21 @@ type format struct {
 	write           func(t *testing.T, dir string, p *program)
 	messages, hosts bool // it has them
 	threads         bool // it has their numbers; otherwise they are numbered as they appear
+	boot            bool // times count from the start of the host; otherwise from a date
+	notes           []tally.Kind
 }
 
 var formats = []format{
-	{"OTF2", (&archive{order: binary.LittleEndian}).write, true, true, true},
-	{"OTF2, most significant byte first", (&archive{order: binary.BigEndian}).write, true, true, true},
-	{"OTF2 1.0", (&archive{order: binary.LittleEndian, old: true}).write, true, true, true},
-	{"Kineto", writeChrome, false, false, false},
-	{"Nsight", writeNsight, false, true, false},
+	{name: "OTF2", write: (&archive{order: binary.LittleEndian}).write, messages: true, hosts: true, threads: true},
+	{
+		name: "OTF2, most significant byte first", write: (&archive{order: binary.BigEndian}).write,
+		messages: true, hosts: true, threads: true,
+	},
+	{name: "OTF2 1.0", write: (&archive{order: binary.LittleEndian, old: true}).write, messages: true, hosts: true, threads: true},
+	{name: "Kineto", write: writeChrome},
+	{name: "Nsight", write: writeNsight, hosts: true},
+	{name: "rocpd", write: rocpdWriter(sqlitetest.RocpdInline), hosts: true, boot: true, notes: []tally.Kind{tally.ClockAssumed}},
+	{name: "rocpd with tracks", write: rocpdWriter(sqlitetest.RocpdTracks), hosts: true, boot: true, notes: []tally.Kind{tally.ClockAssumed}},
 }
 
 // scenarios are programs with troubles that all formats show, and how long they run.
@@ -42,7 +51,7 @@ func TestFormatsAgree(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "TAU")
 			command(t, "simulate", "--scenario", scenario, "--duration", duration, "--out", dir)
-			want := read(t, dir)
+			want := read(t, dir, nil)
 			found := findings(t, dir)
 			if len(found) == 0 {
 				t.Fatal("no findings")
@@ -51,7 +60,7 @@ func TestFormatsAgree(t *testing.T) {
 				t.Run(f.name, func(t *testing.T) {
 					dir := t.TempDir()
 					f.write(t, dir, want)
-					compare(t, &f, read(t, dir), want)
+					compare(t, &f, read(t, dir, &f), want)
 					compareFindings(t, &f, findings(t, dir), found)
 				})
 			}
@@ -66,10 +75,13 @@ func compare(t *testing.T, f *format, got, want *program) {
 		t.Errorf("hosts are %v, want %v", got.hosts, want.hosts)
 	}
 	if !f.messages {
-		want = want.only(trace.Enter, trace.Exit)
+		want = want.only(trace.Enter, trace.Exit, trace.Count)
 	}
 	if !slices.Equal(got.sorted(), want.sorted()) {
 		t.Fatalf("threads are %v, want %v", got.sorted(), want.sorted())
+	}
+	if f.boot {
+		got, want = got.sinceBoot(), want.sinceBoot()
 	}
 	if !f.threads {
 		got = got.numberedAs(want)
@@ -99,10 +111,16 @@ type finding struct {
 }
 
 // findings returns the findings of the traces in a directory.
-func findings(t *testing.T, dir string) (all []finding) {
+func findings(t *testing.T, dir string) []finding {
 	t.Helper()
 	run := filepath.Join(t.TempDir(), "run")
 	command(t, "analyze", dir, "--out", run)
+	return findingsOf(t, run)
+}
+
+// findingsOf returns the findings of a run.
+func findingsOf(t *testing.T, run string) (all []finding) {
+	t.Helper()
 	if err := json.Unmarshal([]byte(command(t, "findings", run, "--format", "json")), &all); err != nil {
 		t.Fatal(err)
 	}

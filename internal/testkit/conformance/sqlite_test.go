@@ -33,3 +33,17 @@ func writeNsight(t *testing.T, dir string, p *program) {
 		sqlitetest.Write(t, filepath.Join(dir, fmt.Sprintf("report%d.sqlite", rank)), sql...)
 	}
 }
+
+// rocpdWriter returns a function that writes a database for each rank, with calls as roctx ranges. It has no messages.
+func rocpdWriter(generation int) func(t *testing.T, dir string, p *program) {
+	return func(t *testing.T, dir string, p *program) {
+		t.Helper()
+		for _, rank := range p.ranks() {
+			of := &sqlitetest.Program{Rank: int(rank), World: len(p.hosts), Hostname: p.hosts[rank]}
+			p.eachCall(rank, func(thread int, c call) {
+				of.Ranges = append(of.Ranges, sqlitetest.Range{Name: c.name, Thread: thread, Start: c.start, End: c.end})
+			})
+			sqlitetest.Rocpd(t, filepath.Join(dir, fmt.Sprintf("%d_results.db", rank)), generation, of)
+		}
+	}
+}

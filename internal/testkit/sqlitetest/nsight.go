@@ -101,17 +101,24 @@ func (w *nsight) write(p *Program) {
 		for _, c := range s.calls {
 			w.add(insert("CUPTI_ACTIVITY_KIND_RUNTIME", c.start, c.end, 0, tid, c.correlation, w.text(calls[c.name]), 0, nil))
 		}
-		a := s.annotation
-		text, id := any(a.name), any(nil)
-		if w.generation == Nsight3 {
-			text, id = nil, w.text(a.name)
-		}
-		w.add(insert("NVTX_EVENTS", a.start, a.end, 59, nil, nil, nil, text, tid, nil, id, 0))
+		w.mark(tid, s.annotation)
+	}
+	for i := range p.Ranges {
+		w.mark(tid, p.Ranges[i].span())
 	}
 	w.add(insert("NVTX_EVENTS", 5, nil, 75, nil, nil, nil, "domain", tid, nil, nil, 1))
 	w.add(insert("ThreadNames", w.text("worker"), 10, tid))
 	w.add(insert("PROCESSES", pid, p.PID(), "./train"))
 	w.add(insert("PROCESSES", 1<<48|99<<24, 99, "bash"))
+}
+
+// mark writes a range of a process with this first thread.
+func (w *nsight) mark(tid int64, s span) {
+	text, id := any(s.name), any(nil)
+	if w.generation == Nsight3 {
+		text, id = nil, w.text(s.name)
+	}
+	w.add(insert("NVTX_EVENTS", s.start, s.end, 59, nil, nil, nil, text, tid+s.thread, nil, id, 0))
 }
 
 // describe writes the tables about the whole export.

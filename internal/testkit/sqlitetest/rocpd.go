@@ -19,6 +19,7 @@ func Rocpd(tb testing.TB, path string, generation int, programs ...*Program) {
 	for _, p := range programs {
 		w := rocpd{generation: generation, suffix: fmt.Sprintf("_%08x_0000_7000", p.PID()), ids: make(map[string]int)}
 		w.create()
+		w.describe(p)
 		w.write(p)
 		statements = append(statements, w.sql...)
 	}
@@ -108,13 +109,13 @@ func (w *rocpd) event(category string, s span, parent int64, extra string) int {
 func (w *rocpd) where(p *Program, s span, agent int) (values []any) {
 	if w.generation == RocpdTracks {
 		w.tracks++
-		w.insert("rocpd_track", w.tracks, "guid", rocpdNode, p.PID(), p.PID(), max(agent, 0), 1, s.stream)
+		w.insert("rocpd_track", w.tracks, "guid", rocpdNode, p.PID(), p.PID()+s.thread, max(agent, 0), 1, s.stream)
 		w.times += 2
 		w.insert("rocpd_timestamp", w.times-1, "guid", s.start, 1, w.tracks)
 		w.insert("rocpd_timestamp", w.times, "guid", s.end, 2, w.tracks)
 		return []any{w.tracks, w.times - 1, w.times}
 	}
-	values = []any{rocpdNode, p.PID(), p.PID()}
+	values = []any{rocpdNode, p.PID(), p.PID() + s.thread}
 	switch {
 	case agent > 0:
 		values = append(values, agent, 1, s.stream)
@@ -124,8 +125,8 @@ func (w *rocpd) where(p *Program, s span, agent int) (values []any) {
 	return append(values, s.start, s.end)
 }
 
-// write writes the tables of a program.
-func (w *rocpd) write(p *Program) {
+// describe writes the tables about a program.
+func (w *rocpd) describe(p *Program) {
 	environment := fmt.Sprintf(`{"PATH": "%s", "OMPI_COMM_WORLD_RANK": "%d", "OMPI_COMM_WORLD_SIZE": "%d"}`,
 		strings.Repeat("/opt/rocm:", 900), p.Rank, p.World)
 	if p.Silent {
@@ -134,9 +135,21 @@ func (w *rocpd) write(p *Program) {
 	w.insert("rocpd_metadata", 1, "schema_version", "3")
 	w.insert("rocpd_info_node", rocpdNode, "guid", 99, "machine", p.Host())
 	w.insert("rocpd_info_process", p.PID(), "guid", rocpdNode, 1, p.PID(), "./train --fast", environment)
-	w.insert("rocpd_info_thread", p.PID(), "guid", rocpdNode, 1, p.PID(), p.PID(), nil)
+	for i := range p.threads() {
+		w.insert("rocpd_info_thread", p.PID()+i, "guid", rocpdNode, 1, p.PID(), p.PID()+i, nil)
+	}
 	w.insert("rocpd_info_agent", rocpdCPU, "guid", rocpdNode, p.PID(), "CPU", 0, 0, "cpu", "EPYC")
 	w.insert("rocpd_info_agent", rocpdGPU, "guid", rocpdNode, p.PID(), "GPU", 1, 0, "gfx942", "AMD Instinct MI300X")
+}
+
+// mark writes a range.
+func (w *rocpd) mark(p *Program, s span) {
+	event := w.event("MARKER_CORE_RANGE_API", s, 0, fmt.Sprintf(`{"message": %q}`, s.name))
+	w.insert("rocpd_region", append(append([]any{nil, "guid"}, w.where(p, s, 0)...), w.text("roctxThreadRangeA"), event)...)
+}
+
+// write writes the events of a program.
+func (w *rocpd) write(p *Program) {
 	calls := map[string]string{"launch": "hipLaunchKernel", "copy": "hipMemcpyAsync", "wait": "hipDeviceSynchronize"}
 	kernels := make(map[string]int)
 	for n := range p.Steps {
@@ -145,9 +158,7 @@ func (w *rocpd) write(p *Program) {
 			event := w.event("HIP_RUNTIME_API_EXT", c, 0, "{}")
 			w.insert("rocpd_region", append(append([]any{nil, "guid"}, w.where(p, c, 0)...), w.text(calls[c.name]), event)...)
 		}
-		a := s.annotation
-		event := w.event("MARKER_CORE_RANGE_API", a, 0, `{"message": "`+a.name+`"}`)
-		w.insert("rocpd_region", append(append([]any{nil, "guid"}, w.where(p, a, 0)...), w.text("roctxThreadRangeA"), event)...)
+		w.mark(p, s.annotation)
 		for _, k := range s.kernels {
 			if kernels[k.name] == 0 {
 				kernels[k.name] = len(kernels) + 1
@@ -157,8 +168,11 @@ func (w *rocpd) write(p *Program) {
 			w.insert("rocpd_kernel_dispatch", append(append([]any{nil, "guid"}, w.where(p, k, rocpdGPU)...),
 				kernels[k.name], 128, 1, 1, 1024, 2, 1, event)...)
 		}
-		event = w.event("MEMORY_COPY", s.transfer, s.transfer.correlation, "{}")
+		event := w.event("MEMORY_COPY", s.transfer, s.transfer.correlation, "{}")
 		w.insert("rocpd_memory_copy", append(append([]any{nil, "guid"}, w.where(p, s.transfer, -1)...),
 			w.text("MEMORY_COPY_HOST_TO_DEVICE"), rocpdGPU, rocpdCPU, 4096, event)...)
+	}
+	for i := range p.Ranges {
+		w.mark(p, p.Ranges[i].span())
 	}
 }

@@ -3,6 +3,7 @@
 package sqlitetest
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -33,6 +34,16 @@ type Program struct {
 	Slow        map[int]bool // steps whose kernel takes 20 times as long
 	Silent      bool         // the trace does not contain the rank
 	Shift       int64        // nanoseconds to add to all times
+	Hostname    string       // "" is a host for every two ranks
+	// Ranges are more ranges of its threads, outer ones before inner ones.
+	Ranges []Range
+}
+
+// Range is a range that a program marks: with NVTX or roctx.
+type Range struct {
+	Name       string
+	Thread     int
+	Start, End int64 // nanoseconds
 }
 
 // Base is the time of the first step in nanoseconds since 1970.
@@ -42,7 +53,7 @@ const Base = 1_700_000_000_000_000_000
 func (p *Program) PID() int64 { return 4000 + int64(p.Rank) }
 
 // Host returns the host of the program.
-func (p *Program) Host() string { return fmt.Sprint("node", p.Rank/2) }
+func (p *Program) Host() string { return cmp.Or(p.Hostname, fmt.Sprint("node", p.Rank/2)) }
 
 // Times of a step in nanoseconds.
 const (
@@ -57,6 +68,7 @@ type span struct {
 	start, end  int64
 	correlation int64 // 0 if there is none
 	stream      int64
+	thread      int64 // after the first one of the process
 }
 
 // step is what happens in a step: a range, calls of the API, two kernels and a copy.
@@ -75,7 +87,7 @@ func (p *Program) step(n int) step {
 		duration *= slowFactor
 	}
 	during := func(name string, start, duration, correlation, stream int64) span {
-		return span{name, at + start, at + start + duration, correlation, stream}
+		return span{name: name, start: at + start, end: at + start + duration, correlation: correlation, stream: stream}
 	}
 	return step{
 		annotation: during("train", 0, duration+800_000, 0, 0),
@@ -89,6 +101,20 @@ func (p *Program) step(n int) step {
 		},
 		transfer: during("copy", 200_000, 10_000, id+2, 13),
 	}
+}
+
+// span returns a range as a span.
+func (r *Range) span() span {
+	return span{name: r.Name, start: r.Start, end: r.End, thread: int64(r.Thread)}
+}
+
+// threads returns the number of threads of the host.
+func (p *Program) threads() int64 {
+	n := 1
+	for i := range p.Ranges {
+		n = max(n, p.Ranges[i].Thread+1)
+	}
+	return int64(n)
 }
 
 // insert returns a statement. Texts are quoted, and nil is NULL.
