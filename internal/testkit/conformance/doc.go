@@ -9,5 +9,5 @@
 //     assumption that their first events are simultaneous.
 //   - Logs of NCCL Inspector have only collective operations, and the time between them: no calls of the program, no launches and no
 //     kernels. Without verbose logs, operations have durations, but no times.
-//   - OTF2 has everything but launches, which its records do not name.
+//   - No record of OTF2 is a launch; the tests of package otf2 have the ways in which programs record them.
 package conformance
