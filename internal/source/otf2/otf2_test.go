@@ -1,25 +1,19 @@
 package otf2_test
 
 import (
-	"bufio"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/otf2"
-	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // calls is an archive that the reference library wrote: two ranks with messages, collective calls, metrics and attributes, and a
@@ -45,6 +39,16 @@ func (e event) String() string {
 // read passes the events of all ranks to yield.
 func read(tb testing.TB, path string, yield func(event)) (*otf2.Archive, *tally.Tally, error) {
 	tb.Helper()
+	return readEvents(tb, path, func(n *trace.Names, b *trace.Batch, e *trace.Event) {
+		yield(event{b.Rank, b.Thread, e.Time, e.Kind, describe(n, b.Rank, e)})
+	})
+}
+
+// readEvents is read without the cost of describing events.
+func readEvents(
+	tb testing.TB, path string, yield func(n *trace.Names, b *trace.Batch, e *trace.Event),
+) (*otf2.Archive, *tally.Tally, error) {
+	tb.Helper()
 	count := new(tally.Tally)
 	anchor, ok := otf2.AnchorOf(path)
 	if !ok {
@@ -67,10 +71,10 @@ func read(tb testing.TB, path string, yield func(event)) (*otf2.Archive, *tally.
 			if err != nil {
 				return a, count, err
 			}
-			for _, b := range step.Batches {
-				for i := range b.Events {
-					e := &b.Events[i]
-					yield(event{b.Rank, b.Thread, e.Time, e.Kind, describe(r.Names(), b.Rank, e)})
+			for i := range step.Batches {
+				b := &step.Batches[i]
+				for j := range b.Events {
+					yield(r.Names(), b, &b.Events[j])
 				}
 			}
 			r.Release()
@@ -135,165 +139,6 @@ func TestAllRecords(t *testing.T) {
 	if n := count.Count(tally.RecordsSkipped); n != 68 {
 		t.Errorf("%d records skipped, want 68", n)
 	}
-}
-
-// printed is a line of otf2-print: event, location, time, and attributes.
-var printed = regexp.MustCompile(`^([A-Z_0-9]+) +(\d+) +(\d+) +(.*)$`)
-
-// TestEventsAsReferenceLibrary compares with the program otf2-print of the reference library, location by location.
-func TestEventsAsReferenceLibrary(t *testing.T) {
-	program, err := exec.LookPath("otf2-print")
-	if err != nil {
-		t.Skip("SKIP: there is no otf2-print (Debian package otf2-tools)")
-	}
-	archives := map[string]func(t *testing.T) string{
-		"calls":   func(*testing.T) string { return calls },
-		"records": func(*testing.T) string { return records },
-		"mi300": func(t *testing.T) string {
-			return tracetest.Unpack(t, tracetest.Shared(t, "traces", "otf2", "mi300-example.tar.zst"), "simple-mi300-example-run")
-		},
-		"hpcg-stall": func(t *testing.T) string {
-			if testing.Short() {
-				t.Skip("SKIP: the small archives suffice")
-			}
-			return tracetest.Unpack(t, tracetest.Shared(t, "traces", "otf2", "hpcg-stall-OTF2.tar.zst"), "hpcg-stall-OTF2")
-		},
-	}
-	for name, path := range archives {
-		t.Run(name, func(t *testing.T) {
-			dir := path(t)
-			compare(t, program, dir)
-		})
-	}
-}
-
-// compare compares the events of an archive with those that the reference library prints.
-func compare(t *testing.T, program, dir string) {
-	t.Helper()
-	anchor, _ := otf2.AnchorOf(dir)
-	cmd := exec.CommandContext(t.Context(), program, anchor)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	want := make(map[string][]string) // by location
-	first, raw := uint64(0), make(map[string][]uint64)
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		m := printed.FindStringSubmatch(lines.Text())
-		if m == nil {
-			continue
-		}
-		at, err := strconv.ParseUint(m[3], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == 0 {
-			first = at
-		}
-		for _, e := range expected(m[1], m[4]) {
-			want[m[2]] = append(want[m[2]], e)
-			raw[m[2]] = append(raw[m[2]], at)
-		}
-		if stop := stopTime.FindStringSubmatch(m[4]); stop != nil {
-			if raw[m[2]][len(raw[m[2]])-1], err = strconv.ParseUint(stop[1], 10, 64); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil {
-		t.Fatal(err)
-	}
-	got, times := make(map[string][]string), make(map[string][]trace.Ticks)
-	a, _, err := read(t, dir, func(e event) {
-		place := fmt.Sprint(e.rank, ":", e.thread)
-		what := e.what
-		if e.kind == trace.Enter || e.kind == trace.Exit {
-			what, _, _ = strings.Cut(what, " [{") // the source
-		}
-		if strings.HasPrefix(what, "Bytes received in collective call") {
-			return // with the bytes sent
-		}
-		got[place], times[place] = append(got[place], e.kind.String()+" "+what), append(times[place], e.time)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	location := a.Locations()
-	if len(got) != len(want) {
-		t.Errorf("%d locations, want %d", len(got), len(want))
-	}
-	for place, events := range got {
-		of := want[location[place]]
-		if len(events) != len(of) {
-			t.Fatalf("location %s: %d events, want %d", location[place], len(events), len(of))
-		}
-		for i := range events {
-			if events[i] != of[i] && !strings.HasSuffix(of[i], " ?") {
-				t.Fatalf("location %s: event %d is %s, want %s", location[place], i, events[i], of[i])
-			}
-			if at := a.Time(raw[location[place]][i]); at != times[place][i] {
-				t.Fatalf("location %s: event %d is at %d, want %d", location[place], i, times[place][i], at)
-			}
-		}
-	}
-}
-
-var (
-	regionName  = regexp.MustCompile(`^(?:Region|Calling Context): "(.*?)(?: \[\{.*)?" <`)
-	stopTime    = regexp.MustCompile(`^Stop Time: (\d+)`)
-	bytesText   = regexp.MustCompile(`Bytes(?: Result)?: (\d+)`)
-	messageText = regexp.MustCompile(`^(?:Receiver|Sender): (\d+).*Tag: (\d+), Length: (\d+)`)
-	metricValue = regexp.MustCompile(`\("(.*?)" <\d+>; [A-Z0-9]+; (-?[0-9.e+]+)\)`)
-	sentText    = regexp.MustCompile(`Sent: (\d+), Received`)
-)
-
-// expected returns the events that a printed record gives.
-func expected(kind, text string) []string {
-	switch kind {
-	case "BUFFER_FLUSH":
-		return []string{"enter (flush of the trace buffer)", "exit (flush of the trace buffer)"}
-	case "RMA_PUT", "RMA_GET", "IO_OPERATION_COMPLETE":
-		name := map[string]string{"RMA_PUT": "remote put", "RMA_GET": "remote get"}[kind]
-		return []string{"counter Bytes of " + cmp.Or(name, "I/O operation") + ": " + bytesText.FindStringSubmatch(text)[1]}
-	case "ENTER", "LEAVE", "CALLING_CONTEXT_ENTER", "CALLING_CONTEXT_LEAVE":
-		what := "enter "
-		if strings.HasSuffix(kind, "LEAVE") {
-			what = "exit "
-		}
-		if m := regionName.FindStringSubmatch(text); m != nil {
-			return []string{what + m[1]}
-		}
-		return []string{what + "?"}
-	case "MPI_SEND", "MPI_ISEND", "MPI_RECV", "MPI_IRECV":
-		m := messageText.FindStringSubmatch(text)
-		return []string{fmt.Sprintf("%s rank %s, tag %s, %s bytes", strings.ToLower(strings.TrimPrefix(kind[4:], "I")), m[1], m[2], m[3])}
-	case "MPI_COLLECTIVE_END", "NON_BLOCKING_COLLECTIVE_COMPLETE":
-		return []string{"counter Bytes sent in collective call: " + sentText.FindStringSubmatch(text)[1]}
-	case "PARAMETER_UINT64":
-		if strings.HasPrefix(text, `Parameter: "callsite id"`) {
-			return []string{"counter ?"} // see TestLaunches
-		}
-	case "METRIC":
-		var all []string
-		for _, m := range metricValue.FindAllStringSubmatch(text, -1) {
-			v, err := strconv.ParseFloat(m[2], 64)
-			if err != nil {
-				return nil
-			}
-			value := m[2]
-			if strings.ContainsAny(value, ".e-") {
-				value = strconv.FormatFloat(max(0, v), 'f', 0, 64)
-			}
-			all = append(all, "counter "+m[1]+": "+value)
-		}
-		return all
-	}
-	return nil
 }
 
 // archive copies the archive calls and returns its directory.
