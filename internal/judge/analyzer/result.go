@@ -55,7 +55,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{findings: newFindings(r.key, r.host), rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed}
+			v := review{findings: newFindings(r.key, r.host), rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed, live: a.online != nil}
 			if err := v.run(ctx); err != nil {
 				return err
 			}
@@ -89,6 +89,7 @@ type review struct {
 	cfg      *Config
 	sink     RecordSink
 	reviewed func(int64) // reports the number of reviewed executions
+	live     bool        // provisional records were sent
 
 	step      int32
 	visited   int64 // in the step
@@ -232,7 +233,8 @@ func (v *review) judge(c *provenance.Capture) {
 		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
 	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly,
-		!v.rank.keeps(j, verdict, c.Call().Step, c.Call().Row):
+		// The store has a provisional record of each anomaly of a live run, which needs a final one.
+		(!v.live || c.Kind != provenance.Anomaly) && !v.rank.keeps(j, verdict, c.Call().Step, c.Call().Row):
 		v.Review.Dropped++
 		return
 	}

@@ -141,3 +141,53 @@ func TestChangesHaveNumbersOfCallsMade(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 }
+
+// manySlowCalls is a program with a rank that becomes slow for so many calls that recorded traces keep only a sample of them.
+const manySlowCalls = `
+name = "many"
+text = "many slow calls"
+seed = 1
+steps = 50
+iterations = 20
+[[program]]
+name = "many"
+ranks = 2
+body = ["time_step"]
+[program.functions]
+time_step = { time = { normal = [60, 5] }, calls = ["150 update_row"] }
+update_row = { time = { lognormal = [150, 0.08] } }
+[[trouble]]
+name = "slow"
+kind = "slow-rank"
+ranks = [1]
+from = 4
+to = 14
+factor = 3
+`
+
+// TestEveryFlagOfManyIsReviewed follows a run whose first slow calls are outliers, and its last ones belong to a slow mode, of
+// which a sample is kept. The services would have to review flags that the analyzer forgets.
+func TestEveryFlagOfManyIsReviewed(t *testing.T) {
+	s, err := scenario.Parse("many", []byte(manySlowCalls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	datasets, err := filepath.Glob(filepath.Join(dir, "*.bp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list := follow(t, newLedger(), analyzer.Online{Find: inputsOf(datasets)})
+	missing := 0
+	for id := range list.provisional {
+		if _, ok := list.final[id]; !ok {
+			missing++
+		}
+	}
+	if missing > 0 || len(list.provisional) < 5000 {
+		t.Errorf("%d of %d flags were never reviewed", missing, len(list.provisional))
+	}
+}
