@@ -1,6 +1,7 @@
 package otf2_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -286,31 +287,65 @@ func TestLocalDefinitions(t *testing.T) {
 	f("before both", "1496 solve, 1597 solve", clock(2900, 0), clock(3900, 10))
 }
 
-// FuzzArchive reads an archive of one rank with any content.
+// FuzzArchive reads an archive of one rank with any content. A thread and two GPU streams have the same events.
 func FuzzArchive(f *testing.F) {
-	content := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(calls, name))
+	content := func(dir, name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			f.Fatal(err)
 		}
 		return data
 	}
-	f.Add(content("traces.otf2"), content("traces.def"), content("traces/0.def"), content("traces/0.evt"))
-	f.Add(content("traces.otf2"), content("traces.def"), local([]byte{5, 7, 3, 1, 1, 1, 0, 1, 1}, clock(5, 6), clock(9, 7)), content("traces/2.evt"))
+	f.Add(content(calls, "traces.otf2"), content(calls, "traces.def"), content(calls, "traces/0.def"), content(calls, "traces/0.evt"))
+	f.Add(content(calls, "traces.otf2"), content(calls, "traces.def"),
+		local([]byte{5, 7, 3, 1, 1, 1, 0, 1, 1}, clock(5, 6), clock(9, 7)), content(calls, "traces/2.evt"))
+	for _, name := range []string{"hip", "cuda", "references", "apex"} {
+		dir := filepath.Join("testdata/launches", name)
+		for _, events := range []string{"traces/0.evt", "traces/2.evt"} {
+			f.Add(content(dir, "traces.otf2"), content(dir, "traces.def"), content(dir, "traces/0.def"), content(dir, events))
+		}
+	}
 	f.Fuzz(func(t *testing.T, anchor, global, local, events []byte) {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "traces"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for name, data := range map[string][]byte{"traces.otf2": anchor, "traces.def": global, "traces/0.def": local, "traces/0.evt": events} {
+		for name, data := range map[string][]byte{
+			"traces.otf2": anchor, "traces.def": global, "traces/0.def": local,
+			"traces/0.evt": events, "traces/2.evt": events, "traces/3.evt": events,
+		} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		n := 0
-		_, _, _ = read(t, dir, func(event) { n++ })
-		if n > 256*len(events) { // a metric has at most so many values, each of a byte at least
+		n, halves := 0, make(map[string]int)
+		_, _, _ = read(t, dir, func(e event) {
+			n++
+			if e.kind == trace.Count && strings.HasPrefix(e.what, "Correlation ID: ") {
+				halves[fmt.Sprint(e.rank, ":", e.thread, " ", e.what)]++
+			}
+		})
+		if n > 3*256*len(events) { // a metric has at most so many values, each of a byte at least
 			t.Errorf("%d events in %d bytes", n, len(events))
+		}
+		if bytes.Contains(global, []byte("GUID")) || bytes.Contains(global, []byte("Correlation ID")) {
+			return // the archive has its own numbers
+		}
+		for what, n := range halves {
+			if n > 1 {
+				t.Errorf("%s: %d times", what, n)
+			}
+		}
+	})
+}
+
+// FuzzNumbers compares the two ways to read compressed numbers.
+func FuzzNumbers(f *testing.F) {
+	f.Add([]byte{0, 1, 7, 2, 1, 2, 8, 1, 2, 3, 4, 5, 6, 7, 8, 255, 3, 1}, 8, false)
+	f.Add([]byte{4, 1, 2, 3, 4, 9, 1}, 0, true)
+	f.Fuzz(func(t *testing.T, data []byte, spare int, big bool) {
+		if fast, general := otf2.Numbers(data, spare&15, big); fast != general {
+			t.Errorf("got %s, want %s", fast, general)
 		}
 	})
 }

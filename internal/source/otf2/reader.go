@@ -160,14 +160,14 @@ func (r *Reader) Next(ctx context.Context) (*trace.Step, error) {
 	return &r.step, nil
 }
 
-// The length of windows changes such that a window has about windowEvents of a lane. A lane adds at most maxWindowEvents, and
-// the rest in the next window.
+// The length of windows changes such that the lane with most events in a window adds about windowEvents. A lane adds at most
+// maxWindowEvents, and the rest in the next window.
 const (
-	windowEvents    = 16
+	windowEvents    = 64
 	maxWindowEvents = 256
 )
 
-// window adds the events of a short time, lane by lane.
+// window adds the events of a short time, lane by lane. So lanes are never further apart than that time.
 func (r *Reader) window() {
 	left, first := 0, trace.Ticks(math.MaxInt64)
 	for _, l := range r.lanes {
@@ -181,16 +181,18 @@ func (r *Reader) window() {
 	if until < first || left == 1 {
 		until = math.MaxInt64
 	}
-	before := r.row
+	most := uint32(0)
 	for _, l := range r.lanes {
 		if !l.ended && l.now <= until {
+			before := r.row
 			l.run(r, until)
+			most = max(most, r.row-before)
 		}
 	}
-	switch n := int(r.row-before) / max(left, 1); {
-	case n > 2*windowEvents:
+	switch {
+	case most > 2*windowEvents:
 		r.length /= 2
-	case n < windowEvents/2 && r.length < 1<<62:
+	case most < windowEvents/2 && r.length < 1<<62:
 		r.length = 2*r.length + 1
 	}
 }
