@@ -112,6 +112,22 @@ func checkProgram(t *testing.T, f *profile.File, p *sqlitetest.Program, want []s
 	return c
 }
 
+// openProgram opens a trace of one generation with a program.
+func openProgram(t *testing.T, write func(testing.TB, string, int, ...*sqlitetest.Program), generation int) (*profile.File, *sqlitetest.Program) {
+	t.Helper()
+	p := &sqlitetest.Program{Rank: 3, World: 4, Steps: 3, Slow: map[int]bool{1: true}}
+	path := filepath.Join(t.TempDir(), "trace.sqlite")
+	write(t, path, generation, p)
+	if !sqlitetrace.IsTrace(path) {
+		t.Error("the trace is not recognized")
+	}
+	files := open(t, path)
+	if len(files) != 1 {
+		t.Fatalf("%d files", len(files))
+	}
+	return files[0], p
+}
+
 func dumpNsight(p *sqlitetest.Program) []string {
 	return p.Dump("cudaLaunchKernel", "cudaMemcpyAsync", "cudaDeviceSynchronize", "Memcpy HtoD")
 }
@@ -119,22 +135,13 @@ func dumpNsight(p *sqlitetest.Program) []string {
 func TestNsightExports(t *testing.T) {
 	for name, generation := range map[string]int{"2.x": sqlitetest.Nsight2, "3.x": sqlitetest.Nsight3} {
 		t.Run(name, func(t *testing.T) {
-			p := &sqlitetest.Program{Rank: 3, World: 4, Steps: 3, Slow: map[int]bool{1: true}}
-			path := filepath.Join(t.TempDir(), "report.sqlite")
-			sqlitetest.Nsight(t, path, generation, p)
-			if !sqlitetrace.IsTrace(path) {
-				t.Error("the export is not recognized")
-			}
-			files := open(t, path)
-			if len(files) != 1 {
-				t.Fatalf("%d files", len(files))
-			}
-			c := checkProgram(t, files[0], p, dumpNsight(p), "Nsight", "NVIDIA A100-SXM4-80GB")
+			f, p := openProgram(t, sqlitetest.Nsight, generation)
+			c := checkProgram(t, f, p, dumpNsight(p), "Nsight", "NVIDIA A100-SXM4-80GB")
 			if c.first != sqlitetest.Base+1_000_000 || c.tally.Count(tally.ColumnsMissing) != 0 || c.tally.Count(tally.EventsIgnored) != 1 {
 				t.Errorf("begins at %d; counts %v", c.first, c.tally.Notes())
 			}
-			if generation == sqlitetest.Nsight2 && files[0].World != 4 {
-				t.Errorf("%d ranks", files[0].World)
+			if generation == sqlitetest.Nsight2 && f.World != 4 {
+				t.Errorf("%d ranks", f.World)
 			}
 		})
 	}

@@ -62,8 +62,18 @@ func readRocpd(b *builder) error {
 			r.threadRows = b.byID("rocpd_info_thread", "id", "?tid")
 		}
 		r.readAgents()
-		for _, read := range []func() error{r.readRegions, r.readKernels, r.readCopies} {
-			if err := read(); err != nil {
+		for _, t := range []struct {
+			name    string
+			columns []string
+			read    func(*sqlitefile.Rows, *location) error
+		}{
+			{"rocpd_region", []string{"?name_id"}, r.readRegion},
+			{"rocpd_kernel_dispatch", []string{
+				"?kernel_id", "?grid_size_x", "?grid_size_y", "?grid_size_z", "?workgroup_size_x", "?workgroup_size_y", "?workgroup_size_z",
+			}, r.readKernel},
+			{"rocpd_memory_copy", []string{"?name_id", "?size", "?dst_agent_id", "?src_agent_id"}, r.readCopy},
+		} {
+			if err := r.each(t.name, t.columns, t.read); err != nil {
 				return err
 			}
 		}
@@ -99,8 +109,8 @@ var place = []string{
 
 const places = 11 // columns of place
 
-// eventRows returns the rows of a table of events, or nil if it has none with times.
-func (r *rocpd) eventRows(table string, columns ...string) *sqlitefile.Rows {
+// each calls add with the events of a table that have times, with columns after those of place.
+func (r *rocpd) each(table string, columns []string, add func(rows *sqlitefile.Rows, l *location) error) error {
 	t := r.db.Table(table + r.suffix)
 	if t == nil {
 		return nil
@@ -110,7 +120,17 @@ func (r *rocpd) eventRows(table string, columns ...string) *sqlitefile.Rows {
 		r.tally.Add(tally.TableMisshapen, 1)
 		return nil
 	}
-	return r.rows(table, append(slices.Clip(place), columns...)...)
+	rows := r.rows(table, append(slices.Clip(place), columns...)...)
+	var l location
+	for rows != nil && rows.Next() {
+		if ok := r.locate(rows, &l); !ok {
+			continue
+		}
+		if err := add(rows, &l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // location is where and when an event happened. Numbers of rows that are unknown are -1.
@@ -118,8 +138,8 @@ type location struct {
 	start, end, pid, tid, agent, queue, stream int64
 }
 
-// locate returns the location of an event, or false if its times are unknown.
-func (r *rocpd) locate(rows *sqlitefile.Rows) (l location, ok bool) {
+// locate sets the location of an event, and reports whether its times are known.
+func (r *rocpd) locate(rows *sqlitefile.Rows, l *location) bool {
 	number := func(rows *sqlitefile.Rows, column int, otherwise int64) int64 {
 		if n, ok := rows.Int(column); ok {
 			return n
@@ -140,7 +160,7 @@ func (r *rocpd) locate(rows *sqlitefile.Rows) (l location, ok bool) {
 	l.end, ok2 = time(1, r.ends)
 	if !ok1 || !ok2 {
 		r.tally.Add(tally.TimeImplausible, 1)
-		return l, false
+		return false
 	}
 	l.pid, l.tid, l.agent = number(rows, 4, -1), number(rows, 5, -1), number(rows, 6, -1)
 	l.queue, l.stream = number(rows, 7, -1), number(rows, 8, -1)
@@ -148,7 +168,7 @@ func (r *rocpd) locate(rows *sqlitefile.Rows) (l location, ok bool) {
 		l.pid, l.tid, l.agent = number(r.tracks, 0, l.pid), number(r.tracks, 1, l.tid), number(r.tracks, 2, l.agent)
 		l.queue, l.stream = number(r.tracks, 3, l.queue), number(r.tracks, 4, l.stream)
 	}
-	return l, true
+	return true
 }
 
 // findEvent moves to the description of an event and returns whether there is one.
@@ -186,38 +206,25 @@ func (r *rocpd) thread(row int64) int64 {
 	return tid
 }
 
-// readRegions reads calls of HIP, HSA, RCCL and others, and ranges of roctx.
-func (r *rocpd) readRegions() error {
-	rows := r.eventRows("rocpd_region", "?name_id")
-	if rows == nil {
-		return nil
+// readRegion reads a call of HIP, HSA, RCCL or others, or a range of roctx.
+func (r *rocpd) readRegion(rows *sqlitefile.Rows, l *location) error {
+	id, ok := rows.Int(places)
+	name := r.name(r.strings, id, ok, "call")
+	kind, correlation, known := "", uint64(0), r.findEvent(rows)
+	if known {
+		number, _ := r.events.Int(3)
+		kind, correlation = r.strings.get(number), r.correlation(0, 2)
 	}
-	for rows.Next() {
-		l, ok := r.locate(rows)
-		if !ok {
-			continue
-		}
-		id, ok := rows.Int(places)
-		name := r.name(r.strings, id, ok, "call")
-		kind, correlation, known := "", uint64(0), r.findEvent(rows)
+	category, async := categoryOf(kind, name), false
+	if category == profile.Annotation {
+		async = bytes.HasPrefix(name, []byte("roctxProcessRange")) || bytes.HasPrefix(name, []byte("roctxRangeStart"))
 		if known {
-			number, _ := r.events.Int(3)
-			kind, correlation = r.strings.get(number), r.correlation(0, 2)
-		}
-		category, async := categoryOf(kind, name), false
-		if category == profile.Annotation {
-			async = bytes.HasPrefix(name, []byte("roctxProcessRange")) || bytes.HasPrefix(name, []byte("roctxRangeStart"))
-			if known {
-				if text := message(r.events.Text(4)); len(text) > 0 {
-					name = text
-				}
+			if text := message(r.events.Text(4)); len(text) > 0 {
+				name = text
 			}
 		}
-		if err := r.addRegion(&l, category, name, correlation, async, rows.ID()); err != nil {
-			return err
-		}
 	}
-	return nil
+	return r.addRegion(l, category, name, correlation, async, rows.ID())
 }
 
 // addRegion adds a region. One that may overlap others of its thread has a thread of its own.
@@ -301,37 +308,23 @@ func (r *rocpd) queue(n int64) profile.ID {
 	return id
 }
 
-// readKernels reads kernels. Their grids have work items, those of other profilers blocks.
-func (r *rocpd) readKernels() error {
-	rows := r.eventRows("rocpd_kernel_dispatch", "?kernel_id", "?grid_size_x", "?grid_size_y", "?grid_size_z",
-		"?workgroup_size_x", "?workgroup_size_y", "?workgroup_size_z")
-	if rows == nil {
-		return nil
+// readKernel reads a kernel. Its grid has work items, those of other profilers blocks.
+func (r *rocpd) readKernel(rows *sqlitefile.Rows, l *location) error {
+	id, ok := rows.Int(places)
+	r.begin(profile.Kernel, bytes.TrimSuffix(r.name(r.kernels, id, ok, "kernel"), []byte(".kd")), 0, 0)
+	var grid, block [3]int64
+	ok = true
+	for i := range 3 {
+		items, ok1 := rows.Int(places + 1 + i)
+		size, ok2 := rows.Int(places + 4 + i)
+		ok = ok && ok1 && ok2 && size > 0 && items < math.MaxInt64-size
+		grid[i], block[i] = (items+size-1)/max(size, 1), size
 	}
-	for rows.Next() {
-		l, ok := r.locate(rows)
-		if !ok {
-			continue
-		}
-		id, ok := rows.Int(places)
-		r.begin(profile.Kernel, bytes.TrimSuffix(r.name(r.kernels, id, ok, "kernel"), []byte(".kd")), 0, 0)
-		var grid, block [3]int64
-		ok = true
-		for i := range 3 {
-			items, ok1 := rows.Int(places + 1 + i)
-			size, ok2 := rows.Int(places + 4 + i)
-			ok = ok && ok1 && ok2 && size > 0 && items < math.MaxInt64-size
-			grid[i], block[i] = (items+size-1)/max(size, 1), size
-		}
-		if ok {
-			r.setArg(profile.Grid, grid[:]...)
-			r.setArg(profile.Block, block[:]...)
-		}
-		if err := r.addActivity(rows, &l); err != nil {
-			return err
-		}
+	if ok {
+		r.setArg(profile.Grid, grid[:]...)
+		r.setArg(profile.Block, block[:]...)
 	}
-	return nil
+	return r.addActivity(rows, l)
 }
 
 // copyNames are shorter names of copies.
@@ -340,36 +333,23 @@ var copyNames = map[string]string{
 	"MEMORY_COPY_DEVICE_TO_DEVICE": "Memcpy DtoD", "MEMORY_COPY_HOST_TO_HOST": "Memcpy HtoH",
 }
 
-// readCopies reads copies of memory.
-func (r *rocpd) readCopies() error {
-	rows := r.eventRows("rocpd_memory_copy", "?name_id", "?size", "?dst_agent_id", "?src_agent_id")
-	if rows == nil {
-		return nil
+// readCopy reads a copy of memory.
+func (r *rocpd) readCopy(rows *sqlitefile.Rows, l *location) error {
+	id, ok := rows.Int(places)
+	name := r.name(r.strings, id, ok, "Memcpy")
+	if short, ok := copyNames[string(name)]; ok {
+		name = r.setName(short)
 	}
-	for rows.Next() {
-		l, ok := r.locate(rows)
-		if !ok {
-			continue
-		}
-		id, ok := rows.Int(places)
-		name := r.name(r.strings, id, ok, "Memcpy")
-		if short, ok := copyNames[string(name)]; ok {
-			name = r.setName(short)
-		}
-		r.begin(profile.Transfer, name, 0, 0)
-		if size, ok := rows.Int(places + 1); ok {
-			r.setArg(profile.Bytes, size)
-		}
-		for i := range 2 { // the GPU among its ends
-			if a, ok := rows.Int(places + 2 + i); ok && (r.agents[a].gpu || l.agent < 0) && !r.agents[l.agent].gpu {
-				l.agent = a
-			}
-		}
-		if err := r.addActivity(rows, &l); err != nil {
-			return err
+	r.begin(profile.Transfer, name, 0, 0)
+	if size, ok := rows.Int(places + 1); ok {
+		r.setArg(profile.Bytes, size)
+	}
+	for i := range 2 { // the GPU among its ends
+		if a, ok := rows.Int(places + 2 + i); ok && (r.agents[a].gpu || l.agent < 0) && !r.agents[l.agent].gpu {
+			l.agent = a
 		}
 	}
-	return nil
+	return r.addActivity(rows, l)
 }
 
 // describe sets names, ranks, hosts and devices of the processes.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/source/sqlitetrace"
 	"github.com/chimbuko/chimbuko/internal/testkit/sqlitetest"
 )
 
@@ -20,19 +19,10 @@ func dumpRocpd(p *sqlitetest.Program) []string {
 func TestRocpdDatabases(t *testing.T) {
 	for name, generation := range map[string]int{"times in rows": sqlitetest.RocpdInline, "tracks": sqlitetest.RocpdTracks} {
 		t.Run(name, func(t *testing.T) {
-			p := &sqlitetest.Program{Rank: 3, World: 4, Steps: 3, Slow: map[int]bool{1: true}}
-			path := filepath.Join(t.TempDir(), "results.db")
-			sqlitetest.Rocpd(t, path, generation, p)
-			if !sqlitetrace.IsTrace(path) {
-				t.Error("the database is not recognized")
-			}
-			files := open(t, path)
-			if len(files) != 1 {
-				t.Fatalf("%d files", len(files))
-			}
-			c := checkProgram(t, files[0], p, dumpRocpd(p), "rocpd", "AMD Instinct MI300X")
-			if c.tally.Count(tally.ColumnsMissing) != 0 || files[0].World != 4 || c.metadata["Schema version"] != "3" || !files[0].Properties.SinceBoot {
-				t.Errorf("%d ranks, metadata %v, counts %v", files[0].World, c.metadata, c.tally.Notes())
+			f, p := openProgram(t, sqlitetest.Rocpd, generation)
+			c := checkProgram(t, f, p, dumpRocpd(p), "rocpd", "AMD Instinct MI300X")
+			if c.tally.Count(tally.ColumnsMissing) != 0 || f.World != 4 || c.metadata["Schema version"] != "3" || !f.Properties.SinceBoot {
+				t.Errorf("%d ranks, metadata %v, counts %v", f.World, c.metadata, c.tally.Notes())
 			}
 		})
 	}
