@@ -94,6 +94,7 @@ const (
 	ProcessOmitted
 	NamesUnknown
 	ClockAssumed
+	PartnerUnknown
 
 	// NumKinds is the number of kinds.
 	NumKinds
@@ -189,6 +190,8 @@ var table = [NumKinds]entry{
 	NamesUnknown:   {"names-unknown", DataLoss, "calls of SQLite traces whose names are missing; named by their kind"},
 	ClockAssumed: {"clock-assumed", Warning, "ranks whose trace has times since the start of their host; the first events of all hosts " +
 		"were assumed to be simultaneous"},
+	PartnerUnknown: {"partner-unknown", Info, "messages of exports of Nsight Systems without a known partner: in communicators of some " +
+		"ranks, in calls that send and receive, or received without a wait; only their calls are known"},
 	EventsIgnored: {"events-ignored", Info, "events of profilers that are neither calls nor counters, or repeat others: flows, " +
 		"instants, annotations copied to GPU streams, ranges without end"},
 	CallsOverlap: {"calls-overlap", Repaired, "calls that overlapped another on their thread without being inside it; the one that " +

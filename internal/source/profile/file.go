@@ -137,10 +137,15 @@ type Event struct {
 	Name            []byte
 	Process, Thread ID    // of GPUs: device and stream
 	Start           int64 // nanoseconds
-	Duration        int64 // of a Complete event, or the value of a Counter
+	Duration        int64 // of a Complete event, the value of a Counter, or the size of a message, more than trace.MaxSize if unknown
 	Correlation     uint64
-	Key             uint64 // identifies the operation of AsyncBegin and AsyncEnd
+	Key             uint64 // identifies the operation of AsyncBegin and AsyncEnd; of messages their MessageKey
 	Args            Arguments
+}
+
+// MessageKey returns the Key of a message with a partner.
+func MessageKey(partner trace.Rank, tag int32) uint64 {
+	return uint64(uint32(partner))<<32 | uint64(uint32(tag))
 }
 
 // Add adds an event. It keeps no reference to it.
@@ -165,6 +170,10 @@ func (f *File) Add(e *Event) error {
 		l.first = e.Start
 	}
 	f.events++
+	if e.Kind == Send || e.Kind == Receive {
+		r.correlation = e.Key
+		return f.sorted.add(r)
+	}
 	if e.Kind == Counter {
 		r.fn = f.counters.function(e.Name, Other, nil)
 		return f.sorted.add(r)

@@ -198,6 +198,18 @@ func (r *Reader) add(rec *record) {
 		open.put(r, rank, trace.Event{Time: r.ticks(time), Value: uint64(rec.duration), ID: rec.fn + 1, Kind: trace.Count})
 		open.readings = append(open.readings, open.events[len(open.events)-1])
 		r.step.Counters++
+	case Send, Receive:
+		kind, size := trace.Send, uint64(rec.duration)
+		if rec.kind == Receive {
+			kind = trace.Recv
+		}
+		if rec.duration > trace.MaxSize {
+			size = trace.UnknownSize
+		}
+		open.closeUntil(r, rank, time-1) // it is inside a call that ends now
+		partner, tag := uint32(rec.correlation>>32), int32(uint32(rec.correlation))
+		open.put(r, rank, trace.Event{Time: r.ticks(time), ID: partner, Tag: tag, Value: size, Kind: kind})
+		r.step.Comms++
 	case Complete:
 		open.closeUntil(r, rank, time)
 		end := r.fit(open, rank, time, time+rec.duration)

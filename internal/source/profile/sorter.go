@@ -13,7 +13,7 @@ import (
 // record is an event of the file, 32 bytes, to be sorted by time.
 type record struct {
 	start       int64 // nanoseconds
-	duration    int64 // of a call, or the value of a counter
+	duration    int64 // of a call, the value of a counter, or the size of a message
 	correlation uint64
 	fn          uint32 // function or counter
 	lane        uint16
@@ -31,6 +31,8 @@ const (
 	AsyncBegin
 	AsyncEnd
 	Counter
+	Send    // a message, at the time when it is sent
+	Receive // a message, when it has arrived
 )
 
 // compare orders records by time. An enclosing call comes before the calls inside it that begin

@@ -42,10 +42,7 @@ func readNsight(b *builder) error {
 		func() error { return n.readAPI("CUPTI_ACTIVITY_KIND_RUNTIME") },
 		func() error { return n.readAPI("CUPTI_ACTIVITY_KIND_DRIVER") }, // of old versions
 		n.readRanges,
-		func() error { return n.readCalls("MPI_P2P_EVENTS") },
-		func() error { return n.readCalls("MPI_COLLECTIVES_EVENTS") },
-		func() error { return n.readCalls("MPI_START_WAIT_EVENTS") },
-		func() error { return n.readCalls("MPI_OTHER_EVENTS") },
+		n.readMPI,
 		n.readKernels,
 		func() error { return n.readCopies("CUPTI_ACTIVITY_KIND_MEMCPY") },
 		func() error { return n.readCopies("CUPTI_ACTIVITY_KIND_MEMSET") },
@@ -173,21 +170,6 @@ func (n *nsight) addAsync(rows *sqlitefile.Rows, name []byte) error {
 		e.Kind, e.Key = profile.AsyncBegin+profile.Kind(i), uint64(rows.ID())<<1|1
 		e.Process, e.Thread = n.number(pidOf(global)), n.number(tidOf(global))
 		if err := n.add(pidOf(global)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readCalls reads calls of MPI.
-func (n *nsight) readCalls(table string) error {
-	rows := n.rows(table, "start", "end", "globalTid", "?textId")
-	if rows == nil {
-		return nil
-	}
-	for rows.Next() {
-		id, ok := rows.Int(3)
-		if err := n.addCall(rows, profile.Other, n.name(n.strings, id, ok, "MPI call"), -1); err != nil {
 			return err
 		}
 	}
