@@ -28,7 +28,7 @@ func TestDamagedTraces(t *testing.T) {
 			dir, temp := t.TempDir(), t.TempDir()
 			var all tally.Tally
 			present := -1
-			damage.Run(t, damage.Format{Files: damage.Files{"rank0.json": whole}, Read: func(files damage.Files) error {
+			damage.Run(t, damage.Format{Files: damage.Files{"rank0.json": whole}, Seeds: []uint64{51639, 51846}, Read: func(files damage.Files) error {
 				if err := files.Write(dir); err != nil {
 					return err
 				}
@@ -37,13 +37,19 @@ func TestDamagedTraces(t *testing.T) {
 				if present < 0 { // undamaged
 					all, present = counts, calls
 				}
-				if err == nil && calls < present && !reported && counts == all && bytes.HasPrefix(whole, files["rank0.json"]) {
+				if err == nil && calls < present && !reported && counts == all && isCut(whole, files["rank0.json"]) {
 					err = fmt.Errorf("%d of %d calls without a reported loss", calls, present)
 				}
 				return err
 			}})
 		})
 	}
+}
+
+// isCut reports whether a text is noticeably cut. A bare list may lack its closing bracket, so that it may end after each event.
+func isCut(whole, text []byte) bool {
+	ends := whole[0] == '[' && bytes.HasSuffix(bytes.TrimRight(text, ", \n"), []byte("}"))
+	return bytes.HasPrefix(whole, text) && !ends
 }
 
 // readDamaged reads a file. It returns the number of calls, whether there was an error about the file, and an error if a rule
