@@ -169,8 +169,10 @@ const spare = 8
 
 // release closes the file and frees the memory.
 func (c *chunks) release() {
-	c.close()
-	c.held, c.data = len(c.data), nil
+	if c.file != nil {
+		c.held = len(c.data)
+		c.close()
+	}
 }
 
 // restore undoes release. After an error there are no data.
@@ -181,7 +183,7 @@ func (c *chunks) restore() {
 		return
 	}
 	c.file = f
-	data := make([]byte, c.held, c.held+spare)
+	data := chunkMemory.get(c.held)[:c.held]
 	if _, err := f.ReadAt(data, c.at); err != nil {
 		c.fail(err)
 		return
@@ -203,11 +205,14 @@ func openChunks(path string, chunk uint64) (*chunks, error) {
 	return &chunks{cursor: cursor{path: path}, file: f, size: info.Size(), chunk: int64(chunk)}, nil
 }
 
+// close closes the file and frees the memory.
 func (c *chunks) close() {
 	if c.file != nil {
 		_ = c.file.Close() // nothing was written
 		c.file = nil
 	}
+	chunkMemory.put(c.data)
+	c.data = nil
 }
 
 // next reads the next chunk, and reports whether there is one.
@@ -223,7 +228,8 @@ func (c *chunks) next() bool {
 		return false
 	}
 	if int64(cap(c.data)) < n+spare {
-		c.data = make([]byte, n, n+spare)
+		chunkMemory.put(c.data)
+		c.data = chunkMemory.get(int(n))
 	}
 	c.data, c.pos = c.data[:n], 0
 	if k, err := c.file.ReadAt(c.data, c.at); err != nil && !errors.Is(err, io.EOF) {

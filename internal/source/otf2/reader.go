@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -122,16 +121,24 @@ func (r *Reader) close() {
 		if l.chunks != nil {
 			l.chunks.close()
 		}
+		l.free()
 	}
+}
+
+// free frees the memory of the last step.
+func (l *lane) free() {
+	eventMemory.put(l.events)
+	eventMemory.put(l.counts)
+	l.events, l.counts = nil, nil
 }
 
 // Names returns the names of the numbers in steps.
 func (r *Reader) Names() *trace.Names { return &r.names }
 
-// Release closes files and frees the memory of the last step.
+// Release closes files and frees the memory of the last step, which is no longer valid.
 func (r *Reader) Release() {
 	for _, l := range r.lanes {
-		l.events, l.counts = nil, nil
+		l.free()
 		l.chunks.release()
 	}
 }
@@ -242,8 +249,16 @@ func (r *Reader) assemble() {
 func (l *lane) seek(r *Reader) bool {
 	c := l.chunks
 	for {
+		// Nearly all records are in the current chunk.
+		if c.err == nil && c.pos < len(c.data) && c.data[c.pos] > timestamp {
+			if c.data[c.pos] != attributeList {
+				l.records++
+			}
+			return true
+		}
 		t, ok := c.record()
-		if !ok {
+		switch {
+		case !ok:
 			if l.records < l.location.events {
 				c.fail(fmt.Errorf("only %d of %d events", l.records, l.location.events))
 			}
@@ -251,16 +266,15 @@ func (l *lane) seek(r *Reader) bool {
 				r.fail(c.err)
 			}
 			return false
-		}
-		if t != timestamp {
-			if t != attributeList {
+		case t != timestamp:
+			if c.pos--; t < timestamp { // it is unknown; others are found above
 				l.records++
+				return true
 			}
-			c.pos--
-			return true
-		}
-		if time := c.u64(); c.err == nil {
-			l.now = r.archive.ticks(l.correct(time))
+		default:
+			if time := c.u64(); c.err == nil {
+				l.now = r.archive.ticks(l.correct(time))
+			}
 		}
 	}
 }
@@ -305,6 +319,10 @@ func (l *lane) read(r *Reader) {
 	switch {
 	case t == enter || t == leave:
 		l.readCall(r, t == enter)
+	case t == metric:
+		c.begin()
+		l.addMetric(r, &c.cursor)
+		c.finish()
 	case isShort(t):
 		c.number()
 		r.tally.Add(tally.RecordsSkipped, 1)
@@ -369,7 +387,9 @@ func (l *lane) add(r *Reader, e trace.Event) {
 
 // grown returns events with room for more.
 func (l *lane) grown(events []trace.Event) []trace.Event {
-	return slices.Grow(events, max(len(events), l.room, 16))
+	more := append(eventMemory.get(max(2*len(events), l.room, 16)), events...)
+	eventMemory.put(events)
+	return more
 }
 
 // mix begins the list of counters, before the first event that is none.
@@ -436,8 +456,6 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 		b.id()    // root
 		l.count(r, bytesSent, b.number())
 		l.count(r, bytesReceived, b.number())
-	case metric:
-		l.addMetric(r, b)
 	case contextEnter, contextLeave:
 		region, ok := r.archive.defs.contexts[l.maps[mapContext].of(b.id())]
 		if !ok {
