@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -94,6 +95,7 @@ func (a *Analyzer) promote(ctx context.Context) error {
 	}
 	var promoted []int
 	if a.online == nil {
+		all.CountRanks(a.rankKeys())
 		promoted = blame.Promote(&all.Run)
 	} else if promoted, err = a.online.Sync.Promote(ctx, &all.Run); err != nil {
 		return err
@@ -107,6 +109,19 @@ func (a *Analyzer) promote(ctx context.Context) error {
 		c.spool.Unneeded[c.number] = false
 	}
 	return nil
+}
+
+// rankKeys returns the ranks.
+func (a *Analyzer) rankKeys() iter.Seq[trace.RankKey] {
+	return func(yield func(trace.RankKey) bool) {
+		for _, s := range a.sources {
+			for _, r := range s.ranks {
+				if !yield(r.key) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // findDelays returns the anomalies and delays of a rank by the final models.

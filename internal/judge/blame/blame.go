@@ -10,6 +10,7 @@ package blame
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,9 +97,18 @@ type Run struct {
 	Sends      []Send
 	Begin, End trace.Ticks // 0 means those of the first and the last anomaly
 	Unit       trace.Unit
+	Ranks      map[trace.Program]int // how many a program has; 0 if unknown
 
 	paths map[string]string
 	waits map[string]Wait
+}
+
+// CountRanks counts the ranks of programs.
+func (r *Run) CountRanks(all iter.Seq[trace.RankKey]) {
+	r.Ranks = make(map[trace.Program]int)
+	for k := range all {
+		r.Ranks[k.Program]++
+	}
 }
 
 // Extend extends the run to the end of a record, of an anomaly or not.

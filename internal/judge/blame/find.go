@@ -60,6 +60,7 @@ type finder struct {
 	gathered []*gathering    // collective call of each wait for a group
 	sends    map[route][]Send
 	exits    map[trace.FuncKey][]exit // of collective calls, in order of time
+	holdups  []holdup
 
 	links []Link
 	state []state
@@ -118,6 +119,10 @@ func newFinder(run *Run) *finder {
 	}
 	f.sequence()
 	f.gather()
+	f.holdups = f.heldUp(run.Ranks)
+	for _, h := range f.holdups {
+		f.links[h.wait].Role, f.state[h.wait] = provenance.Culprit, done
+	}
 	return f
 }
 

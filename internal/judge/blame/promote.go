@@ -11,8 +11,9 @@ const ByChance = 0.05
 
 // Promote returns the indices in Run.Anomalies, in order, of the candidates that explain
 // waits among the anomalies: those that made others wait and are not late by chance, and the
-// waits between them and the anomalies. Find gives a role to each of them in a run with
-// these candidates only. Promote does not modify run.
+// waits between them and the anomalies. It also returns waits in which a rank was held up, with
+// the waits of all others. Find gives a role to each of them in a run with these candidates
+// only. Promote does not modify run.
 func Promote(run *Run) []int {
 	f := newFinder(run)
 	ranks := make(map[trace.Program]float64)
@@ -23,8 +24,13 @@ func Promote(run *Run) []int {
 	for i := range f.all {
 		chosen[f.place[i]] = !f.all[i].Candidate
 	}
+	for _, h := range f.holdups {
+		for _, i := range append(h.others, h.wait) {
+			chosen[f.place[i]] = true
+		}
+	}
 	for _, i := range f.waits {
-		if !f.all[i].Candidate {
+		if chosen[f.place[i]] {
 			f.resolve(i)
 		}
 	}
@@ -43,7 +49,7 @@ func Promote(run *Run) []int {
 func (r *Run) withRoles(chosen []bool) (candidates []int) {
 	for before := -1; before != len(candidates); {
 		before, candidates = len(candidates), candidates[:0]
-		part := Run{Sends: r.Sends}
+		part := Run{Sends: r.Sends, Ranks: r.Ranks}
 		var index []int
 		for i, ok := range chosen {
 			if ok {

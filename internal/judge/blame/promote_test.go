@@ -58,11 +58,66 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		recv 1 ranks 200000..200900 890 <0/1@200890`, "")
 }
 
+// All ranks wait, nobody computes, and one of them goes on first.
+func TestHeldUpRankIsCulprit(t *testing.T) {
+	f := func(what string, ranks int, anomalies, promoted, culprits string) {
+		t.Helper()
+		t.Run(what, func(t *testing.T) {
+			r := run(t, anomalies)
+			r.Ranks = map[trace.Program]int{0: ranks}
+			part := &blame.Run{Ranks: r.Ranks}
+			var got, guilty []string
+			for _, i := range blame.Promote(r) {
+				got, part.Anomalies = append(got, r.Anomalies[i].Event), append(part.Anomalies, r.Anomalies[i])
+			}
+			if got := strings.Join(got, " "); got != promoted {
+				t.Errorf("promoted %q, want %q", got, promoted)
+			}
+			for i, l := range blame.Find(part) {
+				if l.Role == provenance.Culprit {
+					guilty = append(guilty, part.Anomalies[i].Event)
+				} else if got := part.Anomalies[l.Culprit].Event; got != culprits {
+					t.Errorf("%s waited for %q, want %q", part.Anomalies[i].Event, got, culprits)
+				}
+			}
+			if got := strings.Join(guilty, " "); got != culprits {
+				t.Errorf("culprits %q, want %q", got, culprits)
+			}
+		})
+	}
+	const messages = `
+		held 0 ranks 90..1000 900 >1/1@95 usual 0.02
+		recv 1 ranks 100..1010 890 <0/1@1005 usual 0.02
+		w2 2 group 120..1020 890 usual 0.02
+		w3 3 group 130..1020 880 usual 0.02`
+	f("in a wait for messages", 4, messages, "held recv w2 w3", "held")
+	f("not if a rank computes", 5, messages, "", "")
+	f("not if the number of ranks is unknown", 0, messages, "", "")
+	f("not if nobody is in a collective call", 3, `
+		held 0 ranks 90..1000 900 >1/1@95 usual 0.02
+		recv 1 ranks 100..1010 890 <0/1@1005 usual 0.02
+		next 2 ranks 120..1020 890 <1/1@1015 usual 0.02`, "", "")
+	f("not if it waited for one that computed", 3, `
+		held 0 ranks 90..1000 900 <2/1@990 usual 0.02
+		w1 1 group 120..1020 890 usual 0.02
+		w2 2 group 980..1020 30 usual 0.02`, "", "")
+	f("not if the transfer takes long as usual", 3, `
+		held 0 ranks 90..1000 90 >1/1@95 usual 0.02
+		recv 1 ranks 100..1010 890 <0/1@1005 usual 0.02
+		w2 2 group 120..1020 890 usual 0.02`, "", "")
+	f("not if another thread waits as well", 4, messages+`
+		other 3.1 ranks 5000..5100 90 usual 0.02`, "", "")
+	f("in a collective call that others have left", 3, `
+		sync 0 group 90..1000 900 usual 0.02
+		reduce 1 group 110..1010 890 left sync 108 usual 0.02
+		reduce 2 group 120..1020 890 left sync 118 usual 0.02`, "sync reduce reduce", "sync")
+}
+
 // The records that remain have roles without the other candidates, in any order.
 func TestPromotedCandidatesHaveRoles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		r := new(blame.Run)
+		r := &blame.Run{Ranks: map[trace.Program]int{0: 4}}
 		for k := range 60 {
 			a := anomaly(t, "x 0 - 0..1 1")
 			a.Event, a.Rank, a.Wait = string(rune('A'+k)), trace.Rank(rng.IntN(4)), blame.Wait(rng.IntN(3))
@@ -76,7 +131,7 @@ func TestPromotedCandidatesHaveRoles(t *testing.T) {
 			r.Anomalies = append(r.Anomalies, a)
 		}
 		promoted := blame.Promote(r)
-		part, other := new(blame.Run), new(blame.Run)
+		part, other := &blame.Run{Ranks: r.Ranks}, &blame.Run{Ranks: r.Ranks}
 		var names, again []string
 		for i, a := range r.Anomalies {
 			if !a.Candidate || slices.Contains(promoted, i) {

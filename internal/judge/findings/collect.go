@@ -39,7 +39,9 @@ func (c *Collector) Ranks() []trace.RankKey { return slices.Collect(maps.Keys(c.
 // nil, and adds the slow peers that calls show to it. It may be called once.
 func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats, all *provenance.Peers) *Result {
 	c.run.Unit, c.run.Begin, c.run.End = o.Unit, o.Totals.Begin, max(c.run.End, o.Totals.End)
-	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, NewProfile(paths, c.Ranks(), o.Modes), all)
+	p := NewProfile(paths, c.Ranks(), o.Modes)
+	c.run.Ranks = p.Ranks()
+	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, p, all)
 	c.run = blame.Run{}
 	if all != nil {
 		peers.Add(all, found.Slow...)

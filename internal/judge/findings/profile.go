@@ -144,6 +144,9 @@ func (p *Profile) calls(program trace.Program, path, function string) int64 {
 // computing returns the sums of all functions of a program that do not wait.
 func (p *Profile) computing(program trace.Program) usage { return p.programs[program] }
 
+// Ranks returns the number of ranks of programs.
+func (p *Profile) Ranks() map[trace.Program]int { return p.ranks }
+
 // allRanks returns the number of ranks of all programs.
 func (p *Profile) allRanks() (n int) {
 	for _, ranks := range p.ranks {

@@ -1,10 +1,12 @@
 package paramserver
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -35,14 +37,15 @@ func (s *State) AddDelays(req *protocol.DelaysRequest, now time.Time) (*protocol
 		return new(protocol.DelaysReply), nil
 	}
 	if s.promoted == nil {
-		s.promoted = promote(s.delays)
+		s.promoted = promote(s.delays, maps.Keys(s.ranks))
 	}
 	return &protocol.DelaysReply{Complete: true, Promoted: s.promoted[n.Name]}, nil
 }
 
-// promote returns the delays of each analyzer that explain waits.
-func promote(delays map[string]*protocol.DelaysRequest) map[string][]uint32 {
+// promote returns the delays of each analyzer, of all with these ranks, that explain waits.
+func promote(delays map[string]*protocol.DelaysRequest, ranks iter.Seq[trace.RankKey]) map[string][]uint32 {
 	var run blame.Run
+	run.CountRanks(ranks)
 	var names []string
 	var ends []int // of the delays of each analyzer
 	for _, name := range slices.Sorted(maps.Keys(delays)) {

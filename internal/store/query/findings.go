@@ -124,6 +124,7 @@ func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Foun
 			run.End = max(run.End, run.Begin+all.Loads[i].Elapsed)
 		}
 	}
+	run.Ranks = p.Ranks()
 	found := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, all)
 	if all != nil {
 		peers.Add(all, found.Slow...)

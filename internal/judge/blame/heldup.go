@@ -1,0 +1,108 @@
+package blame
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// holdup is a time in which a rank was held up in a wait, although there was nobody to wait for.
+type holdup struct {
+	wait   int32   // of the rank
+	others []int32 // waits of all others
+}
+
+// heldUp returns the waits in which a rank was held up: all ranks of a program wait, and the first to go on leaves a wait for
+// messages while others are in a collective call, or a collective call that others have left. Nobody sends anything until
+// then, and a long transfer would keep its two ranks only, so the rank did not wait. The time in which all wait and the time
+// that the wait lost must be alike: at least onTheWay of each other. Programs that wait in several threads of a rank are left
+// out, because other threads may work.
+func (f *finder) heldUp(ranks map[trace.Program]int) (all []holdup) {
+	programs := make(map[trace.Program]*waiting)
+	for _, e := range f.edges() {
+		w := &f.all[e.of]
+		s := programs[w.Program]
+		if s == nil {
+			s = &waiting{open: make(map[trace.Rank][]int32), ranks: ranks[w.Program]}
+			programs[w.Program] = s
+		}
+		if !e.end {
+			s.begin(w.Rank, e)
+			continue
+		}
+		if still := float64(e.at - s.since); len(s.open) == s.ranks && still >= onTheWay*float64(w.Lost) && float64(w.Lost) >= onTheWay*still &&
+			(w.Wait == Ranks && s.inGroup(f) || w.Wait == Group && f.heldBack(e.of)) {
+			all = append(all, holdup{e.of, s.except(w.Rank)})
+		}
+		s.end(w.Rank, e)
+	}
+	return all
+}
+
+// edge is the beginning or the end of a wait for other ranks.
+type edge struct {
+	at  trace.Ticks
+	end bool
+	of  int32
+}
+
+// edges returns the edges of all waits for other ranks in order of time, without those of programs that wait in
+// several threads of a rank.
+func (f *finder) edges() (all []edge) {
+	threads, several := make(map[trace.RankKey]trace.Thread), make(map[trace.Program]bool)
+	for _, i := range f.waits {
+		w := &f.all[i]
+		if w.Wait != Ranks && w.Wait != Group || w.OnDevice || w.Exit == w.Entry {
+			continue
+		}
+		thread, ok := threads[w.rankKey()]
+		threads[w.rankKey()] = w.Thread
+		several[w.Program] = several[w.Program] || ok && thread != w.Thread
+		all = append(all, edge{w.Entry, false, i}, edge{w.Exit, true, i})
+	}
+	all = slices.DeleteFunc(all, func(e edge) bool { return several[f.all[e.of].Program] })
+	slices.SortFunc(all, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.of, b.of)) })
+	return all
+}
+
+// waiting has the ranks of a program that wait at a time.
+type waiting struct {
+	ranks int                    // of the program
+	open  map[trace.Rank][]int32 // waits of those that wait
+	since trace.Ticks            // when the last began to wait, or one ended a wait
+}
+
+func (s *waiting) begin(rank trace.Rank, e edge) {
+	if s.open[rank] = append(s.open[rank], e.of); len(s.open[rank]) == 1 {
+		s.since = e.at
+	}
+}
+
+func (s *waiting) end(rank trace.Rank, e edge) {
+	s.since = e.at
+	if s.open[rank] = slices.DeleteFunc(s.open[rank], func(i int32) bool { return i == e.of }); len(s.open[rank]) == 0 {
+		delete(s.open, rank)
+	}
+}
+
+// inGroup reports whether a rank waits in a collective call.
+func (s *waiting) inGroup(f *finder) bool {
+	for _, waits := range s.open {
+		if slices.ContainsFunc(waits, func(i int32) bool { return f.all[i].Wait == Group }) {
+			return true
+		}
+	}
+	return false
+}
+
+// except returns the waits of all ranks but one.
+func (s *waiting) except(rank trace.Rank) (all []int32) {
+	for _, r := range slices.Sorted(maps.Keys(s.open)) {
+		if r != rank {
+			all = append(all, s.open[r]...)
+		}
+	}
+	return all
+}
