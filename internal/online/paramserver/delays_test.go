@@ -74,6 +74,18 @@ func TestDelaysOfAllAnalyzersExplainWaits(t *testing.T) {
 	wantPromoted(t, sendDelays(t, s, "a", 1, nil, start))
 }
 
+// Rank 0 is held up in a wait while the only other rank of the run waits for it.
+func TestRankOfOneAnalyzerHoldsUpThatOfAnother(t *testing.T) {
+	s := reviewed(t)
+	sendDelays(t, s, "a", 1, &blame.Run{Anomalies: []blame.Anomaly{
+		{Event: "0:0:1", Func: "MPI_Waitall()", Entry: 90, Exit: 1000, Lost: 900, Candidate: true, Share: 0.02},
+	}}, start)
+	wantPromoted(t, sendDelays(t, s, "b", 1, &blame.Run{Anomalies: []blame.Anomaly{
+		{Event: "1:0:1", Rank: 1, Func: "MPI_Allreduce()", Entry: 100, Exit: 1010, Lost: 890, Candidate: true, Share: 0.02},
+	}}, start), 0)
+	wantPromoted(t, sendDelays(t, s, "a", 1, nil, start), 0)
+}
+
 func TestDelaysSurviveCrashOfServer(t *testing.T) {
 	s := reviewed(t)
 	sendDelays(t, s, "a", 1, &delaysOfA, start)
