@@ -310,22 +310,22 @@ func (m *Models) callsMade(f *Function, s *outlier.Shift) (before, after float64
 // Modes returns the slow modes of all functions, ordered by program, name and path.
 func (m *Models) Modes() (modes []summary.Mode) {
 	for _, f := range m.functions {
-		var own []*stats.Histogram                          // of calls that the function does not judge
-		works := make(map[callpath.Hash][]*stats.Histogram) // of calls that their path does not judge
+		var own []*outlier.Model                          // of calls that the function does not judge
+		works := make(map[callpath.Hash][]*outlier.Model) // of calls that their path does not judge
 		for path, s := range f.models.paths.Sorted() {
 			if s.by != s {
 				continue
 			}
 			modes = s.appendMode(modes, f, path, nil)
 			if p := f.models.joined[path.Path()]; p != nil && p.by == p {
-				works[path.Path()] = append(works[path.Path()], &s.model.Hist)
+				works[path.Path()] = append(works[path.Path()], &s.model)
 			} else {
-				own = append(own, &s.model.Hist)
+				own = append(own, &s.model)
 			}
 		}
 		for path, p := range f.models.joined {
 			if p.by == p {
-				own = append(own, &p.model.Hist)
+				own = append(own, &p.model)
 				modes = p.appendMode(modes, f, path.With(callpath.AnyClass), works[path])
 			}
 		}
@@ -338,8 +338,11 @@ func (m *Models) Modes() (modes []summary.Mode) {
 	return modes
 }
 
+// modeParts is the number of parts of the run by which slow modes are compared with all calls.
+const modeParts = 4
+
 // appendMode appends the slow mode of the calls that s judges: all of its model except others.
-func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Hash, others []*stats.Histogram) []summary.Mode {
+func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Hash, others []*outlier.Model) []summary.Mode {
 	if s.judge == nil {
 		return modes
 	}
@@ -349,6 +352,7 @@ func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Has
 	}
 	mode := summary.Mode{
 		Program: f.Program, Function: f.Name, Path: path, Kept: s.judge.Kept(), Usual: s.model.Hist.Quantile(0.5), Slow: n.Quantile(0.5),
+		Parts: s.model.Parts(modeParts, others),
 	}
 	if f.Learned().Count() <= f.Exclusive.Count() {
 		mode.Calls = n.Total()

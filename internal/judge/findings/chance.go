@@ -92,19 +92,25 @@ func expectedOccupancy(n int, parts float64) float64 {
 	return parts * (1 - math.Pow(1-1/parts, float64(n)))
 }
 
-// evenChance returns the probability that equal rates give counts that differ as much: Pearson's
-// test, with the approximation of Wilson and Hilferty.
+// evenChance returns the probability that equal rates give counts that differ as much.
 func evenChance(counts []int64) float64 {
+	return shareChance(counts, slices.Repeat([]float64{1}, len(counts)))
+}
+
+// shareChance returns the probability that counts differ as much from equal shares of others: Pearson's
+// test, with the approximation of Wilson and Hilferty.
+func shareChance(counts []int64, others []float64) float64 {
 	if len(counts) < 2 {
 		return 1
 	}
-	var total, squares float64
-	for _, n := range counts {
+	var total, all, squares float64
+	for i, n := range counts {
 		total += float64(n)
-		squares += float64(n) * float64(n)
+		all += others[i]
+		squares += float64(n) * float64(n) / others[i]
 	}
 	k := float64(len(counts) - 1)
-	x := squares*float64(len(counts))/total - total
+	x := squares*all/total - total
 	z := (math.Cbrt(x/k) - (1 - 2/(9*k))) / math.Sqrt(2/(9*k))
 	return math.Erfc(z/math.Sqrt2) / 2
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -49,5 +50,38 @@ func TestRecurringFindingCountsByTheModel(t *testing.T) {
 				t.Error(x.Share)
 			}
 		})
+	}
+}
+
+// TestModeIsComparedWithAllCalls has calls of a slow mode that are three times as frequent in the first half of the run.
+func TestModeIsComparedWithAllCalls(t *testing.T) {
+	parts := func(calls ...float64) (all []outlier.Part) {
+		for i, n := range calls {
+			all = append(all, outlier.Part{Until: int64(i+1) * 10 * second / int64(len(calls)), Calls: n})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		parts []outlier.Part
+		note  bool
+	}{
+		"like all calls":           {parts(30_000, 30_000, 10_000, 10_000), true},
+		"more often than others":   {parts(20_000, 20_000, 20_000, 20_000), false},
+		"all calls of few moments": {parts(60_000, 20_000), false},
+	} {
+		s := newScene(4, "work 80000 40000000", "rest 10000 1000000")
+		rng := rand.New(rand.NewPCG(3, 4))
+		for i := range 400 {
+			at := rng.IntN(5 * second)
+			if i%4 == 0 {
+				at += 5 * second
+			}
+			s.slow("work", rng.IntN(4), trace.Ticks(at), 1000)
+			s.Anomalies[len(s.Anomalies)-1].Kind = provenance.Recurring
+		}
+		s.modes = append(s.modes, summary.Mode{Function: "work", Calls: 400, Lost: 400_000, Kept: 1, Parts: test.parts})
+		if x := s.conclude().Findings[0]; x.Kind != provenance.RecurringMode || (x.Severity == provenance.Note) != test.note {
+			t.Errorf("%s: %s, %s: %s", name, x.Kind, x.Severity, x.Summary)
+		}
 	}
 }

@@ -486,18 +486,42 @@ func (c *conclusion) describeMode(g *group) {
 // spread finds whether the calls are on all ranks, and throughout the run: then they are normal for the program.
 func (c *conclusion) spread(g *group) {
 	all := max(c.profile.ranks[g.PID], len(g.Ranks))
-	ranks, times := make([]int64, c.withRolesOf(g, all)), make([]int64, quarters)
-	begin, end := c.spanOf(g.PID)
+	ranks := make([]int64, c.withRolesOf(g, all))
 	for _, i := range g.members {
 		at, _ := slices.BinarySearch(g.Ranks, g.all[i].Rank)
 		ranks[at]++
-		times[partOf(g.all[i].Entry, begin, end, quarters)]++
 	}
-	g.everywhere, g.always = evenChance(ranks) >= byChance, evenChance(times) >= byChance
+	g.everywhere, g.always = evenChance(ranks) >= byChance, c.timeChance(g) >= byChance
 	g.ofRole = len(ranks) < all
 	if g.everywhere && g.always {
 		g.Severity = provenance.Note
 	}
+}
+
+// timeChance returns the probability that calls differ as much by time. Those of a slow mode are compared with
+// all calls that it is a share of, because a program may call a function more often at one time than at another.
+func (c *conclusion) timeChance(g *group) float64 {
+	mode := c.profile.mode(&g.all[g.members[0]])
+	ofMode := mode != nil && len(mode.Parts) == quarters
+	times := make([]int64, quarters)
+	begin, end := c.spanOf(g.PID)
+	for _, i := range g.members {
+		ofMode = ofMode && c.profile.mode(&g.all[i]) == mode
+		times[partOf(g.all[i].Entry, begin, end, quarters)]++
+	}
+	if !ofMode {
+		return evenChance(times)
+	}
+	clear(times)
+	calls := make([]float64, quarters)
+	for part := range calls {
+		calls[part] = mode.Parts[part].Calls
+	}
+	for _, i := range g.members {
+		part, _ := slices.BinarySearchFunc(mode.Parts, int64(g.all[i].Exit)+1, func(p outlier.Part, at int64) int { return cmp.Compare(p.Until, at) })
+		times[min(part, quarters-1)]++
+	}
+	return shareChance(times, calls)
 }
 
 // period returns the time between the executions of a thread in seconds of the unit, or nil if it is irregular.

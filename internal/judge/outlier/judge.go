@@ -188,7 +188,7 @@ func (j *Judge) Kept() float64 { return j.detector.sample() }
 
 // SlowMode returns the times that are recurring, to the precision of a bin, without those that others
 // have; others are parts of the model.
-func (j *Judge) SlowMode(others []*stats.Histogram) (times stats.Histogram) {
+func (j *Judge) SlowMode(others []*Model) (times stats.Histogram) {
 	t, ok := j.detector.(*tail)
 	if !ok || t.slow == nil {
 		return times
@@ -198,7 +198,7 @@ func (j *Judge) SlowMode(others []*stats.Histogram) (times stats.Histogram) {
 			continue
 		}
 		for _, o := range others {
-			n -= min(n, o.Count(bin))
+			n -= min(n, o.Hist.Count(bin))
 		}
 		times.AddBin(bin, n)
 	}

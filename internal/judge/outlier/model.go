@@ -77,6 +77,38 @@ func (m *Model) CallsBetween(from, to int64) (n float64) {
 	return n
 }
 
+// Part has the number of calls up to a time, in ticks, since the part before.
+type Part struct {
+	Until int64   `json:"until"`
+	Calls float64 `json:"calls"`
+}
+
+// Parts divides the calls of the run, without those of others, into at most n parts with about as many calls each. others
+// are parts of the model.
+func (m *Model) Parts(n int, others []*Model) (parts []Part) {
+	spans := m.timeline().Spans()
+	calls, total := make([]float64, len(spans)), 0.0
+	for i, s := range spans {
+		calls[i] = float64(s.Total)
+		for _, o := range others {
+			calls[i] -= o.CallsBetween(s.From, s.To)
+		}
+		calls[i] = max(0, calls[i])
+		total += calls[i]
+	}
+	var part Part
+	sum := 0.0
+	for i, s := range spans {
+		part.Until = s.To
+		part.Calls += calls[i]
+		if sum += calls[i]; part.Calls > 0 && (sum*float64(n) >= total*float64(len(parts)+1) || i == len(spans)-1) {
+			parts = append(parts, part)
+			part = Part{}
+		}
+	}
+	return parts
+}
+
 // ReadModel decodes a model from the start of b and returns the rest of b.
 func ReadModel(b []byte) (m Model, rest []byte, err error) {
 	rest, err = m.Decode(b)

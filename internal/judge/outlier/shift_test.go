@@ -320,3 +320,38 @@ func TestShiftOfShortCallsInNanoseconds(t *testing.T) {
 		t.Errorf("found %v: %+v", ok, s)
 	}
 }
+
+func TestPartsHaveEquallyManyCalls(t *testing.T) {
+	var all, early outlier.Model
+	for i := range int64(4000) {
+		at := i * 1000 // 1000 calls a second
+		if i >= 2000 {
+			at = 2_000_000 + (i-2000)*4000
+		}
+		all.Learn(10, at)
+		if i < 1000 {
+			early.Learn(10, at)
+		}
+	}
+	check := func(others []*outlier.Model, want ...float64) {
+		t.Helper()
+		parts := all.Parts(4, others)
+		if len(parts) != len(want) {
+			t.Fatalf("got %+v", parts)
+		}
+		sum := 0.0
+		for i, p := range parts {
+			if sum += p.Calls; math.Abs(float64(p.Until)/1e6-want[i]) > 1 { // a span takes 0.5 to 1 s
+				t.Errorf("got %+v, want the ends %v", parts, want)
+			}
+		}
+		if total := float64(all.Count()); len(others) == 0 && sum != total || len(others) > 0 && math.Abs(sum-3000) > 1 {
+			t.Errorf("%g of %g calls", sum, total)
+		}
+	}
+	check(nil, 1, 2, 6, 10)
+	check([]*outlier.Model{&early}, 1.75, 4, 7, 10)
+	if parts := new(outlier.Model).Parts(4, nil); parts != nil {
+		t.Errorf("an empty model has %+v", parts)
+	}
+}

@@ -769,7 +769,7 @@ func TestSlowModeCountsItsCalls(t *testing.T) {
 		t.Errorf("%d calls are in the slow mode, want 100", all.Total())
 	}
 	part := counted(times(40, 50_000))
-	if rest := j.SlowMode([]*stats.Histogram{&part.Hist}); rest.Total() != 60 {
+	if rest := j.SlowMode([]*outlier.Model{part}); rest.Total() != 60 {
 		t.Errorf("%d other calls are in the slow mode, want 60", rest.Total())
 	}
 	for i := range int64(100) {

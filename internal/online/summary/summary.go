@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
@@ -142,6 +143,8 @@ type Mode struct {
 	Kept     float64       `json:"kept"`                  // share of them that are anomalies
 	Usual    float64       `json:"usual_us"`              // median of all calls
 	Slow     float64       `json:"slow_us"`               // median of calls in the mode
+	// Parts are all calls of which those in the mode are a share, by time.
+	Parts []outlier.Part `json:"parts,omitempty"`
 }
 
 // NewOutcome returns the outcome of a run without ranks. typical returns the median
