@@ -27,9 +27,11 @@ const (
 	blameChance = 1e-6
 	noticed     = 10
 
-	// Delays are interference if at least leastHits of them hit at least leastFunctions functions.
+	// Delays are interference if at least leastHits of them hit functions, and at least leastFunctions of these at least
+	// leastEach times: one or two delays may have a cause of their own.
 	leastHits      = 10
 	leastFunctions = 3
+	leastEach      = 3
 
 	// A rank has a finding for its interference alone if it loses more than rankRatio times what the
 	// median rank of its host loses.
@@ -334,16 +336,18 @@ func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) flo
 	return binomialTail(n, n+hits, x.time/(x.time+time))
 }
 
-// isInterference reports whether delays hit many functions, not counting those that send.
+// isInterference reports whether delays hit many functions several times, not counting those that send.
 func (c *conclusion) isInterference(hits []int32) bool {
-	functions, n := make(map[string]bool), 0
+	functions, n, several := make(map[string]int), 0, 0
 	for _, i := range hits {
 		if a := &c.run.Anomalies[i]; !c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends {
-			functions[a.Func] = true
 			n++
+			if functions[a.Func]++; functions[a.Func] == leastEach {
+				several++
+			}
 		}
 	}
-	return n >= leastHits && len(functions) >= leastFunctions
+	return n >= leastHits && several >= leastFunctions
 }
 
 // allRanks is the rank of keys of the interference of a host.
