@@ -266,6 +266,24 @@ func TestHiddenDelaysAreEstimated(t *testing.T) {
 	}
 }
 
+// Two delays of a function may have a cause of their own.
+func TestInterferenceHitsFunctionsSeveralTimes(t *testing.T) {
+	for each, want := range map[int]provenance.FindingKind{2: provenance.Outlier, 3: provenance.Interference} {
+		s := newScene(4, "long 200000 28000000", "short 100000 28000000", "tiny 400000 28000000")
+		rng := rand.New(rand.NewPCG(7, 8))
+		for i := range 6 {
+			s.slow("long", i%4, trace.Ticks(rng.IntN(10*second)), 3000)
+		}
+		for i := range each {
+			s.slow("short", i, trace.Ticks(rng.IntN(10*second)), 3000)
+			s.slow("tiny", i, trace.Ticks(rng.IntN(10*second)), 3000)
+		}
+		if got := s.conclude().Findings[0]; got.Kind != want {
+			t.Errorf("%d delays: got %s", each, got.Kind)
+		}
+	}
+}
+
 // What interrupts one host does not explain a single delay on another.
 func TestInterferenceIsOfHostsThatAreInterrupted(t *testing.T) {
 	f := func(what string, first trace.Rank, delays int, want ...string) {
@@ -279,7 +297,7 @@ func TestInterferenceIsOfHostsThatAreInterrupted(t *testing.T) {
 		}
 	}
 	f("one of two hosts", 2, 100, "interference  [2 3]", "outlier long [0]")
-	f("few delays on each of two hosts", 0, 18, "interference  [0 1]", "interference  [2 3]")
+	f("few delays on each of two hosts", 0, 40, "interference  [0 1]", "interference  [2 3]")
 }
 
 func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
