@@ -11,7 +11,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -247,7 +246,7 @@ func (m *Models) Judge(f *Function) *outlier.Judge {
 func (m *Models) Changes() []summary.Change {
 	changes := []summary.Change{}
 	for _, f := range m.functions {
-		if s, ok := f.Learned().Shift(blame.WaitOf(f.Name) != blame.Nothing); ok && !f.ignored {
+		if s, ok := f.Learned().Shift(); ok && !f.ignored {
 			changes = append(changes, m.change(f, &s))
 		}
 	}

@@ -118,7 +118,7 @@ func BenchmarkShift(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				m.Shift(false)
+				m.Shift()
 			}
 		})
 	}

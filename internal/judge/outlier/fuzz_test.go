@@ -93,7 +93,7 @@ func FuzzTail(f *testing.F) {
 		if _, err := m.Times.Decode(line); err != nil || m.Times.Total() > m.Count() {
 			m.Times.Reset()
 		}
-		m.Shift(false)
+		m.Shift()
 		j := judge(cfg, &m)
 		if !j.Enough() {
 			t.Fatalf("%d times are not enough", m.Count())

@@ -24,10 +24,8 @@ const (
 	// shiftCalls are needed before and after, and spanCalls in a span.
 	shiftCalls, spanCalls = 50, 10
 	// shiftDistance is the least difference of the distributions before and after, as a
-	// share of calls at the time with the greatest difference, and waitDistance that of functions
-	// that wait for others, whose times vary for many reasons. By chance the difference occurs
-	// with a probability of at most shiftChance (the test of Kolmogorov and Smirnov).
-	shiftDistance, waitDistance, shiftChance = 0.3, 0.5, 1e-6
+	// share of calls at the time with the greatest difference.
+	shiftDistance = 0.5
 	// shiftShare is the least change relative to the time before, and shiftLoss the least
 	// change in ticks, the resolution of the clock. A small change of a call may be a large one
 	// of the sum of all calls, which decides whether it matters.
@@ -43,12 +41,8 @@ const (
 )
 
 // Shift returns the largest lasting change of a function's time, or false if there is
-// none. waits states that the function waits for others.
-func (m *Model) Shift(waits bool) (Shift, bool) {
-	least := shiftDistance
-	if waits {
-		least = waitDistance
-	}
+// none.
+func (m *Model) Shift() (Shift, bool) {
 	var spans []stats.Span
 	for _, s := range m.timeline().Spans() {
 		if s.Total >= spanCalls {
@@ -56,14 +50,14 @@ func (m *Model) Shift(waits bool) (Shift, bool) {
 		}
 	}
 	var best Shift
-	distance, found := 0.0, false
+	distance, found := shiftDistance, false
 	for k := 1; k < len(spans); k++ {
 		before, after := stats.Together(spans[:k]), stats.Together(spans[k:])
 		if before.Total < shiftCalls || after.Total < shiftCalls {
 			continue
 		}
 		d := apart(&before, &after)
-		if d < least || d < byChance(before.Total, after.Total) || d <= distance {
+		if d < distance || found && d == distance {
 			continue
 		}
 		s := Shift{
@@ -80,11 +74,6 @@ func (m *Model) Shift(waits bool) (Shift, bool) {
 		best.lost(spans)
 	}
 	return best, found
-}
-
-// byChance returns the difference of the distributions of so many calls that equal ones exceed with a probability of shiftChance.
-func byChance(x, y uint64) float64 {
-	return math.Sqrt(math.Log(2/shiftChance) / 2 * (1/float64(x) + 1/float64(y)))
 }
 
 // begin moves the beginning of a change into the span in which it is, by the share of its calls that are like those after it.

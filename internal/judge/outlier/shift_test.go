@@ -31,7 +31,7 @@ func spread5(r *rand.Rand, level float64) float64 { return level * (1 + 0.05*r.N
 
 func expectShift(t *testing.T, what string, m *outlier.Model, since, before, after float64, drift bool) {
 	t.Helper()
-	s, ok := m.Shift(false)
+	s, ok := m.Shift()
 	if !ok {
 		t.Errorf("%s: no change was found", what)
 		return
@@ -62,7 +62,7 @@ func expectShift(t *testing.T, what string, m *outlier.Model, since, before, aft
 
 func expectNoShift(t *testing.T, what string, m *outlier.Model) {
 	t.Helper()
-	if s, ok := m.Shift(false); ok {
+	if s, ok := m.Shift(); ok {
 		t.Errorf("%s: a change was found: %+v, %.1f s after the start", what, s, float64(s.Since-start)/second)
 	}
 }
@@ -96,7 +96,7 @@ func TestShiftOfTwoModesIsFound(t *testing.T) {
 		}
 		return spread5(r, 2.95*level)
 	})
-	if s, ok := m.Shift(false); !ok || s.Drift || math.Abs(float64(s.Since-start)/second-10) > 1 {
+	if s, ok := m.Shift(); !ok || s.Drift || math.Abs(float64(s.Since-start)/second-10) > 1 {
 		t.Errorf("got %+v, %v", s, ok)
 	}
 }
@@ -154,7 +154,7 @@ func TestChangesOfShortRunsAreFound(t *testing.T) {
 func TestLostTimeOfChange(t *testing.T) {
 	f := func(what string, want float64, draw func(r *rand.Rand, at float64) float64) {
 		t.Helper()
-		s, ok := run(4, 100, draw).Shift(false)
+		s, ok := run(4, 100, draw).Shift()
 		if !ok || math.Abs(s.Lost-want) > 0.05*want {
 			t.Errorf("%s: lost %.0f us, want %.0f (found: %v)", what, s.Lost, want, ok)
 		}
@@ -236,7 +236,7 @@ func TestSmallChangesAreNotShifts(t *testing.T) {
 			}
 			return after
 		})
-		if s, ok := m.Shift(false); ok != want {
+		if s, ok := m.Shift(); ok != want {
 			t.Errorf("from %v to %v: %v, %+v", before, after, ok, s)
 		}
 	}
@@ -257,7 +257,7 @@ func TestFewCallsAreNotShift(t *testing.T) {
 			}
 			m.Learn(level, start+int64(i)*4*second/int64(n))
 		}
-		_, ok := m.Shift(false)
+		_, ok := m.Shift()
 		if n < 100 && ok || n > 150 && !ok {
 			t.Errorf("of %d calls the second half took three times as long: found %v", n, ok)
 		}
@@ -297,8 +297,8 @@ func TestShiftIsIndependentOfGrouping(t *testing.T) {
 	for _, i := range r.Perm(len(ranks)) {
 		merged.Merge(&ranks[i])
 	}
-	want, ok := all.Shift(false)
-	if got, okToo := merged.Shift(false); got != want || !ok || !okToo {
+	want, ok := all.Shift()
+	if got, okToo := merged.Shift(); got != want || !ok || !okToo {
 		t.Errorf("all at once %+v, %v; in parts %+v, %v", want, ok, got, okToo)
 	}
 }
@@ -315,7 +315,7 @@ func TestShiftOfShortCallsInNanoseconds(t *testing.T) {
 		}
 		m.Learn(int64(spread5(r, level)), 1000*start+int64(i)*1_000_000)
 	}
-	s, ok := m.Shift(false)
+	s, ok := m.Shift()
 	if lost := float64(calls/2) * 1000; !ok || math.Abs(s.Lost-lost) > 0.1*lost {
 		t.Errorf("found %v: %+v", ok, s)
 	}
@@ -353,32 +353,5 @@ func TestPartsHaveEquallyManyCalls(t *testing.T) {
 	check([]*outlier.Model{&early}, 1.75, 4, 7, 10)
 	if parts := new(outlier.Model).Parts(4, nil); parts != nil {
 		t.Errorf("an empty model has %+v", parts)
-	}
-}
-
-// TestShiftOfVaryingTimes has times that vary so much that before and after overlap: the distributions differ by less than half
-// of the calls.
-func TestShiftOfVaryingTimes(t *testing.T) {
-	wide := func(r *rand.Rand, at float64) float64 {
-		level := 1000.0
-		if at >= 20 {
-			level = 1600
-		}
-		return level * math.Exp(0.425*r.NormFloat64())
-	}
-	m := run(1, 100, wide)
-	expectShift(t, "wide", m, 20, 1000, 1600, false)
-	if s, ok := m.Shift(true); ok {
-		t.Errorf("a function that waits has %+v", s)
-	}
-	r := rand.New(rand.NewPCG(18, 2))
-	for range 20_000 { // few calls that differ by chance
-		m := new(outlier.Model)
-		for i := range int64(120) {
-			m.Learn(1000+500*int64(r.IntN(2)), start+i/60*second)
-		}
-		if s, ok := m.Shift(false); ok {
-			t.Errorf("by chance: %+v", s)
-		}
 	}
 }
