@@ -522,8 +522,11 @@ func (c *conclusion) timeChance(g *group) float64 {
 		calls[part] = mode.Parts[part].Calls
 	}
 	for _, i := range g.members {
-		part, _ := slices.BinarySearchFunc(mode.Parts, int64(g.all[i].Exit)+1, func(p outlier.Part, at int64) int { return cmp.Compare(p.Until, at) })
-		times[min(part, quarters-1)]++
+		part := slices.IndexFunc(mode.Parts[:quarters-1], func(p outlier.Part) bool { return int64(g.all[i].Exit) < p.Until })
+		if part < 0 {
+			part = quarters - 1
+		}
+		times[part]++
 	}
 	return shareChance(times, calls)
 }
