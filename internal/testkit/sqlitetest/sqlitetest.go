@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ func Write(tb testing.TB, path string, statements ...string) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err == nil {
-		_, err = db.Exec("PRAGMA synchronous=OFF; BEGIN;" + strings.Join(statements, ";\n") + "; COMMIT")
+		_, err = db.Exec("PRAGMA synchronous=OFF; BEGIN;" + strings.Join(together(statements), ";\n") + "; COMMIT")
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -25,6 +27,33 @@ func Write(tb testing.TB, path string, statements ...string) {
 	if err := db.Close(); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// together returns the statements with one for all rows of a table between others: each takes long to compile with the race detector.
+func together(statements []string) (all []string) {
+	rows := make(map[string]*strings.Builder) // of each table
+	end := func() {
+		for _, into := range slices.Sorted(maps.Keys(rows)) {
+			all = append(all, rows[into].String())
+		}
+		clear(rows)
+	}
+	for _, s := range statements {
+		into, values, ok := strings.Cut(s, " VALUES (")
+		if !ok || !strings.HasPrefix(into, "INSERT INTO ") {
+			end()
+			all = append(all, s)
+			continue
+		}
+		if b := rows[into]; b != nil {
+			b.WriteString(",\n(" + values)
+		} else {
+			rows[into] = new(strings.Builder)
+			rows[into].WriteString(s)
+		}
+	}
+	end()
+	return all
 }
 
 // Program is a program on one GPU: each step launches a kernel, a copy and a collective operation, and waits for them.
