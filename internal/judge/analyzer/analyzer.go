@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -61,7 +62,7 @@ type Analyzer struct {
 	online            *Online   // nil for recorded traces
 	programEnd        time.Time // when the end of the writers was noticed; zero if they still run
 	stages            [numStages]Stage
-	collectives       collectives // of traces that are being written
+	collectives       breakdown.Programs // of traces that are being written
 	models            *Models
 	sources           []*source
 	ignoreCorrelation []*regexp.Regexp

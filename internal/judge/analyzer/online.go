@@ -257,7 +257,9 @@ func (a *Analyzer) find(now time.Time) (complete bool, err error) {
 		}
 		s.lastStep, s.caughtUp = now, now
 		a.sources = append(a.sources, s)
-		a.collectives.add(&in)
+		if in.Collectives.Log != nil {
+			a.collectives.Add(in.Program, in.Collectives)
+		}
 	}
 	return complete, nil
 }
@@ -470,6 +472,6 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		st.Name = stageNames[i]
 		rep.Stages = append(rep.Stages, st)
 	}
-	rep.Collectives = a.collectives.latest(now)
+	rep.Collectives = a.collectives.Latest(now)
 	a.online.Report(rep)
 }

@@ -297,7 +297,7 @@ func (a *Analyzer) newResult() *Result {
 	res.Unit, res.Totals, res.Changes, res.Modes = a.cfg.Unit, a.totals, a.models.Changes(), a.models.Modes()
 	if a.online == nil { // else each step has contributed its own
 		res.Load, res.Breakdown = a.load, a.breakdown()
-	} else if of := a.collectives.final(); of != nil {
+	} else if of := a.collectives.Final(); of != nil {
 		res.Breakdown = &breakdown.Run{Collectives: of.Programs}
 	}
 	res.Breakdown.Count(&res.Tally)

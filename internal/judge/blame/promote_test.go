@@ -58,7 +58,7 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		recv 1 ranks 200000..200900 890 <0/1@200890`, "")
 }
 
-// All ranks wait, nobody computes, and one of them goes on first.
+// All ranks wait and none computes. One of them continues first.
 func TestHeldUpRankIsCulprit(t *testing.T) {
 	f := func(what string, ranks int, anomalies, promoted, culprits string) {
 		t.Helper()
