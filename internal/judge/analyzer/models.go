@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -323,8 +324,8 @@ func (m *Models) Modes() (modes []summary.Mode) {
 				own = append(own, &s.model)
 			}
 		}
-		for path, p := range f.models.joined {
-			if p.by == p {
+		for _, path := range slices.Sorted(maps.Keys(f.models.joined)) {
+			if p := f.models.joined[path]; p.by == p {
 				own = append(own, &p.model)
 				modes = p.appendMode(modes, f, path.With(callpath.AnyClass), works[path])
 			}
@@ -338,9 +339,6 @@ func (m *Models) Modes() (modes []summary.Mode) {
 	return modes
 }
 
-// modeParts is the number of parts of the run by which slow modes are compared with all calls.
-const modeParts = 4
-
 // appendMode appends the slow mode of the calls that s judges: all of its model except others.
 func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Hash, others []*outlier.Model) []summary.Mode {
 	if s.judge == nil {
@@ -352,7 +350,7 @@ func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Has
 	}
 	mode := summary.Mode{
 		Program: f.Program, Function: f.Name, Path: path, Kept: s.judge.Kept(), Usual: s.model.Hist.Quantile(0.5), Slow: n.Quantile(0.5),
-		Parts: s.model.Parts(modeParts, others),
+		Parts: s.model.Parts(summary.ModeParts, others),
 	}
 	if f.Learned().Count() <= f.Exclusive.Count() {
 		mode.Calls = n.Total()

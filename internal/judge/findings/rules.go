@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -52,7 +53,7 @@ const (
 	// Slow calls are the same on all ranks and throughout the run if chance gives counts by rank, and by
 	// quarter of the run, that differ as much with a probability of at least byChance.
 	byChance = 1e-3
-	quarters = 4
+	quarters = summary.ModeParts
 
 	// Waits of unknown cause are normal if they are the same on all ranks and throughout the run, and Pearson's test can
 	// tell: it expects at least leastExpected of them on each rank and in each quarter.

@@ -143,9 +143,12 @@ type Mode struct {
 	Kept     float64       `json:"kept"`                  // share of them that are anomalies
 	Usual    float64       `json:"usual_us"`              // median of all calls
 	Slow     float64       `json:"slow_us"`               // median of calls in the mode
-	// Parts are all calls of which those in the mode are a share, by time.
+	// Parts are all calls of which those in the mode are a share, in ModeParts parts of the run, or fewer if it is short.
 	Parts []outlier.Part `json:"parts,omitempty"`
 }
+
+// ModeParts is the number of parts of a run in which the calls of a slow mode are compared with all calls.
+const ModeParts = 4
 
 // NewOutcome returns the outcome of a run without ranks. typical returns the median
 // of the judged time of the i-th function.
