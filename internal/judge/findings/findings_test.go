@@ -284,6 +284,23 @@ func TestInterferenceHitsFunctionsSeveralTimes(t *testing.T) {
 	}
 }
 
+func TestInterferenceHitsManyFunctionsOnce(t *testing.T) {
+	for n, want := range map[int]provenance.FindingKind{9: provenance.Outlier, 10: provenance.Interference} {
+		var functions []string
+		for i := range n {
+			functions = append(functions, fmt.Sprintf("f%d 100000 10000000", i))
+		}
+		s := newScene(4, functions...)
+		for i := range n {
+			s.slow(fmt.Sprint("f", i), i%4, trace.Ticks(i)*second/2, 3000)
+		}
+		s.slow("f0", 0, 9*second, 3000)
+		if got := s.conclude().Findings[0]; got.Kind != want {
+			t.Errorf("%d functions: got %s", n, got.Kind)
+		}
+	}
+}
+
 // What interrupts one host does not explain a single delay on another.
 func TestInterferenceIsOfHostsThatAreInterrupted(t *testing.T) {
 	f := func(what string, first trace.Rank, delays int, want ...string) {

@@ -29,7 +29,7 @@ const (
 	noticed     = 10
 
 	// Delays are interference if at least leastHits of them hit functions, and at least leastFunctions of these at least
-	// leastEach times: one or two delays may have a cause of their own.
+	// leastEach times, because one or two delays may have a cause of their own; or if they hit leastHits functions.
 	leastHits      = 10
 	leastFunctions = 3
 	leastEach      = 3
@@ -348,7 +348,7 @@ func (c *conclusion) isInterference(hits []int32) bool {
 			}
 		}
 	}
-	return n >= leastHits && several >= leastFunctions
+	return n >= leastHits && (several >= leastFunctions || len(functions) >= leastHits)
 }
 
 // allRanks is the rank of keys of the interference of a host.
