@@ -209,7 +209,7 @@ func datasetsIn(dir string) ([]string, error) {
 			contacts = append(contacts, path)
 		case d.Type().IsRegular() && isArchive(path):
 			datasets = append(datasets, path)
-		case d.Type().IsRegular() && mayBeProfile(path) && (kineto.IsTrace(path) || sqlitetrace.IsTrace(path)),
+		case d.Type().IsRegular() && mayBeProfile(path) && (kineto.IsTrace(path) || sqlitetrace.IsTrace(path, databases...)),
 			d.Type().IsRegular() && mayBeLog(path) && nccl.IsLog(path):
 			datasets = append(datasets, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):

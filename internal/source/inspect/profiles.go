@@ -11,7 +11,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/kineto"
+	"github.com/chimbuko/chimbuko/internal/source/nsight"
 	"github.com/chimbuko/chimbuko/internal/source/profile"
+	"github.com/chimbuko/chimbuko/internal/source/rocpd"
 	"github.com/chimbuko/chimbuko/internal/source/sqlitetrace"
 )
 
@@ -21,10 +23,13 @@ type Profiles []*profile.File
 // isProfile reports whether a file is a trace of a profiler, by its content.
 func isProfile(path string) bool { return kineto.IsTrace(path) || sqlitetrace.IsDatabase(path) }
 
+// databases are the formats of traces in SQLite databases.
+var databases = []sqlitetrace.Format{nsight.Format, rocpd.Format}
+
 // openFiles opens a trace of a profiler.
 func openFiles(path string, opt profile.Options) (Profiles, error) {
 	if sqlitetrace.IsDatabase(path) {
-		return sqlitetrace.Open(path, opt)
+		return sqlitetrace.Open(path, opt, databases...)
 	}
 	return kineto.Open(path, opt)
 }

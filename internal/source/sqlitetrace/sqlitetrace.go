@@ -1,12 +1,11 @@
-// Package sqlitetrace reads traces in SQLite databases: exports of Nsight Systems, and rocpd, which rocprofv3 writes. It looks up
-// tables and columns, because they vary by version, and reports what is missing.
+// Package sqlitetrace reads traces in SQLite databases, whose formats are packages of their own. It looks up tables and columns,
+// because they vary by version, reports what is missing, and collects the events of processes.
 //
-// A process is a rank. Nsight exports may contain several processes, and so may rocpd databases that were merged.
+// A process is a rank. A database may contain several.
 package sqlitetrace
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -23,8 +22,17 @@ import (
 // IsDatabase reports whether a file is a SQLite database.
 func IsDatabase(path string) bool { return sqlitefile.IsDatabase(path) }
 
-// IsTrace reports whether a file is a SQLite database with tables of a trace, or one whose tables are unreadable.
-func IsTrace(path string) bool {
+// Format is a format of traces in databases.
+type Format struct {
+	Name      string                       // as in trace info
+	Program   string                       // that writes it
+	Command   string                       // to record it
+	Recognize func(db *sqlitefile.DB) bool // by its tables
+	Read      func(b *Builder) error
+}
+
+// IsTrace reports whether a file is a SQLite database with a trace of a format, or one whose tables are unreadable.
+func IsTrace(path string, formats ...Format) bool {
 	if !IsDatabase(path) {
 		return false
 	}
@@ -33,62 +41,51 @@ func IsTrace(path string) bool {
 		return true
 	}
 	defer db.Close() //nolint:errcheck // only read from
-	return formatOf(db) != nil
+	return slices.ContainsFunc(formats, func(f Format) bool { return f.Recognize(db) })
 }
 
-// formatOf returns the function that reads the format of a database, or nil.
-func formatOf(db *sqlitefile.DB) func(b *builder) error {
-	switch {
-	case isNsight(db):
-		return readNsight
-	case len(rocpdSuffixes(db)) > 0:
-		return readRocpd
-	}
-	return nil
-}
+// Builder collects the processes of a database.
+type Builder struct {
+	DB     *sqlitefile.DB
+	Suffix string // of the names of tables
+	Tally  tally.Tally
 
-// builder collects the processes of a database.
-type builder struct {
-	db        *sqlitefile.DB
 	path      string
 	opt       profile.Options
-	format    string
-	suffix    string // of the names of tables
-	processes map[int64]*process
-	order     []*process
+	format    Format
+	processes map[int64]*Process
+	order     []*Process
 	ids       map[int64]profile.ID
-	queues    map[int64]profile.ID // of devices, which are used instead of streams
-	missing   []string             // tables and columns
-	tally     tally.Tally
-	checked   int // events since the memory of all files was checked
+	missing   []string // tables and columns
+	checked   int      // events since the memory of all files was checked
 	event     profile.Event
 	text      []byte // of arguments of the event
 	nameBytes []byte
 }
 
-// process is a process of a database.
-type process struct {
+// Process is a process of a database.
+type Process struct {
 	*profile.File
-	id   int64
-	gpu  bool // has work on a GPU
-	rank int64
+	ID   int64
+	Rank int64 // -1 if it is unknown
+	gpu  bool  // has work on a GPU
 }
 
-// Open reads and sorts the events of a database. It returns a File for each process with events, at least one. If the
-// database is damaged, its readable part is kept, and the error comes at the end of the steps.
-func Open(path string, opt profile.Options) ([]*profile.File, error) {
+// Open reads and sorts the events of a database in one of the formats. It returns a File for each process with events, at least
+// one. If the database is damaged, its readable part is kept, and the error comes at the end of the steps.
+func Open(path string, opt profile.Options, formats ...Format) ([]*profile.File, error) {
 	db, err := sqlitefile.Open(path, opt.Read)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close() //nolint:errcheck // only read from
-	b := &builder{
-		db: db, path: path, opt: opt, processes: make(map[int64]*process), ids: make(map[int64]profile.ID), queues: make(map[int64]profile.ID),
+	b := &Builder{DB: db, path: path, opt: opt, processes: make(map[int64]*Process), ids: make(map[int64]profile.ID)}
+	i := slices.IndexFunc(formats, func(f Format) bool { return f.Recognize(db) })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: a SQLite database without the tables of %s", path, programs(formats))
 	}
-	read := formatOf(db)
-	if read == nil {
-		err = errors.New("a SQLite database without the tables of Nsight Systems or rocpd")
-	} else if err = read(b); err == nil {
+	b.format = formats[i]
+	if err = b.format.Read(b); err == nil {
 		err = b.finish()
 	}
 	if err != nil {
@@ -100,7 +97,16 @@ func Open(path string, opt profile.Options) ([]*profile.File, error) {
 	return b.files(), nil
 }
 
-func (b *builder) files() []*profile.File {
+// programs lists the programs that write formats.
+func programs(formats []Format) string {
+	var all []string
+	for _, f := range formats {
+		all = append(all, f.Program)
+	}
+	return strings.Join(all, " or ")
+}
+
+func (b *Builder) files() []*profile.File {
 	all := make([]*profile.File, 0, len(b.order))
 	for _, p := range b.order {
 		all = append(all, p.File)
@@ -111,19 +117,25 @@ func (b *builder) files() []*profile.File {
 // maxProcesses limits the processes of a database.
 const maxProcesses = 1 << 12
 
-// process returns a process by its id, or nil if there are too many.
-func (b *builder) process(id int64) *process {
+// Process returns a process with events by its id, or nil.
+func (b *Builder) Process(id int64) *Process { return b.processes[id] }
+
+// Processes returns the processes with events, in the order of their first ones.
+func (b *Builder) Processes() []*Process { return b.order }
+
+// processOf returns a process by its id, or nil if there are too many.
+func (b *Builder) processOf(id int64) *Process {
 	p := b.processes[id]
 	if p == nil && len(b.order) < maxProcesses {
-		p = &process{File: profile.New(b.path, b.opt), id: id, rank: -1}
+		p = &Process{File: profile.New(b.path, b.opt), ID: id, Rank: -1}
 		b.processes[id] = p
 		b.order = append(b.order, p)
 	}
 	return p
 }
 
-// number returns the id of a process, thread, device or stream.
-func (b *builder) number(n int64) profile.ID {
+// Number returns the id of a process, thread, device or stream.
+func (b *Builder) Number(n int64) profile.ID {
 	id, ok := b.ids[n]
 	if !ok {
 		if len(b.ids) > 1<<16 { // of a damaged file
@@ -135,15 +147,15 @@ func (b *builder) number(n int64) profile.ID {
 	return id
 }
 
-// begin starts an event.
-func (b *builder) begin(category profile.Category, name []byte, start, end int64) *profile.Event {
+// Begin starts an event, which Add adds.
+func (b *Builder) Begin(category profile.Category, name []byte, start, end int64) *profile.Event {
 	b.event = profile.Event{Category: category, Name: name, Start: start, Duration: end - start}
 	b.text = b.text[:0]
 	return &b.event
 }
 
-// setArg sets an argument of the event to numbers.
-func (b *builder) setArg(a profile.Arg, numbers ...int64) {
+// SetArg sets an argument of the event to numbers.
+func (b *Builder) SetArg(a profile.Arg, numbers ...int64) {
 	at := len(b.text)
 	for i, n := range numbers {
 		if i > 0 {
@@ -154,12 +166,15 @@ func (b *builder) setArg(a profile.Arg, numbers ...int64) {
 	b.event.Args[a] = b.text[at:len(b.text):len(b.text)]
 }
 
-// add adds the event to a process.
-func (b *builder) add(pid int64) error {
+// Event returns the event that has begun.
+func (b *Builder) Event() *profile.Event { return &b.event }
+
+// Add adds the event to a process.
+func (b *Builder) Add(pid int64) error {
 	e := &b.event
-	p := b.process(pid)
+	p := b.processOf(pid)
 	if p == nil {
-		b.tally.Add(tally.ProgramImplausible, 1)
+		b.Tally.Add(tally.ProgramImplausible, 1)
 		return nil
 	}
 	if e.Duration < 0 || e.Start > math.MaxInt64/2 || e.Start < math.MinInt64/2 {
@@ -178,29 +193,29 @@ func (b *builder) add(pid int64) error {
 	return profile.LimitMemory(b.files())
 }
 
-// lack notes a table or column that is missing.
-func (b *builder) lack(name string) {
+// Lack notes a table or column that is missing.
+func (b *Builder) Lack(name string) {
 	b.missing = append(b.missing, name)
-	b.tally.Add(tally.ColumnsMissing, 1)
+	b.Tally.Add(tally.ColumnsMissing, 1)
 }
 
-// byID returns the rows of a table to find by their number, or nil if that is impossible. Columns are those of rows.
-func (b *builder) byID(table, key string, columns ...string) *sqlitefile.Rows {
-	switch t := b.db.Table(table + b.suffix); {
+// ByID returns the rows of a table to find by their number, or nil if that is impossible. Columns are those of rows.
+func (b *Builder) ByID(table, key string, columns ...string) *sqlitefile.Rows {
+	switch t := b.DB.Table(table + b.Suffix); {
 	case t == nil:
-		b.lack(table)
+		b.Lack(table)
 		return nil
 	case !t.HasRowID(key):
-		b.lack(table + "." + key)
+		b.Lack(table + "." + key)
 		return nil
 	}
-	return b.rows(table, columns...)
+	return b.Rows(table, columns...)
 }
 
-// rows returns the rows of a table with columns, or nil if the table or a required column is missing. Columns that begin with ? are
+// Rows returns the rows of a table with columns, or nil if the table or a required column is missing. Columns that begin with ? are
 // optional; those that begin with ?? are not reported as missing.
-func (b *builder) rows(table string, columns ...string) *sqlitefile.Rows {
-	t := b.db.Table(table + b.suffix)
+func (b *Builder) Rows(table string, columns ...string) *sqlitefile.Rows {
+	t := b.DB.Table(table + b.Suffix)
 	if t == nil {
 		return nil
 	}
@@ -210,9 +225,9 @@ func (b *builder) rows(table string, columns ...string) *sqlitefile.Rows {
 		if t.Column(name) >= 0 || strings.HasPrefix(c, "??") {
 			continue
 		}
-		b.lack(table + "." + name)
+		b.Lack(table + "." + name)
 		if name == c {
-			b.tally.Add(tally.TableMisshapen, 1)
+			b.Tally.Add(tally.TableMisshapen, 1)
 			return nil
 		}
 	}
@@ -220,21 +235,21 @@ func (b *builder) rows(table string, columns ...string) *sqlitefile.Rows {
 }
 
 // finish binds ranks and reports damage.
-func (b *builder) finish() error {
-	damage, damaged := b.db.Damage()
+func (b *Builder) finish() error {
+	damage, damaged := b.DB.Damage()
 	if len(b.order) == 0 {
 		if damaged > 0 {
 			return fmt.Errorf("byte %d: %w", damage[0].Offset, damage[0].Err)
 		}
-		return errors.New("no calls, ranges or GPU activities (record them with nsys profile --trace=cuda,nvtx or rocprofv3 --sys-trace)")
+		return fmt.Errorf("no calls, ranges or GPU activities (record them with %s)", b.format.Command)
 	}
 	b.bindRanks()
 	first := b.order[0].File
-	b.tally.Add(tally.PartUnreadable, damaged)
-	if name := b.db.Pending(); name != "" {
-		b.tally.Add(tally.NotClosed, 1)
+	b.Tally.Add(tally.PartUnreadable, damaged)
+	if name := b.DB.Pending(); name != "" {
+		b.Tally.Add(tally.NotClosed, 1)
 	}
-	first.Tally().Merge(&b.tally)
+	first.Tally().Merge(&b.Tally)
 	if len(damage) > 0 {
 		first.Err = fmt.Errorf("%s: byte %d: %w", b.path, damage[0].Offset, damage[0].Err)
 	}
@@ -249,7 +264,7 @@ func (b *builder) finish() error {
 		first.Properties.Facts = append(first.Properties.Facts, profile.Fact{Key: "Missing columns", Value: strings.Join(b.missing, ", ")})
 	}
 	for _, p := range b.order {
-		p.Format = b.format
+		p.Format = b.format.Name
 		if err := p.Finish(); err != nil {
 			return err
 		}
@@ -257,8 +272,8 @@ func (b *builder) finish() error {
 	return nil
 }
 
-// single returns the process with work on a GPU, or the only process, or nil if there are several.
-func (b *builder) single() (p *process) {
+// Single returns the process with work on a GPU, or the only process, or nil if there are several.
+func (b *Builder) Single() (p *Process) {
 	for _, o := range b.order {
 		switch {
 		case len(b.order) > 1 && !o.gpu:
@@ -272,22 +287,22 @@ func (b *builder) single() (p *process) {
 }
 
 // bindRanks gives each process a rank of its own. Processes without a rank and without GPU work are left out beside others.
-func (b *builder) bindRanks() {
-	isRank := func(p *process) bool { return p.gpu || p.rank >= 0 }
+func (b *Builder) bindRanks() {
+	isRank := func(p *Process) bool { return p.gpu || p.Rank >= 0 }
 	if slices.ContainsFunc(b.order, isRank) {
-		b.order = slices.DeleteFunc(b.order, func(p *process) bool {
+		b.order = slices.DeleteFunc(b.order, func(p *Process) bool {
 			if isRank(p) {
 				return false
 			}
-			b.tally.Add(tally.ProcessOmitted, 1)
+			b.Tally.Add(tally.ProcessOmitted, 1)
 			p.Close()
 			return true
 		})
 	}
 	owners := make(map[trace.Rank]bool)
-	var silent []*process
+	var silent []*Process
 	for _, p := range b.order {
-		if rank := trace.Rank(p.rank); p.rank >= 0 && p.rank < math.MaxInt32 && !owners[rank] {
+		if rank := trace.Rank(p.Rank); p.Rank >= 0 && p.Rank < math.MaxInt32 && !owners[rank] {
 			p.Properties.Rank = &rank
 			owners[rank] = true
 		} else {
@@ -303,10 +318,10 @@ func (b *builder) bindRanks() {
 			}
 			owners[next] = true
 			p.Ranks[0], p.RankKnown = next, true
-			b.tally.Add(tally.RankAssumed, 1)
+			b.Tally.Add(tally.RankAssumed, 1)
 		}
 	}
-	slices.SortStableFunc(b.order, func(x, y *process) int { return cmp.Compare(x.Ranks[0], y.Ranks[0]) })
+	slices.SortStableFunc(b.order, func(x, y *Process) int { return cmp.Compare(x.Ranks[0], y.Ranks[0]) })
 }
 
 // rankVariables are environment variables with the rank of a process, and those with the number of ranks. Launchers may be
@@ -323,8 +338,8 @@ var rankVariables = [][2]string{
 	{"RANK", ""},
 }
 
-// rankOf returns the rank of a process by its environment, or -1, and the number of ranks, or 0.
-func rankOf(environment func(name string) (string, bool)) (rank int64, world int) {
+// RankOf returns the rank of a process by its environment, or -1, and the number of ranks, or 0.
+func RankOf(environment func(name string) (string, bool)) (rank int64, world int) {
 	number := func(name string) (int64, bool) {
 		text, ok := environment(name)
 		n, err := strconv.ParseInt(text, 10, 31)
@@ -340,8 +355,8 @@ func rankOf(environment func(name string) (string, bool)) (rank int64, world int
 	return -1, 0
 }
 
-// texts finds texts of a table by their row ids, and keeps some.
-type texts struct {
+// Texts finds texts of a table by their row ids, and keeps some.
+type Texts struct {
 	rows    *sqlitefile.Rows // nil if there is no table
 	columns int
 	kept    map[int64]string
@@ -351,13 +366,13 @@ type texts struct {
 // maxTexts is the number of bytes of texts to keep.
 const maxTexts = 8 << 20
 
-// texts returns the texts in columns of a table, the first that is not empty, by a key.
-func (b *builder) texts(table, key string, columns ...string) *texts {
-	return &texts{kept: make(map[int64]string), rows: b.byID(table, key, slices.Clone(columns)...), columns: len(columns)}
+// Texts returns the texts in columns of a table, the first that is not empty, by a key.
+func (b *Builder) Texts(table, key string, columns ...string) *Texts {
+	return &Texts{kept: make(map[int64]string), rows: b.ByID(table, key, slices.Clone(columns)...), columns: len(columns)}
 }
 
-// get returns a text, or "" if there is none. The text does not change.
-func (t *texts) get(id int64) string {
+// Get returns a text, or "" if there is none. The text does not change.
+func (t *Texts) Get(id int64) string {
 	if text, ok := t.kept[id]; ok {
 		return text
 	}
@@ -375,19 +390,19 @@ func (t *texts) get(id int64) string {
 	return text
 }
 
-// name returns a text as the name of a function, or a name that says which is missing.
-func (b *builder) name(t *texts, id int64, ok bool, unknown string) []byte {
+// Name returns a text as the name of a function, or a name that says which is missing.
+func (b *Builder) Name(t *Texts, id int64, ok bool, unknown string) []byte {
 	if ok {
-		if text := t.get(id); text != "" {
-			return b.setName(text)
+		if text := t.Get(id); text != "" {
+			return b.SetName(text)
 		}
 	}
-	b.tally.Add(tally.NamesUnknown, 1)
-	return b.setName(unknown)
+	b.Tally.Add(tally.NamesUnknown, 1)
+	return b.SetName(unknown)
 }
 
-// setName returns a name as bytes that are valid until the next call.
-func (b *builder) setName(name string) []byte {
+// SetName returns a name as bytes that are valid until the next call.
+func (b *Builder) SetName(name string) []byte {
 	b.nameBytes = append(b.nameBytes[:0], name...)
 	return b.nameBytes
 }

@@ -5,7 +5,7 @@
 //
 //   - Kineto has no point-to-point messages and no hosts.
 //   - Exports of Nsight Systems have messages only in calls of MPI, which the programs here do not have by their names; the tests of
-//     package sqlitetrace have them. Threads are numbered as they appear.
+//     package nsight have them. Threads are numbered as they appear.
 //   - rocpd has no messages. Its times count from the start of the host, so that those of different hosts are related only by the
 //     assumption that their first events are simultaneous.
 //   - Logs of NCCL Inspector have only collective operations, and the time between them: no calls of the program, no launches and no

@@ -1,4 +1,5 @@
-package sqlitetrace
+// Package rocpd reads rocpd databases, which rocprofv3 writes.
+package rocpd
 
 import (
 	"bytes"
@@ -12,10 +13,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/source/profile"
 	"github.com/chimbuko/chimbuko/internal/source/sqlitefile"
+	"github.com/chimbuko/chimbuko/internal/source/sqlitetrace"
 )
 
-// rocpdSuffixes returns the suffixes of the names of tables: one for each process that wrote into the database.
-func rocpdSuffixes(db *sqlitefile.DB) (all []string) {
+// Format is the format of the databases.
+var Format = sqlitetrace.Format{
+	Name: "rocpd", Program: "rocpd", Command: "rocprofv3 --sys-trace",
+	Recognize: func(db *sqlitefile.DB) bool { return len(suffixes(db)) > 0 }, Read: read,
+}
+
+// suffixes returns the suffixes of the names of tables: one for each process that wrote into the database.
+func suffixes(db *sqlitefile.DB) (all []string) {
 	for _, t := range db.Tables() {
 		if suffix, ok := strings.CutPrefix(t.Name, "rocpd_metadata"); ok && db.Table("rocpd_string"+suffix) != nil {
 			all = append(all, suffix)
@@ -25,14 +33,15 @@ func rocpdSuffixes(db *sqlitefile.DB) (all []string) {
 	return all
 }
 
-// rocpd reads the tables of a suffix.
-type rocpd struct {
-	*builder
+// tables are the tables of a suffix.
+type tables struct {
+	*sqlitetrace.Builder
 	part    int64 // number of the suffix
-	strings *texts
-	kernels *texts
+	strings *sqlitetrace.Texts
+	kernels *sqlitetrace.Texts
 	agents  map[int64]agent
-	threads map[int64]int64 // thread of the system by row id
+	threads map[int64]int64      // thread of the system by row id
+	queues  map[int64]profile.ID // of devices, which are used instead of streams
 
 	// By row id; nil if there is no such table.
 	events, starts, ends, tracks, threadRows *sqlitefile.Rows
@@ -45,21 +54,20 @@ type agent struct {
 	name   string
 }
 
-func readRocpd(b *builder) error {
-	b.format = "rocpd"
-	for part, suffix := range rocpdSuffixes(b.db) {
-		b.suffix = suffix
-		r := &rocpd{
-			builder: b, part: int64(part), strings: b.texts("rocpd_string", "id", "string"),
-			kernels: b.texts("rocpd_info_kernel_symbol", "id", "display_name", "kernel_name"), threads: make(map[int64]int64),
-			events: b.byID("rocpd_event", "id", "??stack_id", "??parent_stack_id", "??correlation_id", "?category_id", "??extdata"),
-			tracks: b.byID("rocpd_track", "id", "??pid", "??tid", "??agent_id", "??queue_id", "??stream_id"),
+func read(b *sqlitetrace.Builder) error {
+	for part, suffix := range suffixes(b.DB) {
+		b.Suffix = suffix
+		r := &tables{
+			Builder: b, part: int64(part), strings: b.Texts("rocpd_string", "id", "string"),
+			kernels: b.Texts("rocpd_info_kernel_symbol", "id", "display_name", "kernel_name"), threads: make(map[int64]int64), queues: make(map[int64]profile.ID),
+			events: b.ByID("rocpd_event", "id", "??stack_id", "??parent_stack_id", "??correlation_id", "?category_id", "??extdata"),
+			tracks: b.ByID("rocpd_track", "id", "??pid", "??tid", "??agent_id", "??queue_id", "??stream_id"),
 		}
-		if b.db.Table("rocpd_timestamp"+suffix) != nil {
-			r.starts, r.ends = b.byID("rocpd_timestamp", "id", "value"), b.byID("rocpd_timestamp", "id", "value")
+		if b.DB.Table("rocpd_timestamp"+suffix) != nil {
+			r.starts, r.ends = b.ByID("rocpd_timestamp", "id", "value"), b.ByID("rocpd_timestamp", "id", "value")
 		}
-		if b.db.Table("rocpd_info_thread"+suffix) != nil {
-			r.threadRows = b.byID("rocpd_info_thread", "id", "?tid")
+		if b.DB.Table("rocpd_info_thread"+suffix) != nil {
+			r.threadRows = b.ByID("rocpd_info_thread", "id", "?tid")
 		}
 		r.readAgents()
 		for _, t := range []struct {
@@ -83,12 +91,12 @@ func readRocpd(b *builder) error {
 }
 
 // key returns the number of a process among those of all suffixes.
-func (r *rocpd) key(pid int64) int64 { return r.part<<32 | pid&math.MaxUint32 }
+func (r *tables) key(pid int64) int64 { return r.part<<32 | pid&math.MaxUint32 }
 
 // readAgents reads the processors, of which there are few.
-func (r *rocpd) readAgents() {
+func (r *tables) readAgents() {
 	r.agents = make(map[int64]agent)
-	rows := r.rows("rocpd_info_agent", "id", "?type", "??type_index", "??logical_index", "??product_name", "??model_name", "?name")
+	rows := r.Rows("rocpd_info_agent", "id", "?type", "??type_index", "??logical_index", "??product_name", "??model_name", "?name")
 	for rows != nil && rows.Next() && len(r.agents) < 1<<12 {
 		id, _ := rows.Int(0)
 		number, ok := rows.Int(2)
@@ -110,17 +118,17 @@ var place = []string{
 const places = 11 // columns of place
 
 // each calls add with the events of a table that have times, with columns after those of place.
-func (r *rocpd) each(table string, columns []string, add func(rows *sqlitefile.Rows, l *location) error) error {
-	t := r.db.Table(table + r.suffix)
+func (r *tables) each(table string, columns []string, add func(rows *sqlitefile.Rows, l *location) error) error {
+	t := r.DB.Table(table + r.Suffix)
 	if t == nil {
 		return nil
 	}
 	if t.Column("start") < 0 && (t.Column("start_id") < 0 || r.starts == nil) {
-		r.lack(table + ".start")
-		r.tally.Add(tally.TableMisshapen, 1)
+		r.Lack(table + ".start")
+		r.Tally.Add(tally.TableMisshapen, 1)
 		return nil
 	}
-	rows := r.rows(table, append(slices.Clip(place), columns...)...)
+	rows := r.Rows(table, append(slices.Clip(place), columns...)...)
 	var l location
 	for rows != nil && rows.Next() {
 		if ok := r.locate(rows, &l); !ok {
@@ -139,7 +147,7 @@ type location struct {
 }
 
 // locate sets the location of an event, and reports whether its times are known.
-func (r *rocpd) locate(rows *sqlitefile.Rows, l *location) bool {
+func (r *tables) locate(rows *sqlitefile.Rows, l *location) bool {
 	number := func(rows *sqlitefile.Rows, column int, otherwise int64) int64 {
 		if n, ok := rows.Int(column); ok {
 			return n
@@ -159,7 +167,7 @@ func (r *rocpd) locate(rows *sqlitefile.Rows, l *location) bool {
 	l.start, ok1 = time(0, r.starts)
 	l.end, ok2 = time(1, r.ends)
 	if !ok1 || !ok2 {
-		r.tally.Add(tally.TimeImplausible, 1)
+		r.Tally.Add(tally.TimeImplausible, 1)
 		return false
 	}
 	l.pid, l.tid, l.agent = number(rows, 4, -1), number(rows, 5, -1), number(rows, 6, -1)
@@ -172,14 +180,14 @@ func (r *rocpd) locate(rows *sqlitefile.Rows, l *location) bool {
 }
 
 // findEvent moves to the description of an event and returns whether there is one.
-func (r *rocpd) findEvent(rows *sqlitefile.Rows) bool {
+func (r *tables) findEvent(rows *sqlitefile.Rows) bool {
 	id, ok := rows.Int(places - 1)
 	return ok && r.events != nil && r.events.Find(id)
 }
 
 // correlation returns the id that an activity shares with the call that launched it: the number of the call, which is that of the
 // parent of an activity. The column correlation_id is a number of the user.
-func (r *rocpd) correlation(columns ...int) uint64 {
+func (r *tables) correlation(columns ...int) uint64 {
 	for _, c := range columns {
 		if id, ok := r.events.Int(c); ok && id > 0 {
 			return uint64(id)
@@ -189,7 +197,7 @@ func (r *rocpd) correlation(columns ...int) uint64 {
 }
 
 // thread returns the thread of the system of a row of rocpd_info_thread.
-func (r *rocpd) thread(row int64) int64 {
+func (r *tables) thread(row int64) int64 {
 	tid, ok := r.threads[row]
 	if !ok {
 		tid = row
@@ -207,13 +215,13 @@ func (r *rocpd) thread(row int64) int64 {
 }
 
 // readRegion reads a call of HIP, HSA, RCCL or others, or a range of roctx.
-func (r *rocpd) readRegion(rows *sqlitefile.Rows, l *location) error {
+func (r *tables) readRegion(rows *sqlitefile.Rows, l *location) error {
 	id, ok := rows.Int(places)
-	name := r.name(r.strings, id, ok, "call")
+	name := r.Name(r.strings, id, ok, "call")
 	kind, correlation, known := "", uint64(0), r.findEvent(rows)
 	if known {
 		number, _ := r.events.Int(3)
-		kind, correlation = r.strings.get(number), r.correlation(0, 2)
+		kind, correlation = r.strings.Get(number), r.correlation(0, 2)
 	}
 	category, async := categoryOf(kind, name), false
 	if category == profile.Annotation {
@@ -228,20 +236,20 @@ func (r *rocpd) readRegion(rows *sqlitefile.Rows, l *location) error {
 }
 
 // addRegion adds a region. One that may overlap others of its thread has a thread of its own.
-func (r *rocpd) addRegion(l *location, category profile.Category, name []byte, correlation uint64, async bool, row int64) error {
+func (r *tables) addRegion(l *location, category profile.Category, name []byte, correlation uint64, async bool, row int64) error {
 	times := []int64{l.start, l.end}
 	if !async {
 		times = times[:1]
 	}
 	for i, at := range times {
-		e := r.begin(category, name, at, at)
+		e := r.Begin(category, name, at, at)
 		if async {
 			e.Kind, e.Key = profile.AsyncBegin+profile.Kind(i), uint64(row)<<1|1
 		} else {
 			e.Duration = l.end - l.start
 		}
-		e.Process, e.Thread, e.Correlation = r.number(l.pid), r.number(r.thread(l.tid)), correlation
-		if err := r.add(r.key(l.pid)); err != nil {
+		e.Process, e.Thread, e.Correlation = r.Number(l.pid), r.Number(r.thread(l.tid)), correlation
+		if err := r.Add(r.key(l.pid)); err != nil {
 			return err
 		}
 	}
@@ -278,8 +286,8 @@ func message(extra []byte) []byte {
 }
 
 // addActivity adds the event, which has been begun, as an activity of a GPU.
-func (r *rocpd) addActivity(rows *sqlitefile.Rows, l *location) error {
-	e := &r.event
+func (r *tables) addActivity(rows *sqlitefile.Rows, l *location) error {
+	e := r.Event()
 	e.Start, e.Duration = l.start, l.end-l.start
 	if r.findEvent(rows) {
 		e.Correlation = r.correlation(1, 0, 2)
@@ -288,15 +296,15 @@ func (r *rocpd) addActivity(rows *sqlitefile.Rows, l *location) error {
 	if a, ok := r.agents[l.agent]; ok {
 		device = a.number
 	}
-	e.Process, e.Thread = r.number(device), r.number(max(l.stream, 0))
+	e.Process, e.Thread = r.Number(device), r.Number(max(l.stream, 0))
 	if l.stream <= 0 && l.queue > 0 { // the default stream, or unknown: a queue runs one activity at a time
 		e.Thread = r.queue(l.queue)
 	}
-	return r.add(r.key(l.pid))
+	return r.Add(r.key(l.pid))
 }
 
 // queue returns the id of a queue without stream.
-func (r *rocpd) queue(n int64) profile.ID {
+func (r *tables) queue(n int64) profile.ID {
 	id, ok := r.queues[n]
 	if !ok {
 		if len(r.queues) > 1<<12 {
@@ -309,9 +317,9 @@ func (r *rocpd) queue(n int64) profile.ID {
 }
 
 // readKernel reads a kernel. Its grid has work items, those of other profilers blocks.
-func (r *rocpd) readKernel(rows *sqlitefile.Rows, l *location) error {
+func (r *tables) readKernel(rows *sqlitefile.Rows, l *location) error {
 	id, ok := rows.Int(places)
-	r.begin(profile.Kernel, bytes.TrimSuffix(r.name(r.kernels, id, ok, "kernel"), []byte(".kd")), 0, 0)
+	r.Begin(profile.Kernel, bytes.TrimSuffix(r.Name(r.kernels, id, ok, "kernel"), []byte(".kd")), 0, 0)
 	var grid, block [3]int64
 	ok = true
 	for i := range 3 {
@@ -321,8 +329,8 @@ func (r *rocpd) readKernel(rows *sqlitefile.Rows, l *location) error {
 		grid[i], block[i] = (items+size-1)/max(size, 1), size
 	}
 	if ok {
-		r.setArg(profile.Grid, grid[:]...)
-		r.setArg(profile.Block, block[:]...)
+		r.SetArg(profile.Grid, grid[:]...)
+		r.SetArg(profile.Block, block[:]...)
 	}
 	return r.addActivity(rows, l)
 }
@@ -334,15 +342,15 @@ var copyNames = map[string]string{
 }
 
 // readCopy reads a copy of memory.
-func (r *rocpd) readCopy(rows *sqlitefile.Rows, l *location) error {
+func (r *tables) readCopy(rows *sqlitefile.Rows, l *location) error {
 	id, ok := rows.Int(places)
-	name := r.name(r.strings, id, ok, "Memcpy")
+	name := r.Name(r.strings, id, ok, "Memcpy")
 	if short, ok := copyNames[string(name)]; ok {
-		name = r.setName(short)
+		name = r.SetName(short)
 	}
-	r.begin(profile.Transfer, name, 0, 0)
+	r.Begin(profile.Transfer, name, 0, 0)
 	if size, ok := rows.Int(places + 1); ok {
-		r.setArg(profile.Bytes, size)
+		r.SetArg(profile.Bytes, size)
 	}
 	for i := range 2 { // the GPU among its ends
 		if a, ok := rows.Int(places + 2 + i); ok && (r.agents[a].gpu || l.agent < 0) && !r.agents[l.agent].gpu {
@@ -353,7 +361,7 @@ func (r *rocpd) readCopy(rows *sqlitefile.Rows, l *location) error {
 }
 
 // describe sets names, ranks, hosts and devices of the processes.
-func (r *rocpd) describe() {
+func (r *tables) describe() {
 	var devices []profile.Device
 	for _, a := range r.agents {
 		if a.gpu {
@@ -361,40 +369,40 @@ func (r *rocpd) describe() {
 		}
 	}
 	slices.SortFunc(devices, func(a, b profile.Device) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Name, b.Name)) })
-	hosts := r.texts("rocpd_info_node", "id", "hostname")
+	hosts := r.Texts("rocpd_info_node", "id", "hostname")
 	version := ""
-	for rows := r.rows("rocpd_metadata", "tag", "value"); rows != nil && rows.Next(); {
+	for rows := r.Rows("rocpd_metadata", "tag", "value"); rows != nil && rows.Next(); {
 		if string(rows.Text(0)) == "schema_version" {
 			version = string(rows.Text(1))
 		}
 	}
-	rows := r.rows("rocpd_info_process", "id", "?pid", "?nid", "?command", "?environment")
+	rows := r.Rows("rocpd_info_process", "id", "?pid", "?nid", "?command", "?environment")
 	for rows != nil && rows.Next() {
 		id, _ := rows.Int(0)
-		p := r.processes[r.key(id)]
+		p := r.Process(r.key(id))
 		if p == nil {
 			continue
 		}
 		node, _ := rows.Int(2)
-		p.Properties = profile.Properties{Host: hosts.get(node), Devices: devices, SinceBoot: true}
+		p.Properties = profile.Properties{Host: hosts.Get(node), Devices: devices, SinceBoot: true}
 		if version != "" {
 			p.Properties.Facts = []profile.Fact{{Key: "Schema version", Value: version}}
 		}
 		program, _, _ := strings.Cut(string(rows.Text(3)), " ")
-		p.NameProcess(r.number(id).Text, program)
+		p.NameProcess(r.Number(id).Text, program)
 		var environment map[string]any
 		_ = json.Unmarshal(rows.Text(4), &environment) // without variables if it is damaged
-		p.rank, p.Properties.World = rankOf(func(name string) (string, bool) {
+		p.Rank, p.Properties.World = sqlitetrace.RankOf(func(name string) (string, bool) {
 			value, ok := environment[name]
 			return fmt.Sprint(value), ok
 		})
 	}
-	names := r.rows("rocpd_info_thread", "?pid", "?tid", "??name")
+	names := r.Rows("rocpd_info_thread", "?pid", "?tid", "??name")
 	for names != nil && names.Next() {
 		id, _ := names.Int(0)
 		tid, _ := names.Int(1)
-		if p := r.processes[r.key(id)]; p != nil && len(names.Text(2)) > 0 {
-			p.NameThread(r.number(id), r.number(tid), string(names.Text(2)))
+		if p := r.Process(r.key(id)); p != nil && len(names.Text(2)) > 0 {
+			p.NameThread(r.Number(id), r.Number(tid), string(names.Text(2)))
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package sqlitetrace
+// Package nsight reads exports of Nsight Systems: the SQLite databases of nsys export.
+package nsight
 
 import (
 	"bytes"
@@ -10,10 +11,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/source/profile"
 	"github.com/chimbuko/chimbuko/internal/source/sqlitefile"
+	"github.com/chimbuko/chimbuko/internal/source/sqlitetrace"
 )
 
-// isNsight reports whether a database is an export of Nsight Systems: it has the texts of all tables, and a table of its own.
-func isNsight(db *sqlitefile.DB) bool {
+// Format is the format of exports.
+var Format = sqlitetrace.Format{
+	Name: "Nsight", Program: "Nsight Systems", Command: "nsys profile --trace=cuda,nvtx", Recognize: isExport, Read: read,
+}
+
+// isExport reports whether a database is an export: it has the texts of all tables, and a table of its own.
+func isExport(db *sqlitefile.DB) bool {
 	if db.Table("StringIds") == nil {
 		return false
 	}
@@ -29,15 +36,15 @@ func isNsight(db *sqlitefile.DB) bool {
 func pidOf(global int64) int64 { return global >> 24 & 0xffffff }
 func tidOf(global int64) int64 { return global & 0xffffff }
 
-// nsight reads an export.
-type nsight struct {
-	*builder
-	strings *texts
+// export is an export that is read.
+type export struct {
+	*sqlitetrace.Builder
+	strings *sqlitetrace.Texts
+	name    []byte // without numbers
 }
 
-func readNsight(b *builder) error {
-	b.format = "Nsight"
-	n := &nsight{builder: b, strings: b.texts("StringIds", "id", "value")}
+func read(b *sqlitetrace.Builder) error {
+	n := &export{Builder: b, strings: b.Texts("StringIds", "id", "value")}
 	for _, read := range []func() error{
 		func() error { return n.readAPI("CUPTI_ACTIVITY_KIND_RUNTIME") },
 		func() error { return n.readAPI("CUPTI_ACTIVITY_KIND_DRIVER") }, // of old versions
@@ -63,18 +70,18 @@ var apiVersion = regexp.MustCompile(`_v[0-9]+$`)
 const eventClassBacktrace = 67
 
 // readAPI reads calls of CUDA.
-func (n *nsight) readAPI(table string) error {
-	rows := n.rows(table, "start", "end", "globalTid", "?correlationId", "?nameId", "??eventClass")
+func (n *export) readAPI(table string) error {
+	rows := n.Rows(table, "start", "end", "globalTid", "?correlationId", "?nameId", "??eventClass")
 	if rows == nil {
 		return nil
 	}
 	for rows.Next() {
 		if class, _ := rows.Int(5); class == eventClassBacktrace {
-			n.tally.Add(tally.EventsIgnored, 1)
+			n.Tally.Add(tally.EventsIgnored, 1)
 			continue
 		}
 		id, ok := rows.Int(4)
-		name := n.name(n.strings, id, ok, "CUDA call")
+		name := n.Name(n.strings, id, ok, "CUDA call")
 		if at := bytes.LastIndex(name, []byte("_v")); at > 0 && apiVersion.Match(name[at:]) {
 			name = name[:at]
 		}
@@ -86,21 +93,21 @@ func (n *nsight) readAPI(table string) error {
 }
 
 // addCall adds a call of the host: columns 0 to 2 are start, end and globalTid. A correlation of -1 means that there is none.
-func (n *nsight) addCall(rows *sqlitefile.Rows, category profile.Category, name []byte, correlation int) error {
+func (n *export) addCall(rows *sqlitefile.Rows, category profile.Category, name []byte, correlation int) error {
 	start, ok1 := rows.Int(0)
 	end, ok2 := rows.Int(1)
 	if !ok1 || !ok2 {
-		n.tally.Add(tally.EventsIgnored, 1) // has not ended
+		n.Tally.Add(tally.EventsIgnored, 1) // has not ended
 		return nil
 	}
 	global, _ := rows.Int(2)
-	e := n.begin(category, name, start, end)
-	e.Process, e.Thread = n.number(pidOf(global)), n.number(tidOf(global))
+	e := n.Begin(category, name, start, end)
+	e.Process, e.Thread = n.Number(pidOf(global)), n.Number(tidOf(global))
 	if correlation >= 0 {
 		id, _ := rows.Int(correlation)
 		e.Correlation = uint64(max(id, 0))
 	}
-	return n.add(pidOf(global))
+	return n.Add(pidOf(global))
 }
 
 // Types of NVTX events.
@@ -110,21 +117,21 @@ const (
 )
 
 // readRanges reads NVTX ranges.
-func (n *nsight) readRanges() error {
-	rows := n.rows("NVTX_EVENTS", "start", "end", "globalTid", "?eventType", "?text", "?textId")
+func (n *export) readRanges() error {
+	rows := n.Rows("NVTX_EVENTS", "start", "end", "globalTid", "?eventType", "?text", "?textId")
 	if rows == nil {
 		return nil
 	}
 	for rows.Next() {
 		kind, ok := rows.Int(3)
 		if ok && kind != nvtxPushPop && kind != nvtxStartEnd {
-			n.tally.Add(tally.EventsIgnored, 1)
+			n.Tally.Add(tally.EventsIgnored, 1)
 			continue
 		}
 		name := rows.Text(4)
 		if len(name) == 0 {
 			id, ok := rows.Int(5)
-			name = n.name(n.strings, id, ok, "NVTX range")
+			name = n.Name(n.strings, id, ok, "NVTX range")
 		}
 		name = n.withoutSequence(name)
 		if kind != nvtxStartEnd {
@@ -141,9 +148,9 @@ func (n *nsight) readRanges() error {
 }
 
 // withoutSequence removes the numbers that PyTorch adds to the names of operators, as in "aten::add, seq = 12, op_id = 34".
-func (n *nsight) withoutSequence(name []byte) []byte {
-	n.nameBytes = append(n.nameBytes[:0], name...)
-	name = n.nameBytes
+func (n *export) withoutSequence(name []byte) []byte {
+	n.name = append(n.name[:0], name...)
+	name = n.name
 	for _, mark := range []string{", seq = ", ", op_id = "} {
 		if at := bytes.Index(name, []byte(mark)); at > 0 {
 			end := at + len(mark)
@@ -157,19 +164,19 @@ func (n *nsight) withoutSequence(name []byte) []byte {
 }
 
 // addAsync adds a range that may overlap others of its thread.
-func (n *nsight) addAsync(rows *sqlitefile.Rows, name []byte) error {
+func (n *export) addAsync(rows *sqlitefile.Rows, name []byte) error {
 	start, ok1 := rows.Int(0)
 	end, ok2 := rows.Int(1)
 	if !ok1 || !ok2 {
-		n.tally.Add(tally.EventsIgnored, 1)
+		n.Tally.Add(tally.EventsIgnored, 1)
 		return nil
 	}
 	global, _ := rows.Int(2)
 	for i, at := range []int64{start, end} {
-		e := n.begin(profile.Annotation, name, at, at)
+		e := n.Begin(profile.Annotation, name, at, at)
 		e.Kind, e.Key = profile.AsyncBegin+profile.Kind(i), uint64(rows.ID())<<1|1
-		e.Process, e.Thread = n.number(pidOf(global)), n.number(tidOf(global))
-		if err := n.add(pidOf(global)); err != nil {
+		e.Process, e.Thread = n.Number(pidOf(global)), n.Number(tidOf(global))
+		if err := n.Add(pidOf(global)); err != nil {
 			return err
 		}
 	}
@@ -180,30 +187,30 @@ func (n *nsight) addAsync(rows *sqlitefile.Rows, name []byte) error {
 var activity = []string{"start", "end", "?deviceId", "?streamId", "?correlationId", "?globalPid"}
 
 // addActivity adds an activity of a GPU. The event has been begun with its category and name.
-func (n *nsight) addActivity(rows *sqlitefile.Rows) error {
+func (n *export) addActivity(rows *sqlitefile.Rows) error {
 	start, ok1 := rows.Int(0)
 	end, ok2 := rows.Int(1)
 	if !ok1 || !ok2 || start == 0 && end == 0 { // CUPTI could not measure it
-		n.tally.Add(tally.TimeImplausible, 1)
+		n.Tally.Add(tally.TimeImplausible, 1)
 		return nil
 	}
-	e := &n.event
+	e := n.Event()
 	e.Start, e.Duration = start, end-start
 	device, _ := rows.Int(2)
 	stream, _ := rows.Int(3)
 	id, _ := rows.Int(4)
-	e.Process, e.Thread, e.Correlation = n.number(device), n.number(stream), uint64(max(id, 0))
+	e.Process, e.Thread, e.Correlation = n.Number(device), n.Number(stream), uint64(max(id, 0))
 	global, ok := rows.Int(5)
 	pid := pidOf(global)
-	if !ok && len(n.order) > 0 {
-		pid = n.order[0].id
+	if !ok && len(n.Processes()) > 0 {
+		pid = n.Processes()[0].ID
 	}
-	return n.add(pid)
+	return n.Add(pid)
 }
 
 // readKernels reads kernels.
-func (n *nsight) readKernels() error {
-	rows := n.rows("CUPTI_ACTIVITY_KIND_KERNEL", append(slices.Clip(activity),
+func (n *export) readKernels() error {
+	rows := n.Rows("CUPTI_ACTIVITY_KIND_KERNEL", append(slices.Clip(activity),
 		"?demangledName", "?shortName", "?gridX", "?gridY", "?gridZ", "?blockX", "?blockY", "?blockZ")...)
 	if rows == nil {
 		return nil
@@ -213,7 +220,7 @@ func (n *nsight) readKernels() error {
 		if !ok {
 			id, ok = rows.Int(7)
 		}
-		n.begin(profile.Kernel, n.name(n.strings, id, ok, "kernel"), 0, 0)
+		n.Begin(profile.Kernel, n.Name(n.strings, id, ok, "kernel"), 0, 0)
 		var shape [6]int64
 		ok = true
 		for i := range shape {
@@ -222,8 +229,8 @@ func (n *nsight) readKernels() error {
 			ok = ok && known
 		}
 		if ok {
-			n.setArg(profile.Grid, shape[0], shape[1], shape[2])
-			n.setArg(profile.Block, shape[3], shape[4], shape[5])
+			n.SetArg(profile.Grid, shape[0], shape[1], shape[2])
+			n.SetArg(profile.Block, shape[3], shape[4], shape[5])
 		}
 		if err := n.addActivity(rows); err != nil {
 			return err
@@ -239,12 +246,12 @@ var copyKinds = []string{
 }
 
 // readCopies reads copies and sets of memory.
-func (n *nsight) readCopies(table string) error {
+func (n *export) readCopies(table string) error {
 	kind := "??copyKind"
 	if table == "CUPTI_ACTIVITY_KIND_MEMCPY" {
 		kind = "?copyKind"
 	}
-	rows := n.rows(table, append(slices.Clip(activity), "?bytes", kind)...)
+	rows := n.Rows(table, append(slices.Clip(activity), "?bytes", kind)...)
 	if rows == nil {
 		return nil
 	}
@@ -257,9 +264,9 @@ func (n *nsight) readCopies(table string) error {
 				name = copyKinds[kind]
 			}
 		}
-		n.begin(profile.Transfer, n.setName(name), 0, 0)
+		n.Begin(profile.Transfer, n.SetName(name), 0, 0)
 		if size, ok := rows.Int(6); ok {
-			n.setArg(profile.Bytes, size)
+			n.SetArg(profile.Bytes, size)
 		}
 		if err := n.addActivity(rows); err != nil {
 			return err
@@ -269,14 +276,14 @@ func (n *nsight) readCopies(table string) error {
 }
 
 // readGraphs reads CUDA graphs that were recorded as a whole, without their kernels.
-func (n *nsight) readGraphs() error {
-	rows := n.rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", append(slices.Clip(activity), "?graphId")...)
+func (n *export) readGraphs() error {
+	rows := n.Rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", append(slices.Clip(activity), "?graphId")...)
 	if rows == nil {
 		return nil
 	}
 	for rows.Next() {
 		id, _ := rows.Int(6)
-		n.begin(profile.Kernel, strconv.AppendInt(n.setName("CUDA graph "), id, 10), 0, 0)
+		n.Begin(profile.Kernel, strconv.AppendInt(n.SetName("CUDA graph "), id, 10), 0, 0)
 		if err := n.addActivity(rows); err != nil {
 			return err
 		}
@@ -285,15 +292,15 @@ func (n *nsight) readGraphs() error {
 }
 
 // describe sets names, ranks, hosts, devices and the beginning of time.
-func (n *nsight) describe() {
+func (n *export) describe() {
 	var p profile.Properties
-	if rows := n.rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs"); rows != nil && rows.Next() {
+	if rows := n.Rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs"); rows != nil && rows.Next() {
 		if base, _ := rows.Int(0); base > 0 && base < profile.MaxTime {
 			p.Base = base
 		}
 	}
 	environment := ""
-	if rows := n.rows("TARGET_INFO_SYSTEM_ENV", "name", "value"); rows != nil {
+	if rows := n.Rows("TARGET_INFO_SYSTEM_ENV", "name", "value"); rows != nil {
 		for rows.Next() {
 			switch string(rows.Text(0)) {
 			case "Hostname":
@@ -303,7 +310,7 @@ func (n *nsight) describe() {
 			}
 		}
 	}
-	if rows := n.rows("TARGET_INFO_GPU", "name", "??cuDevice", "?id"); rows != nil {
+	if rows := n.Rows("TARGET_INFO_GPU", "name", "??cuDevice", "?id"); rows != nil {
 		for rows.Next() && len(p.Devices) < 1<<10 {
 			id, ok := rows.Int(1)
 			if !ok {
@@ -313,7 +320,7 @@ func (n *nsight) describe() {
 		}
 	}
 	for _, table := range []string{"META_DATA_EXPORT", "EXPORT_META_DATA"} {
-		if rows := n.rows(table, "name", "value"); rows != nil {
+		if rows := n.Rows(table, "name", "value"); rows != nil {
 			for rows.Next() {
 				if string(rows.Text(0)) == "EXPORT_PRODUCT_VERSION" {
 					p.Facts = append(p.Facts, profile.Fact{Key: "Profiler version", Value: string(rows.Text(1))})
@@ -321,7 +328,7 @@ func (n *nsight) describe() {
 			}
 		}
 	}
-	for _, process := range n.order {
+	for _, process := range n.Processes() {
 		process.Properties = p
 	}
 	n.nameProcesses()
@@ -329,46 +336,46 @@ func (n *nsight) describe() {
 }
 
 // nameProcesses sets the names of processes and threads.
-func (n *nsight) nameProcesses() {
-	if rows := n.rows("PROCESSES", "globalPid", "name"); rows != nil {
+func (n *export) nameProcesses() {
+	if rows := n.Rows("PROCESSES", "globalPid", "name"); rows != nil {
 		for rows.Next() {
 			global, _ := rows.Int(0)
-			if p := n.processes[pidOf(global)]; p != nil {
-				p.NameProcess(n.number(p.id).Text, string(rows.Text(1)))
+			if p := n.Process(pidOf(global)); p != nil {
+				p.NameProcess(n.Number(p.ID).Text, string(rows.Text(1)))
 			}
 		}
 	}
-	rows := n.rows("ThreadNames", "globalTid", "nameId")
+	rows := n.Rows("ThreadNames", "globalTid", "nameId")
 	for rows != nil && rows.Next() {
 		global, _ := rows.Int(0)
 		id, _ := rows.Int(1)
-		p := n.processes[pidOf(global)]
+		p := n.Process(pidOf(global))
 		if p == nil {
 			continue
 		}
-		name := n.strings.get(id)
-		p.NameThread(n.number(p.id), n.number(tidOf(global)), name)
-		if digits, ok := strings.CutPrefix(name, "MPI Rank "); ok && p.rank < 0 {
+		name := n.strings.Get(id)
+		p.NameThread(n.Number(p.ID), n.Number(tidOf(global)), name)
+		if digits, ok := strings.CutPrefix(name, "MPI Rank "); ok && p.Rank < 0 {
 			if rank, err := strconv.ParseInt(digits, 10, 31); err == nil {
-				p.rank = rank
+				p.Rank = rank
 			}
 		}
 	}
 }
 
 // findRanks sets the ranks that MPI reported, or that in the environment of a single process.
-func (n *nsight) findRanks(environment string) {
-	if rows := n.rows("MPI_RANKS", "globalTid", "rank"); rows != nil {
+func (n *export) findRanks(environment string) {
+	if rows := n.Rows("MPI_RANKS", "globalTid", "rank"); rows != nil {
 		for rows.Next() {
 			global, _ := rows.Int(0)
 			rank, ok := rows.Int(1)
-			if p := n.processes[pidOf(global)]; p != nil && ok {
-				p.rank = rank
+			if p := n.Process(pidOf(global)); p != nil && ok {
+				p.Rank = rank
 			}
 		}
 	}
 	variables := strings.FieldsFunc(environment, func(r rune) bool { return r == ';' || r == 0 || r == '\n' })
-	rank, world := rankOf(func(name string) (string, bool) {
+	rank, world := sqlitetrace.RankOf(func(name string) (string, bool) {
 		for _, v := range variables {
 			if value, ok := strings.CutPrefix(v, name+"="); ok && name != "" {
 				return value, true
@@ -376,10 +383,10 @@ func (n *nsight) findRanks(environment string) {
 		}
 		return "", false
 	})
-	for _, p := range n.order {
+	for _, p := range n.Processes() {
 		p.Properties.World = world
 	}
-	if p := n.single(); p != nil && p.rank < 0 {
-		p.rank = rank
+	if p := n.Single(); p != nil && p.Rank < 0 {
+		p.Rank = rank
 	}
 }

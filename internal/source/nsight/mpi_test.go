@@ -1,4 +1,4 @@
-package sqlitetrace_test
+package nsight_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/source/nsight"
 	"github.com/chimbuko/chimbuko/internal/testkit/sqlitetest"
 )
 
@@ -51,7 +52,7 @@ func writeMPI(t *testing.T, statements ...string) string {
 // messages returns the events of an export: time, kind and name, or partner, tag and size.
 func messages(t *testing.T, path string) (lines []string, counts tally.Tally) {
 	t.Helper()
-	f := open(t, path)[0]
+	f := sqlitetest.Open(t, path, nsight.Format)[0]
 	r, err := f.Steps(&counts)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package sqlitetrace
+package nsight
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 // mpi reads the calls of MPI of an export, with their messages.
 type mpi struct {
-	*nsight
+	*export
 	sizes    map[int64]int64 // ranks of communicators by handle
 	world    int64           // ranks of the largest; 0 if unknown
 	requests map[request][]transfer
@@ -33,6 +33,9 @@ type transfer struct {
 // maxRequests limits the receives whose wait was not read yet, of 40 bytes each.
 const maxRequests = 1 << 18
 
+// maxCommunicators limits the communicators whose size is known.
+const maxCommunicators = 1 << 12
+
 // direction is that of the message of a call.
 type direction uint8
 
@@ -50,8 +53,8 @@ var directions = map[string]direction{
 }
 
 // readMPI reads all calls of MPI.
-func (n *nsight) readMPI() error {
-	m := &mpi{nsight: n, sizes: make(map[int64]int64), requests: make(map[request][]transfer)}
+func (n *export) readMPI() error {
+	m := &mpi{export: n, sizes: make(map[int64]int64), requests: make(map[request][]transfer)}
 	m.readCommunicators()
 	for _, read := range []func() error{m.readMessages, m.readWaits, m.readCollectives, m.readOthers} {
 		if err := read(); err != nil {
@@ -63,8 +66,8 @@ func (n *nsight) readMPI() error {
 
 // readCommunicators reads the sizes of communicators. Of several with the same handle the smallest counts.
 func (m *mpi) readCommunicators() {
-	rows := m.rows("MPI_COMMUNICATORS", "?commHandle", "?size")
-	for rows != nil && rows.Next() && len(m.sizes) < maxProcesses {
+	rows := m.Rows("MPI_COMMUNICATORS", "?commHandle", "?size")
+	for rows != nil && rows.Next() && len(m.sizes) < maxCommunicators {
 		handle, ok1 := rows.Int(0)
 		size, ok2 := rows.Int(1)
 		if !ok1 || !ok2 {
@@ -80,14 +83,14 @@ func (m *mpi) readCommunicators() {
 // call adds the call of a row whose columns 0 to 3 are start, end, globalTid and textId, and returns its name.
 func (m *mpi) call(rows *sqlitefile.Rows) (name string, err error) {
 	id, ok := rows.Int(3)
-	text := m.name(m.strings, id, ok, "MPI call")
+	text := m.Name(m.strings, id, ok, "MPI call")
 	name = string(text)
 	return name, m.addCall(rows, profile.Other, text, -1)
 }
 
 // readMessages reads calls that send or receive a message.
 func (m *mpi) readMessages() error {
-	rows := m.rows("MPI_P2P_EVENTS", "start", "end", "globalTid", "?textId", "??tag", "??remoteRank", "??size", "??commHandle",
+	rows := m.Rows("MPI_P2P_EVENTS", "start", "end", "globalTid", "?textId", "??tag", "??remoteRank", "??size", "??commHandle",
 		"??requestHandle")
 	if rows == nil {
 		return nil
@@ -109,7 +112,7 @@ func (m *mpi) readMessages() error {
 			of.size = size
 		}
 		if comm, ok := rows.Int(7); ok && m.sizes[comm] < m.world { // its ranks have other numbers
-			m.tally.Add(tally.PartnerUnknown, 1)
+			m.Tally.Add(tally.PartnerUnknown, 1)
 			continue
 		}
 		global, _ := rows.Int(2)
@@ -122,7 +125,7 @@ func (m *mpi) readMessages() error {
 			handle, ok := rows.Int(8)
 			m.post(request{pidOf(global), handle}, of, ok)
 		case none:
-			m.tally.Add(tally.PartnerUnknown, 1)
+			m.Tally.Add(tally.PartnerUnknown, 1)
 		}
 		if err != nil {
 			return err
@@ -137,7 +140,7 @@ func (m *mpi) readMessages() error {
 // post keeps a message until its wait is read.
 func (m *mpi) post(r request, of transfer, ok bool) {
 	if !ok || m.waiting == maxRequests {
-		m.tally.Add(tally.PartnerUnknown, 1)
+		m.Tally.Add(tally.PartnerUnknown, 1)
 		return
 	}
 	m.waiting++
@@ -146,9 +149,9 @@ func (m *mpi) post(r request, of transfer, ok bool) {
 
 // addMessage adds a message of a thread at a time.
 func (m *mpi) addMessage(kind profile.Kind, global, at int64, of *transfer) error {
-	e := m.begin(profile.Other, nil, at, at+of.size)
+	e := m.Begin(profile.Other, nil, at, at+of.size)
 	e.Kind = kind
-	e.Process, e.Thread = m.number(pidOf(global)), m.number(tidOf(global))
+	e.Process, e.Thread = m.Number(pidOf(global)), m.Number(tidOf(global))
 	e.Key = profile.MessageKey(trace.Rank(min(of.partner, maxRank)), int32(of.tag))
 	return m.addTo(pidOf(global))
 }
@@ -158,7 +161,7 @@ const maxRank = 1<<31 - 1
 
 // readWaits reads calls that wait for requests. A call that waits for several has a row for each.
 func (m *mpi) readWaits() error {
-	rows := m.rows("MPI_START_WAIT_EVENTS", "start", "end", "globalTid", "?textId", "??requestHandle")
+	rows := m.Rows("MPI_START_WAIT_EVENTS", "start", "end", "globalTid", "?textId", "??requestHandle")
 	if rows == nil {
 		return nil
 	}
@@ -169,7 +172,7 @@ func (m *mpi) readWaits() error {
 			row[i], _ = rows.Int(i)
 		}
 		if row == last {
-			m.tally.Add(tally.EventsIgnored, 1)
+			m.Tally.Add(tally.EventsIgnored, 1)
 		} else if _, err := m.call(rows); err != nil {
 			return err
 		}
@@ -195,7 +198,7 @@ func (m *mpi) readWaits() error {
 
 // readCollectives reads collective calls, with the bytes that they send and receive.
 func (m *mpi) readCollectives() error {
-	rows := m.rows("MPI_COLLECTIVES_EVENTS", "start", "end", "globalTid", "?textId", "??size", "??recvSize")
+	rows := m.Rows("MPI_COLLECTIVES_EVENTS", "start", "end", "globalTid", "?textId", "??size", "??recvSize")
 	if rows == nil {
 		return nil
 	}
@@ -210,9 +213,9 @@ func (m *mpi) readCollectives() error {
 			if !ok || !known || size <= 0 {
 				continue
 			}
-			e := m.begin(profile.Other, m.setName(name), start, start)
+			e := m.Begin(profile.Other, m.SetName(name), start, start)
 			e.Kind, e.Duration = profile.Counter, size
-			e.Process, e.Thread = m.number(pidOf(global)), m.number(tidOf(global))
+			e.Process, e.Thread = m.Number(pidOf(global)), m.Number(tidOf(global))
 			if err := m.addTo(pidOf(global)); err != nil {
 				return err
 			}
@@ -223,15 +226,15 @@ func (m *mpi) readCollectives() error {
 
 // addTo adds the event, which is no call, to a process that has the call.
 func (m *mpi) addTo(pid int64) error {
-	if m.processes[pid] == nil {
+	if m.Process(pid) == nil {
 		return nil
 	}
-	return m.add(pid)
+	return m.Add(pid)
 }
 
 // readOthers reads all other calls.
 func (m *mpi) readOthers() error {
-	rows := m.rows("MPI_OTHER_EVENTS", "start", "end", "globalTid", "?textId")
+	rows := m.Rows("MPI_OTHER_EVENTS", "start", "end", "globalTid", "?textId")
 	if rows == nil {
 		return nil
 	}
