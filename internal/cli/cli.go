@@ -104,9 +104,10 @@ func newRootCmd(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chimbuko",
 		Short: "Find performance anomalies in traces of parallel programs",
-		Long: `Chimbuko analyzes the performance of parallel programs from the traces that TAU writes
-with ADIOS2: it finds the few function executions that went wrong among billions, stores
-them with their context, and discards the rest.`,
+		Long: `Chimbuko analyzes the performance of parallel programs from their traces: it finds the few
+function executions that went wrong among billions, stores them with their context, and
+discards the rest. It reads traces of TAU (ADIOS2, also while they are written), Score-P and
+APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 		Version:       env.Version + " (" + env.Commit + ")",
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,14 +32,7 @@ var sqliteWriters = map[string]struct {
 func TestSlowKernelsInSQLiteTraces(t *testing.T) {
 	for format, c := range sqliteWriters {
 		t.Run(format, func(t *testing.T) {
-			traces := t.TempDir()
-			for rank := range 4 {
-				p := &sqlitetest.Program{Rank: rank, World: 4, Steps: 120}
-				if rank == 2 {
-					p.Slow = map[int]bool{50: true, 90: true}
-				}
-				c.write(t, filepath.Join(traces, fmt.Sprint("report-", rank, ".db")), p)
-			}
+			traces := writeSQLite(t, format)
 			if info := must(t, "trace", "info", traces); strings.Count(info, "  "+format+"  ") != 4 || strings.Count(info, "3 (2 GPU)") != 4 {
 				t.Errorf("trace info prints %s", info)
 			}

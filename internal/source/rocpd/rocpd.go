@@ -59,7 +59,8 @@ func read(b *sqlitetrace.Builder) error {
 		b.Suffix = suffix
 		r := &tables{
 			Builder: b, part: int64(part), strings: b.Texts("rocpd_string", "id", "string"),
-			kernels: b.Texts("rocpd_info_kernel_symbol", "id", "display_name", "kernel_name"), threads: make(map[int64]int64), queues: make(map[int64]profile.ID),
+			kernels: b.Texts("rocpd_info_kernel_symbol", "id", "display_name", "kernel_name"),
+			threads: make(map[int64]int64), queues: make(map[int64]profile.ID),
 			events: b.ByID("rocpd_event", "id", "??stack_id", "??parent_stack_id", "??correlation_id", "?category_id", "??extdata"),
 			tracks: b.ByID("rocpd_track", "id", "??pid", "??tid", "??agent_id", "??queue_id", "??stream_id"),
 		}
