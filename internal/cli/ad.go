@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
@@ -65,15 +66,15 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 
 // check returns all mistakes in the flags as one error, and sets defaults.
 func (a *adFlags) check(patterns []string) error {
-	var bad usageErrors
-	bad.addIf(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
-	bad.addIf(a.Poll <= 0, "--poll %v is not positive", a.Poll)
-	bad.addIf(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
-	bad.addIf(a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1,
+	var bad usage.Errors
+	bad.AddIf(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
+	bad.AddIf(a.Poll <= 0, "--poll %v is not positive", a.Poll)
+	bad.AddIf(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
+	bad.AddIf(a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1,
 		"--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive")
 	engines := []string{service.EngineAuto, service.EngineBP, service.EngineSST}
-	bad.addIf(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
-	bad.addIf(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
+	bad.AddIf(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
+	bad.AddIf(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
 	services, err := rundir.ReadServices(a.Dir)
 	if err != nil || a.Bus.URL != "" {
 		services = &rundir.Services{Run: (&rundir.Config{Dir: a.Dir}).RunName()}
@@ -82,7 +83,7 @@ func (a *adFlags) check(patterns []string) error {
 	if a.Node == "" {
 		a.Node = a.defaultNode(patterns)
 	}
-	return bad.usage()
+	return bad.Err()
 }
 
 // defaultNode returns a name made of the host and the traces, the same after a restart.
@@ -135,14 +136,14 @@ cannot be read again; the analyzer continues with the steps that follow.`,
   chimbuko ad --run-dir run --engine sst traces/ --traces 4
   chimbuko ad --run-dir run nccl-inspector-4711/ --idle 5m
   chimbuko ad --nats tls://services:4222 --nats-creds job.creds --name job42 traces/`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: usage.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, patterns []string) error {
 			if _, err := flags.load(cmd.Flags(), env); err != nil {
-				return usageError{err}
+				return usage.Error{Err: err}
 			}
 			cfg, err := flags.configure(1, modelFlags{})
 			if err := errors.Join(err, flags.check(patterns)); err != nil {
-				return usageError{err}
+				return usage.Error{Err: err}
 			}
 			flags.Analysis, flags.Patterns, flags.Command = cfg, patterns, commandOf(cmd, patterns)
 			return runAD(cmd.Context(), env, &flags)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -11,7 +12,9 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/settings"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -43,7 +46,7 @@ func (a *analyzeFlags) prepare(cmd *cobra.Command, env *Env) (cfg analyzer.Confi
 		cfg, err = a.configure(a.passes, a.modelFlags)
 	}
 	if err != nil {
-		err = usageError{err}
+		err = usage.Error{Err: err}
 	}
 	return cfg, origin, err
 }
@@ -84,7 +87,7 @@ can be read is analyzed. The summary states what is missing, and the exit code i
   chimbuko analyze traces/ --out run --store postgres://user@server/chimbuko
   chimbuko analyze 'sim-*.bp' 'viz-*.bp' --program '0=*sim-*' --program '1=*viz-*'
   chimbuko eval run traces/truth.*`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: usage.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			cfg, origin, err := flags.prepare(cmd, env)
 			if err != nil {
@@ -103,7 +106,13 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 			}
 			info := provdb.NewInfo(env.Version, env.Commit, settingsOf(cmd.Flags(), origin))
 			info.Programs = traces.Programs
-			return runAnalyze(cmd.Context(), env, &flags, cfg, traces.Inputs, info)
+			err = runAnalyze(cmd.Context(), env, &flags, cfg, traces.Inputs, info)
+			if conflict, ok := errors.AsType[*analyzer.RankConflict](err); ok {
+				if rules := inputs.Separate(conflict, traces.Inputs); rules != nil {
+					return usage.Repeat(err, env.args, append(rules, "--force")...) // the directory has the failed run
+				}
+			}
+			return err
 		},
 	}
 	flags.register(cmd.Flags())
@@ -120,7 +129,7 @@ func newConfigCmd(env *Env) *cobra.Command {
 variables, as a TOML file.`,
 		Example: `  chimbuko config > chimbuko.toml
   CHIMBUKO_SIGMA=8 chimbuko config --config chimbuko.toml --algorithm sstd`,
-		Args: args(cobra.NoArgs),
+		Args: usage.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, origin, err := flags.prepare(cmd, env)
 			if err != nil {

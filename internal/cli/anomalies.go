@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -50,7 +51,7 @@ explains one of them.` + runHelp,
   chimbuko anomalies run --kind slow,gpu --order lost
   chimbuko anomalies run --since 60s --until 90s --order time --limit 100
   chimbuko anomalies run --host 'nid0012*' --format csv > anomalies.csv`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
 	registerFilter(f, &filter, "since", "until")

@@ -364,5 +364,5 @@ func TestProgramFlagChoosesEvent(t *testing.T) {
 	for _, id := range []string{"0:0:4294967295", "9999999999:0:0", "0:9999999999:1", "nonsense", "1:2", "a:b:c", ""} {
 		fails(t, 1, []string{"event", dir, id}, "not found", "chimbuko anomalies lists the ids")
 	}
-	fails(t, 2, []string{"event", dir}, "accepts 2 arg")
+	fails(t, 2, []string{"event", dir}, "ID is missing")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -66,14 +67,14 @@ func (q *queryFlags) chosenProgram() *trace.Program {
 // check returns an error if the flags make no sense.
 func (q *queryFlags) check(f *pflag.FlagSet) error {
 	if !slices.Contains(output.Formats(), q.format) {
-		return usagef("unknown format %q (want %s)", q.format, strings.Join(output.Formats(), ", "))
+		return usage.Errorf("unknown format %q (want %s)", q.format, strings.Join(output.Formats(), ", "))
 	}
 	if q.format == "parquet" && q.output == "" {
-		return usagef("--format parquet needs --output FILE")
+		return usage.Errorf("--format parquet needs --output FILE")
 	}
 	for _, name := range []string{"limit", "offset"} {
 		if n, err := f.GetInt(name); err == nil && n < 0 {
-			return usagef("--%s %d is negative", name, n)
+			return usage.Errorf("--%s %d is negative", name, n)
 		}
 	}
 	return nil
@@ -129,7 +130,7 @@ func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) err
 	_, isChoice := errors.AsType[*executions.ChoiceError](err)
 	_, isTerm := errors.AsType[*contrast.TermError](err)
 	if isChoice || isTerm || errors.Is(err, query.ErrNoFinding) {
-		return usageError{err}
+		return usage.Error{Err: err}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 )
 
 func newBaselineCmd(env *Env) *cobra.Command {
@@ -24,7 +25,7 @@ which may be deleted. An existing file is replaced.` + runHelp,
 		Example: `  chimbuko baseline run good.baseline
   chimbuko diff good.baseline today --fail-if 'lost>2%'
   chimbuko view today --compare good.baseline`,
-		Args: args(cobra.ExactArgs(2)),
+		Args: usage.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return q.limited(cmd, func(ctx context.Context) error {
 				r, err := q.places(env).Comparable(ctx, given[0], q.run)

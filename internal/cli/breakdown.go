@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/gpus"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -43,7 +44,7 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
   chimbuko breakdown run --steps --rank 0
   chimbuko breakdown run --collectives
   chimbuko breakdown run --format json`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 	}
 	cmd.Flags().BoolVar(&steps, "steps", false, "a row for each training step")
 	cmd.Flags().BoolVar(&collectives, "collectives", false, "collective operations compared over ranks, and the corrections of clocks")
@@ -54,7 +55,7 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
 	cmd.Flags().IntVar(&limit, "limit", 100, "number of rows")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		if collectives && (steps || len(chosen) > 0) {
-			return nil, usagef("--collectives is over all ranks and steps (omit --steps and --rank)")
+			return nil, usage.Errorf("--collectives is over all ranks and steps (omit --steps and --rank)")
 		}
 		program, notes := q.chosenProgram(), a.Run.Decoded().Notes
 		hasGPUs, hasCollectives, err := a.HasBreakdown(ctx)

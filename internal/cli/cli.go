@@ -10,13 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -31,6 +30,7 @@ type Env struct {
 	Commit  string
 	Environ []string // of the process, as os.Environ returns it
 
+	args  []string      // of the command
 	leash <-chan string // lines for a process that another one controls; else nil
 }
 
@@ -44,38 +44,10 @@ const (
 // errReported ends a command that has printed all its errors.
 var errReported = errors.New("errors were reported")
 
-// usageError is a mistake in the command line.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// usageErrors collects all mistakes in the flags of a command.
-type usageErrors []error
-
-// addIf adds a mistake if isWrong.
-func (m *usageErrors) addIf(isWrong bool, format string, args ...any) {
-	if isWrong {
-		*m = append(*m, fmt.Errorf(format, args...))
-	}
-}
-
-// checkAddress adds a mistake if an address does not have a host and a port.
-func (m *usageErrors) checkAddress(flag, address string) {
-	_, _, err := net.SplitHostPort(address)
-	m.addIf(err != nil, "--%s %q is not of the form host:port", flag, address)
-}
-
-// usage returns all mistakes as one usage error.
-func (m *usageErrors) usage() error {
-	if err := errors.Join(*m...); err != nil {
-		return usageError{err}
-	}
-	return nil
-}
-
 // Run executes the command line args and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRootCmd(env) //nolint:contextcheck // commands get their context when they run
+	env.args = args
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {
@@ -93,7 +65,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 		return exit.Code
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
-	if _, ok := errors.AsType[usageError](err); ok || errors.Is(err, viewer.ErrSameStore) {
+	if _, ok := errors.AsType[usage.Error](err); ok || errors.Is(err, viewer.ErrSameStore) {
 		fmt.Fprintln(env.Stderr, "Run the command with --help to see how it is used.")
 		return exitUsage
 	}
@@ -120,13 +92,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	addLeashFlag(root, env)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		// The errors of our own functions quote the value.
-		if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok && e.GetFlag().Value.Type() == "func" {
-			return usagef("--%s: %w", e.GetFlag().Name, e.Unwrap())
-		}
-		return usageError{err}
-	})
+	root.SetFlagErrorFunc(usage.FlagError)
 	root.AddCommand(
 		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env),
 		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newBreakdownCmd(env), newExplainCmd(env), newTopCmd(env),
@@ -141,7 +107,7 @@ func newVersionCmd(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  args(cobra.NoArgs),
+		Args:  usage.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(env.Stdout, "chimbuko version %s\n", cmd.Root().Version)
 			return err
@@ -152,19 +118,9 @@ func newVersionCmd(env *Env) *cobra.Command {
 // helpOnly prints the help of a command that only has subcommands.
 func helpOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+		return usage.Unknown(cmd, args[0])
 	}
 	return cmd.Help()
-}
-
-// args returns check with its errors as usage errors.
-func args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		if err := check(cmd, given); err != nil {
-			return usagef("%s: %w", cmd.CommandPath(), err)
-		}
-		return nil
-	}
 }
 
 // show prints v to standard output, as JSON or with print. Errors stick to the writer of

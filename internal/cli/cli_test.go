@@ -92,8 +92,8 @@ func TestInvalidCommandLinesAreExplained(t *testing.T) {
 	trace := "testdata/traces/ring-BP4"
 	f(`unknown command "nonsense"`, "nonsense")
 	f(`unknown command "nonsense" for "chimbuko trace"`, "trace", "nonsense")
-	f(`requires at least 1 arg`, "trace", "info")
-	f(`accepts 1 arg(s), received 2`, "trace", "dump", trace, trace)
+	f(`PATH is missing`, "trace", "info")
+	f(`unexpected argument`, "trace", "dump", trace, trace)
 	f(`unknown flag: --nonsense`, "trace", "info", "--nonsense", trace)
 	f(`unknown value "xml" (want text, jsonl, csv`, "trace", "dump", "--format", "xml", trace)
 	f(`"7-3" is neither a number nor a range`, "trace", "dump", "--step", "7-3", trace)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/lab/demo"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
@@ -22,11 +23,11 @@ type demoFlags struct {
 
 func (f *demoFlags) check() error {
 	const shortest = 3 * time.Second
-	var bad usageErrors
-	bad.addIf(f.Duration < shortest, "--duration %v is too short (want at least %v)", f.Duration, shortest)
-	bad.addIf(f.ranks < 0, "--ranks %d is negative", f.ranks)
-	bad.checkAddress("http", f.Web)
-	return bad.usage()
+	var bad usage.Errors
+	bad.AddIf(f.Duration < shortest, "--duration %v is too short (want at least %v)", f.Duration, shortest)
+	bad.AddIf(f.ranks < 0, "--ranks %d is negative", f.ranks)
+	bad.CheckAddress("http", f.Web)
+	return bad.Err()
 }
 
 // load loads the scenario with the given size.
@@ -36,11 +37,11 @@ func (f *demoFlags) load() (err error) {
 	}
 	if f.ranks > 0 {
 		if err := f.Scenario.Resize(f.ranks); err != nil {
-			return usagef("--ranks %d: %w", f.ranks, err)
+			return usage.Errorf("--ranks %d: %w", f.ranks, err)
 		}
 	}
 	if err := simulate.Stretch(f.Scenario, f.Duration); err != nil {
-		return usagef("--duration %v: %w", f.Duration, err)
+		return usage.Errorf("--duration %v: %w", f.Duration, err)
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ given. Ctrl-C ends the demo and all its processes at any time.`,
 		Example: `  chimbuko demo
   chimbuko demo --duration 20s --ranks 32
   chimbuko demo --keep && chimbuko view chimbuko-demo/run`,
-		Args: args(cobra.NoArgs),
+		Args: usage.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
 				return err

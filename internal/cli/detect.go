@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -141,7 +142,7 @@ func (d *detectFlags) traces(ctx context.Context, env *Env, paths []string, to r
 		},
 	})
 	if _, ok := errors.AsType[inputs.UsageError](err); ok {
-		err = usageError{err}
+		err = usage.Error{Err: err}
 	}
 	return t, err
 }

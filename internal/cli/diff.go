@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 )
@@ -69,7 +70,7 @@ func newDiffCmd(env *Env) *cobra.Command {
   chimbuko diff postgres://user@server/chimbuko postgres://user@server/chimbuko --run monday --run-b tuesday
   chimbuko diff nightly/* --show time
   chimbuko diff postgres://user@server/chimbuko --run nightly-`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: usage.Args(cobra.MinimumNArgs(1)),
 	}
 	f := cmd.Flags()
 	flags.register(f)
@@ -84,10 +85,10 @@ func newDiffCmd(env *Env) *cobra.Command {
 	f.BoolVar(&flags.all, "all", false, "include unchanged rows")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.show != "lost" && flags.show != "time" && flags.show != "metadata" {
-			return usagef("--show: unknown value %q (want lost, time, metadata)", flags.show)
+			return usage.Errorf("--show: unknown value %q (want lost, time, metadata)", flags.show)
 		}
 		if len(args) != 2 && (len(flags.conditions) > 0 || flags.runB != "" || flags.show == "metadata") {
-			return usagef("--fail-if, --run-b and --show metadata need exactly two runs")
+			return usage.Errorf("--fail-if, --run-b and --show metadata need exactly two runs")
 		}
 		return flags.limited(cmd, func(ctx context.Context) error {
 			if len(args) == 2 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/lab/evaluate"
 )
 
@@ -43,11 +44,11 @@ and a list shows the findings that belong to no trouble (docs/quality.md).`,
   chimbuko eval run-directory trace-directory
   chimbuko eval run-directory truth.jsonl
   chimbuko eval --json run-directory 'truth.*' | jq .recall`,
-		Args: args(cobra.MinimumNArgs(2)),
+		Args: usage.Args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			score, err := evaluate.Run(cmd.Context(), paths[0], paths[1:])
 			if errors.Is(err, filepath.ErrBadPattern) {
-				return usageError{err}
+				return usage.Error{Err: err}
 			}
 			if err != nil {
 				return err

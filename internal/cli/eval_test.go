@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -435,7 +436,7 @@ func TestEvalReportsUnreadableInput(t *testing.T) {
 				t.Errorf("got error %v and %q, want %q", err, out, w)
 			}
 		}
-		if _, usage := errors.AsType[usageError](err); usage {
+		if _, ok := errors.AsType[usage.Error](err); ok {
 			t.Errorf("%v is a usage error", err)
 		}
 	}
@@ -498,10 +499,10 @@ func TestEvalReportsUnreadableInput(t *testing.T) {
 	f(lost, truth, lost, "is not a run directory", "has no provenance.duckdb")
 
 	_, err := eval(t, good, "no[where")
-	if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), `pattern "no[where"`) {
+	if _, ok := errors.AsType[usage.Error](err); !ok || !strings.Contains(err.Error(), `pattern "no[where"`) {
 		t.Errorf("a bad pattern: got %v", err)
 	}
-	if _, err := eval(t, good); err == nil || !strings.Contains(err.Error(), "requires at least 2 arg") {
+	if _, err := eval(t, good); err == nil || !strings.Contains(err.Error(), "TRUTH is missing") {
 		t.Errorf("without truth: got %v", err)
 	}
 }

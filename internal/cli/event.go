@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/explain"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -26,7 +27,7 @@ chimbuko anomalies lists it. JSON is the document of the schema; CSV, Markdown a
 contain the calls around the execution.` + runHelp,
 		Example: `  chimbuko event run 3:12:225
   chimbuko event run 3:12:225 --json | jq .call_stack`,
-		Args: args(cobra.ExactArgs(2)),
+		Args: usage.Args(cobra.ExactArgs(2)),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
 	cmd.Flags().IntVar(&width, "width", 0, "width of the text in columns; 0 for 100")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -59,10 +60,10 @@ func (e *explainFlags) register(f *pflag.FlagSet) {
 }
 
 // registerTerms adds a flag whose values are terms.
-func registerTerms(f *pflag.FlagSet, name, usage string, terms *[]contrast.Term) {
-	f.Func(name, usage, func(text string) error {
+func registerTerms(f *pflag.FlagSet, name, help string, terms *[]contrast.Term) {
+	f.Func(name, help, func(text string) error {
 		if len(*terms) == contrast.MaxTerms {
-			return usagef("more than %d terms", contrast.MaxTerms)
+			return usage.Errorf("more than %d terms", contrast.MaxTerms)
 		}
 		t, err := contrast.ParseTerm(text)
 		if err == nil {
@@ -86,7 +87,7 @@ func newExplainCmd(env *Env) *cobra.Command {
   chimbuko explain run --finding 3 --without rank=5 --only bytes=100000..
   chimbuko explain run --finding 3 --group-by host
   chimbuko explain run --host nid00123 --group-by function`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 	}
 	flags.register(cmd.Flags())
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
@@ -122,7 +123,7 @@ func newExplainCmd(env *Env) *cobra.Command {
 // check returns an error if the flags make no sense, and the field of --group-by.
 func (e *explainFlags) check() (by contrast.FieldKey, err error) {
 	if e.least < 0 || e.most < 0 || e.most > 0 && e.most < e.least || e.finding < 0 {
-		return by, usagef("--finding, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
+		return by, usage.Errorf("--finding, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
 	}
 	if e.least > 0 || e.most > 0 {
 		e.Filter.Took = &executions.Times{First: e.least, Last: e.most}
@@ -131,10 +132,10 @@ func (e *explainFlags) check() (by contrast.FieldKey, err error) {
 		return by, nil
 	}
 	if e.groups < 1 || e.groups > query.MaxGroups {
-		return by, usagef("--groups %d is not between 1 and %d", e.groups, query.MaxGroups)
+		return by, usage.Errorf("--groups %d is not between 1 and %d", e.groups, query.MaxGroups)
 	}
 	if by, err = contrast.ParseField(e.group); err != nil {
-		return by, usagef("--group-by: %w", err)
+		return by, usage.Errorf("--group-by: %w", err)
 	}
 	return by, nil
 }

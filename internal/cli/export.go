@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -25,7 +26,7 @@ an execution into the file TARGET as a trace: perfetto for ui.perfetto.dev, chro
 chrome://tracing and other viewers.` + runHelp,
 		Example: `  chimbuko export run tables --to parquet
   chimbuko export run anomaly.pftrace --event 3:12:225 --to perfetto`,
-		Args: args(cobra.ExactArgs(2)),
+		Args: usage.Args(cobra.ExactArgs(2)),
 	}
 	cmd.Flags().StringVar(&to, "to", "parquet", "format: parquet, csv or json; with --event perfetto or chrome")
 	cmd.Flags().StringVar(&event, "event", "", "ID of an execution, as chimbuko anomalies lists it")
@@ -34,7 +35,7 @@ chrome://tracing and other viewers.` + runHelp,
 			return nil, exportEvent(ctx, env, a, &q, event, to, args[0])
 		}
 		if !slices.Contains([]string{"parquet", "csv", "json"}, to) {
-			return nil, usagef("cannot export a run to %q (want parquet, csv or json; perfetto and chrome need --event ID)", to)
+			return nil, usage.Errorf("cannot export a run to %q (want parquet, csv or json; perfetto and chrome need --event ID)", to)
 		}
 		return nil, output.Export(ctx, env.Stdout, a, to, args[0])
 	})
@@ -53,7 +54,7 @@ func exportEvent(ctx context.Context, env *Env, a *query.Queries, q *queryFlags,
 	case "chrome":
 		write = tracefile.WriteChrome
 	default:
-		return usagef("cannot export an event to %q (want perfetto or chrome)", to)
+		return usage.Errorf("cannot export an event to %q (want perfetto or chrome)", to)
 	}
 	e, err := a.Event(ctx, id, q.chosenProgram())
 	if err != nil {

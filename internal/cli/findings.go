@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -68,7 +69,7 @@ Findings are stored when a run ends. For a run that has not ended they are compu
   chimbuko findings run --all --format csv
   chimbuko findings run --kind interference,recurring
   chimbuko event run 5:41:210       # the example of a finding`,
-		Args: args(cobra.RangeArgs(1, 2)),
+		Args: usage.Args(cobra.RangeArgs(1, 2)),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&flags.kinds, "kind", nil,
@@ -84,7 +85,7 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 		}
 		for _, k := range flags.kinds {
 			if kinds := provenance.FindingKinds(); !slices.Contains(kinds, provenance.FindingKind(k)) {
-				return nil, usagef("unknown kind %q (want %s)", k, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))
+				return nil, usage.Errorf("unknown kind %q (want %s)", k, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))
 			}
 		}
 		findings, err := a.Findings(ctx)
@@ -113,7 +114,7 @@ Findings are stored when a run ends. For a run that has not ended they are compu
 func evidence(ctx context.Context, a *query.Queries, number string) (*output.Answer, error) {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 {
-		return nil, usagef("finding %q is not a number from 1 on", number)
+		return nil, usage.Errorf("finding %q is not a number from 1 on", number)
 	}
 	var s query.Selection
 	if err := a.SelectFinding(ctx, &s, n); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
@@ -32,7 +33,7 @@ TRACE is where the traces are now, if they were moved. Of a finished run the dat
 read to the end; if it is missing or damaged, the exit code is 1.`,
 		Example: `  chimbuko finish run
   chimbuko finish run /scratch/saved-traces`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: usage.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			cfg := superviseConfig(env, given[0], flags.quiet)
 			cfg.Store = flags.store

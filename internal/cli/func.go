@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -23,7 +24,7 @@ over time, and the call paths to it. NAME is its name, a part of it, or a patter
 and ?. CSV and Parquet files contain one part, the profile unless --part chooses another.` + runHelp,
 		Example: `  chimbuko func run 'time_step(int)*'
   chimbuko func run MPI_Waitall --part ranks --format csv`,
-		Args: args(cobra.ExactArgs(2)),
+		Args: usage.Args(cobra.ExactArgs(2)),
 	}
 	cmd.Flags().StringVar(&part, "part", "", "only one part: profile, ranks, times or paths")
 	cmd.Flags().IntVar(&limit, "limit", 20, "number of ranks and of call paths")
@@ -32,7 +33,7 @@ and ?. CSV and Parquet files contain one part, the profile unless --part chooses
 			part = "profile"
 		}
 		if part != "" && !slices.Contains(output.FunctionParts(), part) {
-			return nil, usagef("unknown part %q (want %s)", part, strings.Join(output.FunctionParts(), ", "))
+			return nil, usage.Errorf("unknown part %q (want %s)", part, strings.Join(output.FunctionParts(), ", "))
 		}
 		f, err := a.Function(ctx, args[0], q.chosenProgram())
 		switch {

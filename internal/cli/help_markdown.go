@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 )
 
 // newHelpMarkdownCmd prints the help of all commands as the page docs/cli.md.
@@ -14,7 +16,7 @@ func newHelpMarkdownCmd(env *Env) *cobra.Command {
 		Use:    "help-markdown",
 		Short:  "Print the help of all commands as one page",
 		Hidden: true,
-		Args:   args(cobra.NoArgs),
+		Args:   usage.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := bufio.NewWriter(env.Stdout)
 			fmt.Fprintf(w, "# The commands of chimbuko\n\n`make docs` generates this page from the help of the program.\n")

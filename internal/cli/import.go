@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -23,7 +24,7 @@ PROGRAM/RANK/STEP.{anomalies,normalexecs,metadata}.json. Damaged files are impor
 as possible and reported; the command then fails.`,
 		Example: `  chimbuko import provdb-output --out run
   chimbuko import run-with-json --store postgres://user@server/chimbuko --name monday`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := flags.config()
 			if err != nil {

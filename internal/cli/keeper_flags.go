@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -28,11 +29,11 @@ func (k *keeperFlags) config() (*rundir.Config, error) {
 	t.Files, t.Database = k.records != "db", k.records != "json"
 	switch {
 	case k.records != "db" && k.records != "json" && k.records != "both":
-		return nil, usagef("unknown --records %q (want db, json or both)", k.records)
+		return nil, usage.Errorf("unknown --records %q (want db, json or both)", k.records)
 	case t.Store != "" && !rundir.IsServer(t.Store):
-		return nil, usagef("--store %q does not begin with postgres://", t.Store)
+		return nil, usage.Errorf("--store %q does not begin with postgres://", t.Store)
 	case t.Store != "" && !t.Database:
-		return nil, usagef("--store needs --records db or both, not %s", k.records)
+		return nil, usage.Errorf("--store needs --records db or both, not %s", k.records)
 	}
 	return t, nil
 }

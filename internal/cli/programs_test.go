@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,8 +59,23 @@ func TestProgramsAreRecognizedByNamesOfTraces(t *testing.T) {
 	f("two programs in files of one and of all ranks", "0:0 0:1 1:0; 0 a, 1 my-app", filepath.Join(one, "tau-metrics-a.bp"),
 		filepath.Join(dir, "*app-0.bp"))
 	f("a program in two directories", "0:0 0:1", "testdata/traces/ring-BP4/*-0.bp", "testdata/traces/ring-BP5/*-1.bp")
-	fails(t, 1, []string{"analyze", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5", "--out", filepath.Join(one, "run")},
-		"both contain rank 0 of program 0", "--program")
+}
+
+// Each trace of one directory contains a rank that a trace of the other contains, too, under the same name.
+func TestConflictingRanksPrintCommandThatWorks(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "my run")
+	r := run(t, "analyze", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5", "--out", to)
+	_, command, ok := strings.Cut(r.stderr, "to separate them, run: chimbuko ")
+	if r.code != 1 || !strings.Contains(r.stderr, "both contain rank 0 of program 0") || !ok {
+		t.Fatalf("exit code %d, got %s", r.code, r.stderr)
+	}
+	words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+command).Output() // as a shell splits them
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, strings.Split(strings.TrimSpace(string(words)), "\n")...)
+	same(t, "ranks", queryJSON(t, "query", to, "SELECT pid, count(DISTINCT rid) AS n FROM metadata GROUP BY pid ORDER BY pid"),
+		[]object{{"pid": 0.0, "n": 2.0}, {"pid": 1.0, "n": 2.0}})
 }
 
 // The truth numbers programs in the order of the scenario: simulation, analysis.

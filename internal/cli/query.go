@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -34,7 +35,7 @@ memory than --sql-memory.` + runHelp,
 		Example: `  chimbuko query run 'SELECT func, count(*) FROM anomalies GROUP BY func ORDER BY 2 DESC'
   chimbuko query run 'SELECT * FROM anomalies WHERE rid = $1 LIMIT 5' --param 3 --format json
   chimbuko query run --file query.sql --format csv > answer.csv`,
-		Args: args(cobra.RangeArgs(1, 2)),
+		Args: usage.Args(cobra.RangeArgs(1, 2)),
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "file", "", "file with the statement; - for standard input")
@@ -51,7 +52,7 @@ memory than --sql-memory.` + runHelp,
 			values[i] = paramValue(p)
 		}
 		if megabytes < 0 {
-			return nil, usagef("--sql-memory %d is negative", megabytes)
+			return nil, usage.Errorf("--sql-memory %d is negative", megabytes)
 		}
 		rows, err := a.Query(provdb.WithLimits(ctx, provdb.Limits{Memory: megabytes * 1e6}), sql, values...)
 		if err != nil {
@@ -80,7 +81,7 @@ func registerSQLMemory(f *pflag.FlagSet, megabytes *int64) {
 // statement returns the SQL of the command line or of a file.
 func statement(env *Env, args []string, file string) (string, error) {
 	if (len(args) == 1) == (file != "") {
-		return "", usagef("give either a statement or --file")
+		return "", usage.Errorf("give either a statement or --file")
 	}
 	if file == "" {
 		return args[0], nil
@@ -136,7 +137,7 @@ func newRunsCmd(env *Env) *cobra.Command {
 		Short:   "List the runs of a store",
 		Long:    `List the runs of a store, the latest last.` + runHelp,
 		Example: `  chimbuko runs postgres://user@server/chimbuko`,
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    usage.Args(cobra.ExactArgs(1)),
 	}
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		return rowsAnswer(a.Query(ctx, `SELECT run, name, state, started, finished,

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
@@ -47,7 +48,7 @@ docs/findings.md describes the rules.` + runHelp,
   chimbuko ranks run --by thread --limit 50
   chimbuko ranks run --format json
   chimbuko query run 'SELECT * FROM load_windows WHERE rid = 3'   # over time`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 	}
 	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPUs) or role")
 	cmd.Flags().Func("rank", "only these ranks, as in 0,4-7, with the functions that take most of their time", func(text string) error {
@@ -60,7 +61,7 @@ docs/findings.md describes the rules.` + runHelp,
 	cmd.Flags().IntVar(&limit, "limit", 20, "number of rows")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
 		if !slices.Contains(ranks.By, table.By) {
-			return nil, usagef("unknown by %q (want %s)", table.By, strings.Join(slices.Sorted(slices.Values(ranks.By)), ", "))
+			return nil, usage.Errorf("unknown by %q (want %s)", table.By, strings.Join(slices.Sorted(slices.Values(ranks.By)), ", "))
 		}
 		table.Program = q.chosenProgram()
 		d, err := rankData(ctx, a, table.By == ranks.ByThread || table.By == ranks.ByDevice)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/report"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -32,7 +33,7 @@ the address of a page.`,
 		Example: `  chimbuko report run -o report.html
   chimbuko report run -o - > report.html
   chimbuko report postgres://user@server/chimbuko --run monday -o monday.html`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimeout)
 			defer cancel()

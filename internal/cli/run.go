@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -55,19 +56,19 @@ var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", service.EngineSST: "
 
 // check reports all errors in the flags.
 func (r *runFlags) check(command []string) error {
-	var bad usageErrors
+	var bad usage.Errors
 	engine, ok := engines[strings.ToLower(r.engine)]
-	bad.addIf(!ok, "unknown engine %q (want BP5, BP4 or SST)", r.engine)
+	bad.AddIf(!ok, "unknown engine %q (want BP5, BP4 or SST)", r.engine)
 	r.engine = engine
-	bad.addIf(r.period < time.Millisecond, "--period %v is shorter than a millisecond", r.period)
-	bad.addIf(r.sqlMemory < 0, "--sql-memory %d is negative", r.sqlMemory)
-	bad.addIf(r.grace < 0, "--grace %v is negative", r.grace)
-	bad.checkAddress("http", r.web)
-	bad.addIf(r.attach && len(command) > 0, "--attach takes no command: you start the program yourself")
-	bad.addIf(!r.attach && len(command) == 0, "no command is given (usage: chimbuko run [flags] -- COMMAND)")
+	bad.AddIf(r.period < time.Millisecond, "--period %v is shorter than a millisecond", r.period)
+	bad.AddIf(r.sqlMemory < 0, "--sql-memory %d is negative", r.sqlMemory)
+	bad.AddIf(r.grace < 0, "--grace %v is negative", r.grace)
+	bad.CheckAddress("http", r.web)
+	bad.AddIf(r.attach && len(command) > 0, "--attach takes no command: you start the program yourself")
+	bad.AddIf(!r.attach && len(command) == 0, "no command is given (usage: chimbuko run [flags] -- COMMAND)")
 	_, err := r.configure(1, r.modelFlags)
 	bad = append(bad, err)
-	return bad.usage()
+	return bad.Err()
 }
 
 func newRunCmd(env *Env) *cobra.Command {
@@ -110,7 +111,7 @@ stop.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, command []string) error {
 			if _, err := flags.load(cmd.Flags(), env); err != nil {
-				return usageError{err}
+				return usage.Error{Err: err}
 			}
 			if err := flags.check(command); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -65,30 +66,30 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 
 // check reports all errors in the flags.
 func (s *serveFlags) check() error {
-	var bad usageErrors
+	var bad usage.Errors
 	for _, r := range s.Roles {
-		bad.addIf(!slices.Contains(service.AllRoles, r), "unknown role %q (want %s)", r, strings.Join(service.AllRoles, ", "))
+		bad.AddIf(!slices.Contains(service.AllRoles, r), "unknown role %q (want %s)", r, strings.Join(service.AllRoles, ", "))
 	}
-	bad.addIf(len(s.Roles) == 0, "--roles is empty")
-	bad.addIf(s.StatsSchema != 1 && s.StatsSchema != 2, "--stats-schema %d: want 1 or 2", s.StatsSchema)
-	bad.addIf(s.Shards < 1 || s.Shard < 0 || s.Shard >= s.Shards, "invalid shard %d of %d", s.Shard, s.Shards)
-	bad.addIf(s.StatsPeriod <= 0, "--stats-period %v must be positive", s.StatsPeriod)
-	bad.addIf(s.Snapshot <= 0, "--snapshot %v must be positive", s.Snapshot)
-	bad.addIf(s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1,
+	bad.AddIf(len(s.Roles) == 0, "--roles is empty")
+	bad.AddIf(s.StatsSchema != 1 && s.StatsSchema != 2, "--stats-schema %d: want 1 or 2", s.StatsSchema)
+	bad.AddIf(s.Shards < 1 || s.Shard < 0 || s.Shard >= s.Shards, "invalid shard %d of %d", s.Shard, s.Shards)
+	bad.AddIf(s.StatsPeriod <= 0, "--stats-period %v must be positive", s.StatsPeriod)
+	bad.AddIf(s.Snapshot <= 0, "--snapshot %v must be positive", s.Snapshot)
+	bad.AddIf(s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1,
 		"--ranks, --linger and --stats-flush must not be negative, --stream-size and --stream-replicas must be positive")
-	bad.addIf((s.Page.Cert == "") != (s.Page.Key == ""), "--tls-cert and --tls-key need each other")
-	bad.addIf(s.frozen && s.loadFrom == "", "--freeze-model needs --load-model")
+	bad.AddIf((s.Page.Cert == "") != (s.Page.Key == ""), "--tls-cert and --tls-key need each other")
+	bad.AddIf(s.frozen && s.loadFrom == "", "--freeze-model needs --load-model")
 	if s.Bus.URL != "" && slices.Equal(s.Roles, service.AllRoles) {
 		s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(r string) bool { return r == service.RoleBus })
 	}
-	bad.addIf(s.Bus.URL != "" && slices.Contains(s.Roles, service.RoleBus), "--nats replaces the role nats (remove it from --roles)")
+	bad.AddIf(s.Bus.URL != "" && slices.Contains(s.Roles, service.RoleBus), "--nats replaces the role nats (remove it from --roles)")
 	u, err := url.Parse(s.StatsURL)
-	bad.addIf(s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""),
+	bad.AddIf(s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""),
 		"--stats-url %q is not of the form http://host:port/path", s.StatsURL)
-	bad.addIf(s.Page.SQLMemory < 0, "--sql-memory %d is negative", s.Page.SQLMemory)
-	bad.checkAddress("nats-listen", s.Listen)
-	bad.checkAddress("http", s.Page.Listen)
-	return bad.usage()
+	bad.AddIf(s.Page.SQLMemory < 0, "--sql-memory %d is negative", s.Page.SQLMemory)
+	bad.CheckAddress("nats-listen", s.Listen)
+	bad.CheckAddress("http", s.Page.Listen)
+	return bad.Err()
 }
 
 func newServeCmd(env *Env) *cobra.Command {
@@ -115,11 +116,11 @@ By default everything listens on this machine only. Clients need a token.`,
   chimbuko status run --watch
   chimbuko serve --out run --nats-listen 0.0.0.0:4222 --stats-url http://viz:5002/api/anomalydata
   chimbuko serve --out run --store postgres://user@server/chimbuko --shards 4`,
-		Args: args(cobra.NoArgs),
+		Args: usage.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			origin, err := applySettings(cmd.Flags(), flags.config, env.Environ)
 			if err != nil {
-				return usageError{err}
+				return usage.Error{Err: err}
 			}
 			if err := flags.check(); err != nil {
 				return err

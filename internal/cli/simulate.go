@@ -13,6 +13,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -57,18 +58,18 @@ to the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the comman
   chimbuko simulate --scenario mine.toml --out live --live --duration 2m
   chimbuko run -- chimbuko simulate --scenario slow-rank --live
   chimbuko simulate --scenario hidden-wait --format inspector --out logs`,
-		Args: args(cobra.NoArgs),
+		Args: usage.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			changed := cmd.Flags().Changed
 			switch {
 			case f.list:
 				return listScenarios(env)
 			case f.scenario == "":
-				return usagef("--scenario is missing (--list shows the built-in ones)")
+				return usage.Errorf("--scenario is missing (--list shows the built-in ones)")
 			case changed("steps") && changed("duration"):
-				return usagef("--steps and --duration cannot both be given")
+				return usage.Errorf("--steps and --duration cannot both be given")
 			case changed("speed") && !f.live:
-				return usagef("--speed is for --live")
+				return usage.Errorf("--speed is for --live")
 			}
 			return runSimulate(cmd, env, &f)
 		},
@@ -112,23 +113,23 @@ func (f *simulateFlags) adapt(cmd *cobra.Command, s *scenario.Scenario) error {
 	}
 	if f.fromStart {
 		if err := s.FromStart(); err != nil {
-			return usagef("--from-start: %w", err)
+			return usage.Errorf("--from-start: %w", err)
 		}
 	}
 	if changed("ranks") {
 		if err := s.Resize(f.ranks); err != nil {
-			return usagef("--ranks %d: %w", f.ranks, err)
+			return usage.Errorf("--ranks %d: %w", f.ranks, err)
 		}
 	}
 	if changed("steps") {
 		s.Steps = f.steps
 		if err := s.Validate(); err != nil {
-			return usagef("--steps %d: %w", f.steps, err)
+			return usage.Errorf("--steps %d: %w", f.steps, err)
 		}
 	}
 	if changed("duration") {
 		if err := simulate.Stretch(s, f.duration); err != nil {
-			return usagef("--duration %s: %w", f.duration, err)
+			return usage.Errorf("--duration %s: %w", f.duration, err)
 		}
 	}
 	return nil
@@ -147,7 +148,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 		f.out, f.force = filepath.Dir(tau), true
 	}
 	if f.out == "" {
-		return usagef("--out is missing (the directory to write to)")
+		return usage.Errorf("--out is missing (the directory to write to)")
 	}
 	if err := f.adapt(cmd, s); err != nil {
 		return err

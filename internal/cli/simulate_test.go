@@ -228,7 +228,7 @@ func TestSimulateReportsErrors(t *testing.T) {
 	f(2, "invalid argument", "--scenario", file, "--out", out, "--seed", "-1")
 	f(2, "neither a non-negative number nor max", "--scenario", file, "--out", out, "--live", "--speed", "fast")
 	f(2, "--speed is for --live", "--scenario", file, "--out", out, "--speed", "2")
-	f(2, `unknown command "extra"`, "extra", "--scenario", file, "--out", out)
+	f(2, `unexpected argument "extra"`, "extra", "--scenario", file, "--out", out)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("something was written: %v %v", entries, err)
 	}

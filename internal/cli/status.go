@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -35,10 +36,10 @@ address that it printed.`,
 		Example: `  chimbuko status run
   chimbuko status run --watch
   chimbuko status 'http://127.0.0.1:40123/?token=…' --json`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if flags.every <= 0 {
-				return usagef("--every %v is not positive", flags.every)
+				return usage.Errorf("--every %v is not positive", flags.every)
 			}
 			for first := true; ; first = false {
 				ended, err := flags.show(cmd, env, given[0], first)
@@ -109,10 +110,10 @@ CHIMBUKO_* variables and the file that CHIMBUKO_CONFIG names give the address of
 external NATS server.`,
 		Example: `  chimbuko stop run
   chimbuko stop run --nats-creds job.creds`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if _, err := applySettings(cmd.Flags(), "", env.Environ); err != nil {
-				return usageError{err}
+				return usage.Error{Err: err}
 			}
 			s, err := rundir.ReadServices(given[0])
 			if err != nil && flags.URL == "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -37,7 +38,7 @@ address of a page.` + runHelp,
   chimbuko top run --by rank --order anomalies --limit 20
   chimbuko top run --by path --format markdown
   chimbuko top run --by kind`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
 	f.StringVar(&top.By, "by", "function",
@@ -57,11 +58,11 @@ address of a page.` + runHelp,
 		}
 		for _, name := range []string{"by", "order", "limit", "program", "format", "output", "show-sql", "timeout"} {
 			if f.Changed(name) {
-				return usagef("--%s has no meaning with --live", name)
+				return usage.Errorf("--%s has no meaning with --live", name)
 			}
 		}
 		if every <= 0 {
-			return usagef("--every %v is not positive", every)
+			return usage.Errorf("--every %v is not positive", every)
 		}
 		return showLive(cmd.Context(), env, given[0], q.run, every)
 	}
@@ -102,7 +103,7 @@ func newCountersCmd(env *Env) *cobra.Command {
 		Long:  `List the counters of a run with the moments of their values over all ranks.` + runHelp,
 		Example: `  chimbuko counters run
   chimbuko counters run --name '*bytes*' --format csv`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 	}
 	cmd.Flags().StringVar(&pattern, "name", "", "pattern of counter names, with * and ?")
 	cmd.Flags().IntVar(&limit, "limit", 1000, "number of rows")

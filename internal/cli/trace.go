@@ -14,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
@@ -39,7 +40,7 @@ of rocprofv3, OTF2 archives, and logs of NCCL Inspector.`,
 func expandPaths(given []string) ([]string, error) {
 	paths, err := inspect.Expand(given...)
 	if errors.Is(err, filepath.ErrBadPattern) {
-		err = usageError{err}
+		err = usage.Error{Err: err}
 	}
 	return paths, err
 }
@@ -66,7 +67,7 @@ end, so its steps are lost to other readers.`,
 		Example: `  chimbuko trace info tau-metrics-app-0.bp
   chimbuko trace info run-directory
   chimbuko trace info --json 'run-*/' | jq .totals`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: usage.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			paths, err := expandPaths(paths)
 			if err != nil {
@@ -122,7 +123,7 @@ are then lost to other readers.`,
   chimbuko trace dump --function 'MPI_*' --step 0-9 --format jsonl tau-metrics-app-0.bp
   chimbuko trace dump --follow --idle 1m tau-metrics-app-0.bp
   chimbuko trace dump tau-metrics-app-0.bp.sst`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: usage.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error { return runTraceDump(cmd.Context(), env, paths, cfg) },
 	}
 	f := cmd.Flags()
@@ -149,14 +150,14 @@ func runTraceDump(ctx context.Context, env *Env, paths []string, cfg inspect.Dum
 	}
 	if slices.ContainsFunc(paths, sst.IsContact) {
 		if len(paths) > 1 {
-			return usagef("%s has contact files of %d live streams, whose program waits until all are read (name one of them, or use "+
+			return usage.Errorf("%s has contact files of %d live streams, whose program waits until all are read (name one of them, or use "+
 				"chimbuko trace info)", given, len(paths))
 		}
 		cfg.Follow = true
 	}
 	d, err := inspect.NewDump(cfg)
 	if err != nil {
-		return usageError{err}
+		return usage.Error{Err: err}
 	}
 	err = d.Run(ctx, env.Stdout, paths)
 	for _, n := range d.Tally.Notes() {
@@ -183,7 +184,7 @@ event types, functions ("timer") and counters. Each is printed once, with the st
 which it appeared.`,
 		Example: `  chimbuko trace metadata tau-metrics-app-0.bp
   chimbuko trace metadata --json tau-metrics-app-0.bp | jq '.[0].metadata[] | select(.key=="Hostname")'`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: usage.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			paths, err := expandPaths(paths)
 			if err != nil {

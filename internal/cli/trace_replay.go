@@ -12,6 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/replay"
@@ -45,14 +46,14 @@ datasets stay marked as being written.`,
   chimbuko trace replay traces/ live/ --speed 10
   chimbuko trace replay traces/ live/ --speed max --ranks 1024
   chimbuko trace replay tau-metrics-app-0.bp live/ --shift-time & chimbuko trace dump --follow live/tau-metrics-app-0.bp`,
-		Args: args(cobra.ExactArgs(2)),
+		Args: usage.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			var err error
 			if cfg.Speed, err = parseSpeed(speed); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("ranks") && cfg.Ranks < 1 {
-				return usagef("--ranks %d is not positive", cfg.Ranks)
+				return usage.Errorf("--ranks %d is not positive", cfg.Ranks)
 			}
 			return runTraceReplay(cmd.Context(), env, paths[0], paths[1], cfg)
 		},
@@ -72,7 +73,7 @@ func parseSpeed(text string) (float64, error) {
 	}
 	speed, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(speed >= 0) || speed > 1e12 {
-		return 0, usagef("--speed %q is neither a non-negative number nor max", text)
+		return 0, usage.Errorf("--speed %q is neither a non-negative number nor max", text)
 	}
 	return speed, nil
 }

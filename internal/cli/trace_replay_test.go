@@ -69,7 +69,7 @@ func TestTraceReplayReportsErrors(t *testing.T) {
 		}
 	}
 	to := t.TempDir()
-	f(2, "accepts 2 arg(s)", "testdata/traces")
+	f(2, "DST is missing", "testdata/traces")
 	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "fast")
 	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "-1")
 	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "NaN")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -67,12 +68,12 @@ Ctrl-C ends the page.`,
   chimbuko view postgres://user@server/chimbuko --run monday
   chimbuko view --replay chimbuko/pserver --speed 60
   chimbuko view --receive --http 127.0.0.1:5002  # pserver … -ws_addr http://127.0.0.1:5002/api/anomalydata`,
-		Args: args(cobra.MaximumNArgs(1)),
+		Args: usage.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			var bad usageErrors
-			bad.checkAddress("http", flags.page.Listen)
-			bad.addIf(flags.page.SQLMemory < 0, "--sql-memory %d is negative", flags.page.SQLMemory)
-			if err := bad.usage(); err != nil {
+			var bad usage.Errors
+			bad.CheckAddress("http", flags.page.Listen)
+			bad.AddIf(flags.page.SQLMemory < 0, "--sql-memory %d is negative", flags.page.SQLMemory)
+			if err := bad.Err(); err != nil {
 				return err
 			}
 			if flags.replay != "" || flags.receive {
@@ -82,7 +83,7 @@ Ctrl-C ends the page.`,
 				return runPackets(cmd.Context(), env, &flags)
 			}
 			if len(given) != 1 {
-				return usagef("no run is given (want RUN, --replay DIR or --receive)")
+				return usage.Errorf("no run is given (want RUN, --replay DIR or --receive)")
 			}
 			f := cmd.Flags()
 			flags.own = f.Changed("http") || flags.page.ReadOnly || flags.page.UIDir != "" || len(flags.page.Compare) > 0

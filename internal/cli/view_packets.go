@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
@@ -24,16 +25,16 @@ func (v *viewFlags) packetsOnly(cmd *cobra.Command, given []string) error {
 	f := cmd.Flags()
 	switch {
 	case v.replay != "" && v.receive:
-		return usagef("--replay and --receive exclude each other")
+		return usage.Errorf("--replay and --receive exclude each other")
 	case len(given) > 0:
-		return usagef("packets are shown without a run: give either %s or %s", given[0],
+		return usage.Errorf("packets are shown without a run: give either %s or %s", given[0],
 			cmp.Or(map[bool]string{true: "--receive"}[v.receive], "--replay"))
 	case f.Changed("run"):
-		return usagef("--run needs a store, and packets have none")
+		return usage.Errorf("--run needs a store, and packets have none")
 	case f.Changed("speed") && v.replay == "":
-		return usagef("--speed needs --replay")
+		return usage.Errorf("--speed needs --replay")
 	case v.speed < 0 || math.IsNaN(v.speed) || math.IsInf(v.speed, 0):
-		return usagef("--speed must be ≥ 0, not %g (1 is the original speed, 0 has no pauses)", v.speed)
+		return usage.Errorf("--speed must be ≥ 0, not %g (1 is the original speed, 0 has no pauses)", v.speed)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -266,6 +267,34 @@ func WithoutSource(name string) string {
 		return name[:i]
 	}
 	return name
+}
+
+// WithPlace returns the name of a function with the source location as people write it: f(int) heat2d.cpp:31.
+func WithPlace(name string) string {
+	function := WithoutSource(name)
+	if function == name {
+		return name
+	}
+	file, rest, _ := strings.Cut(strings.TrimPrefix(name[len(function):], " [{"), "}")
+	file = file[strings.LastIndexByte(file, '/')+1:]
+	_, rest, _ = strings.Cut(rest, "{")
+	if line := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]; line != "" {
+		file += ":" + line
+	}
+	return function + " " + file
+}
+
+var sources = regexp.MustCompile(` \[\{[^}\]]*\}[-{},0-9 ]*\]`)
+
+// WithoutSources removes all source locations of TAU from a call path or a sentence.
+func WithoutSources(s string) string { return sources.ReplaceAllString(s, "") }
+
+// ShellWord quotes a word for a shell, if necessary.
+func ShellWord(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // OneLine returns s in one line of at most 70 characters.

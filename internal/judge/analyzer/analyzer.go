@@ -188,15 +188,25 @@ func (a *Analyzer) reviewed(n int64) {
 	}
 }
 
-// checkRanks returns an error if two traces contain the same rank.
+// RankConflict is the error for two traces that contain the same rank.
+type RankConflict struct {
+	Paths [2]string
+	Rank  trace.RankKey
+}
+
+// Error returns the conflict in words.
+func (c *RankConflict) Error() string {
+	return fmt.Sprintf("%s and %s both contain rank %d of program %d (if they are of two programs, assign these with --program: only "+
+		"names that differ before the rank are recognized)", c.Paths[0], c.Paths[1], c.Rank.Rank, c.Rank.Program)
+}
+
+// checkRanks returns a *RankConflict if two traces contain the same rank.
 func (a *Analyzer) checkRanks() error {
 	owner := make(map[trace.RankKey]string)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
 			if other, ok := owner[r.key]; ok {
-				return fmt.Errorf("%s and %s both contain rank %d of program %d (if they are of two programs, assign these with "+
-					"--program: only names that differ before the rank are recognized)",
-					other, s.input.Path, r.key.Rank, r.key.Program)
+				return &RankConflict{Paths: [2]string{other, s.input.Path}, Rank: r.key}
 			}
 			owner[r.key] = s.input.Path
 		}

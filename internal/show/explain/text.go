@@ -36,14 +36,14 @@ func named(name string) string {
 	return escaped(name)
 }
 
-// short returns that name in at most n characters, if necessary without its source location
-// and its middle.
+// short returns that name in at most n characters, with file and line if there is room, if necessary
+// without its middle.
 func short(name string, n int) string {
-	name = named(name)
-	if width(name) > n {
-		name = text.WithoutSource(name)
+	full := text.WithPlace(named(name))
+	if width(full) > n {
+		full = text.WithoutSource(named(name))
 	}
-	return text.Shorten(name, n)
+	return text.Shorten(full, n)
 }
 
 // wrap breaks words into lines of at most n characters.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -63,7 +64,7 @@ func (in *Insight) groups(ctx context.Context, q *runQuery, of GroupParams) (*ap
 	if err != nil {
 		return nil, err
 	}
-	g.Command = in.explainCommand(q, selection) + " --group-by " + quoted(g.Field)
+	g.Command = in.explainCommand(q, selection) + " --group-by " + text.ShellWord(g.Field)
 	return g, nil
 }
 
@@ -162,11 +163,11 @@ func pageExplanation(e *contrast.Explanation) *api.Explained {
 
 // explainCommand returns the command line with the same answer.
 func (in *Insight) explainCommand(q *runQuery, selection *query.Selection) string {
-	parts := []string{"chimbuko explain", quoted(cmp.Or(in.Place, "RUN")), "--run", quoted(q.Run.Name)}
+	parts := []string{"chimbuko explain", text.ShellWord(cmp.Or(in.Place, "RUN")), "--run", text.ShellWord(q.Run.Name)}
 	x, f := selection.Finding, &selection.Filter
 	add := func(name, value string) {
 		if value != "" {
-			parts = append(parts, "--"+name, quoted(value))
+			parts = append(parts, "--"+name, text.ShellWord(value))
 		}
 	}
 	if x != nil {
@@ -209,12 +210,4 @@ func (in *Insight) explainCommand(q *runQuery, selection *query.Selection) strin
 		add("without", t.String())
 	}
 	return strings.Join(parts, " ")
-}
-
-// quoted returns a word for a shell.
-func quoted(word string) string {
-	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -101,7 +101,7 @@ func (l *FindingList) write(w io.Writer) error {
 		if 0 < i && i <= len(shown) {
 			l.remarks(w, &shown[i-1])
 			if differs[i-1] != "" {
-				remark(w, "%s", differs[i-1])
+				remark(w, "%s", text.WithoutSources(differs[i-1]))
 			}
 		}
 	}

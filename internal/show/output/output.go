@@ -190,8 +190,11 @@ func writeTable(w io.Writer, rows *provdb.Rows) error {
 			return errors.Join(t.Flush(), err)
 		}
 		for i, c := range rows.Columns {
-			if c.Name == "function" || c.Name == "call_path" {
-				line[i] = text.Shorten(line[i], maxName)
+			switch c.Name {
+			case "function":
+				line[i] = text.Shorten(text.WithPlace(line[i]), maxName)
+			case "call_path":
+				line[i] = text.Shorten(text.WithoutSources(line[i]), maxName)
 			}
 		}
 		if n++; n == 0 {

@@ -235,6 +235,31 @@ func datasetsIn(dir string) ([]string, error) {
 	return datasets, nil
 }
 
+// maxEntries limits the files that HasTraces looks at.
+const maxEntries = 10_000
+
+// HasTraces reports whether a path is a trace, or a directory with one among its first files.
+func HasTraces(path string) bool {
+	found, n := false, 0
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error { // what cannot be read has no trace
+		n++
+		switch {
+		case err != nil || n > maxEntries:
+			return fs.SkipAll
+		case d.IsDir():
+			found = isDataset(path)
+		default:
+			found = filepath.Ext(path) == ".bp" || sst.IsContact(path) || d.Type().IsRegular() &&
+				(isArchive(path) || mayBeProfile(path) && (kineto.IsTrace(path) || sqlitetrace.IsTrace(path)) || mayBeLog(path) && nccl.IsLog(path))
+		}
+		if found {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
+}
+
 // Relative returns the path of a dataset that Expand returned for the path given: below
 // that path if it is a directory of datasets, else the base name.
 func Relative(given, dataset string) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +20,11 @@ import (
 // the name. If several match, it returns an error that lists them.
 func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
 	name = strings.ReplaceAll(name, "…", "*") // tables shorten long names
-	for _, pattern := range []string{executions.Like(name), "%" + executions.Like(name) + "%"} {
+	patterns := []string{executions.Like(name), "%" + executions.Like(name) + "%"}
+	if m := withPlace.FindStringSubmatch(name); m != nil {
+		patterns = append(patterns, executions.Like(m[1]+" [{*"+m[2]+"} {"+m[3]+",*"))
+	}
+	for _, pattern := range patterns {
 		found, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
 		if err != nil {
 			return nil, err
@@ -34,6 +39,9 @@ func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (
 	}
 	return nil, fmt.Errorf("function %q: %w; chimbuko top lists those with anomalies", name, provdb.ErrNotFound)
 }
+
+// withPlace matches a name with its source location as tables show it: f(int) heat2d.cpp:31.
+var withPlace = regexp.MustCompile(`^(.+) ([^ /]+):(\d+)$`)
 
 func ambiguous(name string, found []executions.Function) error {
 	var b strings.Builder

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -37,6 +39,9 @@ func FindStore(where string) (Place, error) {
 		return Place{}, fmt.Errorf("%w (want a run directory, a database file or postgres://…)", err)
 	}
 	if !info.IsDir() {
+		if inspect.HasTraces(where) {
+			return Place{}, fmt.Errorf("%s is a trace, not a run%s", where, analyzeHint(where))
+		}
 		return Place{File: where, Owner: Owner(filepath.Dir(where))}, nil
 	}
 	if run, err := ReadInfo(where); err == nil && run.Store != "" {
@@ -47,9 +52,18 @@ func FindStore(where string) (Place, error) {
 		if _, err := os.Stat(filepath.Join(where, "records")); err == nil {
 			return Place{}, fmt.Errorf("%s has JSON records but no database (create one with chimbuko import %s --out DIR)", where, where)
 		}
+		if inspect.HasTraces(where) {
+			return Place{}, fmt.Errorf("%s has traces, but no analyzed run%s", where, analyzeHint(where))
+		}
 		return Place{}, fmt.Errorf("%s is not a run directory: it has no %s", where, duckstore.FileName)
 	}
 	return Place{File: file, Owner: Owner(where)}, nil
+}
+
+// analyzeHint returns the command that makes a run of traces.
+func analyzeHint(traces string) string {
+	to := filepath.Clean(traces) + "-run"
+	return fmt.Sprintf(" (to analyze it, run: chimbuko analyze %s --out %s)", text.ShellWord(traces), text.ShellWord(to))
 }
 
 // Find returns the run directory of a path, which is the directory or its database; "" for
