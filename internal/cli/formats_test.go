@@ -53,8 +53,18 @@ func TestQueriesAnswerForAllFormats(t *testing.T) {
 			finding := queryJSON(t, "findings", dir)[0]
 			function, id := finding["function"].(string), finding["examples"].([]any)[0].(string)
 			for _, args := range [][]string{
-				{"findings", dir}, {"findings", dir, "1"}, {"anomalies", dir}, {"top", dir}, {"top", dir, "--by", "rank"}, {"ranks", dir},
-				{"func", dir, function}, {"counters", dir}, {"event", dir, id}, {"explain", dir}, {"diff", dir, dir}, {"runs", dir},
+				{"findings", dir},
+				{"findings", dir, "1"},
+				{"anomalies", dir},
+				{"top", dir},
+				{"top", dir, "--by", "rank"},
+				{"ranks", dir},
+				{"func", dir, function},
+				{"counters", dir},
+				{"event", dir, id},
+				{"explain", dir},
+				{"diff", dir, dir},
+				{"runs", dir},
 				{"query", dir, "SELECT rid, func, runtime_exclusive FROM anomalies"},
 			} {
 				if must(t, args...) == "" {
