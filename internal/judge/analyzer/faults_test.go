@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/testkit/faultdisk"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -17,7 +16,7 @@ func TestAnalysisOnFailingDiskIsCompleteOrFails(t *testing.T) {
 	result := func(spool string) (string, error) {
 		cfg := analyzer.Default()
 		cfg.SpoolDir = spool
-		list := &recordList{provisional: make(map[string]bool), final: make(map[string]provenance.Status)}
+		list := newRecordList()
 		_, err := analyzer.New(cfg, list, nil).Run(t.Context(), []analyzer.Input{{Path: tracetest.Recorded(t, "gpu-BP5")[0]}})
 		var all []string
 		for id, status := range list.final {

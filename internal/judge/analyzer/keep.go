@@ -168,6 +168,14 @@ func (r *rank) record(c *provenance.Capture, model json.RawMessage) *provenance.
 	return record
 }
 
+// dropped returns the record that removes that of an anomaly.
+func (r *rank) dropped(c *provenance.Capture) *provenance.Record {
+	return &provenance.Record{
+		PID: r.key.Program, RID: r.key.Rank, TID: c.Thread, EventID: c.ID(r.key.Rank).String(), IOStep: c.IOStep,
+		Entry: c.Call().Entry, Exit: c.Call().Exit, Unit: r.cfg.Unit.Canonical(), Status: provenance.Dropped,
+	}
+}
+
 // anomaly returns the record of an anomaly with the model that judged it.
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
 	time := r.timeOf(c)

@@ -96,6 +96,21 @@ type recordList struct {
 	facts       int
 }
 
+func newRecordList() *recordList {
+	return &recordList{provisional: make(map[string]bool), final: make(map[string]provenance.Status)}
+}
+
+// anomalies returns the ids of the final anomalies in order.
+func (r *recordList) anomalies() (ids []string) {
+	for id, status := range r.final {
+		if status == provenance.Confirmed || status == provenance.Promoted {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 func (r *recordList) Metadata(_ context.Context, _ analyzer.StepKey, found []provenance.Metadata) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +143,7 @@ func follow(t *testing.T, l analyzer.ModelSync, o analyzer.Online) (*analyzer.Re
 	if o.Report == nil {
 		o.Report = func(*analyzer.Report) {}
 	}
-	list := &recordList{provisional: make(map[string]bool), final: make(map[string]provenance.Status)}
+	list := newRecordList()
 	res, err := analyzer.New(cfg, list, nil).Follow(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

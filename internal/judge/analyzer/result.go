@@ -232,10 +232,14 @@ func (v *review) judge(c *provenance.Capture) {
 		v.Review.Typical++
 		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
-	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly,
-		// The store has a provisional record of each anomaly of a live run, which needs a final one.
-		(!v.live || c.Kind != provenance.Anomaly) && !v.rank.keeps(j, verdict, c.Call().Step, c.Call().Row):
+	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly:
 		v.Review.Dropped++
+		return
+	case !v.rank.keeps(j, verdict, c.Call().Step, c.Call().Row):
+		v.Review.Dropped++
+		if v.live && c.Kind == provenance.Anomaly { // the store has a provisional record
+			v.anomalies = append(v.anomalies, v.rank.dropped(c))
+		}
 		return
 	}
 	status := provenance.Confirmed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
@@ -166,7 +167,8 @@ factor = 3
 `
 
 // TestEveryFlagOfManyIsReviewed follows a run whose first slow calls are outliers, and its last ones belong to a slow mode, of
-// which a sample is kept. The services would have to review flags that the analyzer forgets.
+// which a sample is kept. The services would have to review flags that the analyzer forgets. In the end the anomalies are those
+// of the recorded traces.
 func TestEveryFlagOfManyIsReviewed(t *testing.T) {
 	s, err := scenario.Parse("many", []byte(manySlowCalls))
 	if err != nil {
@@ -189,5 +191,15 @@ func TestEveryFlagOfManyIsReviewed(t *testing.T) {
 	}
 	if missing > 0 || len(list.provisional) < 5000 {
 		t.Errorf("%d of %d flags were never reviewed", missing, len(list.provisional))
+	}
+	offline := newRecordList()
+	cfg := analyzer.Default()
+	cfg.SpoolDir = t.TempDir()
+	inputs, _, _ := inputsOf(datasets)()
+	if _, err := analyzer.New(cfg, offline, nil).Run(t.Context(), inputs); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list.anomalies(), offline.anomalies(); !slices.Equal(got, want) {
+		t.Errorf("%d anomalies live, %d of the recorded traces", len(got), len(want))
 	}
 }

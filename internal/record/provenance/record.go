@@ -23,6 +23,9 @@ const (
 	Promoted  Status = "promoted"  // flagged only at the end
 
 	Provisional Status = "provisional" // flagged, and the run continues
+	// Dropped means flagged during the run, but at the end one of many calls of a slow mode, of which a sample is kept. Stores
+	// remove the execution.
+	Dropped Status = "dropped"
 )
 
 // Source resolves the numbers in the captures of one rank.

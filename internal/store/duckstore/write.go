@@ -175,7 +175,7 @@ func (w *writer) replaceRecords(b *provdb.Batch) error {
 	var ids []string
 	firstRank, lastRank, firstStep, lastStep := int32(math.MaxInt32), int32(math.MinInt32), int32(math.MaxInt32), int32(-1)
 	hasText := false // some ids are not rank:step:row
-	for _, records := range [][]*provenance.Record{b.Anomalies, b.Typical} {
+	for _, records := range b.Replaced() {
 		for _, r := range records {
 			pids, ids = append(pids, int32(r.PID)), append(ids, r.EventID)
 			firstRank, lastRank = min(firstRank, int32(r.RID)), max(lastRank, int32(r.RID))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -65,13 +64,13 @@ func (w *writer) write(ctx context.Context, d *numbered) error {
 // records stores executions. Most are new, so it removes replaced ones only after
 // PostgreSQL has reported one.
 func (w *writer) records(ctx context.Context, d *numbered) error {
-	if len(d.refs) == 0 {
-		return nil
-	}
-	if w.n.replaces.Load() {
+	if len(d.refs) > 0 && w.n.replaces.Load() || len(d.Removed) > 0 {
 		if err := w.removeRecords(ctx, d); err != nil {
 			return err
 		}
+	}
+	if len(d.refs) == 0 {
+		return nil
 	}
 	enc := &encoder{run: w.run}
 	return appendRows(ctx, w.tx, "executions", executionColumns, len(d.refs), func(i int) ([]any, error) {
@@ -93,7 +92,7 @@ func (w *writer) records(ctx context.Context, d *numbered) error {
 func (w *writer) removeRecords(ctx context.Context, d *numbered) error {
 	var pids []int32
 	var ids []string
-	for _, records := range [][]*provenance.Record{d.Typical, d.Anomalies} {
+	for _, records := range d.Replaced() {
 		for _, r := range records {
 			pids, ids = append(pids, int32(r.PID)), append(ids, storedID(r))
 		}

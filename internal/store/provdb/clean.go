@@ -31,9 +31,13 @@ func (b *Batch) Clean() *Batch {
 	seen := make(map[event]bool, len(b.Anomalies)+len(b.Typical))
 	ofRecord := func(r **provenance.Record) event { return event{(*r).PID, (*r).EventID} }
 	var c cleaner
+	anomalies := latest(b.Anomalies, seen, c.record, ofRecord)
+	kept := slices.DeleteFunc(slices.Clone(anomalies), func(r *provenance.Record) bool { return r.Status == provenance.Dropped })
+	removed := slices.DeleteFunc(anomalies, func(r *provenance.Record) bool { return r.Status != provenance.Dropped })
 	return &Batch{
-		Anomalies: latest(b.Anomalies, seen, c.record, ofRecord),
+		Anomalies: kept,
 		Typical:   latest(b.Typical, seen, c.record, ofRecord),
+		Removed:   removed,
 		Metadata: latest(b.Metadata, map[step]bool{}, cleanFacts, func(m *StepMetadata) step {
 			return step{m.Program, m.Rank, m.Step}
 		}),

@@ -74,6 +74,8 @@ func (r *Run) Values() []any {
 type Batch struct {
 	Anomalies []*provenance.Record
 	Typical   []*provenance.Record // the collection normalexecs
+	// Removed are the anomalies that were dropped, which Clean takes out of Anomalies. Stores remove them.
+	Removed   []*provenance.Record
 	Metadata  []StepMetadata
 	Functions []provenance.FuncStats
 	Counters  []provenance.CounterStats
@@ -99,7 +101,7 @@ type StepMetadata struct {
 
 // Len returns the number of documents in the batch.
 func (b *Batch) Len() int {
-	n := len(b.Anomalies) + len(b.Typical) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Findings) + len(b.Links)
+	n := len(b.Anomalies) + len(b.Typical) + len(b.Removed) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Findings) + len(b.Links)
 	for i := range b.Metadata {
 		n += len(b.Metadata[i].Facts)
 	}
@@ -115,8 +117,15 @@ func (b *Batch) HasPeers() bool { return (&Batch{Peers: b.Peers}).Len() > 0 }
 // HasFindings reports whether the batch has findings or links.
 func (b *Batch) HasFindings() bool { return len(b.Findings)+len(b.Links) > 0 }
 
+// Replaced returns the lists of executions that replace or remove stored ones.
+func (b *Batch) Replaced() [][]*provenance.Record {
+	return [][]*provenance.Record{b.Anomalies, b.Typical, b.Removed}
+}
+
 // VoidsFindings reports whether the batch replaces or invalidates stored findings and links.
-func (b *Batch) VoidsFindings() bool { return len(b.Anomalies)+len(b.Typical) > 0 || b.HasFindings() }
+func (b *Batch) VoidsFindings() bool {
+	return len(b.Anomalies)+len(b.Typical)+len(b.Removed) > 0 || b.HasFindings()
+}
 
 // Writer writes to a store. It is safe for concurrent use.
 type Writer interface {

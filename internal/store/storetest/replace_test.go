@@ -52,6 +52,27 @@ var replaceTests = []test{
 		b.Anomalies[5].Status = provenance.Withdrawn
 		f.wantBatch(f.run, b)
 	}},
+	{"a dropped anomaly is removed", func(f *fixture) {
+		b := full(12, 1)
+		f.write(b)
+		gone := b.Anomalies[5]
+		drop := &provenance.Record{PID: gone.PID, RID: gone.RID, EventID: gone.EventID, IOStep: gone.IOStep, Status: provenance.Dropped}
+		f.write(records(drop))
+		b.Anomalies = append(b.Anomalies[:5:5], b.Anomalies[6:]...)
+		f.wantBatch(f.run, b)
+		f.write(records(drop)) // again
+		f.wantBatch(f.run, b)
+	}},
+	{"an anomaly that is dropped in its batch is not stored", func(f *fixture) {
+		b := full(12, 1)
+		last := b.Anomalies[len(b.Anomalies)-1]
+		drop := &provenance.Record{PID: last.PID, RID: last.RID, EventID: last.EventID, Status: provenance.Dropped}
+		with := full(12, 1)
+		with.Anomalies = append(with.Anomalies, drop)
+		f.write(with)
+		b.Anomalies = b.Anomalies[:len(b.Anomalies)-1]
+		f.wantBatch(f.run, b)
+	}},
 	{"the last duplicate in a batch wins", lastWins},
 	{"rejects a batch with a number that is not finite", func(f *fixture) {
 		b := full(4, 1)
