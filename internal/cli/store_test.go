@@ -25,11 +25,11 @@ import (
 var exportedTables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
 	"frames", "window_calls", "messages", "counter_events", "node_states", "findings", "links",
-	"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks",
+	"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks", "activity",
 }
 
 // mayBeEmpty are the tables without rows if no rank is slow, or without GPUs.
-var mayBeEmpty = []string{"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks"}
+var mayBeEmpty = []string{"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks", "activity"}
 
 // countsOf are how many rows of a run each of them has.
 func countsOf(t *testing.T, dir string) map[string]int {

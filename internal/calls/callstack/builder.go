@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 )
 
 // Config configures the bounds of a Builder and how it joins calls.
@@ -32,6 +33,10 @@ type Config struct {
 	Role func(trace.CounterID) CounterRole
 	// Folded, if not nil, receives the new node of each old node when paths are folded.
 	Folded func(moved []callpath.Node)
+	// Activities, if not nil, receives the activities of threads and the messages that they send. Place, if not
+	// nil, returns where a thread runs.
+	Activities *activity.Recorder
+	Place      func(trace.Thread) activity.Place
 	// MaxSetback is the greatest setback of a clock that is repaired by moving events.
 	MaxSetback trace.Ticks
 	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation ids of a function.
@@ -126,6 +131,10 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
 	b.advance(t, events)
 	calls, stack, paths := t.Calls, t.stack, b.paths
+	activities, place := b.cfg.Activities, activity.Host
+	if b.cfg.Place != nil {
+		place = b.cfg.Place(id)
+	}
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {
@@ -149,6 +158,11 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 				path = b.newPath(from, e.ID)
 			}
 			c.path = uint16(path)
+			if activities != nil {
+				class := activities.Class(e.Func(), place)
+				c.flags = uint8(class) << classBits
+				t.activity.Switch(activities, e.Time, class)
+			}
 			stack = append(stack, int32(len(calls)))
 			calls = append(calls, c)
 		case trace.Exit:
@@ -164,8 +178,14 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			if c := &calls[top]; c.Func == e.Func() && e.Time >= c.Entry {
 				stack = stack[:n-1]
 				c.Exit = e.Time
+				class := activity.None
 				if n > 1 {
-					calls[stack[n-2]].children += e.Time - c.Entry
+					parent := &calls[stack[n-2]]
+					parent.children += e.Time - c.Entry
+					class = parent.class()
+				}
+				if activities != nil {
+					t.activity.Switch(activities, e.Time, class)
 				}
 				if c.flags&flagLost == 0 {
 					paths.Add(c.Path(), uint64(max(c.Exclusive(), 0)))
@@ -182,6 +202,9 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		}
 	}
 	t.Calls, t.stack = calls, stack
+	if activities != nil && len(events) > 0 {
+		activities.EndStep(&t.activity, events[0].Time)
+	}
 }
 
 // A tree has at most one path that ends in Other below each path and below the root.
@@ -283,6 +306,13 @@ func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 		}
 		t.Done = append(t.Done, top)
 	}
+	if b.cfg.Activities != nil {
+		class := activity.None
+		if n := len(t.stack); n > 0 {
+			class = t.Calls[t.stack[n-1]].class()
+		}
+		t.activity.Switch(b.cfg.Activities, e.Time, class)
+	}
 }
 
 // addSide adds a message or counter to the innermost open call.
@@ -290,6 +320,10 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 	role := OfCall
 	if e.Kind == trace.Count && b.cfg.Role != nil {
 		role = b.cfg.Role(e.Counter())
+	}
+	if e.Kind == trace.Send && b.cfg.Activities != nil {
+		size, known := e.Size()
+		b.cfg.Activities.AddMessage(e.Partner(), size, known)
 	}
 	n := len(t.stack)
 	switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 )
 
 // Open is the exit time of a call that has not ended.
@@ -52,6 +53,11 @@ const (
 	flagSides uint8 = 1 << iota // messages or counters belong to it
 	flagLost                    // its times, or those of its children, are invalid
 )
+
+// classBits are the bits of flags below the class of activity.
+const classBits = 4
+
+func (c *Call) class() activity.Class { return activity.Class(c.flags >> classBits) }
 
 // Inclusive returns the time from entry to exit.
 func (c *Call) Inclusive() trace.Ticks { return c.Exit - c.Entry }
@@ -99,7 +105,12 @@ type Thread struct {
 	kept    []int32        // calls that Trim keeps
 	dropped []trace.FuncID // dropped entries whose exits are expected
 	last    trace.Ticks
+
+	activity activity.Meter
 }
+
+// Active reports whether the thread ever entered a function whose activities are recorded.
+func (t *Thread) Active() bool { return t.activity.Used() }
 
 // Link joins a call to its partner on another thread, through a correlation id.
 type Link struct {

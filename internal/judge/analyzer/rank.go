@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/devices"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
@@ -60,6 +61,7 @@ type rank struct {
 	paths           []callpath.Entry // scratch
 	work            workCounter
 	readings        readingSums
+	activities      *activity.Recorder
 	devices         *devices.Times // nil without GPUs
 	load            *workload.Load // of all ranks; that of the step if online
 
@@ -178,6 +180,8 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 	bc := callstack.Default(cfg.Unit)
 	bc.Window = max(cfg.Window, 1)
 	bc.Role, bc.Folded = r.role, r.folded
+	r.activities = activity.NewRecorder(cfg.Unit, func(id trace.FuncID) (string, bool) { return names.Func(key.Rank, id) })
+	bc.Activities, bc.Place = r.activities, r.placeOf
 	if len(cfg.IgnoreCorrelation) > 0 {
 		bc.IgnoresCorrelation = func(id trace.FuncID) bool {
 			name, ok := names.Func(r.key.Rank, id)
@@ -403,6 +407,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 	r.touched = left
 	r.mergeWork()
 	r.mergeReadings()
+	r.mergeActivities(profile)
 }
 
 // note makes forget drop the delta of a function.

@@ -7,6 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
@@ -134,6 +135,28 @@ func (r *rank) lane(thread trace.Thread) *workload.Lane {
 	}
 	lane.Gaps = lane.Gaps || r.outer[thread] >= several
 	return lane
+}
+
+// mergeActivities moves the activities of the step to the load if profile is true, and drops them otherwise.
+func (r *rank) mergeActivities(profile bool) {
+	if !profile {
+		r.activities.MoveTo(nil, r.key)
+		return
+	}
+	for _, t := range r.builder.Threads() {
+		if t.Active() {
+			r.lane(t.ID) // so that the load is not empty
+		}
+	}
+	r.activities.MoveTo(r.load.Activities(), r.key)
+}
+
+// placeOf returns where a thread runs.
+func (r *rank) placeOf(thread trace.Thread) activity.Place {
+	if _, ok := r.GPU(thread); ok {
+		return activity.Device
+	}
+	return activity.Host
 }
 
 // several is the number of calls in no other call from which a thread has no call that includes all others, as the main

@@ -35,6 +35,7 @@ func TestLoadIsIndependentOfWorkersAndOrder(t *testing.T) {
 		_, res := analyzeInputs(t, slices.Clone(inputs), func(c *analyzer.Config) { c.Workers = 1 })
 		want := res.Load.AppendBinary(nil)
 		checkLoadAgainstPaths(t, name, res)
+		checkActivitiesAgainstPaths(t, name, res)
 		f := func(what string, change func(*analyzer.Config)) {
 			t.Helper()
 			slices.Reverse(inputs)
@@ -66,6 +67,23 @@ func TestLoadAddsUpToCallPaths(t *testing.T) {
 		if res.Load != nil || !bytes.Equal(got.AppendBinary(nil), a.Load.AppendBinary(nil)) {
 			t.Errorf("%s: the load differs while the traces are written", run)
 		}
+	}
+}
+
+// checkActivitiesAgainstPaths compares the sum of all activities with the time of all calls, except those of entire streams.
+func checkActivitiesAgainstPaths(t *testing.T, what string, res *analyzer.Result) {
+	t.Helper()
+	got, want := uint64(0), uint64(0)
+	for _, rank := range res.Load.Activities().Ranks() {
+		for _, c := range res.Load.Activities().Cells(nil, rank) {
+			got += c.Ticks
+		}
+	}
+	for i := range res.Paths {
+		want += uint64(res.Paths[i].Exclusive)
+	}
+	if all, _ := res.Load.Activities().Messages(0); got == 0 || got > want || what != "gpu-clock-drop" && got != want || len(all) == 0 {
+		t.Errorf("%s: activities of %d ticks and %d pairs of ranks with messages, want %d ticks", what, got, len(all), want)
 	}
 }
 

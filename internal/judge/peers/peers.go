@@ -130,6 +130,9 @@ func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, ui
 		lanes = lanes[n:]
 	}
 	slices.SortStableFunc(out.Slow, compareSlow)
+	if a := load.Activities(); !a.Empty() {
+		out.Activity = a.AppendBinary(nil)
+	}
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/codec"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
@@ -20,6 +21,9 @@ const maxShift = 57
 
 // dense marks loads that AppendDense wrote.
 const dense = 1 << 7
+
+// hasActivities, in the same byte, marks encodings that end with activities.
+const hasActivities = 1 << 6
 
 // AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. It may
 // change the indices of work.
@@ -58,6 +62,9 @@ func (l *Load) append(b []byte, form uint8) []byte {
 	if len(l.counters) > 0 {
 		level |= hasCounters
 	}
+	if !l.activities.Empty() {
+		form |= hasActivities
+	}
 	b = append(b, l.shift|form, level)
 	b = binary.AppendVarint(b, int64(l.begin))
 	b = binary.AppendUvarint(b, uint64(l.end-l.begin))
@@ -83,7 +90,7 @@ func (l *Load) append(b []byte, form uint8) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(lanes)))
 	var means typicalTimes
-	if form == dense {
+	if form&dense != 0 {
 		means = make(typicalTimes, len(l.works))
 	}
 	for _, lane := range lanes {
@@ -103,7 +110,11 @@ func (l *Load) append(b []byte, form uint8) []byte {
 		}
 		b = l.appendWindows(b, lane, means)
 	}
-	return l.appendCounters(b, lanes)
+	b = l.appendCounters(b, lanes)
+	if form&hasActivities != 0 {
+		b = l.activities.AppendBinary(b)
+	}
+	return b
 }
 
 func (l *Load) appendWindows(b []byte, lane *Lane, means typicalTimes) []byte {
@@ -187,7 +198,7 @@ func Decode(b []byte, most uint64) (*Load, error) {
 	r := &reader{Coder: codec.Decoder(b, errEncoding), most: most}
 	l := New()
 	if head := r.ReadBytes(2); head != nil {
-		l.shift, l.level = head[0]&^dense, head[1]&^hasCounters
+		l.shift, l.level = head[0]&^(dense|hasActivities), head[1]&^hasCounters
 	}
 	if l.shift < MinShift || l.shift > maxShift || l.level > 64 {
 		r.Fail("impossible width of windows or choice of paths")
@@ -203,6 +214,12 @@ func Decode(b []byte, most uint64) (*Load, error) {
 	l.readLanes(r)
 	if len(b) > 1 && b[1]&hasCounters != 0 {
 		l.readCounters(r)
+	}
+	if len(b) > 0 && b[0]&hasActivities != 0 && r.Err == nil {
+		var err error
+		if l.activities, err = activity.Decode(r.ReadBytes(uint64(r.Left())), most); err != nil {
+			r.Fail("%v", err)
+		}
 	}
 	r.End()
 	if r.Err == nil && int64(l.end)>>l.shift-int64(l.begin)>>l.shift >= windowLimit(len(l.lanes)) {

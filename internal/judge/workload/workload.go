@@ -18,6 +18,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 )
 
 // MinShift is the binary logarithm of the width of the shortest windows in ticks of a microsecond.
@@ -94,6 +95,7 @@ type Load struct {
 	counters   []CounterState // in order
 	names      map[Counter]string
 	readings   []Reading // scratch
+	activities *activity.Sketch
 }
 
 // Cell is the work of one kind in a window of a lane.
@@ -112,7 +114,7 @@ func New() *Load { return NewIn(trace.Microsecond) }
 
 // NewIn returns an empty load in ticks of a unit.
 func NewIn(unit trace.Unit) *Load {
-	return &Load{shift: ShiftOf(unit), index: make(map[Work]uint32), lanes: make(map[LaneKey]*Lane)}
+	return &Load{shift: ShiftOf(unit), index: make(map[Work]uint32), lanes: make(map[LaneKey]*Lane), activities: activity.New(unit)}
 }
 
 // Shift returns the binary logarithm of the width of windows in ticks.
@@ -145,6 +147,9 @@ func (l *Load) MaxFunction() int {
 	}
 	return most
 }
+
+// Activities returns the activities of the ranks over time. They belong to the load. Each rank among them should have a lane.
+func (l *Load) Activities() *activity.Sketch { return l.activities }
 
 // Empty reports whether there are no lanes.
 func (l *Load) Empty() bool { return len(l.lanes) == 0 }
@@ -382,6 +387,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 		}
 		l.mergeReadings(lane, from, o.shift, counters)
 	}
+	l.activities.Merge(o.activities)
 }
 
 // Reset removes all work, and keeps memory. The span of time, the width of windows and the
@@ -389,6 +395,7 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 func (l *Load) Reset() {
 	clear(l.index)
 	clear(l.lanes)
+	l.activities.Reset()
 	l.works, l.paths, l.counters = l.works[:0], 0, l.counters[:0]
 }
 
@@ -399,6 +406,7 @@ func (l *Load) Clone() *Load {
 	c := *l
 	c.works, c.index, c.lanes = slices.Clone(l.works), maps.Clone(l.index), make(map[LaneKey]*Lane, len(l.lanes))
 	c.scratch, c.packed, c.readings = nil, nil, nil
+	c.activities = l.activities.Clone()
 	c.counters, c.names = slices.Clone(l.counters), maps.Clone(l.names)
 	for key, lane := range l.lanes {
 		for i := range lane.Windows {

@@ -412,15 +412,18 @@ func SendPaths(ctx context.Context, stream Stream, run, subject, id string, path
 }
 
 // SendPeers sends a comparison of peers, to replace the one in the store. If it is too large for the
-// stream, it leaves out windows of time: those of threads first, then those of ranks. The ids of its
-// messages begin with id.
+// stream, it leaves out windows of time: those of threads first, then those of ranks, and at last the activities. The ids of
+// its messages begin with id.
 func SendPeers(ctx context.Context, stream Stream, run, subject, id string, peers *provenance.Peers) error {
-	all := provenance.Peers{Loads: slices.Clone(peers.Loads), Efficiency: peers.Efficiency, Slow: peers.Slow}
+	all := provenance.Peers{Loads: slices.Clone(peers.Loads), Efficiency: peers.Efficiency, Slow: peers.Slow, Activity: peers.Activity}
 	for leaveOut := 0; ; leaveOut++ {
 		for i := range all.Loads {
 			if l := &all.Loads[i]; leaveOut == 1 && l.TID != provenance.AllThreads || leaveOut == 2 {
 				l.Windows = nil
 			}
+		}
+		if leaveOut == 3 {
+			all.Activity = nil
 		}
 		text, err := json.Marshal(&all)
 		if err != nil {
@@ -428,7 +431,7 @@ func SendPeers(ctx context.Context, stream Stream, run, subject, id string, peer
 		}
 		m := &protocol.RecordBatch{Version: protocol.Version, Run: run, Peers: text}
 		err = publishAll(ctx, stream, subject, id+"-peers", []message{{RecordBatch: m}})
-		if !errors.Is(err, bus.ErrTooLarge) || leaveOut == 2 {
+		if !errors.Is(err, bus.ErrTooLarge) || leaveOut == 3 {
 			return err
 		}
 	}

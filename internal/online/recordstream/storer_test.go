@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -190,7 +190,8 @@ func TestPeersThatAreTooLargeLoseWindows(t *testing.T) {
 		return l
 	}
 	peers := &provenance.Peers{Loads: []provenance.RankLoad{load(provenance.AllThreads), load(0), load(1)}}
-	for limit, want := range map[int]string{100_000: "100 100 100", 15_000: "100 0 0", 3000: "0 0 0"} {
+	peers.Activity = make([]byte, 2000)
+	for limit, want := range map[int]string{100_000: "100 100 100 2000", 15_000: "100 0 0 2000", 5000: "0 0 0 2000", 2500: "0 0 0 0"} {
 		m, w := new(memory), new(flaky)
 		if err := recordstream.SendPeers(t.Context(), &narrow{m, limit}, "test", known, "peers", peers); err != nil {
 			t.Fatal(err)
@@ -201,7 +202,7 @@ func TestPeersThatAreTooLargeLoseWindows(t *testing.T) {
 		for _, l := range w.peers.Loads {
 			got += fmt.Sprintf("%d ", len(l.Windows))
 		}
-		if strings.TrimSpace(got) != want {
+		if got += strconv.Itoa(len(w.peers.Activity)); got != want {
 			t.Errorf("limit %d: got %s windows, want %s", limit, got, want)
 		}
 	}

@@ -19,6 +19,8 @@ type Peers struct {
 	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
 	Efficiency []Efficiency // by program and time, that of the entire run first
 	Slow       []SlowPeer   // the costliest first
+	// Activity has the activities of all ranks over time, as encoded by activity.Sketch; nil if they are unknown.
+	Activity []byte `json:",omitempty"`
 }
 
 // StepStart is when a training step of a rank began.

@@ -32,6 +32,7 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 		return all, err
 	}
 	var peers provenance.Peers
+	var activities []activityDocument
 	var times provenance.Breakdown
 	err := errors.Join(
 		readAll(ctx, d, dir, "func_stats", &all.FuncStats, nil),
@@ -41,6 +42,7 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 		readAll(ctx, d, dir, "rank_loads", &peers.Loads, nil),
 		readAll(ctx, d, dir, "efficiency", &peers.Efficiency, nil),
 		readAll(ctx, d, dir, "slow_peers", &peers.Slow, nil),
+		readAll(ctx, d, dir, "activity", &activities, nil),
 		readAll(ctx, d, dir, "gpu_times", &times.Times, nil),
 		readAll(ctx, d, dir, "collectives", &times.Collectives, nil),
 		readAll(ctx, d, dir, "clocks", &times.Clocks, nil),
@@ -50,8 +52,16 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 	}
 	if len(peers.Loads)+len(peers.Efficiency)+len(peers.Slow) > 0 {
 		all.Peers = &peers
+		if len(activities) > 0 {
+			peers.Activity = activities[0].Packed
+		}
 	}
 	return all, err
+}
+
+// activityDocument has the activities of ranks.
+type activityDocument struct {
+	Packed []byte `json:"packed"` // as encoded by activity.Sketch
 }
 
 // isNextPath reports whether a call path can follow others.

@@ -123,6 +123,7 @@ func (w *Writer) WriteGlobal(c *provenance.Collections) error {
 	}
 	if c.Peers != nil {
 		all["rank_loads"], all["efficiency"], all["slow_peers"] = c.Peers.Loads, c.Peers.Efficiency, c.Peers.Slow
+		all["activity"] = []activityDocument{{c.Peers.Activity}}
 	}
 	if c.Breakdown != nil {
 		all["gpu_times"], all["collectives"], all["clocks"] = c.Breakdown.Times, c.Breakdown.Collectives, c.Breakdown.Clocks

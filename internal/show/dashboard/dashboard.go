@@ -198,6 +198,7 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/functions/{id}", s.cached(ofRun(s, s.insight.Function, (*params).function)))
 	get(run+"/overview", ofRun(s, s.insight.Overview, (*params).overview))
 	get(run+"/heatmap", ofRun(s, s.insight.Heatmap, (*params).heatmap))
+	get(run+"/timeline", s.cached(ofRun(s, s.insight.Timeline, (*params).timeline)))
 	get(run+"/ranks", ofRun(s, s.insight.Ranks, (*params).rankTable))
 	get(run+"/ranks/functions", ofRun(s, s.insight.RankFunctions, (*params).rankFunctions))
 	get(run+"/breakdown", s.cached(ofRun(s, s.insight.Breakdown, (*params).breakdown)))

@@ -25,6 +25,7 @@ const (
 	maxWorst        = 100
 	defaultHeatRows = 100
 	maxHeatRows     = 300
+	maxTimelineRows = 2000
 	defaultPoints   = 2000
 	stripParts      = 60 // columns of the strip of a function
 	defaultGroups   = 12
@@ -92,6 +93,13 @@ func (p *params) heatmap() insight.HeatmapParams {
 		From: p.duration("from", time.Second), To: p.duration("to", time.Second), Columns: p.columns(insight.DefaultColumns),
 		Rows: int(p.integer("rows", defaultHeatRows, 1, maxHeatRows)), Metric: p.word("metric", insight.MetricLost),
 		Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
+	}
+}
+
+func (p *params) timeline() insight.TimelineParams {
+	return insight.TimelineParams{
+		BreakdownParams: p.breakdown(), From: p.duration("from", time.Second), To: p.duration("to", time.Second),
+		Rows: int(p.integer("rows", defaultHeatRows, 1, maxTimelineRows)),
 	}
 }
 

@@ -1,5 +1,4 @@
-// Package flame builds trees of call paths, of one run or of two, and groups functions by
-// their names. It is pure.
+// Package flame builds trees of call paths, of one run or of two. It is pure.
 package flame
 
 import (
@@ -10,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
@@ -20,7 +20,7 @@ const maxNodes = 5000
 // Tree builds a tree of the call paths of a run, by time or by lost time. If there are several
 // programs, they are the first level. partial describes what the tree leaves out.
 func Tree(r *comparison.Run, lost bool) (_ api.FlameNode, partial string) {
-	root := newNode("all", groupUser)
+	root := newNode("all", activity.GroupUser)
 	several := slices.ContainsFunc(r.Paths, func(p comparison.Path) bool { return p.Program != r.Paths[0].Program })
 	root.add(r, 0, lost, nil, several)
 	root.sum()
@@ -31,7 +31,7 @@ func Tree(r *comparison.Run, lost bool) (_ api.FlameNode, partial string) {
 // Pair builds one tree of the call paths of two runs, by time or by lost time. only selects a
 // program; nil selects all. several makes programs the first level.
 func Pair(runs [2]*comparison.Run, lost bool, only *trace.Program, several bool) (_ api.FlamePairNode, partial string) {
-	root := newNode("all", groupUser)
+	root := newNode("all", activity.GroupUser)
 	var unknown []string
 	for i, r := range runs {
 		if !root.add(r, i, lost, only, several) && !lost {
@@ -65,7 +65,7 @@ func (n *node) child(function, group string) *node {
 }
 
 func (n *node) program(p trace.Program) *node {
-	return n.child(fmt.Sprintf("program %d", p), groupUser)
+	return n.child(fmt.Sprintf("program %d", p), activity.GroupUser)
 }
 
 // add adds the paths of a run and reports whether any has a time.
@@ -88,7 +88,7 @@ func (n *node) add(r *comparison.Run, at int, lost bool, only *trace.Program, se
 		} else if several {
 			parent = n.program(p.Program)
 		}
-		nodes[i] = parent.child(p.Function, Group(p.Function, device[trace.FuncKey{Program: p.Program, Name: p.Function}]))
+		nodes[i] = parent.child(p.Function, activity.Group(p.Function, device[trace.FuncKey{Program: p.Program, Name: p.Function}]))
 		self, calls := p.Exclusive, p.Calls
 		if lost {
 			self, calls = p.Lost, p.Anomalies

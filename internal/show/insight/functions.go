@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/flame"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -31,7 +31,7 @@ func (q *runQuery) functionTable(ctx context.Context, of query.FunctionTable) (*
 	}
 	for i := range table.Rows {
 		r := &table.Rows[i]
-		r.Group = cmp.Or(r.Group, flame.Group(r.Function, false))
+		r.Group = cmp.Or(r.Group, activity.Group(r.Function, false))
 	}
 	return table, nil
 }

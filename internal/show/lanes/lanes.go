@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/flame"
 )
 
 // Of draws the window of an execution. The first lane is its thread, with open callers; the
@@ -131,7 +131,7 @@ func (b *laneBuilder) lane(lane int) []api.LaneCall {
 	for _, c := range list {
 		d := api.LaneCall{
 			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.after(c.entry), Exit: b.after(c.end), Open: c.exit == 0,
-			Anomaly: c.anomaly, Self: c.self, Group: flame.Group(c.name, b.r.IsGPUEvent && lane == 0),
+			Anomaly: c.anomaly, Self: c.self, Group: activity.Group(c.name, b.r.IsGPUEvent && lane == 0),
 		}
 		if name := provenance.CallName(c.name, c.id); name != c.name {
 			d.Label = name

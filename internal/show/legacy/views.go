@@ -14,9 +14,9 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/flame"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -235,7 +235,7 @@ func (f *Function) row() api.FunctionRow {
 	finite := func(x float64) *float64 { return new(insight.Finite(x)) }
 	calls := count(f.Exclusive.Count)
 	row := api.FunctionRow{
-		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: f.Program, FID: f.FID, Function: f.Name, Group: flame.Group(f.Name, false),
+		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: f.Program, FID: f.FID, Function: f.Name, Group: activity.Group(f.Name, false),
 		Calls: &calls, Anomalies: count(f.Anomalies.Accumulate),
 		Exclusive: finite(f.Exclusive.Mean * f.Exclusive.Count), ExclusiveMean: finite(f.Exclusive.Mean),
 		ExclusiveMax: finite(f.Exclusive.Maximum),

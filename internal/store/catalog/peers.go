@@ -1,13 +1,26 @@
 package catalog
 
 import (
+	"encoding/base64"
+
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // peerTables returns the rows of a comparison of peers, which replace all of the run.
 func peerTables(run provdb.RunID, p *provenance.Peers) []Table {
-	return []Table{loadTable(run, p.Loads), windowTable(run, p.Loads), efficiencyTable(run, p.Efficiency), slowTable(run, p.Slow)}
+	return []Table{
+		loadTable(run, p.Loads), windowTable(run, p.Loads), efficiencyTable(run, p.Efficiency), slowTable(run, p.Slow),
+		activityTable(run, p.Activity),
+	}
+}
+
+// activityTable has one row, or none if the activities are unknown.
+func activityTable(run provdb.RunID, packed []byte) Table {
+	return Table{
+		Name: "activity", Len: min(len(packed), 1), Columns: []string{"run", "packed"},
+		Row: func(int) []any { return []any{int32(run), base64.StdEncoding.EncodeToString(packed)} },
+	}
 }
 
 func loadTable(run provdb.RunID, loads []provenance.RankLoad) Table {

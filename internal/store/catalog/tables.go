@@ -14,7 +14,7 @@ import (
 var RunTables = []string{
 	"functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups",
 	"path_profiles", "findings", "links", "rank_loads", "load_windows", "efficiency", "slow_peers",
-	"gpu_times", "collectives", "clocks",
+	"gpu_times", "collectives", "clocks", "activity",
 }
 
 // Table is the rows that a store appends to one of its tables.

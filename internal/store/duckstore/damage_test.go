@@ -260,7 +260,7 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	id := createRun(t, s, "old")
 	closeStore(t, s)
 	rawAt(t, path, "DROP TABLE rank_loads", "DROP TABLE load_windows", "DROP TABLE efficiency", "DROP TABLE slow_peers",
-		"DROP TABLE gpu_times", "DROP TABLE collectives", "DROP TABLE clocks",
+		"DROP TABLE gpu_times", "DROP TABLE collectives", "DROP TABLE clocks", "DROP TABLE activity",
 		"ALTER TABLE findings DROP COLUMN late",
 		"UPDATE schema_version SET version = 7")
 	before := content(t, path)

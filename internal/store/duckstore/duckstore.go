@@ -64,6 +64,9 @@ var peers string
 //go:embed sql/breakdown.sql
 var breakdown string
 
+//go:embed sql/activity.sql
+var activity string
+
 //go:embed sql/views.sql
 var views string
 
@@ -245,12 +248,15 @@ func (s *Store) createTables(ctx context.Context) error {
 		return err
 	}
 	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)
-	texts := []string{schema, peers, breakdown, views, newVersion}
+	texts := []string{schema, peers, breakdown, activity, views, newVersion}
 	if version != 0 {
 		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
 			return err
 		}
-		texts = []string{addLate, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+		texts = []string{activity, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+		if version < provdb.LateSchema {
+			texts = append(texts, addLate)
+		}
 		if version < provdb.PeersSchema {
 			texts = append(texts, peers)
 		}

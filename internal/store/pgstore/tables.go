@@ -18,6 +18,9 @@ var schema string
 //go:embed sql/peers.sql
 var peers string
 
+//go:embed sql/activity.sql
+var activity string
+
 //go:embed sql/breakdown.sql
 var breakdown string
 
@@ -110,7 +113,10 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || has == provdb.Schema {
 		return err
 	}
-	statements := []string{addLate, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	statements := []string{activity, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	if has < provdb.LateSchema {
+		statements = append(statements, addLate)
+	}
 	if has < provdb.PeersSchema {
 		statements = append(statements, peers)
 	}
@@ -128,7 +134,7 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 			}
 		}
 		statements = []string{
-			schema, peers, breakdown, views,
+			schema, peers, breakdown, activity, views,
 			"CREATE TABLE schema_version (version INTEGER NOT NULL)",
 			fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
 		}

@@ -64,7 +64,7 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	url := server.Database(t)
 	s := open(t, url, Options{})
 	run := newRun(t, s, "old")
-	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks; "+
+	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks, activity; "+
 		"ALTER TABLE findings DROP COLUMN late; UPDATE schema_version SET version = 7")
 	expect(t, open(t, url, Options{ReadOnly: true}), [][]any{{int64(7), int64(1)}}, "SELECT version, (SELECT count(*) FROM runs) FROM schema_version")
 	var starts sync.WaitGroup

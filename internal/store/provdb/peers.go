@@ -93,7 +93,7 @@ func cleanPeers(p *provenance.Peers) *provenance.Peers {
 		Loads: latest(p.Loads, map[lane]bool{}, cleanLoad, func(l *provenance.RankLoad) lane { return lane{l.PID, l.RID, l.TID, l.Device} }),
 		Efficiency: latest(p.Efficiency, map[period]bool{}, func(*provenance.Efficiency) {},
 			func(e *provenance.Efficiency) period { return period{e.PID, e.Entire, e.From} }),
-		Slow: cleanSlow(p.Slow),
+		Slow: cleanSlow(p.Slow), Activity: p.Activity,
 	}
 }
 

@@ -206,11 +206,12 @@ func (r *Rows) Collect() ([][]any, error) {
 // Versions of the tables. This program writes Schema. It reads versions from OldestSchema on, and adds
 // the tables and columns that they lack when it opens them for writing. Earlier ones were never released.
 const (
-	Schema          = 10
+	Schema          = 11
 	OldestSchema    = 7
 	PeersSchema     = 8  // has the tables of Batch.Peers
 	BreakdownSchema = 9  // has the tables of Batch.Breakdown
 	LateSchema      = 10 // has the column late of findings
+	ActivitySchema  = 11 // has the table of Peers.Activity
 )
 
 // CheckSchema returns an error if this program cannot read tables of a version.

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -40,7 +41,8 @@ func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
 	if err != nil || p == nil {
 		return nil, err
 	}
-	return p, a.readLoadWindows(ctx, p.Loads)
+	p.Activity, err = a.Activity(ctx)
+	return p, errors.Join(err, a.readLoadWindows(ctx, p.Loads))
 }
 
 // PeersWithoutWindows is like Peers, but leaves out the windows of loads, which are most of it.
@@ -96,6 +98,22 @@ func compareLoads(a, b *provenance.RankLoad) int {
 		return -1
 	}
 	return 1
+}
+
+// Activity returns the activities of the ranks over time, as encoded by activity.Sketch. It returns nil if there are none: in the
+// first seconds of a run, and for runs of an earlier version.
+func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
+	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.ActivitySchema {
+		return nil, err
+	}
+	type row struct {
+		Packed string `sql:"packed"`
+	}
+	rows, err := executions.ReadAll[row](ctx, a, text("activity"))
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return base64.StdEncoding.DecodeString(rows[0].Packed)
 }
 
 // SlowPeers returns the stored peers that are slow, the costliest first.

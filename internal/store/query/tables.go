@@ -21,7 +21,7 @@ var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats",
 var allTables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
 	"frames", "window_calls", "messages", "counter_events", "node_states", "findings", "links",
-	"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks",
+	"rank_loads", "load_windows", "efficiency", "slow_peers", "gpu_times", "collectives", "clocks", "activity",
 }
 
 // table describes how to read a table or view in order.
@@ -56,6 +56,7 @@ var tables = map[string]table{
 	"gpu_times":          {"pid, rid, step NULLS FIRST, start_us", false},
 	"collectives":        {"collective", false},
 	"clocks":             {"pid, rid", false},
+	"activity":           {"packed", false},
 	"anomalies_json":     {"pid, rid, ev_step, ev_row", true},
 	"normalexecs_json":   {"pid, rid, ev_step, ev_row", true},
 	"metadata_json":      {"pid, rid, io_step, tid, doc ->> 'descr'", true},
@@ -69,7 +70,8 @@ func (a *Queries) TableNames(ctx context.Context) ([]string, error) {
 	version, err := a.schemaVersion(ctx)
 	return slices.DeleteFunc(slices.Clone(allTables), func(name string) bool {
 		return version < provdb.PeersSchema && slices.Contains(peerTables, name) ||
-			version < provdb.BreakdownSchema && slices.Contains(breakdownTables, name)
+			version < provdb.BreakdownSchema && slices.Contains(breakdownTables, name) ||
+			version < provdb.ActivitySchema && name == "activity"
 	}), err
 }
 

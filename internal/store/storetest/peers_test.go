@@ -16,6 +16,7 @@ func peers() *provenance.Peers {
 	slow := provenance.LoadWindow{From: 9, To: 10, Useful: 1 << 50, Wait: 1, Ratio: &ratio}
 	noFunctions := []provenance.RankFunction{}
 	return &provenance.Peers{
+		Activity: []byte{8, 0, 0, 0xff, 0},
 		Loads: []provenance.RankLoad{
 			{
 				PID: 0, RID: -1, TID: provenance.AllThreads, Host: "node01", Role: 1, Peers: 1, Elapsed: 5, Useful: 3, Wait: 2, Sync: 1,

@@ -142,7 +142,7 @@ func (f *fixture) want(want [][]any, sql string, args ...any) {
 var tables = []string{
 	"runs", "functions", "paths", "models", "final_models", "samples", "executions", "metadata", "profiles", "counter_stats",
 	"path_profiles", "findings", "links", "rank_loads", "load_windows", "efficiency", "slow_peers",
-	"gpu_times", "collectives", "clocks",
+	"gpu_times", "collectives", "clocks", "activity",
 }
 
 // counts returns the number of rows of a run in each table.

@@ -38,6 +38,7 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 		"query", where, `SELECT pid, rid, tid, device, host, "role", peers, elapsed_us, useful_us, wait_us, sync_us, saved_us,
 			(ratio * 1000000)::BIGINT AS ratio FROM rank_loads ORDER BY pid, rid, tid, device`, "--format", "csv",
 	}, args...)...)
+	o.loads += must(t, append([]string{"query", where, "SELECT packed FROM activity", "--format", "csv"}, args...)...)
 	for _, a := range documents(t, filepath.Join(dir, "anomalies.json")) {
 		status := fmt.Sprint(a["status"])
 		o.statuses[status]++

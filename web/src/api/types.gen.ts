@@ -1525,3 +1525,62 @@ export interface Health {
   severity: string;
   sentence: string; // problem and remedy
 }
+
+//////////
+// source: timeline.go
+
+/**
+ * Timeline is what the ranks of a run did over time, and their messages.
+ */
+export interface Timeline {
+  recorded: boolean; // false for runs of earlier versions, and in the first seconds
+  from_s: number /* float64 */; // begin of the first column
+  to_s: number /* float64 */; // end of the last column
+  columns: number /* int */;
+  ranks: number /* int */; // all that are selected
+  /**
+   * Rows are ranks, by program and number; if there are too many ranks, neighbors share a row.
+   */
+  rows: TimelineRow[];
+  /**
+   * Classes are the names of activities by their number in Cells: none, own, mpi, gpu, io, idle.
+   */
+  classes: string[];
+  /**
+   * Cells is Base64 of a byte for each column of each row. Its low three bits are the class with the most time, and the others
+   * the share of that class in 31 parts.
+   */
+  cells: string;
+  messages: MessageMatrix[]; // of each program that has any
+}
+/**
+ * TimelineRow is a rank of a timeline, or several neighbors.
+ */
+export interface TimelineRow {
+  program: number /* int64 */;
+  first_rank: number /* int64 */;
+  last_rank: number /* int64 */;
+  host?: string; // of the first rank, if known
+  /**
+   * Times are the times of activities, in the order of Classes, summed up over ranks, threads and streams. Idle is without
+   * any call.
+   */
+  times_us: number /* float64 */[];
+}
+/**
+ * MessageMatrix has the messages between the ranks of a program in the entire run.
+ */
+export interface MessageMatrix {
+  program: number /* int64 */;
+  group: number /* int64 */; // number of neighboring ranks that count as one
+  pairs: MessageTotal[]; // by sender and receiver
+}
+/**
+ * MessageTotal is the messages from a rank, or a group of ranks, to another.
+ */
+export interface MessageTotal {
+  from: number /* int64 */; // first rank of the group
+  to: number /* int64 */;
+  messages: number /* int64 */;
+  bytes: number /* int64 */; // of messages whose size is known
+}

@@ -1,13 +1,81 @@
-package flame
+// Package activity sums up what ranks do over time: their own code, communication, work of GPUs, input and output, and
+// waiting threads, by rank and bin of time; and the messages between ranks. From these sums a timeline of a whole run can be
+// drawn without its trace.
+//
+// A Sketch is bounded, and merging sketches gives the same result in any order and grouping. Bins are aligned to powers of two of
+// ticks; a longer run, or one with more ranks, has wider bins. The package is pure; a Sketch must not be shared between goroutines.
+package activity
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Class is a kind of activity.
+type Class uint8
+
+// The classes.
+const (
+	None Class = iota // no call, or not counted
+	Own               // the program's own code
+	MPI               // communication between ranks
+	GPU               // kernels, copies, and calls of the host that start them or wait for them
+	IO                // files
+	Idle              // threads that wait for other threads
+	numClasses
+)
+
+// Classes is the number of classes, with None.
+const Classes = int(numClasses)
+
+var classNames = [...]string{"none", "own", "mpi", "gpu", "io", "idle"}
+
+// String returns the name of a class in answers.
+func (c Class) String() string { return classNames[min(c, numClasses-1)] }
+
+// Of returns the class of a function by its name.
+func Of(name string) Class {
+	switch Group(name, false) {
+	case groupMPI:
+		return MPI
+	case groupGPU:
+		return GPU
+	case groupIO:
+		return IO
+	}
+	if strings.HasPrefix(name, "OpenMP_Sync_Region") || strings.HasPrefix(name, "OpenMP_Wait") { // of TAU
+		return Idle
+	}
+	return Own
+}
+
+// Place is where a thread runs.
+type Place uint8
+
+// The places.
+const (
+	Host Place = iota
+	Device
+)
+
+// onDevice returns the class of a call on a stream of a GPU.
+func onDevice(name string) Class {
+	switch {
+	case strings.HasPrefix(name, trace.WholeThread): // also while the stream is idle
+		return None
+	case Of(name) == MPI: // such as kernels of NCCL
+		return MPI
+	}
+	return GPU
+}
 
 // The groups of functions, for their colors.
 const (
 	groupMPI  = "mpi"
 	groupGPU  = "gpu"
 	groupIO   = "io"
-	groupUser = "user"
+	GroupUser = "user" // the program's own code
 )
 
 // groupPrefixes are prefixes of functions of libraries, in lower case. The first match
@@ -74,5 +142,5 @@ func Group(name string, onGPU bool) string {
 	if ioNames[lower] {
 		return groupIO
 	}
-	return groupUser
+	return GroupUser
 }

@@ -1,0 +1,3 @@
+SELECT packed
+FROM activity
+WHERE run = $1
