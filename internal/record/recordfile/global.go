@@ -2,6 +2,7 @@ package recordfile
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io/fs"
 	"os"
@@ -53,7 +54,9 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 	if len(peers.Loads)+len(peers.Efficiency)+len(peers.Slow) > 0 {
 		all.Peers = &peers
 		if len(activities) > 0 {
-			peers.Activity = activities[0].Packed
+			var invalid error
+			peers.Activity, invalid = base64.StdEncoding.DecodeString(activities[0].Packed)
+			err = errors.Join(err, invalid)
 		}
 	}
 	return all, err
@@ -61,7 +64,7 @@ func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collecti
 
 // activityDocument has the activities of ranks.
 type activityDocument struct {
-	Packed []byte `json:"packed"` // as encoded by activity.Sketch
+	Packed string `json:"packed"` // as encoded by activity.Sketch, as Base64
 }
 
 // isNextPath reports whether a call path can follow others.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +124,9 @@ func (w *Writer) WriteGlobal(c *provenance.Collections) error {
 	}
 	if c.Peers != nil {
 		all["rank_loads"], all["efficiency"], all["slow_peers"] = c.Peers.Loads, c.Peers.Efficiency, c.Peers.Slow
-		all["activity"] = []activityDocument{{c.Peers.Activity}}
+		if len(c.Peers.Activity) > 0 {
+			all["activity"] = []activityDocument{{base64.StdEncoding.EncodeToString(c.Peers.Activity)}}
+		}
 	}
 	if c.Breakdown != nil {
 		all["gpu_times"], all["collectives"], all["clocks"] = c.Breakdown.Times, c.Breakdown.Collectives, c.Breakdown.Clocks
