@@ -101,7 +101,8 @@ type StepMetadata struct {
 
 // Len returns the number of documents in the batch.
 func (b *Batch) Len() int {
-	n := len(b.Anomalies) + len(b.Typical) + len(b.Removed) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Findings) + len(b.Links)
+	n := len(b.Anomalies) + len(b.Typical) + len(b.Removed) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) +
+		len(b.Findings) + len(b.Links)
 	for i := range b.Metadata {
 		n += len(b.Metadata[i].Facts)
 	}
