@@ -22,6 +22,7 @@ const pipeline = () => import('../views/pipeline/PipelineView.tsx');
 const compare = () => import('../views/compare/CompareView.tsx');
 const ranks = () => import('../views/ranks/RanksView.tsx');
 const gpus = () => import('../views/gpus/GpusView.tsx');
+const timeline = () => import('../views/timeline/TimelineView.tsx');
 const sql = () => import('../sql/SqlDrawer.tsx');
 
 const FindingsView = lazy(() => persist(findings));
@@ -31,6 +32,7 @@ const PipelineView = lazy(() => persist(pipeline));
 const CompareView = lazy(() => persist(compare));
 const RanksView = lazy(() => persist(ranks));
 const GpusView = lazy(() => persist(gpus));
+const TimelineView = lazy(() => persist(timeline));
 const SqlDrawer = lazy(() => persist(sql));
 
 /** The page. */
@@ -38,7 +40,18 @@ export function App() {
   const route = useRoute();
   useEffect(
     () =>
-      whenIdle([findings, evidence, pipeline, functions, ranks, gpus, compare, sql, loadCharts]),
+      whenIdle([
+        findings,
+        evidence,
+        pipeline,
+        functions,
+        ranks,
+        gpus,
+        timeline,
+        compare,
+        sql,
+        loadCharts,
+      ]),
     [],
   );
   return (
@@ -161,6 +174,8 @@ function Shown({ route }: { route: Route }) {
       return <CompareView />;
     case 'ranks':
       return <RanksView />;
+    case 'timeline':
+      return <TimelineView />;
     case 'gpus':
       return <GpusView />;
     default:

@@ -12,6 +12,7 @@ import {
   PipelineIcon,
   RanksIcon,
   SqlIcon,
+  TimelineIcon,
 } from './icons.tsx';
 
 /** Names of the views. */
@@ -24,6 +25,7 @@ const viewNames: Readonly<Record<View, string>> = {
   compare: 'Compare',
   ranks: 'Ranks',
   gpus: 'GPUs',
+  timeline: 'Timeline',
 };
 
 const icons: Readonly<Record<View, () => ReactNode>> = {
@@ -35,6 +37,7 @@ const icons: Readonly<Record<View, () => ReactNode>> = {
   compare: CompareIcon,
   ranks: RanksIcon,
   gpus: GpusIcon,
+  timeline: TimelineIcon,
 };
 
 /** The name of a view. That of GPUs of a run without GPUs has only its collective operations. */

@@ -106,6 +106,12 @@ export const SearchIcon = () => (
   </Icon>
 );
 
+export const TimelineIcon = () => (
+  <Icon>
+    <path d="M3 5.5h5M10 5.5h7M3 10h8M13 10h4M3 14.5h3M8 14.5h9" />
+  </Icon>
+);
+
 export const SqlIcon = () => (
   <Icon>
     <path d="M3 5.5h14v9H3zM6 8.5l2 1.5-2 1.5M10 12h3.5" />

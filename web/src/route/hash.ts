@@ -1,6 +1,6 @@
 // The address of the page. All view state is behind the #, as in #/findings?sel=KEY&t0=90. This file has no side effects.
 
-/** The views, in the order of the rail and of the keys 1 to 8. */
+/** The views, in the order of the rail and of the keys 1 to 9. */
 export const views = [
   'overview',
   'findings',
@@ -10,6 +10,7 @@ export const views = [
   'compare',
   'ranks',
   'gpus',
+  'timeline',
 ] as const;
 
 export type View = (typeof views)[number];

@@ -1,0 +1,143 @@
+import { cleanup, fireEvent, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { overview } from '../../test/fixtures/run.ts';
+import { timeline } from '../../test/fixtures/timeline.ts';
+import { renderIn, serve } from '../../test/render.tsx';
+import { cell, cellsOf, marksOf, pan, pixels, rowOf, rowRanks, zoom } from './activity.ts';
+import { square } from './Messages.tsx';
+import TimelineView from './TimelineView.tsx';
+
+beforeEach(() => {
+  HTMLCanvasElement.prototype.getContext = () => null; // there is nothing to draw on here
+  vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(1000);
+});
+
+afterEach(() => {
+  cleanup();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+function show(hash = '#/timeline', body: unknown = timeline(), live = false) {
+  location.hash = hash;
+  const event = {
+    event_id: '3:1:7',
+    at_s: 5,
+    inclusive_us: 2e5,
+    program: 0,
+    rank: 3,
+    kind: 'slow',
+  };
+  const requests = serve({ timeline: { body }, events: { body: { rows: [event] } } });
+  renderIn({ overview: overview(8, { live }) }, <TimelineView />);
+  return requests;
+}
+
+describe('the timeline of all ranks', () => {
+  test('has a table with the same rows, and the messages', async () => {
+    show();
+    const grid = await screen.findByRole('grid', { name: /Shares of activities/ });
+    const rows = within(grid).getAllByRole('row').slice(1);
+    expect(rows).toHaveLength(8);
+    expect(rows[0]?.textContent).toMatch(/rank 0.*node00.*60 %.*40 %/);
+    expect(rows[2]?.textContent).toMatch(/rank 2.*100 %.*0 %/);
+    const pairs = screen.getByRole('grid', { name: 'Messages between ranks' });
+    expect(within(pairs).getAllByRole('row')[1]?.textContent).toMatch(/7017/);
+  });
+
+  test('is readable by keyboard, zooms, and opens what is stored', async () => {
+    const requests = show();
+    const box = await screen.findByRole('application', { name: /Timeline of 8 ranks/ });
+    await vi.waitFor(() => expect(requests.some((r) => r.path.includes('events?'))).toBe(true));
+    box.focus();
+    for (let i = 0; i < 3; i++) await userEvent.keyboard('{ArrowDown}');
+    for (let i = 0; i < 5; i++) await userEvent.keyboard('{ArrowRight}');
+    expect(box.textContent).toMatch(/rank 3.*mostly own code \(100 %\)/);
+    await userEvent.keyboard('{Enter}');
+    await vi.waitFor(() => expect(location.hash).toContain('#/e/0:3:1:7'));
+  });
+
+  test('writes the zoomed time to the address', async () => {
+    show();
+    const box = await screen.findByRole('application', { name: /Timeline/ });
+    box.focus();
+    await userEvent.keyboard('+');
+    await vi.waitFor(() => expect(location.hash).toMatch(/t0=0&t1=5/));
+    await userEvent.click(screen.getByRole('button', { name: 'Show everything' }));
+    expect(location.hash).toBe('#/timeline');
+  });
+
+  test('zooms by the wheel, with Shift the ranks', async () => {
+    show();
+    const box = await screen.findByRole('application', { name: /Timeline/ });
+    fireEvent.wheel(box, { deltaY: -200, shiftKey: true });
+    await vi.waitFor(() => expect(location.hash).toContain('rank=0-3'));
+  });
+
+  test('says that an old run has none', async () => {
+    show('#/timeline', { ...timeline(0), recorded: false, rows: [] });
+    expect(await screen.findByText('Not recorded.')).toBeTruthy();
+    expect(screen.getByText(/analyze its traces again/)).toBeTruthy();
+  });
+});
+
+describe('cells', () => {
+  test('have a class, a share and a color', () => {
+    const all = cellsOf(timeline());
+    expect(all).toHaveLength(80);
+    expect(cell(all[0] ?? 0)).toEqual({ class: 1, share: 1 });
+    const out = pixels(
+      new Uint8Array([0, 1 | (31 << 3), 2]),
+      [
+        [0, 0, 0],
+        [1, 2, 3],
+        [4, 5, 6],
+      ],
+      0.4,
+    );
+    expect([...out]).toEqual([0, 0, 0, 0, 1, 2, 3, 255, 4, 5, 6, 102]);
+  });
+
+  test('are found by rank', () => {
+    const { rows } = timeline(8);
+    expect(rowOf(rows, 0, 5)).toBe(5);
+    expect(rowOf(rows, 0, 8)).toBe(-1);
+    expect(rowOf(rows, 1, 0)).toBe(-1);
+    expect(rowRanks(rows.slice(2, 4))).toBe('2-3');
+  });
+
+  test('findings cover neighboring rows together', () => {
+    const [finding] = overview(8).findings;
+    if (!finding) throw new Error('no finding');
+    const marks = marksOf(
+      [{ ...finding, program: 0, ranks: [5, 1, 2], from_s: 2, to_s: null }],
+      timeline(8).rows,
+      10,
+    );
+    expect(marks.map((m) => [m.r0, m.r1, m.t0, m.t1])).toEqual([
+      [1, 3, 2, 10],
+      [5, 6, 2, 10],
+    ]);
+  });
+});
+
+describe('zooming', () => {
+  const limit = { t0: 0, t1: 100, r0: 0, r1: 10 };
+  test('keeps the point and the limits', () => {
+    const half = zoom(limit, limit, 1, { t: 25, r: 5 }, { t: 0.5, r: 1 });
+    expect(half).toEqual({ t0: 12.5, t1: 62.5, r0: 0, r1: 10 });
+    expect(zoom(half, limit, 1, { t: 60, r: 5 }, { t: 8, r: 8 })).toEqual(limit);
+    const least = zoom(limit, limit, 1, { t: 0, r: 0 }, { t: 1e-9, r: 1e-9 });
+    expect(least).toEqual({ t0: 0, t1: 1, r0: 0, r1: 1 });
+    expect(pan(half, limit, { t: 1000, r: 3 })).toEqual({ t0: 50, t1: 100, r0: 0, r1: 10 });
+  });
+
+  test('messages form a square', () => {
+    const m = timeline(8).messages[0];
+    if (!m) throw new Error('no messages');
+    const s = square(m, 'bytes');
+    expect(s.size).toBe(8);
+    expect(s.cells[7]).toEqual({ x: 0, y: 7, share: 1 });
+  });
+});
