@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/doctor"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -98,6 +99,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newBreakdownCmd(env), newExplainCmd(env), newTopCmd(env),
 		newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
+		doctor.New(env.Version, env.Stdout, errReported),
 		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newVersionCmd(env), newHelpMarkdownCmd(env))
 	return root
 }

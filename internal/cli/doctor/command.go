@@ -1,0 +1,49 @@
+package doctor
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/cli/usage"
+)
+
+// New returns the command. It prints to w, and returns failed after a failure.
+func New(version string, w io.Writer, failed error) *cobra.Command {
+	var services []string
+	format := "table"
+	cmd := &cobra.Command{
+		Use:   "doctor [DIR]",
+		Short: "Check whether this machine can record traces and run the services",
+		Long: `Check TAU and its settings for ADIOS2 (the variables TAU_ADIOS2_… of the shell), memory,
+limits, the disk of DIR (space, locks, speed), the clock, and ports, and say what to do. DIR is
+where runs will be, the current directory by default. The exit code is 1 after a failure.`,
+		Example: `  chimbuko doctor
+  chimbuko doctor /scratch/me --listen 0.0.0.0:4222`,
+		Args: usage.Args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) (err error) {
+			if format != "table" && format != "json" {
+				return usage.Errorf("unknown format %q (want table or json)", format)
+			}
+			o := System(cmd.Context())
+			o.Version, o.Services = version, services
+			if len(given) > 0 {
+				o.Dir = given[0]
+			}
+			checks := Examine(&o)
+			if format == "json" {
+				err = json.NewEncoder(w).Encode(checks)
+			} else {
+				err = Print(w, checks)
+			}
+			if err == nil && Worst(checks) == Failure {
+				err = failed
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&services, "listen", nil, "address that a service will listen on; repeatable")
+	cmd.Flags().StringVar(&format, "format", format, "format of the answer: table or json")
+	return cmd
+}
