@@ -51,9 +51,11 @@ web-check:
 	scripts/web check
 
 bench-ui: build ## measure the page: server times (a million anomalies on 10 000 ranks, or RUN=DIR), first paint, load during a run
-	CHIMBUKO_BENCH_RUN='$(abspath $(RUN))' go test -run '^$$' -bench Interactions -benchtime 1x -timeout 30m ./internal/show/dashboard
+	mkdir -p bin/scale
+	CHIMBUKO_BENCH_RUN='$(abspath $(RUN))' CHIMBUKO_BENCH_STORE='$(abspath bin/scale)' \
+		go test -run '^$$' -bench Interactions -benchtime 1x -timeout 30m ./internal/show/dashboard
 	scripts/web build
-	cd web && CHIMBUKO=../bin/chimbuko node scripts/bench.mjs
+	cd web && CHIMBUKO=../bin/chimbuko SCALE=$(if $(RUN),'$(abspath $(RUN))',../bin/scale/scale.duckdb) node scripts/bench.mjs
 
 fmt: ## format the sources with gofumpt and goimports
 	$(TOOL) golangci-lint fmt

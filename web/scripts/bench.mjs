@@ -1,6 +1,6 @@
 // What the page costs, in headless Chromium: how soon it shows its verdict, how much of a
 // core it takes while a run of 1000 ranks goes on, and whether its memory grows meanwhile.
-// make bench-ui runs it.
+// Also how many frames per second the timeline of all ranks of the run SCALE shows while somebody zooms. make bench-ui runs it.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -89,7 +89,49 @@ async function round(page) {
   }
 }
 
+/** Zooms the timeline in and out in each frame; returns its ranks, and the milliseconds between frames. */
+async function zoomTimeline(url) {
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(url);
+  await page.getByRole('main').getByRole('heading', { level: 1 }).waitFor();
+  await page.evaluate(() => (location.hash = '#/timeline'));
+  const box = page.getByRole('application', { name: /Timeline of/ });
+  await box.waitFor({ timeout: 120_000 });
+  await page.waitForTimeout(2000);
+  const name = await box.getAttribute('aria-label');
+  const frames = await box.evaluate(async (element) => {
+    const place = element.getBoundingClientRect();
+    const next = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const times = [];
+    let last = await next();
+    for (let i = 0; i < 300; i++) {
+      const init = {
+        deltaY: i % 120 < 60 ? -20 : 20,
+        clientX: place.left + place.width * (0.3 + 0.001 * (i % 300)),
+        clientY: place.top + place.height / 2,
+        cancelable: true,
+      };
+      element.dispatchEvent(new WheelEvent('wheel', init));
+      const now = await next();
+      times.push(now - last);
+      last = now;
+    }
+    return times;
+  });
+  await page.close();
+  return { ranks: /Timeline of (\d+)/.exec(name)?.[1], frames };
+}
+
 try {
+  if (process.env.SCALE) {
+    const { ranks: n, frames } = await zoomTimeline(await serve('view', process.env.SCALE));
+    const sorted = frames.toSorted((a, b) => a - b);
+    const slow = sorted[Math.floor(0.95 * sorted.length)];
+    const rate = (1000 * frames.length) / frames.reduce((a, b) => a + b, 0);
+    console.log(
+      `timeline, ${n} ranks    ${rate.toFixed(0)} frames per second while zooming, ${frames.length} frames, median ${median(frames).toFixed(1)} ms, 95 % within ${slow.toFixed(1)} ms; target 60`,
+    );
+  }
   execFileSync(binary, ['simulate', '--scenario', 'demo', '--out', join(dir, 'traces')], {
     stdio: 'ignore',
   });

@@ -100,6 +100,8 @@ func (s *scale) interactions(b *testing.B, get func(path string) []byte) []inter
 		{name: "heatmap, 0.6 % of the time", path: window(0.006)},
 		{name: "heatmap, one host", path: func(try int) string { return "/heatmap?columns=240&rows=300&host=" + host(try) }},
 		{name: "heatmap, functions", path: fixed("/heatmap?columns=240&rows=300&func=MPI_*")},
+		{name: "timeline, all ranks", path: func(try int) string { return fmt.Sprintf("/timeline?rows=%d", 420+try) }},
+		{name: "timeline, 64 ranks", path: func(try int) string { return fmt.Sprintf("/timeline?rows=420&rank=%d-%d", rank(try), rank(try)+63) }},
 		{name: "ranks, hosts", path: fixed("/ranks?by=host")},
 		{name: "ranks", path: fixed("/ranks?by=rank")},
 		{name: "ranks of a host", path: func(try int) string { return "/ranks?by=rank&host=" + host(try) }},

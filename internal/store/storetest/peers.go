@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/activity"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -44,5 +45,31 @@ func Peers(ranks, windows int, seed uint64) *provenance.Peers {
 		Pattern: provenance.Always, Ranks: []trace.Rank{0}, Hosts: []string{"node0000"}, TID: provenance.AllThreads, Role: 1, Peers: ranks - 1,
 		Ratio: 1.5, Windows: p.Loads[0].Windows,
 	}}
+	p.Activity = activities(ranks, windows, rng)
 	return p
+}
+
+// activities returns the activities of ranks that compute, communicate and write in turn, and send messages to both neighbors.
+func activities(ranks, steps int, rng *rand.Rand) []byte {
+	s := activity.New(trace.Microsecond)
+	var records []activity.Record
+	for r := range ranks {
+		records = records[:0]
+		at := epoch
+		for i := range 8 * steps {
+			own, wait := stepLength/16+trace.Ticks(rng.Int64N(int64(stepLength)/32)), stepLength/8
+			class := activity.MPI
+			if i%20 == 19 {
+				class = activity.IO
+			}
+			records = append(records, activity.Record{From: at, To: at + own, Time: uint64(own), Class: activity.Own},
+				activity.Record{From: at + own, To: at + wait, Time: uint64(wait - own), Class: class})
+			at += wait
+		}
+		key := trace.RankKey{Rank: trace.Rank(r)}
+		s.Add(key, epoch, at, records)
+		t := activity.Traffic{Messages: uint64(steps), Bytes: uint64(steps) << 10}
+		s.AddMessages(key, []activity.Sent{{To: trace.Rank((r + 1) % ranks), Traffic: t}, {To: trace.Rank((r + ranks - 1) % ranks), Traffic: t}})
+	}
+	return s.AppendBinary(nil)
 }

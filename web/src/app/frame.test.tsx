@@ -24,20 +24,21 @@ function show(part: Partial<Session> = {}) {
 }
 
 describe('the frame', () => {
-  test('opens the views with keys 1 to 7, and the comparison with c', async () => {
+  test('opens the views with their keys, and the comparison with c', async () => {
     show();
     for (const [key, hash] of [
       ['2', '#/findings'],
       ['5', '#/pipeline'],
       ['6', '#/compare'],
       ['7', '#/ranks'],
+      ['9', '#/timeline'],
       ['1', '#/overview'],
       ['c', '#/compare'],
     ] as const) {
       await userEvent.keyboard(key);
       expect(location.hash).toBe(hash);
     }
-    expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(7);
+    expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(8);
   });
 
   test('shows run, state and time since the start', () => {
