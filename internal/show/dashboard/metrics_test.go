@@ -1,9 +1,11 @@
 package dashboard_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -147,6 +149,56 @@ func TestDocsListAllMetrics(t *testing.T) {
 	for _, name := range names {
 		if !strings.Contains(string(text), fmt.Sprintf("`%s`", strings.TrimPrefix(name, "chimbuko_"))) {
 			t.Errorf("docs/api.md does not list %s", name)
+		}
+	}
+}
+
+// TestContributedMetricsExist compares the metrics in dashboards and alert rules with the list in the documentation.
+func TestContributedMetricsExist(t *testing.T) {
+	known, err := os.ReadFile("../../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"grafana/chimbuko.json", "prometheus/alerts.yml"} {
+		text, err := os.ReadFile("../../../contrib/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile(`chimbuko_[a-z_]+`).FindAllString(string(text), -1)
+		if len(names) < 8 {
+			t.Errorf("%s has only the metrics %v", file, names)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(known), fmt.Sprintf("| `%s` |", strings.TrimPrefix(name, "chimbuko_"))) {
+				t.Errorf("%s: %s does not exist", file, name)
+			}
+		}
+		if strings.HasSuffix(file, ".json") && !json.Valid(text) {
+			t.Errorf("%s is not JSON", file)
+		}
+	}
+}
+
+// TestAlertRules tests the alert rules with promtool.
+func TestAlertRules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts promtool")
+	}
+	program, err := exec.LookPath("promtool")
+	if err != nil {
+		program = "../../../.venv/bin/promtool" // of scripts/test-setup
+		if _, err := os.Stat(program); err != nil && os.Getenv("CI") != "true" {
+			t.Skip("SKIP: there is no promtool (Debian package prometheus)")
+		}
+	}
+	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		for i, a := range args {
+			if strings.HasSuffix(a, ".yml") {
+				args[i] = "../../../contrib/prometheus/" + a
+			}
+		}
+		if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", args[0], err, out)
 		}
 	}
 }
