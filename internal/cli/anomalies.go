@@ -34,9 +34,9 @@ func registerFilter(fs *pflag.FlagSet, f *executions.Filter, since, until string
 		f.Ranks, err = query.ParseRanks(text)
 		return err
 	})
-	registerTime(fs, since, time.Second, "earliest entry since the start of the run: 90s, 1.5m, or seconds",
+	registerTime(fs, since, time.Second, "start of the time in which executions run, since the start of the run: 90s, 1.5m, or seconds",
 		func(t time.Duration) { f.Since = &t })
-	registerTime(fs, until, time.Second, "latest entry since the start of the run", func(t time.Duration) { f.Until = &t })
+	registerTime(fs, until, time.Second, "end of the time in which executions run", func(t time.Duration) { f.Until = &t })
 }
 
 func newAnomaliesCmd(env *Env) *cobra.Command {

@@ -26,8 +26,9 @@ func newTopCmd(env *Env) *cobra.Command {
 		Short: "List where most time was lost to anomalies",
 		Long: `List the functions, ranks, hosts, call paths or kinds that lost most time to anomalies.
 Lost time is how much longer the anomalies took than is typical of their function; own time
-is the sum of their exclusive times. Withdrawn anomalies do not count. Times are relative to
-the start of the run.
+is the sum of their exclusive times. Withdrawn anomalies do not count, nor do waits for other
+ranks unless --waits is given: who waits is not the cause. Times are relative to the start of
+the run.
 
 With --live it shows the overview of the page in the terminal, for example over ssh: the
 verdict, key figures, findings with their evidence, time lost by ranks over time, and the
@@ -45,6 +46,7 @@ address of a page.` + runHelp,
 		"rows: function, rank, host, path or kind (slow, fast, comm-wait, gpu, recurring, excess-work, rare)")
 	f.StringVar(&top.Order, "order", "lost", "order, greatest first: lost, anomalies, severity (own time) or score")
 	f.IntVar(&top.Limit, "limit", 10, "number of rows")
+	f.BoolVar(&top.Waits, "waits", false, "include waits for other ranks; rows of kinds always do")
 	f.BoolVar(&live, "live", false, "overview of the page in this terminal; printed once if there is no terminal")
 	f.DurationVar(&every, "every", 2*time.Second, "interval of updates with --live")
 	cmd = newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
@@ -56,7 +58,7 @@ address of a page.` + runHelp,
 		if !live {
 			return list(cmd, given)
 		}
-		for _, name := range []string{"by", "order", "limit", "program", "format", "output", "show-sql", "timeout"} {
+		for _, name := range []string{"by", "order", "limit", "waits", "program", "format", "output", "show-sql", "timeout"} {
 			if f.Changed(name) {
 				return usage.Errorf("--%s has no meaning with --live", name)
 			}

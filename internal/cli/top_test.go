@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -104,7 +105,11 @@ func profilesOf(t *testing.T, dir string) map[string]profileOf {
 
 func TestTopMatchesSumsOfRecords(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
-	records, begin, profiles := counting(recordsOf(t, dir)), beginOf(t, dir), profilesOf(t, dir)
+	all, begin, profiles := counting(recordsOf(t, dir)), beginOf(t, dir), profilesOf(t, dir)
+	own := slices.DeleteFunc(slices.Clone(all), func(k kept) bool { return k.Kind == "comm-wait" })
+	if len(own) == len(all) {
+		t.Fatal("no waits")
+	}
 	for _, top := range []struct {
 		by   string
 		key  func(k *kept) string
@@ -130,21 +135,26 @@ func TestTopMatchesSumsOfRecords(t *testing.T) {
 			row["functions"], row["ranks"], row["kind"] = len(s.lostFuncs), len(s.ranks), s.kind
 		}, func(s *sum) *sum { s.pid, s.path, s.name, s.rid, s.host = 0, "", "", 0, ""; return s }},
 	} {
-		sums := sumUp(records, top.key)
-		if len(sums) < 2 {
-			t.Errorf("%s: only %d groups", top.by, len(sums))
-		}
-		for i := range sums {
-			sums[i] = top.pick(sums[i])
-		}
 		for _, order := range tracetest.Sample([]string{"lost", "anomalies", "severity", "score"}, 4) {
+			// Who waits is not the cause: waits count only on request.
+			records, waits := own, "--waits=false"
+			if order == "score" || top.by == "kind" {
+				records, waits = all, fmt.Sprint("--waits=", top.by != "kind")
+			}
+			sums := sumUp(records, top.key)
+			if len(sums) < 2 {
+				t.Errorf("%s: only %d groups", top.by, len(sums))
+			}
+			for i := range sums {
+				sums[i] = top.pick(sums[i])
+			}
 			var want []object
 			for _, s := range by(sums, order) {
 				row := s.common(begin)
 				top.more(s, row)
 				want = append(want, row)
 			}
-			got := queryJSON(t, "top", dir, "--by", top.by, "--order", order, "--limit", "1000")
+			got := queryJSON(t, "top", dir, "--by", top.by, "--order", order, "--limit", "1000", waits)
 			for i, row := range got {
 				// Of several that lost the same any may be called the worst.
 				if worst, ok := row["worst_function"].(string); ok && i < len(sums) {
@@ -163,15 +173,15 @@ func TestTopMatchesSumsOfRecords(t *testing.T) {
 
 func TestTopFiltersProgramAndRows(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
-	all := queryJSON(t, "top", dir, "--limit", "1000")
-	same(t, "the first three", queryJSON(t, "top", dir, "--limit", "3"), all[:3])
-	same(t, "the default of ten", queryJSON(t, "top", dir), all[:10])
+	all := queryJSON(t, "top", dir, "--limit", "1000", "--waits")
+	same(t, "the first three", queryJSON(t, "top", dir, "--limit", "3", "--waits"), all[:3])
+	same(t, "the default of ten", queryJSON(t, "top", dir, "--waits"), all[:10])
 	for program := range 3 {
 		want := slices.DeleteFunc(slices.Clone(all), func(row object) bool { return row["program"] != float64(program) })
 		if len(want) == 0 || len(want) == len(all) {
 			t.Fatalf("program %d has %d of %d functions", program, len(want), len(all))
 		}
-		same(t, fmt.Sprint("program ", program), queryJSON(t, "top", dir, "--limit", "1000", "--program", strconv.Itoa(program)), want)
+		same(t, fmt.Sprint("program ", program), queryJSON(t, "top", dir, "--limit", "1000", "--waits", "--program", strconv.Itoa(program)), want)
 	}
 	if text := must(t, "top", dir, "--program", "7"); !strings.Contains(text, "(none)") {
 		t.Errorf("a program that is not there: %s", text)
@@ -231,9 +241,14 @@ func TestFuncMatchesRecords(t *testing.T) {
 		same(t, given+": ranks", part("ranks"), ranks)
 		same(t, given+": paths", part("paths"), pathRows(own))
 		anomalies, lost, last := 0.0, 0.0, -1.0
-		for _, row := range part("times") {
+		times := part("times")
+		if len(times) != 20 {
+			t.Errorf("%s: %d parts of the run, want 20", given, len(times))
+		}
+		width := times[1]["from_s"].(float64)
+		for _, row := range times { // of the whole run, not only up to the last anomaly
 			anomalies, lost = anomalies+row["anomalies"].(float64), lost+row["lost_us"].(float64)
-			if at := row["part"].(float64); at <= last || at > 19 || row["from_s"].(float64) > s.common(begin)["last_s"].(float64) {
+			if at := row["part"].(float64); at != last+1 || math.Abs(row["from_s"].(float64)-at*width) > 1e-6 {
 				t.Errorf("%s: times: part %v, which begins at %v, follows %v", given, at, row["from_s"], last)
 			} else {
 				last = at

@@ -258,6 +258,7 @@ func (c *conclusion) keyOf(a *blame.Anomaly) *key {
 func (c *conclusion) sumUp(g *group) {
 	var actual, expected []float64
 	var n, own float64
+	begun := make([]int64, parts)
 	for _, i := range g.members {
 		a := &g.all[i]
 		calls, of := c.represents(a)
@@ -266,14 +267,17 @@ func (c *conclusion) sumUp(g *group) {
 		g.hosts[a.Host] = true
 		g.Longest = max(g.Longest, a.Exit-a.Entry)
 		g.Last = max(g.Last, a.Exit)
-		g.OverTime[c.part(a.Entry)]++
+		begun[c.part(a.Entry)]++
+		for p := c.part(a.Entry); p <= c.part(max(a.Entry, a.Exit-1)); p++ {
+			g.OverTime[p]++
+		}
 		if a.Status == provenance.Provisional {
 			g.Status = provenance.Provisional
 		}
 		actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
 	}
 	g.Calls, g.LostOwn = int64(math.Round(n)), trace.Ticks(math.Round(own))
-	g.Examples, g.WaitRanks, g.Trend = g.worst(), int64(len(g.waiting)), trendOf(g.OverTime)
+	g.Examples, g.WaitRanks, g.Trend = g.worst(), int64(len(g.waiting)), trendOf(begun)
 	if g.peer != nil {
 		c.describePeer(g)
 		c.complete(g)

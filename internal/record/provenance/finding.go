@@ -135,7 +135,7 @@ type Finding struct {
 	First     trace.Ticks `json:"first_us"` // entry
 	Last      trace.Ticks `json:"last_us"`  // exit
 	Trend     Trend       `json:"trend,omitempty"`
-	OverTime  []int64     `json:"over_time"` // executions in each twentieth of the run
+	OverTime  []int64     `json:"over_time"` // executions that ran in each twentieth of the run
 	Waits     int64       `json:"waits"`     // of other calls because of it
 	WaitRanks int64       `json:"wait_ranks"`
 }

@@ -21,13 +21,15 @@ const (
 
 // Overview is the health of a run: whether, where and since when it has problems.
 type Overview struct {
-	Run     string    `json:"run"`
-	Place   string    `json:"place,omitempty"` // directory, file or address in command lines
-	State   State     `json:"state"`
-	Live    bool      `json:"live"`           // watched by this process, and not ended
-	Began   time.Time `json:"began,omitzero"` // time of day of 0 s
-	Length  float64   `json:"length_s"`       // analyzed so far
-	Verdict Verdict   `json:"verdict"`
+	Run   string `json:"run"`
+	Place string `json:"place,omitempty"` // directory, file or address in command lines
+	State State  `json:"state"`
+	Live  bool   `json:"live"` // watched by this process, and not ended
+	// Incomplete says that data of a run that has ended is missing: notices say which.
+	Incomplete bool      `json:"incomplete,omitempty"`
+	Began      time.Time `json:"began,omitzero"` // time of day of 0 s
+	Length     float64   `json:"length_s"`       // analyzed so far
+	Verdict    Verdict   `json:"verdict"`
 	// Notices limit the reliability of the rest: silent ranks, models with few samples, drops, a
 	// backlog, a damaged store; worst first.
 	Notices  []Notice   `json:"notices"`
@@ -149,14 +151,16 @@ type Heatmap struct {
 
 // HeatRow is a row of a heatmap.
 type HeatRow struct {
-	Program   int64   `json:"program"`
-	FirstRank int64   `json:"first_rank"`
-	LastRank  int64   `json:"last_rank"` // equal to the first unless ranks are grouped
-	Ranks     int64   `json:"ranks"`     // number; may be fewer than those between first and last
-	Host      string  `json:"host"`      // of the first
-	Silent    bool    `json:"silent,omitempty"`
-	Lost      float64 `json:"lost_us"` // of the row
-	Anomalies int64   `json:"anomalies"`
+	Program   int64  `json:"program"`
+	FirstRank int64  `json:"first_rank"`
+	LastRank  int64  `json:"last_rank"`        // equal to the first unless ranks are grouped
+	Ranks     int64  `json:"ranks"`            // number; may be fewer than those between first and last
+	Host      string `json:"host"`             // of the first
+	Silent    bool   `json:"silent,omitempty"` // no data
+	// Until is the end of the data, if traces are damaged and it is before the end of the run.
+	Until     *float64 `json:"until_s,omitempty"`
+	Lost      float64  `json:"lost_us"` // of the row
+	Anomalies int64    `json:"anomalies"`
 }
 
 // HeatCell is a cell. Its names are short because there are many.
@@ -203,7 +207,8 @@ type Finding struct {
 	To        *float64 `json:"to_s" tstype:"number | null,required"` // null while it lasts
 	Last      float64  `json:"last_s"`                               // end of the last affected call, or of the run
 	Trend     string   `json:"trend,omitempty"`
-	OverTime  []int64  `json:"over_time"`
+	OverTime  []int64  `json:"over_time"`         // affected calls that ran in each of equal parts of the run so far
+	OverTo    float64  `json:"over_to_s"`         // end of these parts
 	Example   string   `json:"example,omitempty"` // event id of the worst call
 	Examples  []string `json:"examples"`
 	Waits     int64    `json:"waits,omitempty"`

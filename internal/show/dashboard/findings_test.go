@@ -2,10 +2,12 @@ package dashboard_test
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -125,5 +127,28 @@ func TestReadOnlyRejectsLabels(t *testing.T) {
 		if a := do(t, at+"burst/labels/ignore", ""); a.code != 200 || !strings.Contains(a.body, "ignore = [\n]") {
 			t.Errorf("%d %s", a.code, a.body)
 		}
+	}
+}
+
+// A lasting change has no anomalies, and costs time like other findings. It concerns all ranks and lasts.
+func TestLastingChangeCountsAsLostTime(t *testing.T) {
+	store := emptyStore(t)
+	if err := analyze(t.Context(), store, "level-shift", "level-shift"); err != nil {
+		t.Fatal(err)
+	}
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "another", store })
+	o := want[api.Overview](t, do(t, at+"/api/v1/runs/level-shift/overview", ""), 200)
+	if len(o.Findings) != 1 {
+		t.Fatalf("%d findings", len(o.Findings))
+	}
+	x := o.Findings[0]
+	if x.Kind != "change" || x.To != nil || x.RankCount != 0 || x.OverTo != o.Length {
+		t.Errorf("%+v", x)
+	}
+	if o.Figures.Lost != x.Lost || o.Figures.LostPercent == nil || math.Abs(*o.Figures.LostPercent-100*x.Share) > 0.1 {
+		t.Errorf("%v us lost, want %v", o.Figures.Lost, x.Lost)
+	}
+	if cost := "1 finding costs " + text.Percent(100*x.Share) + " of core time"; !strings.Contains(o.Verdict.Sentence, cost) {
+		t.Errorf("%q does not contain %q", o.Verdict.Sentence, cost)
 	}
 }

@@ -50,7 +50,8 @@ func (p *params) snapshot() insight.SnapshotParams {
 
 func (p *params) top() query.Top {
 	return query.Top{
-		By: p.word("by", "function"), Order: p.word("order", "lost"), Program: p.program(), Limit: p.limit(10, insight.MaxRows),
+		Waits: true,
+		By:    p.word("by", "function"), Order: p.word("order", "lost"), Program: p.program(), Limit: p.limit(10, insight.MaxRows),
 	}
 }
 

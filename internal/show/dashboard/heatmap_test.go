@@ -2,8 +2,11 @@ package dashboard_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
@@ -207,5 +211,82 @@ func TestHeatmapShowsRanksWithoutAnomalies(t *testing.T) {
 	}
 	if !reflect.DeepEqual(h.Rows, want1) {
 		t.Errorf("got  %+v\nwant %+v", h.Rows, want1)
+	}
+}
+
+// A long call colors many cells. Each of them leads to the call, its finding and its explanation.
+func TestEveryCellLeadsToItsCallsAndFindings(t *testing.T) {
+	store := emptyStore(t)
+	var all []*provenance.Record
+	for i := range 6 {
+		all = append(all, anomaly(i, trace.Rank(i), trace.Ticks(1000+100*i), 500_000, 490_000))
+	}
+	all = append(all, anomaly(6, 0, 2_000_000, 1000, 900))
+	someRun(t, store, "long", all)
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "another", store })
+	base := at + "/api/v1/runs/long/"
+	h := want[api.Heatmap](t, do(t, base+"heatmap?columns=40", ""), 200)
+	findings := want[api.FindingList](t, do(t, base+"findings", ""), 200).Rows
+	if len(h.Cells) < 50 || len(findings) == 0 {
+		t.Fatalf("%d cells, %d findings", len(h.Cells), len(findings))
+	}
+	width := (h.To - h.From) / float64(h.Columns)
+	for _, c := range h.Cells {
+		from := h.From + float64(c.Column)*width
+		rank, until := h.Rows[c.Row].FirstRank, from+width
+		where := fmt.Sprintf("rank=%d&%%s=%f&%%s=%f", rank, from, until)
+		if l := want[api.List](t, do(t, base+"events?"+fmt.Sprintf(where, "since", "until"), ""), 200); len(l.Rows) != 1 {
+			t.Errorf("rank %d from %.3f s: %d calls, want 1", rank, from, len(l.Rows))
+		}
+		if e := want[api.Explained](t, do(t, base+"explain?"+fmt.Sprintf(where, "from", "to"), ""), 200); e.Selected != 1 {
+			t.Errorf("rank %d from %.3f s: %d calls explained, want 1", rank, from, e.Selected)
+		}
+		if !slices.ContainsFunc(findings, func(x api.Finding) bool {
+			part := x.OverTo / float64(len(x.OverTime))
+			first, last := int(from/part), min(len(x.OverTime)-1, int(until/part))
+			return slices.Contains(x.Ranks, rank) && slices.Max(x.OverTime[first:last+1]) > 0
+		}) {
+			t.Errorf("rank %d from %.3f s: no finding", rank, from)
+		}
+	}
+}
+
+// Ranks 2 and 3 have no trace. A run of few of its ranks lacks none.
+func TestMissingRanksAreShown(t *testing.T) {
+	store := emptyStore(t)
+	create := func(name string, ranks ...trace.Rank) {
+		var all []*provenance.Record
+		for i, r := range ranks {
+			all = append(all, anomaly(i, r, trace.Ticks(1000*i), 500, 400))
+		}
+		someRun(t, store, name, all)
+		a, err := query.New(t.Context(), store, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Run.State, a.Run.Finished = provdb.Finished, time.Unix(2, 0)
+		if err := store.UpdateRun(t.Context(), a.Run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("gaps", 0, 1, 4, 5)
+	create("few", 3, 900)
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "another", store })
+	o := want[api.Overview](t, do(t, at+"/api/v1/runs/gaps/overview", ""), 200)
+	notice := slices.IndexFunc(o.Notices, func(n api.Notice) bool {
+		return n.Topic == "missing-ranks" && strings.Contains(n.Sentence, "Ranks 2, 3 are missing")
+	})
+	if !o.Incomplete || notice < 0 || o.Figures.RanksExpected == nil || *o.Figures.RanksExpected != 6 {
+		t.Errorf("incomplete: %v, %+v, %v ranks expected", o.Incomplete, o.Notices, o.Figures.RanksExpected)
+	}
+	silent := make(map[int64]bool)
+	for _, r := range want[api.Heatmap](t, do(t, at+"/api/v1/runs/gaps/heatmap", ""), 200).Rows {
+		silent[r.FirstRank] = r.Silent
+	}
+	if want := map[int64]bool{0: false, 1: false, 2: true, 3: true, 4: false, 5: false}; !maps.Equal(silent, want) {
+		t.Errorf("silent rows: %v, want %v", silent, want)
+	}
+	if o := want[api.Overview](t, do(t, at+"/api/v1/runs/few/overview", ""), 200); o.Incomplete || o.Figures.RanksExpected != nil {
+		t.Errorf("a run of few ranks is incomplete: %+v", o.Notices)
 	}
 }

@@ -62,6 +62,7 @@ func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 		Ranks: []int64{}, Hosts: hosts[:min(len(hosts), maxFindingRanks)], RankCount: int64(len(x.Ranks)),
 		HostCount: int64(len(hosts)),
 		From:      x.From, To: x.To, Last: d.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
+		OverTo:  d.unit.Seconds(cmp.Or(d.until, d.extent)),
 		Example: x.Example(), Examples: append([]string{}, x.Examples...), Waits: x.Waits, WaitRanks: x.WaitRanks,
 		Confidence: x.Confidence, Summary: x.Summary, Reason: x.Reason,
 	}

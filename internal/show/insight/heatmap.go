@@ -83,8 +83,17 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 		}
 		v.status = status
 	}
-	silent, _ := v.silentRanks()
-	heat, t := NewHeatmap(h, v.ranks(), silent, q.Unit, q.data.extent)
+	silent, never := v.silentRanks()
+	ranks := slices.Clone(v.ranks())
+	if v.ended() {
+		for _, key := range never {
+			silent[key] = ""
+			ranks = append(ranks, query.RankHost{RankKey: key})
+		}
+		SortRanks(ranks)
+	}
+	heat, t := NewHeatmap(h, ranks, silent, q.Unit, q.data.extent)
+	q.data.addEnds(heat)
 	lines, err := q.Timeline(ctx, t)
 	if err != nil {
 		return nil, err
@@ -93,6 +102,33 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (
 		AddLine(heat, q.Unit, &lines[i])
 	}
 	return heat, nil
+}
+
+// addEnds sets the ends of the data of rows whose traces are damaged.
+func (d *runData) addEnds(h *api.Heatmap) {
+	if d.peers == nil || len(d.info.Broken) == 0 {
+		return
+	}
+	ends := make(map[trace.RankKey]float64)
+	var longest float64 // window
+	for i := range d.peers.Loads {
+		if l := &d.peers.Loads[i]; l.TID == provenance.AllThreads && len(l.Windows) > 0 {
+			w := &l.Windows[len(l.Windows)-1]
+			ends[trace.RankKey{Program: l.PID, Rank: l.RID}] = w.To
+			longest = max(longest, w.To-w.From)
+		}
+	}
+	length := d.unit.Seconds(d.extent)
+	for i := range h.Rows {
+		row := &h.Rows[i]
+		var end float64
+		for rank := row.FirstRank; rank <= row.LastRank; rank++ {
+			end = max(end, ends[trace.RankKey{Program: trace.Program(row.Program), Rank: trace.Rank(rank)}])
+		}
+		if end > 0 && end < length-longest {
+			row.Until = &end
+		}
+	}
 }
 
 // NewHeatmap returns a heatmap of a run of that length with rows, but without cells, and the

@@ -45,6 +45,9 @@ func (v *view) notices(o *api.Overview) []api.Notice {
 		}
 		drops(s, &list)
 	}
+	if v.ended() {
+		v.missing(&list)
+	}
 	if v.data != nil {
 		v.data.warming(o, &list)
 		v.data.salvaged(o, &list)
@@ -87,10 +90,13 @@ func levelOf(severity string) api.Level {
 }
 
 // silentRanks returns the ranks whose analyzer is silent, with their hosts, and the expected
-// ranks that have never reported.
+// ranks that have never reported; of a run that has ended, those without a trace.
 func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.RankKey) {
 	silent = make(map[trace.RankKey]string)
 	s := v.status
+	if v.ended() {
+		return silent, gaps(v.ranks())
+	}
 	if s == nil {
 		return silent, nil
 	}
@@ -117,6 +123,46 @@ func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.Ran
 		}
 	}
 	return silent, never
+}
+
+// ended reports whether the run has ended with data.
+func (v *view) ended() bool {
+	state := v.state()
+	return v.data != nil && (state == api.Finished || state == api.Incomplete || state == api.Failed)
+}
+
+// gaps returns the ranks that are missing between rank 0 and the last rank of each program. A program of which
+// most ranks are missing was not traced on all of them.
+func gaps(all []query.RankHost) (missing []trace.RankKey) {
+	seen := make(map[trace.RankKey]bool, len(all))
+	last, count := make(map[trace.Program]trace.Rank), make(map[trace.Program]int)
+	for _, r := range all {
+		seen[r.RankKey] = true
+		last[r.Program] = max(last[r.Program], r.Rank)
+		count[r.Program]++
+	}
+	for _, program := range slices.Sorted(maps.Keys(last)) {
+		if n := int(last[program]) + 1 - count[program]; n >= count[program] {
+			continue
+		}
+		for rank := trace.Rank(0); rank < last[program]; rank++ {
+			if key := (trace.RankKey{Program: program, Rank: rank}); !seen[key] {
+				missing = append(missing, key)
+			}
+		}
+	}
+	return missing
+}
+
+// missing reports the ranks of a run that has ended without data of them.
+func (v *view) missing(list *noticeList) {
+	if _, never := v.silentRanks(); len(never) > 0 {
+		sentence := "Rank %s is missing: it has no trace that could be read"
+		if len(never) > 1 {
+			sentence = "Ranks %s are missing: they have no traces that could be read"
+		}
+		list.add(api.LevelBad, "missing-ranks", sentence, rankText(never))
+	}
 }
 
 // silent reports missing ranks.

@@ -110,6 +110,10 @@ func (v *view) overview(run string, worst int) *api.Overview {
 			o.Slowest = append(o.Slowest, d.slowest...)
 		}
 	}
+	if v.ended() {
+		_, never := v.silentRanks()
+		o.Incomplete = len(never)+len(v.data.info.Incomplete)+len(v.data.info.Broken) > 0
+	}
 	o.Figures = v.figures(o)
 	v.addPeers(o)
 	o.Verdict = v.verdict(o)
@@ -156,6 +160,12 @@ func (v *view) figures(o *api.Overview) api.Figures {
 	if s := v.status; s != nil {
 		addLive(&f, s, o)
 	}
+	if v.ended() {
+		if _, never := v.silentRanks(); len(never) > 0 {
+			expected := f.Ranks + int64(len(never))
+			f.RanksExpected = &expected
+		}
+	}
 	if f.Calls != nil && f.Kept > 0 {
 		r := float64(*f.Calls) / float64(f.Kept)
 		f.Reduction = &r
@@ -181,6 +191,7 @@ func (d *runData) count(f *api.Figures, v *view) {
 	if d.kept.Profiled > 0 {
 		f.FunctionsWarm = &d.kept.Warm
 	}
+	lost := 0.0 // to findings, also to lasting changes, which have no anomalies
 	for i := range d.findings {
 		x := &d.findings[i]
 		if x.Status == provenance.Withdrawn {
@@ -192,6 +203,9 @@ func (d *runData) count(f *api.Figures, v *view) {
 		}
 		if x.Cause > 0 {
 			continue
+		}
+		if x.Severity != provenance.Note {
+			lost += d.micros(x.Lost)
 		}
 		if x.Minor() {
 			f.FindingsMinor++
@@ -209,7 +223,9 @@ func (d *runData) count(f *api.Figures, v *view) {
 			f.MutedLost += d.micros(x.Lost)
 		}
 	}
-	f.Lost = max(0, f.Lost-f.NotesLost)
+	if d.err == nil && len(d.findings) > 0 {
+		f.Lost = lost
+	}
 }
 
 // Positive returns nil for numbers that are not positive.

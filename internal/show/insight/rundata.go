@@ -46,7 +46,8 @@ type runData struct {
 // conclusion are the findings of a run. They take longer to compute than the other data, so they
 // may be older. They are immutable.
 type conclusion struct {
-	stored   bool // findings are those that were stored at the end of the run
+	stored   bool        // findings are those that were stored at the end of the run
+	until    trace.Ticks // the end of the run so far that findings cover, since its start; 0: all of it
 	findings []provenance.Finding
 	keys     []string       // of findings; more stable than their numbers
 	byKey    map[string]int // index of findings
@@ -246,7 +247,7 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 			f.err = err
 			return f
 		}
-		f.findings, f.peers = found.Findings, found.Peers
+		f.findings, f.peers, f.until = found.Findings, found.Peers, max(0, found.Anomalies.End-a.Begin)
 		if len(found.Links) <= maxLinks {
 			f.anomalies, f.links, f.linkOf = found.Anomalies, found.Links, make(map[trace.EventKey]int, len(found.Links))
 			for i := range found.Links {

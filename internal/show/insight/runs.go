@@ -56,7 +56,7 @@ func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) 
 		}
 	}
 	rows, err := read(ctx, in, run, func(ctx context.Context, q *runQuery) (rows [2][]json.RawMessage, err error) {
-		if rows[0], err = objects(q.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top})); err == nil {
+		if rows[0], err = objects(q.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top, Waits: true})); err == nil {
 			rows[1], err = newestOf(ctx, q.Queries, of.Newest)
 		}
 		return rows, err

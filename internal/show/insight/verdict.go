@@ -148,7 +148,7 @@ func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 	switch {
 	case loss != nil:
 		verdict.Sentence = loss.String()
-		if n > 0 && !loss.HasFindings() { // too little to be named
+		if n > 0 && !loss.HasFindings(share(o, lost-slow)) { // too little to be named, or more than waits
 			verdict.Sentence += ". " + cost
 		}
 	case verdict.Level == api.LevelGood:

@@ -46,8 +46,8 @@ var findingColumns = columns(`finding:int kind form status severity program:int 
 	from_s:float to_s:float calls:int of_calls:int expected_us:float actual_us:float period_s:float lost_own_us:int lost_caused_us:int
 	lost_us:int share:float confidence:float summary reason examples longest_us:int worst_rank:int trend waits:int wait_ranks:int late`)
 
-var findingTable = columns(`finding:int kind lost_us:int of_time calls expected_us:float actual_us:float ranks hosts
-	from_s:float to_s:float over_time example function`)
+var findingTable = columns(`finding:int kind own_us:int caused_us:int total_us:int of_time calls expected_us:float actual_us:float
+	ranks hosts from_s:float to over_time example function`)
 
 // Answer returns the findings as an answer.
 func (l *FindingList) Answer() *Answer {
@@ -89,8 +89,8 @@ func (l *FindingList) write(w io.Writer) error {
 			expected, actual, calls = nil, nil, nil
 		}
 		return []any{
-			x.Number, x.Kind, x.Lost, text.Percent(100 * x.Share), calls, expected, actual, optional(text.Ranges(x.Ranks)),
-			optional(text.Hosts(x.Hosts)), x.From, x.To, sparkline(x.OverTime), optional(x.Example()), optional(x.Func),
+			x.Number, x.Kind, x.LostOwn, x.LostCaused, x.Lost, text.Percent(100 * x.Share), calls, expected, actual, optional(text.Ranges(x.Ranks)),
+			optional(text.Hosts(x.Hosts)), x.From, until(x), sparkline(x.OverTime), optional(x.Example()), optional(x.Func),
 		}
 	})))
 	if err != nil {
@@ -236,6 +236,19 @@ func (l *FindingList) victims(x *provenance.Finding) string {
 // micros formats a duration.
 func micros(unit trace.Unit, t trace.Ticks) string { return text.Duration(unit.Micros(t)) }
 
+// costOf returns the lost time of a finding with its parts.
+func costOf(unit trace.Unit, x *provenance.Finding) string {
+	return fmt.Sprintf("%s (%s own, %s caused)", micros(unit, x.Lost), micros(unit, x.LostOwn), micros(unit, x.LostCaused))
+}
+
+// until returns the end of a finding for a table.
+func until(x *provenance.Finding) string {
+	if x.To == nil {
+		return "ongoing"
+	}
+	return fmt.Sprintf("%+.3f s", *x.To)
+}
+
 func waitsText(waits, ranks int64) string {
 	return fmt.Sprintf("%s on %s", text.Count(waits, "wait"), text.Count(ranks, "rank"))
 }
@@ -250,7 +263,7 @@ func worstFindings(w io.Writer, s *provdb.Info) {
 	}
 	for i := range f.Worst {
 		x := &f.Worst[i]
-		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, micros(s.Unit, x.Lost), text.Percent(100*x.Share))
+		fmt.Fprintf(w, "%3d. %s: lost %s, %s of the time\n", x.Number, x.Summary, costOf(s.Unit, x), text.Percent(100*x.Share))
 	}
 	if f.Notes > 0 {
 		writeNotes(w, f, "findings --notes")

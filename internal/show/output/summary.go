@@ -77,19 +77,18 @@ func topFunctions(w io.Writer, s *provdb.Info) {
 	if len(s.Top) == 0 {
 		return
 	}
-	begin := s.Top[0].FirstUS
-	for _, f := range s.Top {
-		begin = min(begin, f.FirstUS)
-	}
-	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, compared with their typical time:\n\n")
+	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, without waits, compared with their typical time:\n\n")
 	_ = writeTable(w, executions.InMicros(s.Unit, rowsOf(topColumns, s.Top, func(f *provdb.TopFunction) []any { // errors stick to w
 		return []any{
-			f.LostUS, f.Anomalies, f.TypicalUS, text.Ranges(f.Ranks), text.Hosts(f.Hosts), s.Unit.Seconds(trace.Ticks(f.FirstUS - begin)),
-			s.Unit.Seconds(trace.Ticks(f.LastUS - begin)), f.Function,
+			f.LostUS, f.Anomalies, f.TypicalUS, text.Ranges(f.Ranks), text.Hosts(f.Hosts), since(s, trace.Ticks(f.FirstUS)),
+			since(s, trace.Ticks(f.LastUS)), f.Function,
 		}
 	})))
-	fmt.Fprintf(w, "\nTimes are relative to the first anomaly, at %s.\n", text.UTC(s.Unit.Time(trace.Ticks(begin))))
+	fmt.Fprintf(w, "\nTimes are relative to the start of the run, at %s.\n", text.UTC(s.Unit.Time(s.Totals.Begin)))
 }
+
+// since returns a time in seconds since the start of the run.
+func since(s *provdb.Info, at trace.Ticks) float64 { return s.Unit.Seconds(at - s.Totals.Begin) }
 
 // changes writes the functions whose typical time changed during the run.
 func changes(w io.Writer, s *provdb.Info) {
@@ -105,9 +104,9 @@ func changes(w io.Writer, s *provdb.Info) {
 		if c.ByWork() {
 			why = fmt.Sprintf(", because it makes %s calls instead of %s", text.ThreeDigits(c.MadeAfter), text.ThreeDigits(c.MadeBefore))
 		}
-		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
+		fmt.Fprintf(w, "changed: %s %s %s instead of %s since +%.3f s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
 			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)),
-			text.UTC(s.Unit.Time(c.Since)), why, text.Int(c.Calls))
+			since(s, c.Since), why, text.Int(c.Calls))
 	}
 }
 

@@ -48,7 +48,7 @@ func Parallel(list []provenance.Efficiency) (efficiency float64, ok bool) {
 	return max(0, min(1, useful/all)), true
 }
 
-// Divide divides the lost time: what the run would be shorter without slow peers, then what other
+// Divide divides the lost time: what the run would be shorter without slow peers, then what waits for other
 // findings cost; the rest is waiting. No part is greater than what is left for it. It returns nil if
 // the efficiency is unknown.
 func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
@@ -62,7 +62,7 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	findings, cost := 0, 0.0
 	for x := range open {
 		if !x.OfPeers() {
-			findings, cost = findings+1, cost+x.Share
+			findings, cost = findings+1, cost+waited(x)
 		}
 	}
 	l := &Loss{Efficiency: efficiency}
@@ -86,6 +86,15 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	add(Part{Share: left, To: "waiting for messages"})
 	slices.SortStableFunc(l.Parts, func(a, b Part) int { return cmp.Compare(b.Share, a.Share) })
 	return l
+}
+
+// waited returns the share of the time of all ranks that waits because of a finding lost. The time that slow calls
+// lose themselves is work, which counts as useful.
+func waited(x *provenance.Finding) float64 {
+	if x.Lost <= 0 || x.Kind == provenance.Waiting || x.Late == provenance.LateCommunication {
+		return x.Share
+	}
+	return x.Share * float64(x.LostCaused) / float64(x.Lost)
 }
 
 // Listed returns the findings that people read first.
@@ -124,8 +133,12 @@ func (l *Loss) String() string {
 	return b.String()
 }
 
-// HasFindings reports whether String has the share of findings.
-func (l *Loss) HasFindings() bool {
+// HasFindings reports whether String has the share of findings, and that is all that they cost, a share of the time
+// of all ranks.
+func (l *Loss) HasFindings(cost float64) bool {
 	i := slices.IndexFunc(l.Parts, func(p Part) bool { return p.Findings })
-	return i >= 0 && l.percents()[i+1] != text.NoShare
+	return i >= 0 && l.percents()[i+1] != text.NoShare && cost < l.Parts[i].Share+minCost
 }
+
+// minCost is the least share that is worth mentioning in addition to others.
+const minCost = 0.005

@@ -119,13 +119,21 @@ func newSheet(r *Report) *sheet {
 			continue
 		}
 		s.Rows = append(s.Rows, findingRow{
-			Finding: x, Since: text.Clock(x.From, o.Length), Until: text.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
+			Finding: x, Since: text.Clock(x.From, o.Length), Until: untilText(&x, o.Length), Spark: sparkline(x.OverTime),
 			HasEvidence: shown[x.Number],
 		})
 	}
 	s.Listed, s.Withdrawn = listed+r.Findings.Total-int64(len(r.Findings.Rows)), withdrawn
 	s.More = s.Listed - int64(len(s.Rows))
 	return s
+}
+
+// untilText returns the end of a finding.
+func untilText(x *api.Finding, length float64) string {
+	if x.To == nil {
+		return "ongoing"
+	}
+	return text.Clock(*x.To, length)
 }
 
 // addRanks adds the efficiency and the costliest ranks.

@@ -32,6 +32,7 @@ var (
 	PathNumber     = Column{sql: "pid, path", of: func(x *Columns) any { return dictionary[PathID]{x.path, x.pathIDs, nil} }}
 	Kind           = Column{sql: "kind", of: func(x *Columns) any { return dictionary[string]{x.kind, x.kinds, nil} }}
 	Entry          = Column{sql: "entry", of: func(x *Columns) any { return x.entry }}
+	Exit           = Column{sql: `"exit"`, of: func(x *Columns) any { return x.exit }}
 	Exclusive      = Column{sql: "runtime_exclusive", of: func(x *Columns) any { return x.exclusive }}
 	Lost           = Column{sql: "lost_time", of: func(x *Columns) any { return x.lost }}
 	Step           = Column{sql: "io_step", of: func(x *Columns) any { return x.ioStep }}

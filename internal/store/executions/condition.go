@@ -88,6 +88,11 @@ func (c Column) AtLeast(from any) Condition {
 	return c.condition(c.sql+" >= ?", []any{from}, &comparison{from: from, to: to})
 }
 
+// AtMost selects executions by the upper bound of a column of integers.
+func (c Column) AtMost(to int64) Condition {
+	return c.condition(c.sql+" <= ?", []any{to}, &comparison{from: int64(math.MinInt64), to: to})
+}
+
 // Like selects executions by a pattern with * and ?.
 func (c Column) Like(glob string) Condition {
 	return c.condition(c.sql+` LIKE ? ESCAPE '\'`, []any{Like(glob)}, &comparison{matches: matcher(glob)})

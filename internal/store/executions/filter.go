@@ -31,10 +31,10 @@ type Filter struct {
 	Host      string
 	Ranks     []Range // any of them
 	Steps     *Range
-	Since     *time.Duration // since the start of the run
-	Until     *time.Duration
-	Severity  time.Duration // lower bound
-	Took      *Times        // exclusive time
+	Since     *time.Duration // since the start of the run; selects executions that end at or after it
+	Until     *time.Duration // selects executions that begin at or before it
+	Severity  time.Duration  // lower bound
+	Took      *Times         // exclusive time
 	Lost      time.Duration
 	Score     float64
 	Withdrawn bool // include withdrawn anomalies
@@ -189,16 +189,8 @@ func (f *Filter) Condition(ctx context.Context, a *Reader) (Condition, error) {
 		return AnyOf(ranges...)
 	})
 	add(f.Steps != nil, func() Condition { return Step.Between(f.Steps.First, f.Steps.Last) })
-	add(f.Since != nil || f.Until != nil, func() Condition {
-		from, to := int64(math.MinInt64), int64(math.MaxInt64)
-		if f.Since != nil {
-			from = int64(a.Begin + a.Unit.Ticks(*f.Since))
-		}
-		if f.Until != nil {
-			to = int64(a.Begin + a.Unit.Ticks(*f.Until))
-		}
-		return Entry.Between(from, to)
-	})
+	add(f.Since != nil, func() Condition { return Exit.AtLeast(int64(a.Begin + a.Unit.Ticks(*f.Since))) })
+	add(f.Until != nil, func() Condition { return Entry.AtMost(int64(a.Begin + a.Unit.Ticks(*f.Until))) })
 	add(f.Severity > 0, func() Condition { return Severity.AtLeast(float64(a.Unit.Ticks(f.Severity))) })
 	add(f.Took != nil, func() Condition {
 		last := int64(math.MaxInt64)

@@ -75,7 +75,7 @@ type Totals struct {
 	Anomalies int64 `json:"anomalies"`
 }
 
-// TopFunction is one of the functions that lost most time to anomalies.
+// TopFunction is one of the functions that lost most time to anomalies, other than waits for other ranks.
 type TopFunction struct {
 	Function  string       `json:"function"`
 	Program   int          `json:"program"`
@@ -170,6 +170,9 @@ func (i *Info) Finish(res *summary.Outcome) {
 	for _, f := range worst {
 		if f.Anomalies.Empty() || len(i.Top) == topFunctions {
 			break
+		}
+		if provenance.WaitOf(f.Name) != provenance.NoWait { // the time of whoever it waits for
+			continue
 		}
 		i.Top = append(i.Top, TopFunction{
 			Function: f.Name, Program: int(f.Program), Anomalies: int64(f.Anomalies.Score.N), LostUS: int64(f.LostTime),

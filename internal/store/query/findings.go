@@ -138,6 +138,12 @@ func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Foun
 	return &Found{Result: found, Anomalies: run, Peers: all}, nil
 }
 
+// end returns the end of the run: the newest time that is stored, or the end of the traces.
+func (a *Queries) end(ctx context.Context) (trace.Ticks, error) {
+	stored, err := executions.ReadValue[trace.Ticks](ctx, a, text("end"))
+	return max(stored, a.Run.Decoded().Totals.End), err
+}
+
 // MaxRanks bounds the ranks that are read for findings.
 const MaxRanks = 1_000_000
 
@@ -197,10 +203,9 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		StepTime       trace.Ticks            `sql:"step_time"`
 	}
 	run := &blame.Run{Begin: a.Begin, Unit: a.Unit}
-	if run.End, err = executions.ReadValue[trace.Ticks](ctx, a, text("blame_end")); err != nil {
+	if run.End, err = a.end(ctx); err != nil {
 		return nil, err
 	}
-	run.End = max(run.End, a.Run.Decoded().Totals.End)
 	at := make(map[trace.EventKey]int)
 	err = executions.ReadEach(ctx, a, text("blame_anomalies"), func(r *row) {
 		x := blame.Anomaly{

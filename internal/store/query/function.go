@@ -82,10 +82,14 @@ func (a *Queries) RankLosses(ctx context.Context, f *executions.Function, limit 
 	return list, err
 }
 
-// OverTime returns the anomalies in equal parts of the time from the start of the run to the last
-// anomaly. It omits parts without anomalies.
+// OverTime returns the anomalies in equal parts of the run.
 func (a *Queries) OverTime(ctx context.Context, f *executions.Function, parts int) (*provdb.Rows, error) {
-	return a.InMicros(a.Query(ctx, a.InSeconds(text("func_times")), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts)))
+	end, err := a.end(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.InMicros(a.Query(ctx, a.InSeconds(text("func_times")), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.Number, int64(parts),
+		int64(end)))
 }
 
 // Paths returns the call paths that lead to the function, as rows of a table.

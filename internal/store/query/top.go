@@ -15,6 +15,7 @@ type Top struct {
 	Order   string // lost, anomalies, severity or score
 	Program *trace.Program
 	Limit   int
+	Waits   bool // include waits for other ranks, which are not slow themselves; kinds always do
 }
 
 // topBy maps By to statements, topOrder maps Order to columns.
@@ -38,7 +39,8 @@ func (a *Queries) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
 		return nil, err
 	}
 	sql = strings.ReplaceAll(sql, "/*order*/", order)
-	return a.InMicros(a.Query(ctx, a.InSeconds(sql), int32(a.Run.ID), int64(a.Begin), executions.OptionalProgram(q.Program), int64(q.Limit)))
+	return a.InMicros(a.Query(ctx, a.InSeconds(sql), int32(a.Run.ID), int64(a.Begin), executions.OptionalProgram(q.Program), int64(q.Limit),
+		q.Waits || q.By == "kind"))
 }
 
 // Counters returns the statistics of the counters whose names match a pattern. An empty pattern

@@ -1,4 +1,5 @@
 import { createContext, useContext } from 'react';
+import { shellWord } from '../format/index.ts';
 import type { Problem } from './client.ts';
 import type { Overview, Status } from './types.gen.ts';
 
@@ -48,6 +49,14 @@ export const noSession: Session = {
 };
 
 export const SessionContext = createContext<Session>(noSession);
+
+/** Returns a function that formats a command about the run, with its place and, if the place has several runs, its name. */
+export function useCommand(): (name: string) => string {
+  const { overview, run, runs } = useLive();
+  const place = overview?.place === undefined ? 'RUN' : shellWord(overview.place);
+  const which = runs.length > 1 ? ` --run ${shellWord(run)}` : '';
+  return (name) => `chimbuko ${name} ${place}${which}`;
+}
 
 /** The session of the page. */
 export function useLive(): Session {

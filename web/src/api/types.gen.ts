@@ -502,6 +502,10 @@ export interface Overview {
   place?: string; // directory, file or address in command lines
   state: State;
   live: boolean; // watched by this process, and not ended
+  /**
+   * Incomplete says that data of a run that has ended is missing: notices say which.
+   */
+  incomplete?: boolean;
   began?: string; // time of day of 0 s
   length_s: number /* float64 */; // analyzed so far
   verdict: Verdict;
@@ -653,7 +657,11 @@ export interface HeatRow {
   last_rank: number /* int64 */; // equal to the first unless ranks are grouped
   ranks: number /* int64 */; // number; may be fewer than those between first and last
   host: string; // of the first
-  silent?: boolean;
+  silent?: boolean; // no data
+  /**
+   * Until is the end of the data, if traces are damaged and it is before the end of the run.
+   */
+  until_s?: number /* float64 */;
   lost_us: number /* float64 */; // of the row
   anomalies: number /* int64 */;
 }
@@ -706,7 +714,8 @@ export interface Finding {
   to_s: number | null; // null while it lasts
   last_s: number /* float64 */; // end of the last affected call, or of the run
   trend?: string;
-  over_time: number /* int64 */[];
+  over_time: number /* int64 */[]; // affected calls that ran in each of equal parts of the run so far
+  over_to_s: number /* float64 */; // end of these parts
   example?: string; // event id of the worst call
   examples: string[];
   waits?: number /* int64 */;

@@ -33,7 +33,9 @@ function RunState({ overview }: { overview: Overview | undefined }) {
     ? packetsWord(overview.packets, live)
     : state === 'running' && !live
       ? 'STOPPED EARLY'
-      : (states[state] ?? '…');
+      : overview?.incomplete === true && state === 'finished'
+        ? 'INCOMPLETE'
+        : (states[state] ?? '…');
   return <span className={`run-state ${live ? state : ''}`}>{word}</span>;
 }
 

@@ -55,6 +55,13 @@ describe('the frame', () => {
     expect(screen.queryByRole('button', { name: 'Pause' })).toBeNull();
   });
 
+  test('shows INCOMPLETE for a finished run without some of its data', () => {
+    const o = overview(8, { live: false, state: 'finished', incomplete: true });
+    show({ overview: o, going: false });
+    expect(screen.getByText('INCOMPLETE')).toBeTruthy();
+    expect(screen.queryByText('ENDED')).toBeNull();
+  });
+
   test('selects one of several programs', async () => {
     const programs = [
       { program: 0, name: 'sim', ranks: 4 },

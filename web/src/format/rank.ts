@@ -28,3 +28,15 @@ export function names(list: readonly string[], most = 2): string {
   const left = list.length - most;
   return list.slice(0, most).join(', ') + (left > 0 ? `, +${left}` : '');
 }
+
+/** The hosts and ranks of a finding: node01 · ranks 4-7. A finding without ranks concerns all of them. */
+export function place(i: {
+  ranks: readonly number[];
+  rank_count: number;
+  hosts: readonly string[];
+}): string {
+  if (i.rank_count === 0) return 'all ranks';
+  const more = i.rank_count > i.ranks.length ? ` of ${i.rank_count}` : '';
+  const where = `${i.rank_count === 1 ? 'rank' : 'ranks'} ${ranks(i.ranks, 3)}${more}`;
+  return i.hosts.length === 0 ? where : `${names(i.hosts)} · ${where}`;
+}

@@ -7,7 +7,8 @@ import { axesOf, cellText, numeric, optionOf } from './chart.ts';
 import { builtIn, examplesOf, literal } from './snippets.ts';
 import SqlDrawer from './SqlDrawer.tsx';
 import { asked, forget, remember, save, saved } from './storage.ts';
-import { asCommand, asCurl, quoted } from './words.ts';
+import { quoted } from '../format/index.ts';
+import { asCommand, asCurl } from './words.ts';
 
 const result: Result = {
   columns: [

@@ -1,10 +1,7 @@
+import { quoted } from '../format/index.ts';
+
 // Formats statements for other tools.
 import { runPath } from '../api/index.ts';
-
-/** Quotes text for a shell. */
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
-}
 
 /** The statement as a command; RUN stands for an unknown run directory or store. */
 export function asCommand(place: string | undefined, run: string, sql: string): string {

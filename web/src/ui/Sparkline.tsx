@@ -3,6 +3,8 @@ import './ui.css';
 /** A tiny bar chart of non-negative values; the label describes it. */
 export function Sparkline(props: {
   values: readonly number[];
+  /** The part of the width that the values cover. */
+  part?: number;
   label: string;
   width?: number;
   height?: number;
@@ -10,7 +12,7 @@ export function Sparkline(props: {
 }) {
   const { values, width = 96, height = 20 } = props;
   const most = Math.max(...values, 0);
-  const step = width / Math.max(values.length, 1);
+  const step = (width * (props.part ?? 1)) / Math.max(values.length, 1);
   let path = '';
   values.forEach((v, i) => {
     if (v <= 0 || most <= 0) return;

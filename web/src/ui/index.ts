@@ -17,6 +17,7 @@ export { Menu } from './Menu.tsx';
 export { CallPath, FunctionName, FunctionPlace } from './Name.tsx';
 export { Notice } from './Notice.tsx';
 export { Segmented } from './Segmented.tsx';
+export { endWords, FindingSpark, FindingTime, overTime } from './FindingTime.tsx';
 export { Sparkline } from './Sparkline.tsx';
 export { Table, type Column, type TableProps } from './table/index.ts';
 export { Tile, type Explanation } from './Tile.tsx';

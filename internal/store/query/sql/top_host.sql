@@ -3,7 +3,7 @@ WITH by_rank AS (
            sum(lost_us::DOUBLE PRECISION) AS lost_us, sum(severity) AS severity,
            max(score) AS score, min(first_us) AS first_us, max(last_us) AS last_us
     FROM /*rollups*/
-    WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER)
+    WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER) AND ($5::BOOLEAN OR kind <> 'comm-wait')
     GROUP BY pid, rid
 )
 SELECT sum(a.lost_us)::BIGINT AS lost_us, sum(a.anomalies)::BIGINT AS anomalies, sum(a.severity)::DOUBLE PRECISION AS severity,

@@ -2,7 +2,7 @@ WITH by_function AS (
     SELECT kind, pid, fn, sum(anomalies::DOUBLE PRECISION) AS anomalies, sum(lost_us::DOUBLE PRECISION) AS lost_us,
            sum(severity) AS severity, max(score) AS score, min(first_us) AS first_us, max(last_us) AS last_us
     FROM /*rollups*/
-    WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER)
+    WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER) AND $5::BOOLEAN
     GROUP BY kind, pid, fn
 ), worst AS (
     SELECT DISTINCT ON (kind) kind, pid, fn FROM by_function ORDER BY kind, lost_us DESC, anomalies DESC, pid, fn

@@ -2,7 +2,7 @@ WITH by_rank AS (
     SELECT pid, path, fn, rid, sum(anomalies::DOUBLE PRECISION) AS anomalies, sum(lost_us::DOUBLE PRECISION) AS lost_us,
            sum(severity) AS severity, max(score) AS score, min(first_us) AS first_us, max(last_us) AS last_us
     FROM /*rollups*/
-    WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER)
+    WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER) AND ($5::BOOLEAN OR kind <> 'comm-wait')
     GROUP BY pid, path, fn, rid
 ), by_path AS (
     SELECT pid, path, fn, sum(anomalies)::BIGINT AS anomalies, sum(lost_us)::BIGINT AS lost_us, sum(severity)::DOUBLE PRECISION AS severity,

@@ -58,6 +58,10 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
           </h2>
           <p className="finding-sentence">{ended(finding.summary)}</p>
           {finding.reason !== undefined && <p>Withdrawn: {ended(finding.reason)}</p>}
+          <p>
+            Lost <strong>{duration(finding.lost_us)}</strong>: {duration(finding.lost_own_us)} own,{' '}
+            {duration(finding.lost_caused_us)} caused
+          </p>
           <p className="finding-links">
             {finding.late !== undefined && (
               <span title={`Lost most of the time: ${lateWords[finding.late] ?? finding.late}`}>

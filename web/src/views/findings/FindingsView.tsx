@@ -6,7 +6,15 @@ import { Empty, Failure, Kind, Notice, Table, Waiting } from '../../ui/index.ts'
 import { findingColumns } from './columns.tsx';
 import { IgnoreFile } from './IgnoreFile.tsx';
 import { FindingDetail } from './FindingDetail.tsx';
-import { fold, isMinor, isMuted, isWithdrawn, kindCounts, narrow } from './select.ts';
+import {
+  fold,
+  isMinor,
+  isMuted,
+  isWithdrawn,
+  kindCounts,
+  narrow,
+  type Narrowing,
+} from './select.ts';
 import './findings.css';
 
 const byNumber = text('finding');
@@ -35,20 +43,26 @@ export default function FindingsView() {
   const [selected, select] = useParam('sel', noText);
   const result = useRunQuery<FindingList>('findings', {}, { every: 3000 });
   const all = useMemo(() => result.data?.rows ?? [], [result.data]);
-  const length = overview?.length_s ?? 0;
   const { host = '', rank = '', program = '' } = query;
   const listed = useMemo(
-    () => narrow(all, { kinds, host, rank, program, t0, t1, muted, minor, withdrawn }, length),
-    [all, kinds, host, rank, program, t0, t1, muted, minor, withdrawn, length],
+    () => narrow(all, { kinds, host, rank, program, t0, t1, muted, minor, withdrawn }),
+    [all, kinds, host, rank, program, t0, t1, muted, minor, withdrawn],
   );
   const { top, victims } = useMemo(() => fold(listed), [listed]);
   const ranks = overview?.figures.ranks ?? 0;
   const columns = useMemo(() => findingColumns(ranks), [ranks]);
   const children = useCallback((i: Finding) => victims.get(i.finding), [victims]);
   const chosen = all.find((i) => i.key === selected);
-  const hidden = all.filter(isMuted).length;
-  const small = all.filter(isMinor).length;
-  const old = all.filter(isWithdrawn).length;
+  // Each button counts what it shows or hides among the findings that the other filters select.
+  const matching = useMemo(
+    () => (change: Partial<Narrowing>) =>
+      fold(narrow(all, { kinds, host, rank, program, t0, t1, muted, minor, withdrawn, ...change }))
+        .top,
+    [all, kinds, host, rank, program, t0, t1, muted, minor, withdrawn],
+  );
+  const hidden = matching({ muted: true }).filter(isMuted).length;
+  const small = matching({ minor: true, withdrawn: false }).filter(isMinor).length;
+  const old = matching({ withdrawn: true }).length;
   if (!result.data) {
     if (result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
     return <Waiting label="loading the findings" lines={8} />;
@@ -86,7 +100,7 @@ export default function FindingsView() {
           tools={
             <>
               <div className="kinds" role="group" aria-label="Filter by kind">
-                {kindCounts(all.filter((i) => isWithdrawn(i) === withdrawn)).map(([kind, n]) => (
+                {kindCounts(matching({ kinds: [] })).map(([kind, n]) => (
                   <button
                     key={kind}
                     type="button"
@@ -139,7 +153,7 @@ export default function FindingsView() {
           }
           empty={
             <NoFindings
-              none={all.length === small + old}
+              none={all.every((i) => isMinor(i) || isWithdrawn(i))}
               narrowed={narrowed || withdrawn}
               hidden={hidden}
             />

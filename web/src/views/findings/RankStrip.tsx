@@ -29,6 +29,7 @@ export function where(i: {
   short: string;
   full: string;
 } {
+  if (i.rank_count === 0) return { short: 'all', full: 'all ranks' };
   const more = i.rank_count > i.ranks.length ? ` of ${count(i.rank_count)} ranks` : '';
   return {
     short: `${ranks(i.ranks, 2)}${more}`,

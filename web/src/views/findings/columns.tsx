@@ -1,7 +1,7 @@
 import type { Finding } from '../../api/index.ts';
 import { kindVar } from '../../color/index.ts';
-import { bare, count, duration, names, pathTail } from '../../format/index.ts';
-import { CallPath, FunctionName, Kind, Sparkline, When, type Column } from '../../ui/index.ts';
+import { bare, count, duration, names, pathTail, plural } from '../../format/index.ts';
+import { CallPath, FindingSpark, FunctionName, Kind, When, type Column } from '../../ui/index.ts';
 import { RankStrip, where } from './RankStrip.tsx';
 
 const statusWords: Readonly<Record<string, string>> = {
@@ -24,22 +24,38 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       width: 56,
     },
     {
-      id: 'lost',
-      header: 'Lost',
-      title: 'Time beyond the usual, including the waits it caused',
+      id: 'own',
+      header: 'Own',
+      title: 'Lost time of its calls: beyond the usual',
       align: 'right',
-      value: (i) => i.lost_us,
+      value: (i) => i.lost_own_us,
+      cell: (i) => duration(i.lost_own_us),
+    },
+    {
+      id: 'caused',
+      header: 'Caused',
+      title: 'Lost time of the calls that waited because of it',
+      align: 'right',
+      value: (i) => i.lost_caused_us,
       cell: (i) => (
         <span
           title={
             i.lost_caused_us > 0
-              ? `${duration(i.lost_own_us)} own, ${duration(i.lost_caused_us)} in waits on ${count(i.wait_ranks)} ranks`
-              : `${duration(i.lost_us)} beyond the usual`
+              ? `${count(i.waits)} waits on ${plural(i.wait_ranks ?? 0, 'rank')}`
+              : undefined
           }
         >
-          <strong>{duration(i.lost_us)}</strong>
+          {duration(i.lost_caused_us)}
         </span>
       ),
+    },
+    {
+      id: 'lost',
+      header: 'Total',
+      title: 'Lost time: own and caused',
+      align: 'right',
+      value: (i) => i.lost_us,
+      cell: (i) => <strong>{duration(i.lost_us)}</strong>,
     },
     {
       id: 'count',
@@ -90,26 +106,20 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     },
     {
       id: 'last',
-      header: 'Last seen',
+      header: 'Until',
+      title: 'End of the last affected call; ongoing if it lasts to the end of the run',
       align: 'right',
-      hidden: true,
-      value: (i) => i.last_s,
-      cell: (i) => <When s={i.last_s} />,
+      value: (i) => i.to_s ?? Infinity,
+      cell: (i) => (i.to_s === null ? 'ongoing' : <When s={i.to_s} />),
     },
     {
       id: 'trend',
       header: 'Over time',
-      title: 'Anomalies over the run, and their trend',
+      title: 'Affected calls over the whole run, and their trend',
       value: (i) => i.trend ?? '',
       cell: (i) => (
         <span className="trend-cell">
-          <Sparkline
-            values={i.over_time}
-            label={`${count(i.calls)} anomalies over the run`}
-            color={kindVar(i.kind)}
-            width={84}
-            height={16}
-          />
+          <FindingSpark finding={i} width={84} height={16} />
           <span title={i.trend ? `trend: ${i.trend}` : 'too few for a trend'}>
             {trendMarks[i.trend ?? ''] ?? ''}
           </span>

@@ -9,7 +9,7 @@ import {
   ranks,
   source,
 } from '../../format/index.ts';
-import { ended } from '../../ui/index.ts';
+import { ended, endWords } from '../../ui/index.ts';
 
 /** Escapes text for Markdown. */
 function code(text: string): string {
@@ -26,14 +26,12 @@ export function findingMarkdown(i: Finding, run: string, link: string): string {
     '',
     ended(i.summary.replace(/[\\<>*_[\]]/g, '\\$&')),
     '',
-    `- Lost: ${duration(i.lost_own_us)} in ${count(i.calls)} calls, the longest ${duration(i.longest_us)}` +
-      (i.lost_caused_us > 0
-        ? `; ${duration(i.lost_caused_us)} in ${count(i.waits)} waits it caused`
-        : ''),
+    `- Lost: ${duration(i.lost_us)} (${duration(i.lost_own_us)} own in ${count(i.calls)} calls, the longest ${duration(i.longest_us)}; ` +
+      `${duration(i.lost_caused_us)} caused in ${count(i.waits ?? 0)} waits)`,
     `- Kind: ${i.kind}${i.trend ? `, trend ${i.trend}` : ''}, ${i.status}`,
     ...(i.late === undefined ? [] : [`- Late: ${i.late}`]),
-    `- Where: ranks ${ranks(i.ranks, 12)}${i.hosts.length === 0 ? '' : ` on ${names(i.hosts.map(code), 8)}`}${where === '' ? '' : `, ${code(where)}`}`,
-    `- When: ${clock(i.from_s)} to ${clock(i.last_s)} since the start of the run`,
+    `- Where: ${i.rank_count === 0 ? 'all ranks' : `ranks ${ranks(i.ranks, 12)}`}${i.hosts.length === 0 ? '' : ` on ${names(i.hosts.map(code), 8)}`}${where === '' ? '' : `, ${code(where)}`}`,
+    `- When: from ${clock(i.from_s)} since the start of the run, ${endWords(i, undefined)}`,
   ];
   if (i.call_path !== '')
     lines.push(`- Call path: ${pathParts(i.call_path).map(code).join(' > ')}`);

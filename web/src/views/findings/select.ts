@@ -34,34 +34,31 @@ export function isMinor(i: Finding): boolean {
   return !i.listed && !isWithdrawn(i) && !i.cause;
 }
 
-/** Reports whether a finding has anomalies in a time range, to the resolution of its histogram over the run. */
-export function within(
-  i: Finding,
-  t0: number | undefined,
-  t1: number | undefined,
-  length: number,
-): boolean {
+/** Reports whether affected calls of a finding ran in a time range, to the resolution of its counts over time. */
+export function within(i: Finding, t0: number | undefined, t1: number | undefined): boolean {
   if (t0 === undefined && t1 === undefined) return true;
   const [from, to] = [t0 ?? 0, t1 ?? Infinity];
-  if (i.from_s > to || i.last_s < from) return false;
-  const parts = i.over_time.length;
-  if (parts === 0 || !(length > 0) || !i.over_time.some((n) => n > 0)) return true;
-  const part = length / parts;
-  // Executions count in the bin of their start and may last into the next.
-  return i.over_time.some((n, k) => n > 0 && (k - 0.5) * part <= to && (k + 1.5) * part >= from);
+  const end = i.to_s === null ? Infinity : Math.max(i.to_s, i.last_s);
+  if (i.from_s > to || end < from) return false;
+  const part = i.over_to_s / i.over_time.length;
+  if (!(part > 0) || !i.over_time.some((n) => n > 0)) return true;
+  return i.over_time.some((n, k) => n > 0 && k * part <= to && (k + 1) * part >= from);
 }
 
+/** A finding without ranks, such as a lasting change of a function, concerns all of them. */
 function hasAnyRank(i: Finding, text: string): boolean {
-  if (text === '') return true;
+  if (text === '' || i.rank_count === 0) return true;
   return i.rank_count > i.ranks.length || i.ranks.some((r) => hasRank(text, r));
 }
 
 function hasHost(i: Finding, host: string): boolean {
-  return host === '' || i.host_count > i.hosts.length || i.hosts.includes(host);
+  return (
+    host === '' || i.rank_count === 0 || i.host_count > i.hosts.length || i.hosts.includes(host)
+  );
 }
 
 /** Filters findings, keeping their order. Waits are hidden with the finding that caused them. */
-export function narrow(all: readonly Finding[], n: Narrowing, length: number): Finding[] {
+export function narrow(all: readonly Finding[], n: Narrowing): Finding[] {
   const hides = (i: Finding) => (!n.muted && isMuted(i)) || (!n.minor && isMinor(i));
   const quiet = new Set(all.filter(hides).map((i) => i.finding));
   return all.filter(
@@ -73,7 +70,7 @@ export function narrow(all: readonly Finding[], n: Narrowing, length: number): F
       (n.program === '' || String(i.program) === n.program) &&
       hasHost(i, n.host) &&
       hasAnyRank(i, n.rank) &&
-      within(i, n.t0, n.t1, length),
+      within(i, n.t0, n.t1),
   );
 }
 

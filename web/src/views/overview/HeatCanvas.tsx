@@ -6,7 +6,7 @@ import { clock, count, duration, plural } from '../../format/index.ts';
 import { go } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
 import { Float, TimeAxis } from '../../ui/index.ts';
-import { hostGroups, labeled, pixels, rgb, rowHeight, rowName, rowRanks } from './heat.ts';
+import { hostGroups, labeled, noData, pixels, rgb, rowHeight, rowName, rowRanks } from './heat.ts';
 
 interface Cell {
   row: number;
@@ -66,13 +66,20 @@ export function HeatCanvas(props: {
     };
   };
   const time = (column: number) => map.from_s + (column / map.columns) * span;
-  const tidy = (s: number) => Number(s.toFixed(span < 20 ? 3 : span < 600 ? 1 : 0));
+  // Times in the address, rounded outward to a fraction of a column, so that a range includes its cells.
+  const digits = Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(span / map.columns))));
+  const tidy = (column: number, round: (n: number) => number) =>
+    Number((round(time(column) * 10 ** digits) / 10 ** digits).toFixed(digits));
+  const range = (first: number, last: number) => ({
+    t0: tidy(first, Math.floor),
+    t1: tidy(last + 1, Math.ceil),
+  });
   const openCell = (cell: Cell) => {
     const row = map.rows[cell.row];
     if (!row) return;
-    // A cell without anomalies leads to all findings of its rank.
+    // A cell with anomalies leads to their findings, also to minor ones; another to all findings of its rank.
     const some = values.has(cell.row * map.columns + cell.column);
-    const when = some ? { t0: tidy(time(cell.column)), t1: tidy(time(cell.column + 1)) } : {};
+    const when = some ? { ...range(cell.column, cell.column), minor: 1 } : {};
     const which = programs ? { program: row.program } : {};
     go({ view: 'findings', query: { rank: rowRanks(row), ...when, ...which } });
   };
@@ -84,8 +91,8 @@ export function HeatCanvas(props: {
     const selection = {
       rank: rows.length === map.rows.length ? '' : rows.map(rowRanks).join(','),
       program: programs && one ? String(rows[0]?.program ?? '') : '',
-      from: String(tidy(time(c0))),
-      to: String(tidy(time(c1 + 1))),
+      from: String(range(c0, c1).t0),
+      to: String(range(c0, c1).t1),
     };
     go({ query: { explain: writeSelection(selection) } });
   };
@@ -97,7 +104,7 @@ export function HeatCanvas(props: {
     if (drag.box) {
       props.onBoxed();
       explain(drag.from, drag.to);
-    } else if (b - a >= 2) go({ query: { t0: tidy(time(a)), t1: tidy(time(b + 1)) } });
+    } else if (b - a >= 2) go({ query: range(a, b) });
     else if (cell) openCell(cell);
   };
   const keys = (event: KeyboardEvent) => {
@@ -143,7 +150,7 @@ export function HeatCanvas(props: {
               'row total',
               `${duration(row.lost_us)}, ${plural(row.anomalies, 'anomaly', 'anomalies')}`,
             ],
-            ...(row.silent === true ? [['state', 'no data'] as const] : []),
+            ...(noData(map, cursor.row, cursor.column) ? [['state', 'no data'] as const] : []),
           ] as const,
         }
       : undefined;

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { useLive, useRunQuery, type Heatmap } from '../../api/index.ts';
-import { count, duration } from '../../format/index.ts';
+import { clock, count, duration } from '../../format/index.ts';
 import { choice, useHref, useParam, useRoute, useSpan } from '../../route/index.ts';
 import { Empty, Failure, Segmented, Waiting } from '../../ui/index.ts';
 import { rowName, rowRanks } from './heat.ts';
@@ -71,6 +71,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
             onBoxed={() => box(false)}
           />
           <HeatWords map={map} />
+          <NoDataWords map={map} />
         </>
       )}
     </section>
@@ -114,6 +115,24 @@ function HeatWords({ map }: { map: Heatmap }) {
         </a>
       ))}
       {left > 0 && <span className="muted">and {count(left)} more rows</span>}
+    </p>
+  );
+}
+
+/** Names the rows without data. */
+function NoDataWords({ map }: { map: Heatmap }) {
+  const { overview } = useLive();
+  const programs = (overview?.programs.length ?? 0) > 1;
+  const words = map.rows
+    .filter((r) => r.silent === true || r.until_s !== undefined)
+    .map((r) => rowName(r, programs) + (r.silent === true ? '' : ` after ${clock(r.until_s)}`));
+  if (words.length === 0) return null;
+  const most = 8;
+  const left = words.length - most;
+  return (
+    <p className="heat-words">
+      No data: {words.slice(0, most).join(', ')}
+      {left > 0 ? ` and ${count(left)} more rows` : ''}.
     </p>
   );
 }

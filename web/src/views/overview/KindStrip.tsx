@@ -51,6 +51,7 @@ export function KindStrip({ strip }: { strip: Strip }) {
     <section className="panel strip" aria-labelledby="strip-title">
       <header className="panel-head">
         <h2 id="strip-title">Lost time by kind</h2>
+        {(t0 !== undefined || t1 !== undefined) && <span className="tag">whole run</span>}
         <span className="push" />
         <ul className="legend">
           {strip.series.map((l) => (

@@ -1,11 +1,12 @@
 import { useLive, type Overview } from '../../api/index.ts';
-import { useHref } from '../../route/index.ts';
-import { Notice, ended, Waiting } from '../../ui/index.ts';
+import { useHref, useRoute } from '../../route/index.ts';
+import { ended, Waiting } from '../../ui/index.ts';
 import { HeatmapPanel } from './HeatmapPanel.tsx';
 import { KindStrip } from './KindStrip.tsx';
 import { NoAnomalies } from './NoAnomalies.tsx';
 import { NoData } from './NoData.tsx';
 import { Notes } from './Notes.tsx';
+import { Notices } from './Notices.tsx';
 import { PacketTiles, PacketWorst } from './Packets.tsx';
 import { Tiles } from './Tiles.tsx';
 import { TopFindings } from './TopFindings.tsx';
@@ -21,15 +22,7 @@ export default function OverviewView() {
   return (
     <div className="overview">
       <Verdict overview={overview} />
-      {notices.length > 0 && (
-        <div className="notices">
-          {notices.map((n) => (
-            <Notice key={n.topic + n.sentence} level={n.level}>
-              {ended(n.sentence)}
-            </Notice>
-          ))}
-        </div>
-      )}
+      <Notices notices={notices} />
       {noData ? (
         <div className="panel">
           <NoData overview={overview} />
@@ -46,7 +39,7 @@ export default function OverviewView() {
         </>
       ) : (
         <>
-          <Tiles figures={overview.figures} live={overview.live} run={overview.run} />
+          <Tiles figures={overview.figures} live={overview.live} />
           <div className="overview-columns">
             <div className="overview-column">
               <HeatmapPanel warming={overview.figures.provisional && has('warming')} />
@@ -67,15 +60,30 @@ export default function OverviewView() {
   );
 }
 
+/** Reports whether the address selects a part of the run. */
+function useNarrowed(): boolean {
+  const { query } = useRoute();
+  return ['t0', 't1', 'host', 'rank', 'program'].some((k) => (query[k] ?? '') !== '');
+}
+
 /** The verdict on the run, with a link to the worst finding. */
 function Verdict({ overview }: { overview: Overview }) {
   const href = useHref();
+  const narrowed = useNarrowed();
   const { verdict } = overview;
   const worst = overview.findings.find((i) => i.finding === verdict.finding);
   const text = ended(verdict.sentence);
   return (
     <h1 className={`verdict ${verdict.level}`}>
       {worst ? <a href={href({ view: 'findings', query: { sel: worst.key } })}>{text}</a> : text}
+      {narrowed && (
+        <span
+          className="tag"
+          title="The verdict and the figures are about the whole run, not only what is selected"
+        >
+          whole run
+        </span>
+      )}
     </h1>
   );
 }

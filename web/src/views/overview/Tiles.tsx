@@ -1,4 +1,4 @@
-import type { Figures } from '../../api/index.ts';
+import { useCommand, type Figures } from '../../api/index.ts';
 import {
   coreHours,
   count,
@@ -12,7 +12,8 @@ import {
 import { Tile } from '../../ui/index.ts';
 
 /** The key figures, each with an explanation and the equivalent command. */
-export function Tiles({ figures: f, live, run }: { figures: Figures; live: boolean; run: string }) {
+export function Tiles({ figures: f, live }: { figures: Figures; live: boolean }) {
+  const command = useCommand();
   const provisional = f.provisional ? 'provisional until the run ends' : 'after the review';
   return (
     <div className="tiles">
@@ -29,7 +30,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
             ['muted or expected', duration(f.muted_lost_us)],
             ['ranks', count(f.ranks)],
           ],
-          command: `chimbuko findings ${run}`,
+          command: command('findings'),
         }}
       />
       <Tile
@@ -43,7 +44,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
             ['waits for others', count(f.victims)],
             ['calls judged', count(f.calls)],
           ],
-          command: `chimbuko anomalies ${run}`,
+          command: command('anomalies'),
         }}
       />
       <Tile
@@ -54,7 +55,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
           formula:
             'Anomalies with the same function, call path, kind and cause form one finding. A finding includes the waits it caused.',
           from: [['muted or expected', count(f.findings_muted)]],
-          command: `chimbuko findings ${run}`,
+          command: command('findings'),
         }}
       />
       <Tile
@@ -72,7 +73,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
             ['executions kept', count(f.kept)],
             ['calls per kept execution', f.reduction === undefined ? '–' : short(f.reduction)],
           ],
-          command: `chimbuko status ${run}`,
+          command: command('status'),
         }}
       />
       <Tile
@@ -90,7 +91,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         explain={{
           formula: `Functions with at least ${f.functions_min_calls ?? 'enough'} calls. Calls of other functions are not judged, or only provisionally.`,
           from: [['functions', count(f.functions)]],
-          command: `chimbuko top ${run}`,
+          command: command('top'),
         }}
       />
       <Tile
@@ -107,7 +108,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
           ...(f.last_event_age_seconds === undefined
             ? {}
             : { from: [['newest data', `${seconds(f.last_event_age_seconds)} old`]] as const }),
-          command: `chimbuko status ${run}`,
+          command: command('status'),
         }}
       />
       <Tile
@@ -118,7 +119,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         explain={{
           formula:
             'Messages that analyzers dropped because their outbox was full. Their data are lost.',
-          command: `chimbuko status ${run}`,
+          command: command('status'),
         }}
       />
     </div>

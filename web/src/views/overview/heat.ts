@@ -18,7 +18,15 @@ export function rgb(hex: string): RGB {
   return [(n >> 16) & 255, (n >> 8) & 255, n & 255];
 }
 
-/** The RGBA pixels of a heatmap, one per cell. Silent rows are striped. */
+/** Reports whether there is no data of a cell. */
+export function noData(map: Heatmap, row: number, column: number): boolean {
+  const r = map.rows[row];
+  if (r?.silent === true) return true;
+  if (r?.until_s === undefined) return false;
+  return map.from_s + (column / map.columns) * (map.to_s - map.from_s) >= r.until_s;
+}
+
+/** The RGBA pixels of a heatmap, one per cell. Cells without data are striped. */
 export function pixels(
   map: Heatmap,
   ramp: Uint8ClampedArray,
@@ -29,7 +37,7 @@ export function pixels(
   const out = new Uint8ClampedArray(columns * rows.length * 4);
   for (let r = 0; r < rows.length; r++) {
     for (let c = 0; c < columns; c++) {
-      const [red, green, blue] = rows[r]?.silent === true && c % 2 === 0 ? silent : empty;
+      const [red, green, blue] = c % 2 === 0 && noData(map, r, c) ? silent : empty;
       const at = (r * columns + c) * 4;
       out[at] = red;
       out[at + 1] = green;

@@ -13,7 +13,10 @@ beforeEach(() => {
 });
 
 function show(part: Partial<Overview> = {}) {
-  return renderIn({ overview: overview(8, part) }, <OverviewView />);
+  return renderIn(
+    { overview: overview(8, { place: '/scratch/runs/heat2d', ...part }) },
+    <OverviewView />,
+  );
 }
 
 const notice = (topic: string, sentence: string, level: Notice['level'] = 'watch'): Notice => ({
@@ -79,7 +82,7 @@ describe('the overview', () => {
     const lost = screen.getByRole('button', { name: /Lost time/ });
     expect(lost.textContent).toContain('4.12 %');
     const words = document.getElementById(lost.getAttribute('aria-describedby') ?? '');
-    expect(words?.textContent).toContain('chimbuko findings heat2d');
+    expect(words?.textContent).toContain('chimbuko findings /scratch/runs/heat2d');
   });
 
   test('lists the worst findings with function, host, ranks and cost', () => {
@@ -87,8 +90,79 @@ describe('the overview', () => {
     const list = screen.getByRole('region', { name: 'Costliest findings' });
     const [first] = within(list).getAllByRole('listitem');
     expect(first?.textContent).toContain('pack_halo()');
-    expect(first?.textContent).toContain('nid00123 · rank 0-3');
+    expect(first?.textContent).toContain('nid00123 · ranks 0-3');
     expect(first?.textContent).toContain('42.8 s');
+  });
+
+  test('shows when findings began and ended on the axis of the run', () => {
+    const [over_time, over_to_s] = [[0, 4, 0, 0], 1000];
+    show({
+      length_s: 2000,
+      findings: [
+        finding({ key: 'a', from_s: 250, to_s: 500, over_time, over_to_s }),
+        finding({ key: 'b', from_s: 750, to_s: null, over_time: [0, 0, 0, 0], over_to_s }),
+      ],
+    });
+    const list = screen.getByRole('region', { name: 'Costliest findings' });
+    const [past, open] = within(list).getAllByRole('listitem');
+    expect(past?.textContent).toContain('00:04:10 – 00:08:20');
+    expect(open?.textContent).toContain('00:12:30 – ongoing');
+    const bars = within(list).getAllByRole('img', { name: /over the run/ });
+    expect(bars[0]?.getAttribute('aria-label')).toContain('ended at 00:08:20');
+    expect(bars[1]?.getAttribute('aria-label')).toContain('ongoing');
+    // 4 parts of 110 pixels for 2000 s end at 1000 s: the second begins at a quarter of the half.
+    const path = (i: number) => bars[i]?.querySelectorAll('path')[1]?.getAttribute('d');
+    expect(path(0)).toMatch(/^M13\.75 /);
+    // A lasting change has no anomalies, but lasts.
+    expect(path(1)).toMatch(/^M41\.25 /);
+  });
+
+  test('says in one line how many data problems there are, and lists them on request', () => {
+    show({
+      notices: [
+        notice('missing-ranks', 'Rank 9 is missing', 'bad'),
+        notice('store', 'A trace is damaged'),
+        notice('drops', '12 messages were lost'),
+        notice('review', '27 flags were confirmed', 'good'),
+      ],
+    });
+    const words = screen.getByText('3 data problems, 1 remark');
+    const line = words.closest('details');
+    expect(line?.open).toBe(false);
+    expect(words.closest('summary')?.textContent).toContain('Rank 9 is missing.');
+    expect(within(line as HTMLElement).getByText('12 messages were lost.')).toBeTruthy();
+  });
+
+  test('shows a single notice as it is', () => {
+    const { container } = show({ notices: [notice('drops', '12 messages were lost')] });
+    expect(screen.getByText('12 messages were lost.')).toBeTruthy();
+    expect(container.querySelector('details.notices')).toBeNull();
+  });
+
+  test('lists the findings of the selected time and labels the rest as of the whole run', async () => {
+    const early = finding({ key: 'a', finding: 1, from_s: 0, to_s: 90, last_s: 90 });
+    early.over_time = [9, ...new Array<number>(19).fill(0)];
+    const late = finding({ key: 'b', finding: 2, from_s: 1900, to_s: 1990, last_s: 1990 });
+    late.over_time = [...new Array<number>(19).fill(0), 9];
+    const body = { rows: [early, late], writable: false, stored: true, total: 2 };
+    serve({ heatmap: { body: heatmap(8) }, findings: { body } });
+    location.hash = '#/overview?t0=1850&t1=2000';
+    show({ findings: [early, late], figures: { ...overview(8).figures, findings: 2 } });
+    const list = screen.getByRole('region', { name: 'Costliest findings' });
+    expect(await within(list).findByText('1 selected of 2')).toBeTruthy();
+    const links = within(list).getAllByRole('listitem');
+    expect(links.map((l) => within(l).getByRole('link').getAttribute('href'))).toEqual([
+      '#/findings?sel=b&t0=1850&t1=2000',
+    ]);
+    expect(screen.getByRole('heading', { level: 1 }).textContent).toContain('whole run');
+    location.hash = '';
+  });
+
+  test('names the place of a finding of all ranks', () => {
+    show({ findings: [finding({ ranks: [], rank_count: 0, hosts: [], host_count: 0 })] });
+    const list = screen.getByRole('region', { name: 'Costliest findings' });
+    expect(list.textContent).toContain('all ranks');
+    expect(list.textContent).not.toContain('· rank');
   });
 
   test('lists the costliest notes in a line each', () => {
@@ -230,6 +304,20 @@ describe('the heatmap image', () => {
     expect(out.length).toBe(8 * 4 * 4);
     expect([...out.slice(0, 4)]).toEqual([1, 2, 3, 255]);
     expect([...out.slice((4 + 2) * 4, (4 + 2) * 4 + 4)]).toEqual([200, 200, 200, 255]);
+  });
+
+  test('stripes cells without data', () => {
+    const map = heatmap(8);
+    const [first, second] = map.rows;
+    if (!first || !second) throw new Error('no rows');
+    const part = { ...map, columns: 4, from_s: 0, to_s: 8, cells: [] };
+    part.rows = [
+      { ...first, silent: true },
+      { ...second, until_s: 4 },
+    ];
+    const out = pixels(part, new Uint8ClampedArray(768), [1, 1, 1], [9, 9, 9]);
+    const reds = Array.from({ length: 8 }, (_, i) => out[i * 4]);
+    expect(reds).toEqual([9, 1, 9, 1, 1, 1, 9, 1]);
   });
 
   test('labels hosts that have room', () => {

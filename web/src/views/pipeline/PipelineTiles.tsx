@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { Status } from '../../api/index.ts';
+import { useCommand, type Status } from '../../api/index.ts';
 import { bytes, count, factor, plural, rate, seconds, short } from '../../format/index.ts';
 import { Sparkline, Tile } from '../../ui/index.ts';
 import { sums, type Sums } from './figures.ts';
@@ -27,7 +27,7 @@ export function PipelineTiles({ status }: { status: Status }) {
     history.length > 2 && history.some((h) => f(h) > 0) ? (
       <Sparkline values={history.map(f)} label={label} width={110} height={14} />
     ) : undefined;
-  const command = `chimbuko status ${status.run.name}`;
+  const command = useCommand()('status');
   return (
     <div className="tiles">
       <Tile

@@ -1,1 +1,0 @@
-function e(e){return e.replace(/(\d) us\b/g,`$1 µs`)}export{e as t};
