@@ -31,7 +31,7 @@ func TestFindingsListCausesFirst(t *testing.T) {
 	text := must(t, "findings", dir)
 	for _, want := range []string{
 		`(?m)^FINDING +KIND +OWN +CAUSED +TOTAL +OF TIME +CALLS +EXPECTED +ACTUAL +RANKS +HOSTS +FROM +TO +OVER TIME +EXAMPLE +FUNCTION$`,
-		`(?m)^1 +outlier +[0-9.]+ ms +[0-9.]+ % +15 +35\d us +[0-9.]+ ms +1 +node00 .* \+3\.\d+ s .*[▁▂▃▄▅▆▇█]{20} +1:\d+:\d+ +collide$`,
+		`(?m)^1 +outlier +[0-9.]+ ms +[0-9.]+ ms +[0-9.]+ ms +[0-9.]+ % +15 +35\d us +[0-9.]+ ms +1 +node00 .* \+3\.\d+ s .*[▁▂▃▄▅▆▇█]{20} +1:\d+:\d+ +collide$`,
 		`(?m)^ +and made \w+ waits on 7 ranks lose [0-9.]+ ms of it: MPI_Allreduce\(\) \d+, MPI_Waitall\(\) \d+\n +in bursts$`,
 		`(?m)^2 +outlier +[0-9.]+ ms .* 160 .* 4-7 +node01 .* stream\n +and made `,
 	} {

@@ -139,11 +139,48 @@ func Over(runs []*Sums, only *trace.Program, limit int) *api.Trend {
 			}
 		}
 	}
+	t.Notices = append(t.Notices, strangers(runs, only)...)
 	timeFunctions, lostFunctions := changing(times[1:]), changing(lost[1:])
 	timeTurns, lostTurns := turns(t, timeFunctions, watchTime), turns(t, lostFunctions, watchPoints)
 	t.Verdict = trendVerdict(t, timeTurns, lostTurns)
 	t.Time, t.Lost = listed(times[0], timeFunctions, timeTurns, limit), listed(lost[0], lostFunctions, lostTurns, limit)
 	return t
+}
+
+// strangers warns about runs that seem to be of another program than the newest: they have less than half of their
+// functions in common, without those of libraries that all programs call.
+func strangers(runs []*Sums, only *trace.Program) (notices []api.Notice) {
+	if len(runs) == 0 {
+		return nil
+	}
+	newest := ownFunctions(runs[len(runs)-1], only)
+	for _, r := range runs[:len(runs)-1] {
+		names, common := ownFunctions(r, only), 0
+		for name := range names {
+			if newest[name] {
+				common++
+			}
+		}
+		if fewer := min(len(names), len(newest)); 2*common < fewer {
+			notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "another-program", Sentence: fmt.Sprintf(
+				"%s seems to be a run of another program: %d of its %s occur in %s", text.OneLine(r.Name), common,
+				text.Count(len(names), "function"), text.OneLine(runs[len(runs)-1].Name))})
+		}
+	}
+	return notices
+}
+
+// ownFunctions returns the names of the functions of a run that are not those of MPI or TAU.
+func ownFunctions(r *Sums, only *trace.Program) map[string]bool {
+	names := make(map[string]bool)
+	for i := range r.Functions {
+		f := &r.Functions[i]
+		if (only == nil || f.Program == *only) && f.Calls > 0 && f.Name != "main" &&
+			!strings.HasPrefix(f.Name, "MPI") && !strings.HasPrefix(f.Name, ".TAU") {
+			names[f.Name] = true
+		}
+	}
+	return names
 }
 
 // series is a TrendSeries that is being built.

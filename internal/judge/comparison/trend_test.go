@@ -241,3 +241,18 @@ func TestTrendVerdictEscapesNames(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+func TestTrendWarnsAboutAnotherProgram(t *testing.T) {
+	runs := nights([]int64{1000, 1010, 1020}, nil)
+	if n := comparison.Over(runs, nil, 12).Notices; len(n) != 0 {
+		t.Errorf("runs of one program: %+v", n)
+	}
+	stranger := &comparison.Sums{Comparable: api.Comparable{Name: "weather"}}
+	for _, name := range []string{"main", "MPI_Barrier()", "advect", "radiate"} {
+		stranger.Add(&comparison.Function{Name: name, Calls: 10, Exclusive: 1e6})
+	}
+	n := comparison.Over(append([]*comparison.Sums{stranger}, runs...), nil, 12).Notices
+	if want := "weather seems to be a run of another program: 0 of its 2 functions occur in night3"; len(n) != 1 || n[0].Sentence != want {
+		t.Errorf("got %+v, want %q", n, want)
+	}
+}

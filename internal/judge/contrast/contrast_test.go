@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // onRanks returns executions on ranks, each at a different time.
@@ -214,4 +215,20 @@ func FuzzCompare(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A weak difference that is not chance is described, rather than denied above a table that shows it.
+func TestSentenceHasWeakDifferencesThatAreNotChance(t *testing.T) {
+	f := func(onFirst int, want string) {
+		t.Helper()
+		ranks := append(slices.Repeat([]float64{1}, onFirst), slices.Repeat([]float64{0}, 846-onFirst)...)
+		column := places(2, onRanks(ranks...))[1]
+		e := &contrast.Explanation{Explained: api.Explained{Selected: 846, Examined: 846}}
+		e.Explain([]contrast.Field{{Column: column, Key: contrast.FieldKey{Kind: contrast.FieldRank}, Rest: "ranks"}}, contrast.Bins{Extent: 1000})
+		if len(e.Fields) != 1 || e.Fields[0].Notable || e.Sentence != want {
+			t.Errorf("got %q of %+v, want %q", e.Sentence, e.Fields, want)
+		}
+	}
+	f(520, "520 of 846 executions ran on rank 1, 1 of 2 ranks (weak; not chance)")
+	f(430, "No stored field sets 846 executions apart: the differences may be chance")
 }

@@ -277,7 +277,24 @@ func (c *Difference) Support() string {
 	return fmt.Sprintf("%s of %s here, %s; %s", text.Int(c.With), text.Int(c.Of), c.Rest, c.Strength())
 }
 
-// sentence describes the first difference.
+// telling reports whether a difference is notable, or most executions have it.
+func (c *Difference) telling() bool {
+	return c.Notable || c.Role != Chosen && c.Bits >= Default().LeastBits && c.Share >= 0.5
+}
+
+// telling returns the difference to describe: the first one or, if that is weak, the first that is not chance.
+func (e *Explanation) telling() *Difference {
+	if !e.Fields[0].telling() {
+		for i := range e.Fields {
+			if f := &e.Fields[i]; f.Role != Chosen && f.Chance <= Default().MaxChance {
+				return f
+			}
+		}
+	}
+	return &e.Fields[0]
+}
+
+// sentence describes the most telling difference.
 func (e *Explanation) sentence() string {
 	what := text.Count(e.Selected, "execution")
 	if e.Estimated {
@@ -292,7 +309,7 @@ func (e *Explanation) sentence() string {
 	if len(e.Fields) == 0 {
 		return "No field is stored by which " + what + " could differ from others"
 	}
-	first := &e.Fields[0]
+	first := e.telling()
 	count := fmt.Sprintf("%s of %s", text.Int(first.With), what)
 	if first.Of < e.Examined { // messages, counters and states are read of a part
 		count = fmt.Sprintf("%s of %s examined closely, of %s,", text.Int(first.With),
@@ -308,7 +325,7 @@ func (e *Explanation) sentence() string {
 	switch {
 	case first.Notable && first.Role == Cause:
 		return sentence + e.timeClause()
-	case first.Notable, first.Role != Chosen && first.Bits >= Default().LeastBits && first.Share >= 0.5:
+	case first.telling(), first.Role != Chosen && first.Chance <= Default().MaxChance: // weak
 		return sentence
 	}
 	return "No stored field sets " + what + " apart: the differences may be chance"

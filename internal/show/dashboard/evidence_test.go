@@ -7,12 +7,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // checkLanes checks that the calls of lanes are in order and nest.
@@ -139,7 +141,7 @@ func TestEvidenceSentenceStatesRarity(t *testing.T) {
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	for i, want1 := range []string{
 		"MPI_Allreduce 4.70 ms on rank 0 (node0), typical 300–499 us; longer than 99.987 % of 41,212 calls",
-		"MPI_Allreduce 50 us on rank 1 (node0), typical 100 us or 200–380 us; shorter than 100 % of 1,000 calls",
+		"MPI_Allreduce 50 us own time (4.70 ms with callees) on rank 1 (node0), typical 100 us or 200–380 us; shorter than 100 % of 1,000 calls",
 		"MPI_Allreduce 4.70 ms on rank 2 (node1), typical 380–420 us; 86.0 standard deviations from the mean of 900 calls",
 		"MPI_Allreduce 4.70 ms on rank 3 (node1)",
 		"MPI_Allreduce 4.70 ms on rank 4 (node2), typical 301–399 us; longer than 99.9 % of 1,000 calls",
@@ -252,5 +254,36 @@ func TestEventOfSeveralProgramsNeedsProgram(t *testing.T) {
 	flame := want[api.Flame](t, do(t, at+"/api/v1/runs/two/flame?metric=lost", ""), 200)
 	if c := flame.Root.Children; len(c) != 2 || c[0].Function != "program 0" || flame.Root.Total != 10 {
 		t.Errorf("%+v", flame)
+	}
+}
+
+// The twin has about the median time, even if another typical execution is nearer in time, and the headline has both
+// times of an execution.
+func TestTwinTakesAboutTheMedian(t *testing.T) {
+	store := emptyStore(t)
+	slow := anomaly(0, 3, 1_000_000, 30_000, 19_407)
+	slow.RuntimeExclusive = 19_429
+	batch := &provdb.Batch{Anomalies: []*provenance.Record{slow}}
+	for i, own := range []trace.Ticks{1, 25, 400} {
+		r := anomaly(i+1, 3, 1_000_000-1000*trace.Ticks(i+1), own+5, 0)
+		r.RuntimeExclusive, r.Status = own, ""
+		batch.Typical = append(batch.Typical, r)
+	}
+	id, err := store.CreateRun(t.Context(), provdb.Run{
+		Name: "twins", State: provdb.Running, Started: time.Unix(1, 0), Info: fmt.Appendf(nil, `{"totals":{"begin_us":%d}}`, beginOf),
+	})
+	if err == nil {
+		err = store.Write(t.Context(), id, batch)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "another", store })
+	e := want[api.Evidence](t, do(t, at+"/api/v1/runs/twins/events/"+slow.EventID+"/evidence", ""), 200)
+	if e.Twin == nil || e.Twin.Event != batch.Typical[1].EventID {
+		t.Errorf("twin %+v, want %s", e.Twin, batch.Typical[1].EventID)
+	}
+	if !strings.Contains(e.Sentence, "19.4 ms own time (30.0 ms with callees)") {
+		t.Errorf("headline %q", e.Sentence)
 	}
 }

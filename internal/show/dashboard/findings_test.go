@@ -10,6 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -150,5 +152,28 @@ func TestLastingChangeCountsAsLostTime(t *testing.T) {
 	}
 	if cost := "1 finding costs " + text.Percent(100*x.Share) + " of core time"; !strings.Contains(o.Verdict.Sentence, cost) {
 		t.Errorf("%q does not contain %q", o.Verdict.Sentence, cost)
+	}
+}
+
+// The verdict names causes, although others lost more time in waits.
+func TestVerdictNamesCulpritsBeforeVictims(t *testing.T) {
+	store := emptyStore(t)
+	record := func(i int, rank trace.Rank, name string, kind provenance.AnomalyKind, lost trace.Ticks) *provenance.Record {
+		r := anomaly(i, rank, trace.Ticks(100_000*i), lost+10, lost)
+		r.Func, r.Kind, r.RuntimeExclusive = name, kind, lost+10
+		r.CallStack[0].Func = name
+		return r
+	}
+	waits := []*provenance.Record{
+		record(1, 0, "MPI_Waitall()", provenance.CommWait, 90_000), record(2, 1, "MPI_Waitall()", provenance.CommWait, 80_000),
+	}
+	someRun(t, store, "waits", waits)
+	someRun(t, store, "both", append(waits, record(20, 2, "pack", provenance.Slow, 9000)))
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "another", store })
+	for run, worst := range map[string]string{"waits": "Worst: waits in MPI_Waitall since 0.10 s, cause not known yet", "both": "Worst: pack on"} {
+		o := want[api.Overview](t, do(t, at+"/api/v1/runs/"+run+"/overview", ""), 200)
+		if !strings.Contains(o.Verdict.Sentence, worst) {
+			t.Errorf("%s: %q, want %q", run, o.Verdict.Sentence, worst)
+		}
 	}
 }

@@ -290,3 +290,20 @@ func TestMissingRanksAreShown(t *testing.T) {
 		t.Errorf("a run of few ranks is incomplete: %+v", o.Notices)
 	}
 }
+
+// A rank of which the store has no data, but which was analyzed, is a row also when the run has ended.
+func TestHeatmapKeepsAnalyzedRanksAfterTheEnd(t *testing.T) {
+	store := emptyStore(t)
+	someRun(t, store, "ended", []*provenance.Record{anomaly(0, 0, 1000, 500, 400), anomaly(1, 2, 1000, 500, 400)})
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) {
+		c.Run, p.reader = "ended", store
+		p.status = api.Status{Run: api.RunStatus{Name: "ended", State: api.Finished}}
+		for rank := range int64(4) {
+			p.status.Ranks = append(p.status.Ranks, api.Rank{Rank: rank, Host: "node0", Ended: true})
+		}
+	})
+	h := want[api.Heatmap](t, do(t, at+"/api/v1/runs/ended/heatmap", ""), 200)
+	if len(h.Rows) != 4 || slices.ContainsFunc(h.Rows, func(r api.HeatRow) bool { return r.Silent }) {
+		t.Errorf("%+v", h.Rows)
+	}
+}

@@ -85,7 +85,11 @@ func (d *runData) judged(r *provenance.Record) float64 {
 // sentence describes an execution.
 func (d *runData) sentence(r *provenance.Record) string {
 	v := d.judged(r)
-	words := fmt.Sprintf("%s %s on rank %d", text.ShortName(r.Func), text.Duration(v), r.RID)
+	took := text.Duration(v)
+	if own, all := text.Duration(d.micros(r.RuntimeExclusive)), text.Duration(d.micros(r.RuntimeTotal)); own != all {
+		took = fmt.Sprintf("%s own time (%s with callees)", own, all)
+	}
+	words := fmt.Sprintf("%s %s on rank %d", text.ShortName(r.Func), took, r.RID)
 	if host := text.Host(r.Hostname); host != "" {
 		words += " (" + text.OneLine(host) + ")"
 	}

@@ -136,6 +136,12 @@ func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 		}
 	}
 	worst := &v.data.findings[open[0]]
+	for _, i := range open { // who waits is not the cause
+		if x := &v.data.findings[i]; !isWait(x) {
+			worst = x
+			break
+		}
+	}
 	verdict := api.Verdict{Level: api.LevelWatch, Finding: worst.Number}
 	percent := 100 * share(o, lost)
 	switch {
@@ -175,8 +181,20 @@ func costText(n int, lost, percent float64) string {
 	return words + " " + text.CoreTime(lost)
 }
 
+// isWait reports whether a finding consists of waits for others, whose cause is not known.
+func isWait(x *provenance.Finding) bool {
+	return x.Role == provenance.Victim || x.Kind == provenance.Waiting
+}
+
 // worstText names a finding.
 func (v *view) worstText(x *provenance.Finding, length float64) string {
+	if isWait(x) {
+		cause := "cause unknown"
+		if !v.ended() {
+			cause = "cause not known yet"
+		}
+		return fmt.Sprintf("waits in %s since %s, %s", text.ShortName(x.Func), text.Clock(v.data.seconds(x.First), length), cause)
+	}
 	if x.OfPeers() {
 		words := x.Summary
 		if x.Func != "" && x.Kind == provenance.SlowPlace {

@@ -105,6 +105,9 @@ func Trend(t *api.Trend, byLost, all bool) *Answer {
 	})
 	return &Answer{JSON: t, Rows: rows, Text: func(w io.Writer) error {
 		fmt.Fprintf(w, "%s\n\n", t.Verdict.Sentence)
+		for _, n := range t.Notices {
+			fmt.Fprintf(w, "%s.\n\n", n.Sentence)
+		}
 		if err := writeTable(w, runs); err != nil {
 			return err
 		}

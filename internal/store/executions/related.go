@@ -42,13 +42,12 @@ func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*E
 }
 
 // twin returns the id of the typical execution of the same function that an execution is
-// compared with: preferably of the same call path, then of the same rank, then the nearest in
-// time. It is empty if there is none.
-func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Ticks, p *Place) (id string, samePath bool,
-	err error,
-) {
+// compared with: preferably of the same call path, with about the median time of the function, of the same rank, and
+// the nearest in time. It is empty if there is none.
+func (a *Reader) twin(ctx context.Context, of *Execution, p *Place) (id string, samePath bool, err error) {
+	program, rank, entry := of.Program, of.Rank, of.Entry
 	by := Order{
-		first(PathNumber.In(PathID{program, p.path})), first(Rank.Between(int64(rank), int64(rank))),
+		first(PathNumber.In(PathID{program, p.path})), fromMedian(int64(of.Exclusive - of.Lost)), first(Rank.Between(int64(rank), int64(rank))),
 		{Column: Column{sql: fmt.Sprintf("abs(entry - %d)", entry), of: func(x *Columns) any {
 			return func(row int32) int64 { return max(x.entry[row]-int64(entry), int64(entry)-x.entry[row]) }
 		}}},
@@ -61,6 +60,25 @@ func (a *Reader) twin(ctx context.Context, program trace.Program, rank trace.Ran
 		return "", false, err
 	}
 	return list[0].Event, list[0].Path == p.path, nil
+}
+
+// fromMedian sorts executions that take between half and twice the median before others, and those by their distance
+// from it. A median that is not positive is unknown.
+func fromMedian(median int64) Key {
+	low, high := median/2, 2*median
+	if median <= 0 {
+		low, high = math.MinInt64, math.MaxInt64
+	}
+	sql := fmt.Sprintf("CASE WHEN runtime_exclusive BETWEEN %d AND %d THEN 0 ELSE abs(runtime_exclusive - %d) END", low, high, median)
+	return Key{Column: Column{sql: sql, of: func(x *Columns) any {
+		return func(row int32) int64 {
+			own := x.exclusive[row]
+			if low <= own && own <= high {
+				return 0
+			}
+			return max(own-median, median-own)
+		}
+	}}}
 }
 
 // first sorts the executions that a condition on numbers selects before all others.
@@ -88,7 +106,7 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 			return nil
 		}
 		var other string
-		if other, samePath, err = a.twin(ctx, of.Program, of.Rank, of.Entry, place); err != nil || other == "" {
+		if other, samePath, err = a.twin(ctx, of, place); err != nil || other == "" {
 			return err
 		}
 		g.Go(func() (err error) { twin, err = a.Event(ctx, other, &of.Program); return err })

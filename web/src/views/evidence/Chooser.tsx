@@ -1,5 +1,5 @@
-import { useRunQuery } from '../../api/index.ts';
-import { duration, statusLabel } from '../../format/index.ts';
+import { useLive, useRunQuery } from '../../api/index.ts';
+import { count, duration, statusLabel } from '../../format/index.ts';
 import { eventPath, go, useHref, useRoute } from '../../route/index.ts';
 import {
   Empty,
@@ -68,10 +68,18 @@ const columns: Column<EventRow>[] = [
   { id: 'status', header: 'Status', value: (r) => statusLabel(r.status) },
 ];
 
+/** Says that the list is not complete. */
+function moreWords(query: Readonly<Record<string, string>>, anomalies = 0): string {
+  const narrowed = ['program', 'host', 'rank', 't0', 't1'].some((k) => query[k] !== undefined);
+  const of = narrowed ? '; add filters to see others' : ` of ${count(anomalies)} anomalies`;
+  return `those that lost the most time${of}`;
+}
+
 /** A list of anomalies by lost time, if none is selected. */
 export function Chooser() {
   const { query } = useRoute();
-  const result = useRunQuery<{ rows: EventRow[] }>(
+  const { overview } = useLive();
+  const result = useRunQuery<{ rows: EventRow[]; next?: string }>(
     'events',
     {
       order: 'lost',
@@ -104,6 +112,9 @@ export function Chooser() {
             rowKey={(r) => eventPath(r.program, r.event_id)}
             onOpen={(r) => go({ event: eventPath(r.program, r.event_id) })}
             empty={<Empty title="No anomalies." />}
+            footer={
+              result.data?.next && <span>{moreWords(query, overview?.figures.anomalies)}</span>
+            }
           />
         </section>
       )}

@@ -149,6 +149,16 @@ describe('states', () => {
     renderIn({}, <EvidenceView event="" />);
     const link = await screen.findByRole('link', { name: '1:2:3' });
     expect(link.getAttribute('href')).toBe('#/e/0:1:2:3');
+    expect(screen.queryByText(/those that lost the most/)).toBeNull();
+    cleanup();
+
+    serve({ events: { body: { rows: [row], next: 'more' } } });
+    const o = overview(8);
+    renderIn(
+      { run: 'another', overview: { ...o, figures: { ...o.figures, anomalies: 511 } } },
+      <EvidenceView event="" />,
+    );
+    expect(await screen.findByText('those that lost the most time of 511 anomalies')).toBeTruthy();
   });
 });
 

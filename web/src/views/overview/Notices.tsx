@@ -2,7 +2,8 @@ import type { Level, Notice as About } from '../../api/index.ts';
 import { plural } from '../../format/index.ts';
 import { Notice, ended } from '../../ui/index.ts';
 
-const isProblem = (n: About) => n.level === 'bad' || n.level === 'watch';
+/** Whether data is missing or late; results of the review are remarks. */
+const isProblem = (n: About) => (n.level === 'bad' || n.level === 'watch') && n.topic !== 'review';
 
 /** What limits the reliability of the page: one line, which expands if there are several. */
 export function Notices({ notices }: { notices: readonly About[] }) {
@@ -11,7 +12,7 @@ export function Notices({ notices }: { notices: readonly About[] }) {
   if (others.length === 0) return <One notice={worst} />;
   const problems = notices.filter(isProblem).length;
   const remarks = notices.length - problems;
-  const level: Level = problems > 0 ? worst.level : 'unknown';
+  const level: Level = worst.level === 'good' ? 'unknown' : worst.level;
   const words = [
     ...(problems > 0 ? [plural(problems, 'data problem')] : []),
     ...(remarks > 0 ? [plural(remarks, 'remark')] : []),
