@@ -131,10 +131,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
 	b.advance(t, events)
 	calls, stack, paths := t.Calls, t.stack, b.paths
-	activities, place := b.cfg.Activities, activity.Host
-	if b.cfg.Place != nil {
-		place = b.cfg.Place(id)
-	}
+	activities, place, classes := b.activities(id)
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {
@@ -159,9 +156,14 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			}
 			c.path = uint16(path)
 			if activities != nil {
-				class := activities.Class(e.Func(), place)
-				c.flags = uint8(class) << classBits
-				t.activity.Switch(activities, e.Time, class)
+				class, known := classes.Class(e.Func())
+				if !known {
+					class = activities.Class(e.Func(), place)
+					classes = activities.Known(place)
+				}
+				if c.flags = uint8(class) << classBits; !t.activity.Switch(e.Time, class) {
+					activities.Cross(&t.activity, e.Time, class)
+				}
 			}
 			stack = append(stack, int32(len(calls)))
 			calls = append(calls, c)
@@ -184,8 +186,8 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 					parent.children += e.Time - c.Entry
 					class = parent.class()
 				}
-				if activities != nil {
-					t.activity.Switch(activities, e.Time, class)
+				if activities != nil && !t.activity.Switch(e.Time, class) {
+					activities.Cross(&t.activity, e.Time, class)
 				}
 				if c.flags&flagLost == 0 {
 					paths.Add(c.Path(), uint64(max(c.Exclusive(), 0)))
@@ -205,6 +207,17 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	if activities != nil && len(events) > 0 {
 		activities.EndStep(&t.activity, events[0].Time)
 	}
+}
+
+// activities returns the recorder of activities, which may be nil, and where a thread runs.
+func (b *Builder) activities(id trace.Thread) (r *activity.Recorder, place activity.Place, classes activity.Known) {
+	if r = b.cfg.Activities; r == nil {
+		return nil, activity.Host, nil
+	}
+	if b.cfg.Place != nil {
+		place = b.cfg.Place(id)
+	}
+	return r, place, r.Known(place)
 }
 
 // A tree has at most one path that ends in Other below each path and below the root.
@@ -311,7 +324,9 @@ func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 		if n := len(t.stack); n > 0 {
 			class = t.Calls[t.stack[n-1]].class()
 		}
-		t.activity.Switch(b.cfg.Activities, e.Time, class)
+		if !t.activity.Switch(e.Time, class) {
+			b.cfg.Activities.Cross(&t.activity, e.Time, class)
+		}
 	}
 }
 

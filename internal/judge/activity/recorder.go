@@ -20,7 +20,7 @@ type Sent struct {
 // records than ever before.
 type Recorder struct {
 	name        func(trace.FuncID) (string, bool)
-	classes     [2][]Class     // by place and function; 0 until they are looked up
+	classes     [2]Known       // by place and function; 0 until they are looked up
 	unknown     []trace.FuncID // looked up before their names were known
 	shift       uint8
 	records     []Record
@@ -40,18 +40,28 @@ func NewRecorder(unit trace.Unit, name func(trace.FuncID) (string, bool)) *Recor
 	return &Recorder{shift: ShiftOf(unit), name: name}
 }
 
-// Class returns the class of a call of a function.
-func (r *Recorder) Class(id trace.FuncID, on Place) Class {
-	if known := r.classes[on]; int(id) < len(known) && known[id] != 0 {
-		return known[id] &^ looked
+// Known returns the classes of functions by number, as far as Class has returned them, until the next call of it.
+func (r *Recorder) Known(on Place) Known { return r.classes[on] }
+
+// Known has classes by function.
+type Known []Class
+
+// Class returns the class of a function, or false if it is not known. It is short, so that the compiler can inline it.
+func (k Known) Class(id trace.FuncID) (Class, bool) {
+	if int(id) >= len(k) {
+		return None, false
 	}
-	return r.findClass(id, on)
+	return k[id] &^ looked, k[id] != 0
 }
 
 // looked marks classes that were looked up.
 const looked Class = 1 << 7
 
-func (r *Recorder) findClass(id trace.FuncID, on Place) Class {
+// Class returns the class of a call of a function.
+func (r *Recorder) Class(id trace.FuncID, on Place) Class {
+	if c, ok := r.Known(on).Class(id); ok {
+		return c
+	}
 	if id >= maxDense {
 		return Own
 	}
@@ -79,23 +89,24 @@ type Meter struct {
 	sums  [1 << classBits]uint64 // in the current bin
 }
 
-// Used reports whether Switch was ever called.
+// Used reports whether the meter ever measured anything.
 func (m *Meter) Used() bool { return m.used }
 
-// Switch adds the time since the previous call to the current class, and begins another.
-func (m *Meter) Switch(r *Recorder, at trace.Ticks, class Class) {
+// Switch adds the time since the previous switch to the current class, and begins another. If it returns false, it did nothing:
+// call Recorder.Cross. It is short, so that the compiler can inline it.
+func (m *Meter) Switch(at trace.Ticks, class Class) bool {
 	time := uint64(at - m.since)
 	if time >= m.left { // also if the clock was set back
-		r.cross(m, at, class)
-		return
+		return false
 	}
 	m.sums[m.class&(1<<classBits-1)] += time
 	m.left -= time
 	m.since, m.class = at, class
+	return true
 }
 
-// cross ends the current bin at a time in another bin.
-func (r *Recorder) cross(m *Meter, at trace.Ticks, class Class) {
+// Cross is Switch at a time in another bin than the previous switch.
+func (r *Recorder) Cross(m *Meter, at trace.Ticks, class Class) {
 	r.flush(m)
 	r.include(at)
 	if m.class != None && at > m.since {

@@ -122,7 +122,9 @@ func record(s *activity.Sketch, key trace.RankKey, steps [][]event, ended func()
 				} else if *stack = (*stack)[:len(*stack)-1]; len(*stack) > 0 {
 					class = (*stack)[len(*stack)-1]
 				}
-				meters[thread].Switch(r, e.at, class)
+				if m := &meters[thread]; !m.Switch(e.at, class) {
+					r.Cross(m, e.at, class)
+				}
 				if e.enter {
 					r.AddMessage(trace.Rank(e.fn)*trace.Rank(key.Rank), uint64(e.at%1000), true)
 				}
@@ -266,7 +268,9 @@ func TestRecordingDoesNotAllocate(t *testing.T) {
 	step := func() {
 		first := at
 		for i := range 1000 {
-			m.Switch(r, at, r.Class(trace.FuncID(i%len(names)), activity.Host))
+			if class := r.Class(trace.FuncID(i%len(names)), activity.Host); !m.Switch(at, class) {
+				r.Cross(&m, at, class)
+			}
 			r.AddMessage(trace.Rank(i%3), 8, true)
 			at += 5
 		}
