@@ -83,7 +83,7 @@ func full(name string) *fakeSource {
 	rank, mean, calls := int64(1), 7.5, int64(100)
 	low, high := 10.0, 20.0
 	finding := api.Finding{
-		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Listed: true, Calls: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5},
+		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Listed: true, Calls: 3, LostOwn: 2000, LostWaits: 3000, Lost: 5000, Ranks: []int64{0, 1, 2, 5},
 		Hosts: []string{name}, RankCount: 4, HostCount: 9,
 		WorstRank: &rank, From: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Status: "confirmed",
 		Summary: name + " is slow",
@@ -148,7 +148,8 @@ func TestReportIsComplete(t *testing.T) {
 		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages",
 		"State of the node", "Counters",
 		"The worst 2 of 70 findings", "because of 1", "0-2,5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
-		"this one 500 us", "Parallel efficiency 73.0 %", "slow solve", "since 10.00 s", "14.0 %", "7.50 ×", "no data", "All ranks",
+		"this one 500 us", "Parallel efficiency 73.0 %", "1.00 s, ongoing",
+		`<td class="number">2.00 ms</td><td class="number">3.00 ms</td><td class="number">5.00 ms</td>`, "slow solve", "since 10.00 s", "14.0 %", "7.50 ×", "no data", "All ranks",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report has no %q", part)

@@ -142,12 +142,15 @@ func (s *screen) findings(o *api.Overview, cursor, from, most int) {
 	if n := len(o.Findings); n > most {
 		title = fmt.Sprintf("Findings %d–%d of %s", from+1, min(n, from+most), text.Int(o.Figures.Findings-o.Figures.FindingsMuted))
 	}
-	s.line(s.style(bold, title))
+	if len(o.Findings) > 0 {
+		title += ", with own, caused and total lost time"
+	}
+	s.line(s.style(bold, ansi.Truncate(title, s.width, "…")))
 	if len(o.Findings) == 0 {
 		s.line("  none" + map[bool]string{true: " so far", false: ""}[o.Live])
 		return
 	}
-	// number, lost, count, kind, since: the rest is for function and host
+	// number, lost times, count, kind, since: the rest is for function and host
 	for i := from; i < min(len(o.Findings), from+most); i++ {
 		x := &o.Findings[i]
 		mark := "  "
@@ -162,7 +165,11 @@ func (s *screen) findings(o *api.Overview, cursor, from, most int) {
 			}
 		}
 		host = pad(host, 14)
-		head := fmt.Sprintf("%s%3d %9s %7s× %-12s ", mark, x.Number, text.Duration(float64(x.Lost)), text.Int(x.Calls), x.Kind)
+		head := fmt.Sprintf("%s%3d %8s %8s %8s ", mark, x.Number, text.Duration(x.LostOwn), text.Duration(x.LostWaits), text.Duration(x.Lost))
+		if s.width >= wide {
+			head += fmt.Sprintf("%7s× ", text.Int(x.Calls))
+		}
+		head += fmt.Sprintf("%-12s ", x.Kind)
 		since := text.Clock(x.From, o.Length)
 		name := pad(clean(cmp.Or(text.ShortName(x.Function), subject(x))), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
 		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
@@ -172,6 +179,9 @@ func (s *screen) findings(o *api.Overview, cursor, from, most int) {
 		s.line(text)
 	}
 }
+
+// wide is the number of columns from which on findings have their number of calls.
+const wide = 100
 
 // subject describes a finding without a function.
 func subject(x *api.Finding) string {

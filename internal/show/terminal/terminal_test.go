@@ -59,7 +59,7 @@ func running(name string, findings int) *Picture {
 	}
 	for i := range findings {
 		p.Overview.Findings = append(p.Overview.Findings, api.Finding{
-			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Calls: 5,
+			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", LostOwn: 300, LostWaits: 700, Lost: 1000, Calls: 5,
 			Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Summary: "sentence of finding " + fmt.Sprint(i+1),
 		})
 	}
@@ -268,7 +268,9 @@ func TestPrintIsPlainText(t *testing.T) {
 			t.Errorf("too wide: %s", l)
 		}
 	}
-	if !strings.Contains(b.String(), "Findings 1–20 of 30") {
-		t.Errorf("%s", b.String())
+	for _, want := range []string{"Findings 1–20 of 30, with own, caused and total lost time", "  1   300 us   700 us  1.00 ms       5× slow"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in %s", want, b.String())
+		}
 	}
 }

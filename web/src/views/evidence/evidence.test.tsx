@@ -155,7 +155,7 @@ describe('states', () => {
     serve({ events: { body: { rows: [row], next: 'more' } } });
     const o = overview(8);
     renderIn(
-      { run: 'another', overview: { ...o, figures: { ...o.figures, anomalies: 511 } } },
+      { overview: { ...o, figures: { ...o.figures, anomalies: 511 } } },
       <EvidenceView event="" />,
     );
     expect(await screen.findByText('those that lost the most time of 511 anomalies')).toBeTruthy();
