@@ -54,6 +54,7 @@ type conclusion struct {
 	sparse   map[trace.FuncKey]bool
 	err      error             // why there are no findings
 	peers    *provenance.Peers // nil: not compared
+	timeline timelineData
 
 	// Links of anomalies, if they are not stored and not too many.
 	anomalies *blame.Run

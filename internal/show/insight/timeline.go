@@ -3,6 +3,7 @@ package insight
 import (
 	"context"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -20,13 +21,25 @@ type TimelineParams struct {
 	Rows     int
 }
 
+// timelineData has decoded activities, which nobody changes.
+type timelineData struct {
+	once   sync.Once
+	sketch *activity.Sketch
+	err    error
+}
+
+func (t *timelineData) decode(packed []byte) (*activity.Sketch, error) {
+	t.once.Do(func() { t.sketch, t.err = activity.Decode(packed, math.MaxUint64) })
+	return t.sketch, t.err
+}
+
 // Timeline returns what the ranks of a run did over time.
 func (in *Insight) Timeline(ctx context.Context, run string, of TimelineParams) (*api.Timeline, error) {
 	return withData(ctx, in, run, func(_ context.Context, q *runQuery) (*api.Timeline, error) {
 		if q.data.peers == nil || len(q.data.peers.Activity) == 0 {
 			return timeline.Empty(), nil
 		}
-		s, err := activity.Decode(q.data.peers.Activity, math.MaxUint64)
+		s, err := q.data.timeline.decode(q.data.peers.Activity)
 		if err != nil {
 			return nil, err
 		}
