@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -107,10 +106,8 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 			info := provdb.NewInfo(env.Version, env.Commit, settingsOf(cmd.Flags(), origin))
 			info.Programs = traces.Programs
 			err = runAnalyze(cmd.Context(), env, &flags, cfg, traces.Inputs, info)
-			if conflict, ok := errors.AsType[*analyzer.RankConflict](err); ok {
-				if rules := inputs.Separate(conflict, traces.Inputs); rules != nil {
-					return usage.Repeat(err, env.args, append(rules, "--force")...) // the directory has the failed run
-				}
+			if rules := inputs.Separate(err, traces.Inputs); rules != nil {
+				return usage.Repeat(err, env.args, append(rules, "--force")...) // the directory has the failed run
 			}
 			return err
 		},

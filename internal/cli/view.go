@@ -26,10 +26,11 @@ func registerPage(f *pflag.FlagSet, p *viewer.Options) {
 
 // viewFlags are the flags of `view`.
 type viewFlags struct {
-	page viewer.Options
-	run  string
-	open bool
-	own  bool // serve a page even if the run has one
+	page      viewer.Options
+	run       string
+	open      bool
+	at, event string // part of the page to open
+	own       bool   // serve a page even if the run has one
 
 	replay  string // directory of packets
 	speed   float64
@@ -44,7 +45,7 @@ func newViewCmd(env *Env) *cobra.Command {
 		Long: `Show a run in the browser: which rank, host and function misbehaves, since when, and
 why. RUN is a run directory, a database file or postgres://… with --run. The page is
 served on this machine only, unless --http is given. The printed address contains a
-token, which stays the same for a run directory.
+token. Token and port stay the same for a run directory, so links to the page stay valid.
 
 A run in progress already has a page, that of chimbuko serve: its address is printed, and
 a second page is served only with --http, --read-only, --compare or --ui-dir. Notes on
@@ -63,7 +64,7 @@ Packets count anomalies and contain no executions.
 Ctrl-C ends the page.`,
 		Example: `  chimbuko view run
   chimbuko view run --open
-  chimbuko view run --http 127.0.0.1:8080        # the same address each time
+  chimbuko view run --event 3:17:1204
   chimbuko view run --compare yesterday --compare good.baseline
   chimbuko view postgres://user@server/chimbuko --run monday
   chimbuko view --replay chimbuko/pserver --speed 60
@@ -94,8 +95,10 @@ Ctrl-C ends the page.`,
 	registerPage(f, &flags.page)
 	registerRun(f, &flags.run)
 	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0",
-		"address of the page; other machines reach it over ssh, or unencrypted with 0.0.0.0:PORT")
+		"address of the page, 0 for the usual port of the run; other machines reach it over ssh, or unencrypted with 0.0.0.0:PORT")
 	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "more host names of the page, such as those of a proxy")
+	f.StringVar(&flags.event, "event", "", "execution to open, [PROGRAM:]RANK:STEP:ROW as chimbuko anomalies lists it")
+	f.StringVar(&flags.at, "at", "", "part of the page to open, as after #/ in its address")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to replay")
 	f.Float64Var(&flags.speed, "speed", defaultSpeed, "speed of --replay, 1 is the original pace; 0 is all at once")
@@ -133,9 +136,9 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if !page.Labels && !flags.page.ReadOnly {
 		fmt.Fprintf(env.Stderr, "chimbuko: notes on findings cannot be stored without a run directory: give that instead of the store\n")
 	}
-	printAddress(env, page.Address, page.Token)
+	printAddress(env, page.Address, page.Token, viewer.Fragment(flags.at, flags.event))
 	if flags.open {
-		defer openBrowser(ctx, env, page.URL())()
+		defer openBrowser(ctx, env, page.URL()+viewer.Fragment(flags.at, flags.event))()
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: Ctrl-C ends the page\n")
 	return page.Wait()
@@ -164,6 +167,7 @@ func describeRun(info *provdb.Info, dir string, stopped bool) string {
 // showRunning prints the address of the page of a run in progress, and reports whether
 // there is one.
 func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (done bool, err error) {
+	fragment := viewer.Fragment(flags.at, flags.event)
 	s, err := rundir.ReadServices(dir)
 	if err != nil || s.Web == "" {
 		return false, nil //nolint:nilerr // no services
@@ -174,15 +178,15 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	if !viewer.Reachable(s) {
 		fmt.Fprintf(env.Stderr, "chimbuko: run %q is running on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows the stored "+
 			"data here\n", s.Run, s.Host, dir)
-		return true, printAddressOn(env, s.Host, s.Web, s.Secret)
+		return true, printAddressOn(env, s.Host, s.Web, s.Secret, fragment)
 	}
 	if _, err := viewer.FetchStatus(ctx, s); err != nil {
 		return false, nil //nolint:nilerr // the services have ended
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: run %q is running (chimbuko serve, process %d); its page is at\n", s.Run, s.PID)
-	printAddress(env, s.Web, s.Secret)
+	printAddress(env, s.Web, s.Secret, fragment)
 	if flags.open {
-		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret))
+		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret)+fragment)
 		_ = wait.Sleep(ctx, viewer.BrowserStart) // the browser reads a file that is removed
 		remove()
 	}

@@ -10,8 +10,8 @@ import (
 
 // printAddress prints the address of a page on a separate line, for people and programs,
 // and how to reach it from another machine.
-func printAddress(env *Env, address, token string) {
-	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
+func printAddress(env *Env, address, token, fragment string) {
+	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token)+fragment)
 	host, _ := os.Hostname() // only shown
 	if line := viewer.Tunnel(env.Environ, host, address); line != "" {
 		fmt.Fprintf(env.Stderr, "chimbuko: to open it from your own machine, run: %s\n", line)
@@ -19,10 +19,10 @@ func printAddress(env *Env, address, token string) {
 }
 
 // printAddressOn prints the address of a page on another machine.
-func printAddressOn(env *Env, host, address, token string) error {
+func printAddressOn(env *Env, host, address, token, fragment string) error {
 	line, err := viewer.TunnelTo(host, address)
 	if err == nil {
-		fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
+		fmt.Fprintln(env.Stdout, viewer.WithToken(address, token)+fragment)
 		fmt.Fprintf(env.Stderr, "chimbuko: to open it, run: %s\n", line)
 	}
 	return err

@@ -63,7 +63,7 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 	} else {
 		fmt.Fprintf(env.Stderr, "chimbuko: replaying %s from %s\n", text.Count(len(files), "packet"), flags.replay)
 	}
-	printAddress(env, page.Address, page.Token)
+	printAddress(env, page.Address, page.Token, "")
 	if flags.open {
 		defer openBrowser(ctx, env, page.URL())()
 	}

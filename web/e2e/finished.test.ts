@@ -150,7 +150,7 @@ describe('a finished run', () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go('findings');
-      await page.getByRole('searchbox', { name: 'Filter rows' }).fill('boris');
+      await page.getByRole('combobox', { name: 'Filter rows' }).fill('boris');
       await page
         .getByRole('row', { name: /deposit_current/ })
         .first()

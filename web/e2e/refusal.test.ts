@@ -21,6 +21,22 @@ describe('the page', () => {
     await v.leave();
   });
 
+  test('asks for the token and keeps the linked part of the page', async () => {
+    const link = new URL(stage.address).origin + '/#/functions?sort=-calls';
+    const v = await Visit.to(stage.browser, link);
+    await v.isAccessible();
+    const field = v.page.getByLabel(/Token/);
+    await field.fill('wrong');
+    await v.page.keyboard.press('Enter');
+    await v.page.getByRole('heading', { name: 'This is not the token of the run' }).waitFor();
+    await field.fill(stage.address); // the entire address is accepted, too
+    await v.page.keyboard.press('Enter');
+    await v.page.getByRole('grid').first().waitFor();
+    expect(v.page.url()).toBe(link);
+    v.forget(); // the answers 401
+    await v.leave();
+  });
+
   test('leaves no token in the address', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     await v.page.getByRole('heading', { level: 1 }).waitFor();

@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,8 +12,13 @@ import (
 )
 
 // Separate returns rules --program that separate traces with the same ranks: each directory is a program, or each
-// name of traces in a directory that has several. It returns none if the traces have the same directory and name.
-func Separate(conflict *analyzer.RankConflict, all []analyzer.Input) (rules []string) {
+// name of traces in a directory that has several. It returns none if the traces have the same directory and name, and for
+// another error than a *analyzer.RankConflict.
+func Separate(err error, all []analyzer.Input) (rules []string) {
+	conflict, ok := errors.AsType[*analyzer.RankConflict](err)
+	if !ok {
+		return nil
+	}
 	byDir := make(map[string][]string)
 	for i := range all {
 		dir := filepath.Dir(all[i].Path)

@@ -23,6 +23,7 @@ const (
 type Overview struct {
 	Run   string `json:"run"`
 	Place string `json:"place,omitempty"` // directory, file or address in command lines
+	Host  string `json:"host,omitempty"`  // machine that serves the page
 	State State  `json:"state"`
 	Live  bool   `json:"live"` // watched by this process, and not ended
 	// Incomplete says that data of a run that has ended is missing: notices say which.

@@ -52,7 +52,11 @@ func withoutToken(r *http.Request) *http.Request {
 // noToken returns the problem of a missing or wrong token.
 func (g *guard) noToken(r *http.Request) *api.Problem {
 	if g.isVisit(r) {
-		return problem(http.StatusUnauthorized, "This page requires the token of its run",
+		message := "This page requires the token of its run"
+		if r.URL.Query().Has("token") {
+			message = "This is not the token of the run"
+		}
+		return problem(http.StatusUnauthorized, message,
 			"chimbuko view RUN prints the address with the token, and so does chimbuko status RUN during the run; "+
 				"RUN is the run directory. The program that serves this page also printed it at its start.")
 	}
@@ -71,8 +75,17 @@ var refusal = template.Must(template.New("refusal").Parse(refusalText))
 // reloadScript reloads the page at the same place.
 const reloadScript = `location.replace(location.pathname + "?" + location.hash)`
 
-// refusalPolicy allows only the style and script of that page.
-var refusalPolicy = dataPolicy + "; style-src " + hashOf(refusalStyle) + "; script-src " + hashOf(reloadScript)
+// tokenScript accepts addresses as tokens, and keeps the part of the page that the address names.
+const tokenScript = `const form = document.forms[0]
+form.addEventListener("submit", () => {
+  const pasted = /[?&]token=([^&#]*)(?:[^#]*(#.*))?/.exec(form.token.value)
+  if (pasted) form.token.value = decodeURIComponent(pasted[1])
+  form.action = "./" + ((pasted && pasted[2]) || location.hash)
+})`
+
+// refusalPolicy allows only the style, scripts and form of that page.
+var refusalPolicy = strings.Replace(dataPolicy, "form-action 'none'", "form-action 'self'", 1) + "; style-src " + hashOf(refusalStyle) +
+	"; script-src " + hashOf(reloadScript) + " " + hashOf(tokenScript)
 
 func hashOf(text string) string {
 	hash := sha256.Sum256([]byte(text))
@@ -88,10 +101,13 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
 	parts := struct {
 		Message, Hint string
 		Style         template.CSS
-		Again         template.JS
-	}{p.Message, p.Hint, template.CSS(refusalStyle), ""} //nolint:gosec // constant
-	if p.Status == http.StatusUnauthorized && followsLink(r) {
+		Again, Asks   template.JS
+	}{p.Message, p.Hint, template.CSS(refusalStyle), "", ""} //nolint:gosec // constant
+	switch {
+	case p.Status == http.StatusUnauthorized && followsLink(r):
 		parts.Again = reloadScript
+	case p.Status == http.StatusUnauthorized:
+		parts.Asks = tokenScript
 	}
 	var b bytes.Buffer
 	if err := refusal.Execute(&b, parts); err != nil {

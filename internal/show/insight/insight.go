@@ -36,6 +36,7 @@ type Config struct {
 	Source   Source
 	Run      string // name of the run that Status is about
 	Place    string // directory, file or address of the runs in command lines, without secrets; may be empty
+	Host     string // name of the machine that serves the page; may be empty
 	Labels   Labels // of findings; nil: none
 	ReadOnly bool   // labels cannot be set
 

@@ -54,7 +54,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 		note("health", err)
 	}
 	o := v.overview(run, p.Findings)
-	o.Place = in.Place
+	o.Place, o.Host = in.Place, in.Host
 	if v.data != nil {
 		if v.data.err != nil {
 			note("store", v.data.err)

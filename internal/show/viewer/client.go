@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -86,4 +87,18 @@ func HostPort(text string) string {
 // WithToken returns the URL of a page with its token.
 func WithToken(address, token string) string {
 	return address + "/?" + url.Values{"token": {token}}.Encode()
+}
+
+// Fragment returns the end of an address that opens a part of the page: the route at, as after #/ in its address, or else
+// the execution event, as PROGRAM:RANK:STEP:ROW or of program 0 without PROGRAM. It returns "" for neither.
+func Fragment(at, event string) string {
+	switch {
+	case at != "":
+		return "#/" + strings.TrimPrefix(strings.TrimPrefix(at, "#"), "/")
+	case strings.Count(event, ":") == 2:
+		return "#/e/0:" + event
+	case event != "":
+		return "#/e/" + event
+	}
+	return ""
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -92,18 +95,34 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// Ports of runs. They are below those that systems assign to other connections.
+const firstPort, ports = 20_000, 10_000
+
+// portOf returns the usual port of a run, so that links to its page stay valid.
+func portOf(run string) string {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, run) // never fails
+	return strconv.Itoa(firstPort + int(h.Sum32()%ports))
+}
+
 // listen listens at host:port. With port 0 it first tries the port of the URL before, so that
-// open pages reconnect.
-func listen(ctx context.Context, address, before string) (net.Listener, error) {
+// open pages reconnect, and then the usual port of run.
+func listen(ctx context.Context, address, before, run string, log *slog.Logger) (net.Listener, error) {
 	var config net.ListenConfig
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	if _, old, err := net.SplitHostPort(HostPort(before)); err == nil && port == "0" {
-		if l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, old)); err == nil {
+	if port == "0" && run != "" {
+		usual := portOf(run)
+		if _, old, err := net.SplitHostPort(HostPort(before)); err == nil {
+			usual = old
+		}
+		l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, usual))
+		if err == nil {
 			return l, nil
 		}
+		log.Warn("the usual port of the run is in use: earlier links to its page lead elsewhere", "port", usual)
 	}
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {

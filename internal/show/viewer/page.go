@@ -60,19 +60,20 @@ func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Refere
 }
 
 // ServeConfig serves a dashboard until ctx ends. dir is the run directory, for labels, or
-// "". before is the URL at which the page was served earlier, or "": if Listen leaves the
-// port open, Serve tries that port first.
+// "". If Listen leaves the port open, it is that of before, the URL at which the page was
+// served earlier, or else the usual port of the run, if nothing else uses it.
 func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, before string) (*Page, error) {
 	cfg.SQLMemory = o.SQLMemory * 1e6
 	cfg.AllowedHosts, cfg.MetricsOpen = o.AllowedHosts, o.MetricsOpen
 	if err := o.configure(&cfg, dir); err != nil {
 		return nil, err
 	}
-	listener, err := listen(ctx, o.Listen, before)
+	listener, err := listen(ctx, o.Listen, before, cfg.Place+"\n"+cfg.Run, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	host, _ := os.Hostname() // only shown
+	cfg.Host = host
 	p := &Page{Address: addressOf(listener.Addr(), host, o.Cert != ""), Token: cfg.Token, Labels: cfg.Labels != nil}
 	p.serving = new(errgroup.Group)
 	own, _, _ := net.SplitHostPort(HostPort(p.Address)) // it always has a port

@@ -1,6 +1,8 @@
 package viewer
 
 import (
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,4 +133,49 @@ func waitForFile(t *testing.T, path string) string {
 	}
 	t.Fatal("it does not come")
 	return ""
+}
+
+func TestPageOfRunKeepsItsPort(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	open := func(address, before, run string) (port string) {
+		t.Helper()
+		l, err := listen(t.Context(), address, before, run, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		_, port, err = net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	// A loopback address of its own, so that no other test uses the port.
+	const host, run = "127.18.7.3:0", "/runs/monday"
+	if got := open(host, "", run); got != portOf(run) {
+		t.Errorf("got port %s, want %s", got, portOf(run))
+	}
+	if got := open(host, "", run); got == portOf(run) {
+		t.Errorf("two pages have port %s", got)
+	}
+	if got := open(host, "http://127.0.0.1:19999", "/runs/tuesday"); got != "19999" {
+		t.Errorf("got port %s, want that of the earlier page", got)
+	}
+	if portOf("/runs/monday") == portOf("/runs/tuesday") {
+		t.Error("two runs have the same port")
+	}
+}
+
+func TestFragmentOpensPartOfPage(t *testing.T) {
+	for _, c := range [][3]string{
+		{"", "", ""},
+		{"", "3:17:1204", "#/e/0:3:17:1204"},
+		{"", "1:3:17:1204", "#/e/1:3:17:1204"},
+		{"findings?sel=7446d81c", "", "#/findings?sel=7446d81c"},
+		{"#/findings?sel=7446d81c", "3:17:1204", "#/findings?sel=7446d81c"},
+	} {
+		if got := Fragment(c[0], c[1]); got != c[2] {
+			t.Errorf("Fragment(%q, %q) is %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
 }

@@ -500,6 +500,7 @@ export type Level = typeof LevelGood | typeof LevelUnknown | typeof LevelWatch |
 export interface Overview {
   run: string;
   place?: string; // directory, file or address in command lines
+  host?: string; // machine that serves the page
   state: State;
   live: boolean; // watched by this process, and not ended
   /**

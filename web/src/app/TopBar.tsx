@@ -7,6 +7,8 @@ import { Brush } from './Brush.tsx';
 import { Chips } from './Chips.tsx';
 import { MoonIcon, PauseIcon, PlayIcon, SunIcon } from './icons.tsx';
 import { Search } from './Search.tsx';
+import { Share } from './Share.tsx';
+import { Views } from './Views.tsx';
 
 const states: Readonly<Record<string, string>> = {
   waiting: 'WAITING',
@@ -138,6 +140,8 @@ export function TopBar(props: { onHelp: () => void }) {
       <Search />
       <div className="bar-tools">
         <Pause />
+        <Views />
+        <Share />
         <button
           type="button"
           className="button quiet icon"

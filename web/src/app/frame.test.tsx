@@ -6,7 +6,10 @@ import type { Session } from '../api/index.ts';
 import { findingList } from '../test/fixtures/findings.ts';
 import { heatmap, overview, status } from '../test/fixtures/run.ts';
 import { renderIn, serve } from '../test/render.tsx';
+import { parse } from '../route/index.ts';
 import { Frame } from './App.tsx';
+import { commands } from './commands.ts';
+import { readViews } from './savedViews.ts';
 
 beforeEach(() => {
   serve({
@@ -189,4 +192,42 @@ test('keeps the frame and the navigation when a view fails', async () => {
   await waitFor(() => expect(screen.getByText('Cannot draw this view.')).toBeTruthy());
   expect(screen.getByRole('navigation')).toBeTruthy();
   noise.mockRestore();
+});
+
+describe('sharing', () => {
+  test('copies the commands that show a colleague the same part', async () => {
+    location.hash = '#/e/0:1:27:7044';
+    show({ overview: overview(8, { place: '/runs/my run', host: 'login3' }) });
+    const user = userEvent.setup();
+    const write = vi.spyOn(navigator.clipboard, 'writeText').mockResolvedValue();
+    await user.click(screen.getByText('Share'));
+    await user.click(screen.getByRole('button', { name: 'Copy for a colleague', hidden: true }));
+    const text = write.mock.calls[0]?.[0] ?? '';
+    expect(text.split('\n')[0]).toBe("chimbuko view '/runs/my run' --event 0:1:27:7044");
+    await screen.findByText('Commands copied');
+  });
+
+  test('gives the ssh line with the port of the page', () => {
+    const route = parse('#/findings?sel=7446d81c&sort=-lost');
+    const view = "chimbuko view /runs/r --at 'findings?sel=7446d81c&sort=-lost'";
+    expect(commands(route, overview(8, { place: '/runs/r', host: 'login3' }), '23456')).toEqual([
+      view,
+      `ssh -t -L 23456:localhost:23456 login3 '${view.replaceAll("'", "'\\''")}'`,
+    ]);
+    expect(commands(parse('#/overview'), undefined, '')).toEqual(['chimbuko view RUN']);
+  });
+
+  test('saves a view with its filters, and opens it', async () => {
+    location.hash = '#/findings?q=boris&run=r&sort=-count';
+    show();
+    await userEvent.click(screen.getByText('Views'));
+    const name = screen.getByRole('textbox', { name: 'Name of the view', hidden: true });
+    await userEvent.type(name, 'mine{Enter}');
+    const link = screen.getByRole('link', { name: 'mine', hidden: true });
+    expect(link.getAttribute('href')).toBe('#/findings?q=boris&run=r&sort=-count');
+    expect(readViews()).toEqual([{ name: 'mine', at: '#/findings?q=boris&sort=-count' }]);
+    const remove = screen.getByRole('button', { name: 'Delete view mine', hidden: true });
+    await userEvent.click(remove);
+    expect(readViews()).toEqual([]);
+  });
 });

@@ -117,3 +117,15 @@ export const SqlIcon = () => (
     <path d="M3 5.5h14v9H3zM6 8.5l2 1.5-2 1.5M10 12h3.5" />
   </Icon>
 );
+
+export const ShareIcon = () => (
+  <Icon>
+    <path d="M10 12.5V3M6.5 6.5 10 3l3.5 3.5M4 10.5v6h12v-6" />
+  </Icon>
+);
+
+export const ViewsIcon = () => (
+  <Icon>
+    <path d="M5.5 3h9v14L10 13.5 5.5 17z" />
+  </Icon>
+);

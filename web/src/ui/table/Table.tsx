@@ -86,6 +86,7 @@ export function Table<T extends object>(props: TableProps<T>) {
         columns={props.columns}
         hidden={hidden}
         onHidden={setHidden}
+        all={props.rows}
         rows={() => table.getSortedRowModel().flatRows.map((r) => r.original)}
         filter={filter}
         onFilter={setFilter}

@@ -1,5 +1,6 @@
 import { useState, type ReactNode } from 'react';
 import { copyText, saveText } from '../clipboard.ts';
+import { FilterField } from '../filter/FilterField.tsx';
 import { Menu } from '../Menu.tsx';
 import { asCSV, asMarkdown, asTSV, type Column } from './column.ts';
 
@@ -8,6 +9,9 @@ interface ToolsProps<T> {
   columns: readonly Column<T>[];
   hidden: readonly string[];
   onHidden: (hidden: readonly string[]) => void;
+  /** All rows, for completion. */
+  all: readonly T[];
+  /** The rows as shown, for export. */
   rows: () => readonly T[];
   filter: string;
   onFilter: (filter: string) => void;
@@ -26,13 +30,11 @@ export function Tools<T>(props: ToolsProps<T>) {
   return (
     <div className="table-tools">
       {props.extra}
-      <input
-        className="field"
-        type="search"
-        placeholder="Filter…"
-        aria-label="Filter rows"
-        value={props.filter}
-        onChange={(e) => props.onFilter(e.target.value)}
+      <FilterField
+        columns={props.columns}
+        rows={props.all}
+        filter={props.filter}
+        onFilter={props.onFilter}
       />
       <span className="push" />
       <span role="status" className="muted status">

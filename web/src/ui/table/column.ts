@@ -12,6 +12,10 @@ export interface Column<T> {
   title?: string;
   /** The value for sorting, filtering and copying, in base units. */
   value: (row: T) => Value;
+  /** The unit of values that are durations (us) or times since the start (s), which filters parse. */
+  unit?: 'us' | 's';
+  /** Whether a row matches a condition such as rank:3 of a filter; by default, whether the value does. */
+  match?: (row: T, text: string) => boolean;
   /** The content of a cell; the value by default. */
   cell?: (row: T) => ReactNode;
   /** Right-aligns numbers. */

@@ -62,17 +62,3 @@ export function writeSort(sorting: SortingState): string {
   const [first] = sorting;
   return first === undefined ? '' : (first.desc ? '-' : '') + first.id;
 }
-
-/** Reports whether a row contains all words of text in any column. */
-export function matches<T>(columns: readonly Column<T>[], row: T, text: string): boolean {
-  const words = text
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((w) => w !== '');
-  if (words.length === 0) return true;
-  const all = columns
-    .map((c) => String(c.value(row) ?? ''))
-    .join('\u0001')
-    .toLowerCase();
-  return words.every((w) => all.includes(w));
-}

@@ -48,7 +48,7 @@ describe('a table', () => {
 
   test('filters by words and reports no matches', async () => {
     show();
-    const box = screen.getByRole('searchbox', { name: 'Filter rows' });
+    const box = screen.getByRole('combobox', { name: 'Filter rows' });
     await userEvent.type(box, 'PACK un');
     expect(names()).toEqual(['unpack']);
     expect(screen.getByText('1 of 3 rows')).toBeTruthy();
@@ -85,7 +85,7 @@ describe('a table', () => {
   test('ignores letters typed into an input', async () => {
     const onSelect = vi.fn();
     show({ main: true, onSelect });
-    await userEvent.type(screen.getByRole('searchbox'), 'jk');
+    await userEvent.type(screen.getByRole('combobox'), 'jk');
     expect(onSelect).not.toHaveBeenCalled();
   });
 

@@ -1,7 +1,9 @@
 import { useTable, type ReactTable, type Row } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
 import type { Column } from './column.ts';
-import { definitions, features, matches, readSort, writeSort, type Features } from './features.ts';
+import { text, useParam } from '../../route/index.ts';
+import { matcher } from '../filter/parse.ts';
+import { definitions, features, readSort, writeSort, type Features } from './features.ts';
 import { useHidden } from './hidden.ts';
 import type { TableProps } from './Table.tsx';
 
@@ -18,15 +20,18 @@ export interface Rows<T extends object> {
   setFilter: (filter: string) => void;
 }
 
-/** Sorts, filters and expands rows. Keeps the state that the props do not control. */
+const noText = text('');
+
+/** Sorts, filters and expands rows. Keeps the sort order and filter that the props do not control in the address. */
 export function useRows<T extends object>(props: TableProps<T>): Rows<T> {
   const { columns } = props;
-  const [ownSort, setOwnSort] = useState('');
-  const [ownFilter, setOwnFilter] = useState('');
+  const [ownSort, setOwnSort] = useParam(`sort.${props.name}`, noText);
+  const [ownFilter, setOwnFilter] = useParam(`q.${props.name}`, noText);
   const [expanded, setExpanded] = useState<Record<string, boolean>>({});
   const [hidden, setHidden] = useHidden(props.name, columns);
   const sort = props.sort ?? ownSort;
   const filter = props.filter ?? ownFilter;
+  const match = useMemo(() => matcher(columns, filter), [columns, filter]);
   const defs = useMemo(() => definitions(columns), [columns]);
   const sorting = useMemo(() => readSort(sort), [sort]);
   const columnVisibility = useMemo(
@@ -47,8 +52,7 @@ export function useRows<T extends object>(props: TableProps<T>): Rows<T> {
       const value = typeof next === 'function' ? next(expanded) : next;
       setExpanded(value === true ? {} : value);
     },
-    globalFilterFn: (row: Row<Features, T>, _id: string, text: string) =>
-      matches(columns, row.original, text),
+    globalFilterFn: (row: Row<Features, T>) => match(row.original),
     getColumnCanGlobalFilter: () => true,
     filterFromLeafRows: true,
     enableSortingRemoval: false,

@@ -82,6 +82,7 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
     header,
     title,
     align: 'right',
+    unit: 'us',
     value: of,
     cell: (r) => duration(of(r)),
   });
@@ -186,6 +187,7 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
       title: movedTitle,
       align: 'right',
       hidden: lost,
+      unit: 'us',
       value: (r) => r.moved_us,
       cell: (r) => duration(r.moved_us),
     },

@@ -1,6 +1,6 @@
 import type { Finding } from '../../api/index.ts';
 import { kindVar } from '../../color/index.ts';
-import { bare, count, duration, names, pathTail, plural } from '../../format/index.ts';
+import { bare, count, duration, hasRank, names, pathTail, plural } from '../../format/index.ts';
 import { CallPath, FindingSpark, FunctionName, Kind, When, type Column } from '../../ui/index.ts';
 import { RankStrip, where } from './RankStrip.tsx';
 
@@ -28,6 +28,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       header: 'Own',
       title: 'Lost time of its calls: beyond the usual',
       align: 'right',
+      unit: 'us',
       value: (i) => i.lost_own_us,
       cell: (i) => duration(i.lost_own_us),
     },
@@ -36,6 +37,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       header: 'Caused',
       title: 'Lost time of the calls that waited because of it',
       align: 'right',
+      unit: 'us',
       value: (i) => i.lost_caused_us,
       cell: (i) => (
         <span
@@ -54,6 +56,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       header: 'Total',
       title: 'Lost time: own and caused',
       align: 'right',
+      unit: 'us',
       value: (i) => i.lost_us,
       cell: (i) => <strong>{duration(i.lost_us)}</strong>,
     },
@@ -84,6 +87,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     {
       id: 'ranks',
       header: 'Ranks',
+      match: (i, text) => i.ranks.some((r) => hasRank(text, r)),
       value: (i) => i.rank_count,
       cell: (i) => (
         <span className="ranks-cell" title={where(i).full}>
@@ -101,6 +105,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       id: 'first',
       header: 'First seen',
       align: 'right',
+      unit: 's',
       value: (i) => i.from_s,
       cell: (i) => <When s={i.from_s} />,
     },
@@ -109,6 +114,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       header: 'Until',
       title: 'End of the last affected call; ongoing if it lasts to the end of the run',
       align: 'right',
+      unit: 's',
       value: (i) => i.to_s ?? Infinity,
       cell: (i) => (i.to_s === null ? 'ongoing' : <When s={i.to_s} />),
     },
@@ -131,6 +137,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       header: 'Longest',
       align: 'right',
       hidden: true,
+      unit: 'us',
       value: (i) => i.longest_us,
       cell: (i) => duration(i.longest_us),
     },
@@ -141,6 +148,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       title: 'Median of unaffected calls',
       align: 'right',
       hidden: true,
+      unit: 'us',
       value: (i) => i.expected_us,
       cell: (i) => duration(i.expected_us),
     },
@@ -150,6 +158,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       title: 'Median of affected calls; of interference, the median delay',
       align: 'right',
       hidden: true,
+      unit: 'us',
       value: (i) => i.actual_us,
       cell: (i) => duration(i.actual_us),
     },

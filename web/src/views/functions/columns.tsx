@@ -34,6 +34,7 @@ export function functionColumns(live: boolean, programs: boolean): Column<Functi
     header,
     title,
     align: 'right',
+    ...(write === duration ? { unit: 'us' as const } : {}),
     value,
     cell: (r) => valueOrDash(value(r), write, when),
     ...more,

@@ -78,6 +78,7 @@ const columns: Column<Row>[] = [
     header: 'Behind',
     title: 'Age of the newest unread data',
     align: 'right',
+    unit: 's',
     value: (n) => n.behind_seconds,
     cell: (n) => seconds(n.behind_seconds),
   },

@@ -66,6 +66,7 @@ const columns: Column<Row>[] = [
     header: 'Behind',
     title: 'Age of the newest unread data of the rank',
     align: 'right',
+    unit: 's',
     value: (r) => r.behind_seconds,
     cell: (r) => seconds(r.behind_seconds),
   },

@@ -1,5 +1,5 @@
 import type { RankRow } from '../../api/index.ts';
-import { count, duration, unknown } from '../../format/index.ts';
+import { count, duration, hasRank, unknown } from '../../format/index.ts';
 import type { Column } from '../../ui/index.ts';
 import { patternText, ratioText, share } from './ratio.ts';
 
@@ -33,6 +33,7 @@ export function rankColumns(by: string, most: number, length: number): Column<Ra
       id: 'place',
       header: { host: 'Host', role: 'Role', thread: 'Thread', device: 'GPU' }[by] ?? 'Rank',
       value: (r) => r.place,
+      ...(groups ? {} : { match: (r: RankRow, text: string) => hasRank(text, r.first_rank) }),
       cell: (r) => (
         <span className="rank-place">
           {r.place}
@@ -80,6 +81,7 @@ export function rankColumns(by: string, most: number, length: number): Column<Ra
       header: 'Would save',
       title: 'By how much the run would be shorter if it were like its peers',
       align: 'right',
+      unit: 'us',
       value: (r) => r.saved_us,
       cell: (r) =>
         r.saved_us === 0 ? (
@@ -93,6 +95,7 @@ export function rankColumns(by: string, most: number, length: number): Column<Ra
       header: 'Useful, waiting, lost',
       title: 'Useful and waiting time, and below the time lost to findings',
       width: 200,
+      unit: 'us',
       value: (r) => r.useful_us,
       cell: (r) => <TimeBars row={r} most={most} />,
     },
@@ -100,6 +103,7 @@ export function rankColumns(by: string, most: number, length: number): Column<Ra
       id: 'useful',
       header: 'Useful',
       align: 'right',
+      unit: 'us',
       value: (r) => r.useful_us,
       cell: (r) => (r.missing === r.ranks ? unknown : duration(r.useful_us)),
     },
@@ -107,6 +111,7 @@ export function rankColumns(by: string, most: number, length: number): Column<Ra
       id: 'wait',
       header: 'Waiting',
       align: 'right',
+      unit: 'us',
       value: (r) => r.wait_us,
       cell: (r) => (r.missing === r.ranks ? unknown : duration(r.wait_us)),
     },
@@ -116,6 +121,7 @@ export function rankColumns(by: string, most: number, length: number): Column<Ra
       title: 'Time lost to findings',
       align: 'right',
       hidden: threads,
+      unit: 'us',
       value: (r) => r.lost_us ?? undefined,
       cell: (r) => (r.lost_us === null ? unknown : duration(r.lost_us)),
     },

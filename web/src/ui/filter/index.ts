@@ -1,0 +1,2 @@
+export { FilterField } from './FilterField.tsx';
+export { matcher } from './parse.ts';
