@@ -62,7 +62,7 @@ describe('explain', () => {
       await groups.getByRole('link', { name: `only function ${worst}`, exact: true }).click();
       await drawer.getByRole('button', { name: `only function=${worst}: remove` }).waitFor();
       await expect.poll(() => groups.getByRole('rowheader').count()).toBe(1);
-      await drawer.getByText(/chimbuko explain .* --only 'function=/).waitFor();
+      await drawer.getByText(/chimbuko explain .* --only '?function=/).waitFor();
       await drawer.getByRole('link', { name: 'Group by function' }).click();
       await groups.waitFor({ state: 'detached' });
     });
@@ -155,7 +155,7 @@ describe('explain', () => {
       await page.reload();
       await chips.getByText(/only node-state:Memory Footprint/).waitFor();
       await drawer
-        .getByText(/chimbuko explain .* --only 'node-state:Memory Footprint.*--without 'rank=/)
+        .getByText(/chimbuko explain .* --only 'node-state:Memory Footprint.*--without '?rank=/)
         .waitFor();
 
       for (const left of [1, 0]) {
