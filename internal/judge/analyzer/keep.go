@@ -264,7 +264,7 @@ func (r *rank) spoolCall(s suspect) error {
 	c.Take(s.thread, s.call, r.cfg.Window)
 	c.Kind, c.Context, c.Score, c.IOStep = s.kind, s.of.number, s.score, int32(r.step)
 	c.StepStart, c.StepEnd = r.start, r.end
-	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
+	c.NodeTime, c.NodeState = r.state.At(c.Call().Exit, c.NodeState[:0])
 	p.thread, p.missing = s.thread, int(s.call)+r.cfg.Window+1-len(s.thread.Calls)
 	if p.missing > 0 {
 		r.pending = append(r.pending, p)

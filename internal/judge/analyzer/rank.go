@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/nodestate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/spool"
 )
@@ -39,7 +40,7 @@ type rank struct {
 	synced  map[trace.Thread]bool // threads that have taken part in a collective call
 	outer   map[trace.Thread]int  // calls that are in no other call, up to several
 	roles   map[trace.CounterID]callstack.CounterRole
-	state   nodeState
+	state   nodestate.History
 	counter map[trace.CounterID]*localCounter
 
 	step            int // current; -1 between steps
@@ -286,7 +287,7 @@ func (r *rank) workOf(c *callstack.Call) outlier.Work {
 
 // learn adds the calls that ended in this step to the deltas of their functions.
 func (r *rank) learn(profile bool) {
-	r.state.add(r.builder.NodeEvents())
+	r.state.Add(r.builder.NodeEvents())
 	for _, t := range r.builder.Threads() {
 		bit, outer := r.laneBit(t.ID), 0
 		for _, i := range t.Done {

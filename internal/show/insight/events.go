@@ -7,13 +7,14 @@ import (
 	"sort"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/cursor"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // listRow is an event of a list.
 type listRow struct {
-	place
+	cursor.Place
 	text json.RawMessage
 }
 
@@ -31,11 +32,11 @@ func (in *Insight) Events(ctx context.Context, run string, of EventsParams) (*ap
 }
 
 func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, error) {
-	hash := filterHash(q.Run.ID, of.Filter)
-	var after *cursor
+	hash := cursor.Hash(q.Run.ID, of.Filter)
+	var after *cursor.Cursor
 	if of.Cursor != "" {
 		var err error
-		if after, err = parseCursor(of.Cursor, hash); err != nil {
+		if after, err = cursor.Parse(of.Cursor, hash); err != nil {
 			return nil, Problemf(api.Invalid, ParamsHint, "parameter cursor: %v", err)
 		}
 		q.Begin = after.Begin
@@ -49,7 +50,7 @@ func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, erro
 		l.Rows = append(l.Rows, e.text)
 	}
 	if len(page) > of.Limit {
-		next := &cursor{place: page[of.Limit-1].place, Offset: min(offset+of.Limit, math.MaxInt32), Begin: q.Begin, Filter: hash}
+		next := &cursor.Cursor{Place: page[of.Limit-1].Place, Offset: min(offset+of.Limit, math.MaxInt32), Begin: q.Begin, Filter: hash}
 		l.Next = next.String()
 	}
 	return l, nil
@@ -58,7 +59,7 @@ func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, erro
 // page returns up to limit+1 events after a cursor, or from the start if that is nil, and
 // their offset. The store only counts rows, so the offset must be searched again if events
 // before it were added or removed.
-func (q *runQuery) page(ctx context.Context, f executions.Filter, after *cursor, limit int) (page []listRow, offset int, err error) {
+func (q *runQuery) page(ctx context.Context, f executions.Filter, after *cursor.Cursor, limit int) (page []listRow, offset int, err error) {
 	if after == nil {
 		page, err = q.fetch(ctx, f, 0, limit+1)
 		return page, 0, err
@@ -70,8 +71,8 @@ func (q *runQuery) page(ctx context.Context, f executions.Filter, after *cursor,
 		if err != nil {
 			return nil, 0, err
 		}
-		fits := len(all) >= before && (before == 0 || all[0].compare(after.place) <= 0)
-		if fits && (len(all) == before || all[before].compare(after.place) > 0) {
+		fits := len(all) >= before && (before == 0 || all[0].Compare(after.Place) <= 0)
+		if fits && (len(all) == before || all[before].Compare(after.Place) > 0) {
 			return all[before:], offset, nil
 		}
 		if offset, err = q.locate(ctx, f, after); err != nil {
@@ -85,14 +86,14 @@ func (q *runQuery) page(ctx context.Context, f executions.Filter, after *cursor,
 const maxTries = 5
 
 // locate counts the events up to a cursor.
-func (q *runQuery) locate(ctx context.Context, f executions.Filter, after *cursor) (int, error) {
+func (q *runQuery) locate(ctx context.Context, f executions.Filter, after *cursor.Cursor) (int, error) {
 	var err error
 	past := func(i int) bool { // event i is after the cursor or the end of the list
 		var one []listRow
 		if err == nil {
 			one, err = q.fetch(ctx, f, i, 1)
 		}
-		return len(one) == 0 || one[0].compare(after.place) > 0
+		return len(one) == 0 || one[0].Compare(after.Place) > 0
 	}
 	low, high := after.Offset, after.Offset
 	for step := 1; low > 0 && past(low-1); step *= 4 {
@@ -110,7 +111,7 @@ func (q *runQuery) fetch(ctx context.Context, f executions.Filter, offset, limit
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
 	return encoded(rows, err, func(row []any, object json.RawMessage) listRow {
-		return listRow{placeOf(rows.Columns, row, f.Order, q.Unit, q.Begin), object}
+		return listRow{cursor.At(rows.Columns, row, f.Order, q.Unit, q.Begin), object}
 	})
 }
 

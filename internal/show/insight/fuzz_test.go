@@ -50,23 +50,3 @@ func FuzzGroups(f *testing.F) {
 		}
 	})
 }
-
-// FuzzCursor checks that accepted cursors are within bounds and encode to themselves.
-func FuzzCursor(f *testing.F) {
-	f.Add((&cursor{place{1.5, 0, 3, "3:1:7"}, 10, 1_700_000_000_000_000, "x"}).String())
-	f.Add((&cursor{place{-1e300, 1, 3, "odd"}, 1, 0, "x"}).String())
-	f.Add("e30")
-	f.Fuzz(func(t *testing.T, text string) {
-		c, err := parseCursor(text, "x")
-		if err != nil {
-			return
-		}
-		if c.Offset < 1 || c.Offset > math.MaxInt32 {
-			t.Errorf("offset %d", c.Offset)
-		}
-		again, err := parseCursor(c.String(), "x")
-		if err != nil || *again != *c || c.compare(again.place) != 0 {
-			t.Errorf("%+v reads back as %+v, %v", c, again, err)
-		}
-	})
-}

@@ -29,6 +29,8 @@ func statement(name string) string {
 const (
 	MaxRows = 5000
 	maxTops = 16
+	// MaxMicros bounds times to about three hundred years, so that sums do not overflow.
+	MaxMicros = 1e16
 )
 
 // Top lists the functions, ranks or hosts that lost most to anomalies.

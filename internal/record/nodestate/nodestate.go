@@ -1,4 +1,5 @@
-package analyzer
+// Package nodestate follows the state of a node, which counters describe.
+package nodestate
 
 import (
 	"cmp"
@@ -9,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// nodeState follows the counters that describe the state of the node. It returns the
-// state at any recent time, because GPU events arrive late.
-type nodeState struct {
+// History has the recent updates of the state of a node. It returns the state at any recent time, because GPU events arrive
+// late. The zero value is an empty history.
+type History struct {
 	log      []trace.Event // updates in order of time
 	seen     map[trace.CounterID]bool
 	base     []provenance.Field // the state before the log, by counter
@@ -21,11 +22,11 @@ type nodeState struct {
 	cacheAt int                // -1 if the cache is invalid
 }
 
-// maxStateLog is the number of updates to keep with their times.
-const maxStateLog = 1 << 9
+// maxLog is the number of updates to keep with their times.
+const maxLog = 1 << 9
 
-// add appends the updates of a step.
-func (s *nodeState) add(updates []trace.Event) {
+// Add appends the updates of a step.
+func (s *History) Add(updates []trace.Event) {
 	if len(updates) == 0 {
 		return
 	}
@@ -38,8 +39,8 @@ func (s *nodeState) add(updates []trace.Event) {
 	s.cacheAt = -1
 	s.log = append(s.log, updates...)
 	slices.SortStableFunc(s.log, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
-	if over := len(s.log) - maxStateLog; over > 0 {
-		over += maxStateLog / 2
+	if over := len(s.log) - maxLog; over > 0 {
+		over += maxLog / 2
 		for i := range over {
 			u := &s.log[i]
 			f := provenance.Field{Counter: u.Counter(), Value: u.Value}
@@ -54,9 +55,9 @@ func (s *nodeState) add(updates []trace.Event) {
 	}
 }
 
-// at appends the state at a time to dst, ordered by counter, and returns the time of
+// At appends the state at a time to dst, ordered by counter, and returns the time of
 // its last update. It appends nothing for times before the log and its base.
-func (s *nodeState) at(time trace.Ticks, dst []provenance.Field) (trace.Ticks, []provenance.Field) {
+func (s *History) At(time trace.Ticks, dst []provenance.Field) (trace.Ticks, []provenance.Field) {
 	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].Time > time })
 	if n == 0 && s.baseTime > time {
 		return 0, dst
@@ -73,7 +74,7 @@ func (s *nodeState) at(time trace.Ticks, dst []provenance.Field) (trace.Ticks, [
 
 // fillCache computes the state after the first n updates of the log. Anomalies are more
 // frequent than updates, so that caching it pays.
-func (s *nodeState) fillCache(n int) {
+func (s *History) fillCache(n int) {
 	s.cache, s.cacheAt = s.cache[:0], n
 	for i := n - 1; i >= 0 && len(s.cache) < len(s.seen); i-- {
 		u := &s.log[i]

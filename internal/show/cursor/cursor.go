@@ -1,4 +1,5 @@
-package insight
+// Package cursor has the ends of pages of lists of events, from which the next page begins even if the list has changed.
+package cursor
 
 import (
 	"cmp"
@@ -16,34 +17,30 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// place is the position of an event in an ordered list.
-type place struct {
+// Place is the position of an event in an ordered list.
+type Place struct {
 	Value   float64 `json:"v"` // that the list is ordered by
 	Program int64   `json:"p"`
 	Rank    int64   `json:"r"`
 	ID      string  `json:"e"`
 }
 
-// cursor is the end of a page: its last event, and the number of events up to it when the
+// Cursor is the end of a page: its last event, and the number of events up to it when the
 // page was read. It is opaque to clients.
-type cursor struct {
-	place
+type Cursor struct {
+	Place
 	Offset int         `json:"o"`
 	Begin  trace.Ticks `json:"b"` // of the run for the first page; it may change while the run continues
 	Filter string      `json:"f"` // hash of the filter of the list
 }
 
-// MaxMicros bounds times to about three hundred years, so that sums do not overflow, and maxBegin the start of a run
-// in ticks.
-const (
-	MaxMicros = 1e16
-	maxBegin  = 1 << 62
-)
+// maxBegin bounds the start of a run in ticks.
+const maxBegin = 1 << 62
 
 // maxCursor bounds cursors; those of this package are shorter.
 const maxCursor = 8 << 10
 
-func (c *cursor) String() string {
+func (c *Cursor) String() string {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic(err) // all numbers are finite
@@ -51,13 +48,13 @@ func (c *cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// parseCursor decodes the cursor of a list with this filter hash.
-func parseCursor(text, filter string) (*cursor, error) {
+// Parse decodes the cursor of a list with this filter hash.
+func Parse(text, filter string) (*Cursor, error) {
 	if len(text) > maxCursor {
 		return nil, errors.New("too long")
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	c := new(cursor)
+	c := new(Cursor)
 	if err == nil {
 		err = json.Unmarshal(raw, c)
 	}
@@ -70,8 +67,8 @@ func parseCursor(text, filter string) (*cursor, error) {
 	return c, nil
 }
 
-// filterHash identifies a list. It does not depend on the limit.
-func filterHash(run provdb.RunID, f executions.Filter) string {
+// Hash identifies a list. It does not depend on the limit.
+func Hash(run provdb.RunID, f executions.Filter) string {
 	f.Limit, f.Offset = 0, 0
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -84,8 +81,8 @@ func filterHash(run provdb.RunID, f executions.Filter) string {
 // orderColumns are the columns by which events are ordered.
 var orderColumns = map[string]string{"severity": "severity", "lost": "lost_us", "score": "score", "time": "at_s"}
 
-// placeOf returns the place of a row.
-func placeOf(columns []provdb.Column, row []any, order string, unit trace.Unit, begin trace.Ticks) (p place) {
+// At returns the place of a row.
+func At(columns []provdb.Column, row []any, order string, unit trace.Unit, begin trace.Ticks) (p Place) {
 	values := make(map[string]any, len(columns))
 	for i, c := range columns {
 		values[c.Name] = row[i]
@@ -107,9 +104,9 @@ func placeOf(columns []provdb.Column, row []any, order string, unit trace.Unit, 
 	return p
 }
 
-// compare orders events like the store: descending by value, then by the parts of their
+// Compare orders events like the store: descending by value, then by the parts of their
 // names.
-func (p place) compare(o place) int {
+func (p Place) Compare(o Place) int {
 	pStep, pRow, pText := p.parts()
 	oStep, oRow, oText := o.parts()
 	return cmp.Or(cmp.Compare(o.Value, p.Value), cmp.Compare(p.Program, o.Program), cmp.Compare(p.Rank, o.Rank),
@@ -117,7 +114,7 @@ func (p place) compare(o place) int {
 }
 
 // parts returns step and row of the id, or -1 and an id of another form.
-func (p place) parts() (step, row int64, text string) {
+func (p Place) parts() (step, row int64, text string) {
 	parts := strings.Split(p.ID, ":")
 	if len(parts) == 3 && parts[0] == strconv.FormatInt(p.Rank, 10) {
 		step, err1 := strconv.ParseInt(parts[1], 10, 32)
