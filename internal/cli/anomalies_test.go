@@ -103,9 +103,9 @@ func TestAnomaliesMatchFilteredRecords(t *testing.T) {
 	// in the midst of the run
 	last := all[slices.IndexFunc(all, func(k kept) bool { return k.counts() && strings.HasPrefix(k.Func, "stencil_kernel(") })]
 	since := float64(last.Entry-begin) / 1e6
-	f(and(func(k *kept) bool { return k.Entry >= last.Entry }), "--since", fmt.Sprintf("%.6f", since), "--order", "time")
+	f(and(func(k *kept) bool { return k.Exit >= last.Entry }), "--since", fmt.Sprintf("%.6f", since), "--order", "time")
 	f(and(func(k *kept) bool { return k.Entry <= last.Entry }), "--until", fmt.Sprintf("%.6fs", since))
-	f(and(func(k *kept) bool { return k.Entry >= at(since) && k.Entry <= at(since+0.5) }), "--since", fmt.Sprintf("+%.6f", since), "--until",
+	f(and(func(k *kept) bool { return k.Exit >= at(since) && k.Entry <= at(since+0.5) }), "--since", fmt.Sprintf("+%.6f", since), "--until",
 		fmt.Sprintf("%.6fs", since+0.5))
 	f(and(func(k *kept) bool { return k.Severity >= 1000 }), "--min-severity", "1ms")
 	f(and(func(k *kept) bool { return k.Severity >= 210 }), "--min-severity", "210")
