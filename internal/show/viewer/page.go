@@ -63,6 +63,9 @@ func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Refere
 // "". If Listen leaves the port open, it is that of before, the URL at which the page was
 // served earlier, or else the usual port of the run, if nothing else uses it.
 func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, before string) (*Page, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	cfg.SQLMemory = o.SQLMemory * 1e6
 	cfg.AllowedHosts, cfg.MetricsOpen = o.AllowedHosts, o.MetricsOpen
 	if err := o.configure(&cfg, dir); err != nil {

@@ -1,6 +1,8 @@
 package viewer
 
 import (
+	"context"
+	"crypto/rand"
 	"log/slog"
 	"net"
 	"os"
@@ -11,6 +13,9 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -163,6 +168,33 @@ func TestPageOfRunKeepsItsPort(t *testing.T) {
 	}
 	if portOf("/runs/monday") == portOf("/runs/tuesday") {
 		t.Error("two runs have the same port")
+	}
+}
+
+// TestTwoPagesOfPackets have the same name, so that the second finds its usual port in use. They have no log.
+func TestTwoPagesOfPackets(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var pages []*Page
+	for range 2 {
+		packets := legacy.NewPackets("packets", "test", true)
+		o := Options{Listen: "127.18.7.4:0"}
+		page, err := o.ServeConfig(ctx, dashboard.Config{
+			Config: insight.Config{Source: packets, Run: "packets"}, Packets: packets, Version: "test", Token: rand.Text(),
+		}, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, page)
+	}
+	if pages[0].Address == pages[1].Address {
+		t.Errorf("both pages are at %s", pages[0].Address)
+	}
+	cancel()
+	for _, p := range pages {
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
