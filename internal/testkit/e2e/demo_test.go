@@ -364,5 +364,5 @@ func TestDemoRejectsBadFlags(t *testing.T) {
 	f("host:port", "--http", "here")
 	f("unknown scenario \"nothing\"", "--scenario", "nothing")
 	f("no such file", "--scenario", "./nothing.toml")
-	f("unknown command", "a")
+	f("unexpected argument \"a\"", "a")
 }
