@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
-	"github.com/chimbuko/chimbuko/internal/judge/activity"
 )
 
 // BenchmarkActivities builds calls with and without the activities of threads.

@@ -17,8 +17,8 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/activity"
 )
 
 // MinShift is the binary logarithm of the width of the shortest windows in ticks of a microsecond.

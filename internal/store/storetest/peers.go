@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/activity"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 

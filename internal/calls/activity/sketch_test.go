@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/activity"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 )
 
 // names are functions by number.
@@ -282,4 +282,27 @@ func TestRecordingDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
+}
+
+// FuzzDecode checks that what is decoded encodes to something that decodes to the same, and merges with itself.
+func FuzzDecode(f *testing.F) {
+	s := activity.New(trace.Microsecond)
+	f.Add(s.AppendBinary(nil))
+	record(s, trace.RankKey{Rank: 3}, randomSteps(rand.New(rand.NewPCG(1, 5))), func() {})
+	s.AddMessages(trace.RankKey{Rank: 3}, []activity.Sent{{To: 90, Traffic: activity.Traffic{Messages: 2, Bytes: 10}}})
+	f.Add(s.AppendBinary(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := activity.Decode(b, math.MaxUint32)
+		if err != nil {
+			return
+		}
+		again := decoded(t, s)
+		if !bytes.Equal(again.AppendBinary(nil), s.AppendBinary(nil)) {
+			t.Error("decodes to something else")
+		}
+		s.Merge(again)
+		for _, rank := range s.Ranks() {
+			s.Cells(nil, rank)
+		}
+	})
 }
