@@ -85,6 +85,42 @@ describe('SQL queries', () => {
   });
 
   for (const scheme of ['dark', 'light'] as const) {
+    for (const width of [400, 1600]) {
+      test(`are helped by the schema at ${width} px, accessible in the ${scheme} theme`, async () => {
+        await stage.visit(
+          async (v) => {
+            const { page } = v;
+            await page.setViewportSize({ width, height: 900 });
+            await v.go('overview?sql=--');
+            const schema = page.getByRole('region', { name: 'Schema' });
+            if (width < 1000) {
+              expect(await schema.count()).toBe(0);
+              await page.getByRole('button', { name: 'Schema' }).click();
+            }
+            await page
+              .getByRole('textbox', { name: 'SQL statement' })
+              .fill('SELECT  FROM anomalies');
+            await page
+              .getByRole('textbox', { name: 'SQL statement' })
+              .evaluate((e) => (e as HTMLTextAreaElement).setSelectionRange(7, 7));
+            await schema.getByRole('button', { name: 'Columns of anomalies', exact: true }).click();
+            const columns = schema.getByRole('list', { name: 'anomalies', exact: true });
+            await columns.getByRole('button', { name: 'rank', exact: true }).click();
+            await v.isAccessible();
+            await page.keyboard.press('Control+Enter');
+            await page.getByRole('columnheader', { name: 'rank' }).waitFor();
+            const manual = await page
+              .getByRole('link', { name: 'Documentation' })
+              .evaluate(async (a) => {
+                const answer = await fetch((a as HTMLAnchorElement).href);
+                return `${answer.headers.get('Content-Type')} ${await answer.text()}`;
+              });
+            expect(manual).toMatch(/^text\/plain; charset=utf-8 # Querying a run in SQL/);
+          },
+          { scheme },
+        );
+      });
+    }
     for (const kind of ['table', 'bar', 'line', 'scatter']) {
       test(`are shown as ${kind}, accessible in the ${scheme} theme`, async () => {
         await stage.visit(

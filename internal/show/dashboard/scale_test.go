@@ -167,7 +167,7 @@ func multiply(ctx context.Context, file string) (err error) {
 			`+movedEvent("event_id")+` AS event_id, `+movedEvent("culprit_event_id")+` AS culprit_event_id) FROM base_links`, n)
 	}
 	do("DELETE FROM rollups")
-	do("INSERT INTO rollups SELECT * FROM live_rollups")
+	do("INSERT INTO rollups SELECT * EXCLUDE (\"rank\") FROM live_rollups")
 	do(`UPDATE findings SET calls = calls * $1::BIGINT, lost_us = lost_us * $1::BIGINT, lost_own_us = lost_own_us * $1::BIGINT,
 		waits = waits * $1::BIGINT, lost_caused_us = lost_caused_us * $1::BIGINT, last_us = last_us + 3000000 * $1::BIGINT,
 		ranks = coalesce((SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.finding = findings.finding), ranks),

@@ -17,6 +17,11 @@ var RunTables = []string{
 	"gpu_times", "collectives", "clocks", "activity",
 }
 
+// FillRollups is the statement that fills rollups for a run, its argument.
+const FillRollups = `INSERT INTO rollups
+	SELECT run, pid, fn, path, rid, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us, kind
+	FROM live_rollups WHERE run = $1`
+
 // Table is the rows that a store appends to one of its tables.
 type Table struct {
 	Name    string

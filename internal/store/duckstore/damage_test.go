@@ -261,7 +261,9 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	closeStore(t, s)
 	rawAt(t, path, "DROP TABLE rank_loads", "DROP TABLE load_windows", "DROP TABLE efficiency", "DROP TABLE slow_peers",
 		"DROP TABLE gpu_times", "DROP TABLE collectives", "DROP TABLE clocks", "DROP TABLE activity",
-		"ALTER TABLE findings DROP COLUMN late",
+		"ALTER TABLE findings DROP COLUMN late", "DROP VIEW anomalies",
+		"CREATE OR REPLACE VIEW all_executions AS SELECT run, pid, rid, anomalous FROM executions",
+		"CREATE VIEW anomalies AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE anomalous",
 		"UPDATE schema_version SET version = 7")
 	before := content(t, path)
 	var findings []provenance.Finding
@@ -294,8 +296,11 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	s = open(t, path, false)
 	want := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}}
 	late := []provenance.Finding{{Number: 1, Late: provenance.LateDevice}}
-	if err := s.Write(t.Context(), id, &provdb.Batch{Peers: want, Findings: late}); err != nil {
+	if err := s.Write(t.Context(), id, &provdb.Batch{Anomalies: storetest.Records(1, 1), Peers: want, Findings: late}); err != nil {
 		t.Fatal(err)
+	}
+	if rows, err := query(s, t, "SELECT count(*) FROM anomalies WHERE rank = rid"); err != nil || rows[0][0] != int64(1) {
+		t.Errorf("rank of anomalies: got %v, %v", rows, err)
 	}
 	closeStore(t, s)
 	if got := peersOf(open(t, path, true)); got == nil || !slices.Equal(got.Efficiency, want.Efficiency) {

@@ -253,7 +253,7 @@ func (s *Store) createTables(ctx context.Context) error {
 		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
 			return err
 		}
-		texts = []string{activity, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+		texts = []string{views, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
 		if version < provdb.LateSchema {
 			texts = append(texts, addLate)
 		}
@@ -262,6 +262,9 @@ func (s *Store) createTables(ctx context.Context) error {
 		}
 		if version < provdb.BreakdownSchema {
 			texts = append(texts, breakdown)
+		}
+		if version < provdb.ActivitySchema {
+			texts = append(texts, activity)
 		}
 	}
 	return s.transaction(ctx, func(conn *sql.Conn) error {

@@ -49,7 +49,7 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 				provenance.Withdrawn.Words())
 		}
 		if err == nil && run.State != provdb.Running {
-			_, err = conn.ExecContext(ctx, "INSERT INTO rollups SELECT * FROM live_rollups WHERE run = $1", int32(run.ID))
+			_, err = conn.ExecContext(ctx, catalog.FillRollups, int32(run.ID))
 		}
 		return err
 	})

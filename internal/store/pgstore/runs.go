@@ -81,7 +81,7 @@ func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO rollups SELECT * FROM live_rollups WHERE run = $1", int32(run.ID))
+	_, err := tx.Exec(ctx, catalog.FillRollups, int32(run.ID))
 	return err
 }
 

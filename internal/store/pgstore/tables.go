@@ -113,7 +113,7 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || has == provdb.Schema {
 		return err
 	}
-	statements := []string{activity, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
+	statements := []string{views, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
 	if has < provdb.LateSchema {
 		statements = append(statements, addLate)
 	}
@@ -122,6 +122,9 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	}
 	if has < provdb.BreakdownSchema {
 		statements = append(statements, breakdown)
+	}
+	if has < provdb.ActivitySchema {
+		statements = append(statements, activity)
 	}
 	if has == 0 {
 		var exists bool

@@ -65,7 +65,8 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	s := open(t, url, Options{})
 	run := newRun(t, s, "old")
 	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks, activity; "+
-		"ALTER TABLE findings DROP COLUMN late; UPDATE schema_version SET version = 7")
+		"ALTER TABLE findings DROP COLUMN late; DROP VIEW metadata_json; "+
+		"CREATE VIEW metadata_json AS SELECT run, pid, rid, tid, io_step, to_jsonb(descr) AS doc FROM metadata; UPDATE schema_version SET version = 7")
 	expect(t, open(t, url, Options{ReadOnly: true}), [][]any{{int64(7), int64(1)}}, "SELECT version, (SELECT count(*) FROM runs) FROM schema_version")
 	var starts sync.WaitGroup
 	for range 4 { // at once
@@ -85,6 +86,7 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 		Findings: []provenance.Finding{{Number: 1, Late: provenance.LateDevice}},
 	})
 	expect(t, s, [][]any{{"device"}}, "SELECT late FROM findings")
+	expect(t, s, [][]any{{int64(0)}}, `SELECT count(*) FROM metadata_json WHERE "rank" = 1`)
 	expect(t, s, [][]any{{int64(provdb.Schema), 0.5, readerRole}}, "SELECT version, parallel, current_user FROM efficiency, schema_version")
 }
 

@@ -207,7 +207,7 @@ func (r *Rows) Collect() ([][]any, error) {
 // Versions of the tables. This program writes Schema. It reads versions from OldestSchema on, and adds
 // the tables and columns that they lack when it opens them for writing. Earlier ones were never released.
 const (
-	Schema          = 11
+	Schema          = 12 // its views have the column rank
 	OldestSchema    = 7
 	PeersSchema     = 8  // has the tables of Batch.Peers
 	BreakdownSchema = 9  // has the tables of Batch.Breakdown

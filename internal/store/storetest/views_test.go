@@ -100,6 +100,15 @@ var viewTests = []test{
 			return [][]any{{strings.Join(names, " > "), int64(len(names))}}
 		})
 	}},
+	{"views have the rank under that name, too", func(f *fixture) {
+		viewed(f)
+		for _, view := range []string{
+			"all_executions", "anomalies", "normalexecs", "live_rollups", "frames", "window_calls", "messages", "counter_events", "node_states",
+			"execution_documents", "anomalies_json", "normalexecs_json", "metadata_json",
+		} {
+			f.want([][]any{{true, true}}, "SELECT count(*) > 0, coalesce(bool_and(rank = rid), false) FROM "+view+" WHERE run = $1", int64(f.run))
+		}
+	}},
 	{"func_stats have the values of documents", funcStatsView},
 	{"ad_model has the model of each function", func(f *fixture) {
 		for _, m := range viewed(f).Models {

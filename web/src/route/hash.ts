@@ -26,7 +26,7 @@ export interface Route {
 /** Parameters that survive a change of the view. */
 export const lasting = [
   ...['run', 'program', 'host', 'rank', 't0', 't1'],
-  ...['sql', 'sqllimit', 'sqlchart', 'sqlx', 'sqly'], // of the drawer that is below all views
+  ...['sql', 'sqllimit', 'sqlchart', 'sqlx', 'sqly', 'sqlschema'], // of the drawer that is below all views
 ] as const;
 
 /** Parses an address from the # on. Invalid addresses lead to the overview. */

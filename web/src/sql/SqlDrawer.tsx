@@ -8,16 +8,20 @@ import {
   type ReactNode,
   type RefObject,
 } from 'react';
+import { flushSync } from 'react-dom';
 import { asProblem, Problem, useLive } from '../api/index.ts';
 import { count } from '../format/index.ts';
 import { useKeys } from '../keys/index.ts';
 import { choice, text, useParam } from '../route/index.ts';
-import { copyText, ended, Menu, saveURL, Waiting } from '../ui/index.ts';
+import { copyText, ended, Menu, saveURL, useWidth, Waiting } from '../ui/index.ts';
+import manual from '../../../docs/sql.md?url';
 import { Answer } from './Shown.tsx';
 import { askSQL, exportSQL, offsetOf, SqlProblem, type Result } from './ask.ts';
 import { answerWords } from './Answer.tsx';
 import { kinds } from './chart.ts';
 import { nothing } from './open.ts';
+import { Schema } from './Schema.tsx';
+import { inserted, nameInSQL } from './schema.ts';
 import { builtIn } from './snippets.ts';
 import { asked, forget, remember, save, saved } from './storage.ts';
 import { asCommand, asCurl } from './words.ts';
@@ -28,6 +32,9 @@ const sqlParam = text('');
 const limitParam = choice(...limits);
 const kindParam = choice(...kinds);
 const nameParam = text('');
+const schemaParam = choice('auto', 'on', 'off');
+const roomForSchema = 1000; // pixels of the drawer
+const stacked = 900; // as in sql.css
 
 /** The outcome of a statement. */
 interface Outcome {
@@ -44,6 +51,9 @@ export default function SqlDrawer() {
   const [kind, setKind] = useParam('sqlchart', kindParam);
   const [x, setX] = useParam('sqlx', nameParam);
   const [y, setY] = useParam('sqly', nameParam);
+  const [schemaChoice, setSchema] = useParam('sqlschema', schemaParam);
+  const [box, width] = useWidth();
+  const showSchema = schemaChoice === 'auto' ? width >= roomForSchema : schemaChoice === 'on';
   const statement = param === nothing ? '' : param;
   const [draft, setDraft] = useState(statement);
   const [shown, setShown] = useState(statement);
@@ -76,11 +86,20 @@ export default function SqlDrawer() {
     const trimmed = sql.trim();
     if (trimmed === '') return;
     remember(trimmed);
+    if (schemaChoice === 'on' && width <= stacked) setSchema('auto'); // it covers the answer
     setDraft(trimmed);
     setShown(trimmed);
     setStatus('');
     if (trimmed === statement) setTimes((n) => n + 1);
     else setParam(trimmed);
+  };
+  const insert = (name: string) => {
+    const at = area.current;
+    if (!at) return;
+    const next = inserted(draft, at.selectionStart, at.selectionEnd, nameInSQL(name));
+    flushSync(() => setDraft(next.text));
+    at.focus();
+    at.setSelectionRange(next.at, next.at);
   };
   const close = () => setParam('');
   useKeys([
@@ -88,7 +107,7 @@ export default function SqlDrawer() {
     { key: '`', label: 'close SQL', group: 'SQL', run: close },
   ]);
   return (
-    <section className="sql-drawer" aria-labelledby={title}>
+    <section className="sql-drawer" aria-labelledby={title} ref={box}>
       <header className="sql-head">
         <h2 id={title}>SQL</h2>
         <button
@@ -100,6 +119,17 @@ export default function SqlDrawer() {
           Run <kbd>Ctrl ↵</kbd>
         </button>
         <Choices run={run} draft={draft} onChoose={setDraft} onAsk={ask} />
+        <button
+          type="button"
+          className="button quiet"
+          aria-pressed={showSchema}
+          onClick={() => setSchema(showSchema ? 'off' : 'on')}
+        >
+          Schema
+        </button>
+        <a className="sql-manual" href={manual} target="_blank" rel="noopener">
+          Documentation
+        </a>
         <span className="push" />
         <span role="status" className="muted status">
           {status !== '' ? status : !busy && outcome?.result ? answerWords(outcome.result) : ''}
@@ -139,7 +169,8 @@ export default function SqlDrawer() {
           Close <kbd>Esc</kbd>
         </button>
       </header>
-      <div className="sql-body">
+      <div className={showSchema ? 'sql-body with-schema' : 'sql-body'}>
+        {showSchema && <Schema onName={insert} />}
         <Editor
           value={draft}
           onChange={setDraft}
@@ -148,12 +179,7 @@ export default function SqlDrawer() {
           wrong={!busy && outcome?.problem instanceof SqlProblem}
         />
         <div className="sql-answer">
-          {statement === '' && (
-            <p className="muted sql-note">
-              Enter one read-only statement over all runs in the store; docs/sql.md lists tables and
-              views. <em>Examples</em> lists sample queries.
-            </p>
-          )}
+          {statement === '' && <Start run={run} onAsk={ask} />}
           {busy && <Waiting label="running the query" />}
           {!busy && outcome?.problem && (
             <Wrong
@@ -171,6 +197,30 @@ export default function SqlDrawer() {
         </div>
       </div>
     </section>
+  );
+}
+
+/** What to do without a statement: the first examples, each run with a click. */
+function Start(props: { run: string; onAsk: (sql: string) => void }) {
+  const examples = useMemo(() => builtIn(props.run).slice(0, 6), [props.run]);
+  return (
+    <div className="sql-start">
+      <p className="muted">Enter one read-only statement over all runs in the store, or run one:</p>
+      <ul>
+        {examples.map((s) => (
+          <li key={s.name}>
+            <button
+              type="button"
+              className="button"
+              title={s.sql}
+              onClick={() => props.onAsk(s.sql)}
+            >
+              {s.name}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

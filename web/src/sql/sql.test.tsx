@@ -1,9 +1,10 @@
-import { act, fireEvent, screen, waitFor } from '@testing-library/react';
+import { act, fireEvent, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { renderIn, serve } from '../test/render.tsx';
 import { offsetOf, parseExact, type Result } from './ask.ts';
 import { axesOf, cellText, numeric, optionOf } from './chart.ts';
+import { inserted, matching, nameInSQL, schema } from './schema.ts';
 import { builtIn, examplesOf, literal } from './snippets.ts';
 import SqlDrawer from './SqlDrawer.tsx';
 import { asked, forget, remember, save, saved } from './storage.ts';
@@ -98,6 +99,53 @@ describe('examples', () => {
       '## Other\n### No\n```sql\nx\n```\n## Examples\n### One?\nText.\n```sql\nSELECT 1\n```\n### None\n';
     expect(examplesOf(text)).toEqual([{ name: 'One?', sql: 'SELECT 1' }]);
     expect(literal("a'b")).toBe("'a''b'");
+  });
+});
+
+describe('the schema', () => {
+  const all = schema.flatMap((g) => g.tables);
+
+  test('lists the documented tables and views with typed columns', () => {
+    expect(schema.map((g) => g.title)).toEqual([
+      'Views',
+      'Documents',
+      'Tables',
+      'Tables behind the views',
+    ]);
+    expect(all.length).toBeGreaterThan(35);
+    const column = (table: string, name: string) =>
+      all.find((t) => t.name === table)?.columns.find((c) => c.name === name);
+    expect(column('normalexecs', 'rank')).toMatchObject({ name: 'rank', type: 'int' });
+    expect(column('normalexecs', 'rank')?.meaning).toMatch(/^MPI rank\./); // from the terms
+    expect(column('rollups', 'lost_us')?.type).toBe('int'); // as above
+    expect(column('all_executions', 'func')?.meaning).toBe('name of the function');
+    expect(column('findings', 'late')?.meaning).not.toMatch(/[`[]/);
+    for (const t of all) expect(t.columns, t.name).not.toHaveLength(0);
+    const untyped = all.flatMap((t) => t.columns.filter((c) => c.type === '').map((c) => c.name));
+    expect(new Set(untyped)).toEqual(
+      new Set([
+        ...['call_stack', 'exec_window', 'comm_window', 'counter_events'],
+        ...['gpu_location', 'gpu_parent_tid', 'gpu_parent_stack', 'gpu_parent_error'],
+      ]),
+    );
+  });
+
+  test('finds tables by their names and columns', () => {
+    const found = matching(schema, ' Counter_Idx ').flatMap((g) => g.tables.map((t) => t.name));
+    expect(found).toEqual(['counter_events']);
+    expect(matching(schema, 'nosuch')).toEqual([]);
+  });
+
+  test('inserts names apart from other words, and quoted where needed', () => {
+    expect(inserted('SELECT  FROM x', 7, 7, 'func')).toEqual({
+      text: 'SELECT func FROM x',
+      at: 11,
+    });
+    expect(inserted('SELECT a,FROM', 9, 9, 'b')).toEqual({ text: 'SELECT a, b FROM', at: 11 });
+    expect(inserted('SELECT old', 7, 10, 'new')).toEqual({ text: 'SELECT new', at: 10 });
+    expect(inserted('sum()', 4, 4, 'x')).toEqual({ text: 'sum(x)', at: 5 });
+    expect(nameInSQL('timestamp')).toBe('"timestamp"');
+    expect(nameInSQL('rank')).toBe('rank');
   });
 });
 
@@ -228,6 +276,37 @@ describe('the drawer', () => {
     serve({ sql: { body: { ...result, cut: true } } });
     renderIn({}, <SqlDrawer />);
     expect(await screen.findByText('first 2 rows of more, in 0.01 s')).toBeTruthy();
+  });
+
+  test('inserts names from the schema at the cursor', async () => {
+    location.hash = '#/overview?sql=--&sqlschema=on';
+    serve({});
+    renderIn({}, <SqlDrawer />);
+    await userEvent.type(editor(), 'SELECT ');
+    await userEvent.click(screen.getByLabelText('Columns of messages'));
+    const columns = screen.getByLabelText('messages');
+    await userEvent.click(within(columns).getByText('timestamp'));
+    expect(editor().value).toBe('SELECT "timestamp"');
+    expect(document.activeElement).toBe(editor());
+    await userEvent.keyboard(' FROM ');
+    await userEvent.click(screen.getByText('messages', { selector: 'button' }));
+    expect(editor().value).toBe('SELECT "timestamp" FROM messages');
+    await userEvent.click(screen.getByText('Schema', { selector: 'button' }));
+    expect(screen.queryByRole('region', { name: 'Schema' })).toBeNull();
+    expect(location.hash).toContain('sqlschema=off');
+  });
+
+  test('offers examples that run with a click, and the documentation', async () => {
+    location.hash = '#/overview?sql=--';
+    const requests = serve({ sql: { body: result } });
+    renderIn({}, <SqlDrawer />);
+    const [first] = builtIn('r');
+    const link = screen.getByRole<HTMLAnchorElement>('link', { name: 'Documentation' });
+    expect(link.getAttribute('href')).toMatch(/sql.*\.md$/);
+    const [, inPage] = screen.getAllByRole('button', { name: first?.name });
+    if (inPage) await userEvent.click(inPage);
+    await screen.findByText('unpack');
+    expect(requests[0]?.body).toMatchObject({ sql: first?.sql });
   });
 
   test('browses the history with Alt and arrows', async () => {
