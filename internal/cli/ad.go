@@ -27,7 +27,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // adFlags are the flags of `ad`.
@@ -75,9 +75,9 @@ func (a *adFlags) check(patterns []string) error {
 	engines := []string{service.EngineAuto, service.EngineBP, service.EngineSST}
 	bad.AddIf(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
 	bad.AddIf(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
-	services, err := rundir.ReadServices(a.Dir)
+	services, err := runfiles.ReadServices(a.Dir)
 	if err != nil || a.Bus.URL != "" {
-		services = &rundir.Services{Run: (&rundir.Config{Dir: a.Dir}).RunName()}
+		services = &runfiles.Services{Run: runfiles.Name(a.Dir)}
 	}
 	a.Run = cmp.Or(a.Run, services.Run)
 	if a.Node == "" {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // notRepeated lists the flags of an analyzer that are set again when it is restarted.
@@ -33,7 +33,7 @@ func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
 	})
 	for _, p := range patterns {
 		if !filepath.IsAbs(p) && c.Directory != "" {
-			p = filepath.Join(rundir.EscapeGlob(c.Directory), p)
+			p = filepath.Join(runfiles.EscapeGlob(c.Directory), p)
 		}
 		c.Args = append(c.Args, p)
 	}

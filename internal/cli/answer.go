@@ -23,6 +23,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // runHelp ends the help of all commands that query a run.
@@ -143,7 +144,7 @@ func (q *queryFlags) places(env *Env) *rundir.Places {
 			return
 		}
 		dir := filepath.Dir(place.File)
-		if info, err := rundir.ReadInfo(dir); err == nil && info.State.Open() {
+		if info, err := runfiles.ReadInfo(dir); err == nil && info.State.Open() {
 			fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.StopReason(dir, info))
 		}
 	}}

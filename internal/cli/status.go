@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // statusFlags are the flags of status.
@@ -71,7 +71,7 @@ func (s *statusFlags) show(cmd *cobra.Command, env *Env, where string, first boo
 	}
 	err = env.show(s.asJSON, st, func(w io.Writer) {
 		output.Status(w, st, s.all)
-		if services, err := rundir.ReadServices(where); err == nil && services.Web != "" {
+		if services, err := runfiles.ReadServices(where); err == nil && services.Web != "" {
 			fmt.Fprintf(w, "page: %s\n", viewer.WithToken(services.Web, services.Secret))
 		}
 	})
@@ -81,7 +81,7 @@ func (s *statusFlags) show(cmd *cobra.Command, env *Env, where string, first boo
 // unreachable reports whether a run has ended whose services answered before and now fail.
 // If it has not, they may be started again.
 func (s *statusFlags) unreachable(env *Env, where string, cause error) (ended bool, err error) {
-	info, err := rundir.ReadInfo(where)
+	info, err := runfiles.ReadInfo(where)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // where is an address
 		return true, cause
@@ -115,12 +115,12 @@ external NATS server.`,
 			if _, err := applySettings(cmd.Flags(), "", env.Environ); err != nil {
 				return usage.Error{Err: err}
 			}
-			s, err := rundir.ReadServices(given[0])
+			s, err := runfiles.ReadServices(given[0])
 			if err != nil && flags.URL == "" {
 				return fmt.Errorf("stop %s: no services found: %w", given[0], err)
 			}
 			if s == nil {
-				s = &rundir.Services{Run: name}
+				s = &runfiles.Services{Run: name}
 			}
 			if err := flags.Stop(cmd.Context(), s); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // registerPage adds the flags that all pages have.
@@ -168,11 +169,11 @@ func describeRun(info *provdb.Info, dir string, stopped bool) string {
 // there is one.
 func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (done bool, err error) {
 	fragment := viewer.Fragment(flags.at, flags.event)
-	s, err := rundir.ReadServices(dir)
+	s, err := runfiles.ReadServices(dir)
 	if err != nil || s.Web == "" {
 		return false, nil //nolint:nilerr // no services
 	}
-	if info, err := rundir.ReadInfo(dir); err == nil && !info.State.Open() {
+	if info, err := runfiles.ReadInfo(dir); err == nil && !info.State.Open() {
 		return false, nil
 	}
 	if !viewer.Reachable(s) {

@@ -34,6 +34,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Config describes a demo.
@@ -60,7 +61,7 @@ type demo struct {
 	Config
 	out      io.Writer // standard output; the first error ends the demo
 	crew     *supervise.Crew
-	services *rundir.Services
+	services *runfiles.Services
 	missing  []*truth.Trouble // not found yet
 	slow     map[string]bool  // keys of slow peers that were reported
 }
@@ -187,7 +188,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	for _, host := range hosts {
-		traces := filepath.Join(rundir.EscapeGlob(filepath.Join(d.crew.Traces(), host)), "*.bp")
+		traces := filepath.Join(runfiles.EscapeGlob(filepath.Join(d.crew.Traces(), host)), "*.bp")
 		d.crew.StartAnalyzer("ad-"+host, host, append(programs, "--until-notified", traces)...)
 	}
 	return nil
@@ -299,7 +300,7 @@ func (d *demo) reportSlow(ctx context.Context, store provdb.Reader) {
 
 // conclude prints the summary of the run and compares it with the truth.
 func (d *demo) conclude(ctx context.Context) error {
-	info, err := rundir.ReadInfo(d.crew.Path())
+	info, err := runfiles.ReadInfo(d.crew.Path())
 	if err != nil {
 		return err
 	}
@@ -312,7 +313,7 @@ func (d *demo) conclude(ctx context.Context) error {
 		d.Summarize(d.out, info, "")
 	} else {
 		d.Summarize(d.out, info, d.crew.Dir)
-		fmt.Fprintf(d.out, "Compare it with the truth: chimbuko eval %s %s\n", d.crew.Dir, rundir.Traces(d.crew.Dir))
+		fmt.Fprintf(d.out, "Compare it with the truth: chimbuko eval %s %s\n", d.crew.Dir, runfiles.Traces(d.crew.Dir))
 	}
 	fmt.Fprintln(d.out)
 	evaluate.PrintTroubles(d.out, score.Troubles)

@@ -21,6 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Run compares a run, a directory or a store, with the truth in files, directories and
@@ -170,7 +171,7 @@ func isFilesOnly(run string) bool {
 }
 
 func (m *matcher) addFiles(ctx context.Context, run string) (calls float64, err error) {
-	info, err := rundir.ReadInfo(run)
+	info, err := runfiles.ReadInfo(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("%s is not the directory of an analyzed run: %w", run, err)
 	}

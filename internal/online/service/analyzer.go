@@ -26,7 +26,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // AnalyzerConfig configures an analyzer: its traces and its services.
@@ -202,7 +202,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 		if err == nil || errors.Is(err, paramclient.ErrRefused) {
 			return err
 		}
-		if rundir.HasFinished(r.cfg.Dir) || errors.Is(err, bus.ErrNoService) && r.conn.hasEnded(ctx) {
+		if runfiles.HasFinished(r.cfg.Dir) || errors.Is(err, bus.ErrNoService) && r.conn.hasEnded(ctx) {
 			r.cfg.Log.Info("the run has ended in the meantime")
 			return nil
 		}
@@ -282,7 +282,7 @@ func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 		if time.Since(away) < endedAway {
 			continue
 		}
-		info, err := rundir.ReadInfo(r.cfg.Dir)
+		info, err := runfiles.ReadInfo(r.cfg.Dir)
 		if err != nil || info.State != provdb.Finished {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Bus configures the connection to a message bus that the run directory does not name.
@@ -25,7 +25,7 @@ type Bus struct {
 }
 
 // client returns the options of a client. The services may be nil.
-func (b *Bus) client(s *rundir.Services, name string, log *slog.Logger) (bus.Options, error) {
+func (b *Bus) client(s *runfiles.Services, name string, log *slog.Logger) (bus.Options, error) {
 	opt := b.Options
 	opt.Name, opt.Log = name, log
 	if s != nil && b.URL == "" {
@@ -43,7 +43,7 @@ func (b *Bus) client(s *rundir.Services, name string, log *slog.Logger) (bus.Opt
 }
 
 // Stop makes the services of a run end it with the current results.
-func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
+func (b *Bus) Stop(ctx context.Context, s *runfiles.Services) error {
 	opt, err := b.client(s, "chimbuko stop", nil)
 	if err != nil {
 		return err
@@ -127,10 +127,10 @@ func (c *connector) watch(ctx context.Context) {
 
 // reconnect connects to the services if their address has changed.
 func (c *connector) reconnect() error {
-	var s *rundir.Services
+	var s *runfiles.Services
 	if c.bus.URL == "" {
 		var err error
-		if s, err = rundir.ReadServices(c.dir); err != nil {
+		if s, err = runfiles.ReadServices(c.dir); err != nil {
 			return err
 		}
 		s.Token = s.Analyzer // the one for analyzers

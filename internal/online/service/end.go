@@ -26,6 +26,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // runParams runs the parameter server. Its first shard ends the run when all analyzers have
@@ -284,7 +285,7 @@ func (s *server) closeEnded(ctx context.Context) (bool, error) {
 	if !s.cfg.has(RoleStore) || s.cfg.Store.Force || s.cfg.Store.Store != "" {
 		return false, nil
 	}
-	final, err := rundir.ReadInfo(s.cfg.Store.Dir)
+	final, err := runfiles.ReadInfo(s.cfg.Store.Dir)
 	if err != nil || !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
 		return false, nil //nolint:nilerr // no run yet
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // openParams starts the parameter server.
 func (s *server) openParams() error {
-	dir := rundir.Parameters(s.cfg.Store.Dir)
+	dir := runfiles.Parameters(s.cfg.Store.Dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (s *server) openSender() (err error) {
 		return nil
 	}
 	s.sender, err = legacy.NewSender(legacy.SenderOptions{
-		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.PendingStats(s.cfg.Store.Dir), Log: s.log,
+		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: runfiles.PendingStats(s.cfg.Store.Dir), Log: s.log,
 	})
 	if err == nil {
 		s.later(func() error {

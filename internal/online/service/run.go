@@ -25,6 +25,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // garbage is the share of garbage in memory, in percent, that makes a process of services collect
@@ -42,7 +43,7 @@ type server struct {
 	info   *provdb.Info
 	keeper *rundir.Keeper // nil without the role store
 
-	services *rundir.Services
+	services *runfiles.Services
 	bus      *bus.Server
 	conn     *bus.Conn
 	streamMu sync.Mutex  // of openStream
@@ -168,7 +169,7 @@ func (s *server) openBus(ctx context.Context) error {
 		return err
 	}
 	host, _ := os.Hostname() // only shown
-	s.services = &rundir.Services{
+	s.services = &runfiles.Services{
 		Run: s.run, Bus: s.cfg.Bus.URL, Shards: s.cfg.Shards, Host: host, PID: os.Getpid(),
 		Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
 	}
@@ -204,9 +205,9 @@ func (s *server) openBus(ctx context.Context) error {
 }
 
 // startBus starts a message bus in this process, at the previous port if possible.
-func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
+func (s *server) startBus(ctx context.Context, before *runfiles.Services) error {
 	opt := bus.ServerOptions{
-		Dir: rundir.Bus(s.cfg.Store.Dir), Listen: s.cfg.Listen, Token: s.services.Token,
+		Dir: runfiles.Bus(s.cfg.Store.Dir), Listen: s.cfg.Listen, Token: s.services.Token,
 		Access: []bus.Access{analyzerAccess(s.run, s.services.Analyzer)},
 		Cert:   s.cfg.Page.Cert, Key: s.cfg.Page.Key, CA: s.cfg.ClientCA, Log: s.log,
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // findServices returns the services in the run directory, or nil if this process is the
 // first. If it does not run the message bus, it waits for another process.
-func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
+func (s *server) findServices(ctx context.Context) (*runfiles.Services, error) {
 	for printed := false; ; printed = true {
-		services, err := rundir.ReadServices(s.cfg.Store.Dir)
+		services, err := runfiles.ReadServices(s.cfg.Store.Dir)
 		switch {
 		case err == nil:
 			return services, nil
@@ -37,7 +38,7 @@ func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
 // the entries of other processes.
 func (s *server) announce() error {
 	own, all := s.services, *s.services
-	there, err := rundir.ReadServices(s.cfg.Store.Dir)
+	there, err := runfiles.ReadServices(s.cfg.Store.Dir)
 	if err == nil && there.Run == s.run {
 		all = *there
 		if s.cfg.has(RoleBus) {
@@ -59,7 +60,7 @@ func (s *server) announce() error {
 			return nil
 		}
 	}
-	return rundir.WriteServices(s.cfg.Store.Dir, &all)
+	return runfiles.WriteServices(s.cfg.Store.Dir, &all)
 }
 
 // keepAnnounced repeats announce, because processes that start at the same time overwrite
@@ -75,7 +76,7 @@ func (s *server) keepAnnounced(ctx context.Context) {
 // shards returns the number of shards of the parameter server.
 func (s *server) shards() int {
 	if !s.cfg.has(RoleParams) {
-		if there, err := rundir.ReadServices(s.cfg.Store.Dir); err == nil {
+		if there, err := runfiles.ReadServices(s.cfg.Store.Dir); err == nil {
 			return there.Shards
 		}
 	}

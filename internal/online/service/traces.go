@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Engines of ADIOS2 for the traces of a program.
@@ -138,13 +138,13 @@ func (t *traceFinder) shareNumbers() error {
 	if t.cfg.Bus.URL != "" { // the run directory may be of another run
 		return nil
 	}
-	stored, own := rundir.ReadPrograms(t.cfg.Dir), t.programs.Numbers()
+	stored, own := runfiles.ReadPrograms(t.cfg.Dir), t.programs.Numbers()
 	if err := t.programs.Adopt(stored); err != nil {
 		return err
 	}
 	for name := range own {
 		if _, ok := stored[name]; !ok {
-			_ = rundir.WritePrograms(t.cfg.Dir, t.programs.Numbers()) // tried again if the directory does not exist yet
+			_ = runfiles.WritePrograms(t.cfg.Dir, t.programs.Numbers()) // tried again if the directory does not exist yet
 			break
 		}
 	}
@@ -179,7 +179,7 @@ func Traces(pattern, engine string) (paths []string, more bool, err error) {
 	default:
 		globs = nil
 		for _, end := range wanted {
-			globs = append(globs, filepath.Join(rundir.EscapeGlob(pattern), "*"+end))
+			globs = append(globs, filepath.Join(runfiles.EscapeGlob(pattern), "*"+end))
 		}
 	}
 	for _, g := range globs {

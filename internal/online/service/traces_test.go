@@ -12,7 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 func TestTracesByEngineAndName(t *testing.T) {
@@ -95,7 +95,7 @@ func TestWaitingForTracesIsLoggedOnce(t *testing.T) {
 // later get the next number, and an analyzer that is restarted has the same numbers.
 func TestProgramsByNames(t *testing.T) {
 	run, dir := t.TempDir(), t.TempDir()
-	if err := rundir.WriteServices(run, &rundir.Services{Run: "r", Bus: "nats://localhost:1"}); err != nil {
+	if err := runfiles.WriteServices(run, &runfiles.Services{Run: "r", Bus: "nats://localhost:1"}); err != nil {
 		t.Fatal(err)
 	}
 	write := func(names ...string) {
@@ -140,7 +140,7 @@ func TestProgramsByNames(t *testing.T) {
 		Dir: run, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{filepath.Join(dir, "tau-c-0.bp.sst")}, Log: cfg.Log,
 	}
 	want(other, "1:tau-c-0.bp.sst") // known from the first analyzer
-	if err := rundir.WritePrograms(run, map[string]trace.Program{"tau-c": 0}); err != nil {
+	if err := runfiles.WritePrograms(run, map[string]trace.Program{"tau-c": 0}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := other.find(); err == nil || !strings.Contains(err.Error(), "--program") {

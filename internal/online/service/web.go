@@ -23,6 +23,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // storeStatusSubject is where the process with the store reports its status.
@@ -160,7 +161,7 @@ func (s *server) Status(ctx context.Context) (*api.Status, error) {
 }
 
 // hasFinished reports whether the run has ended according to the run directory.
-func (s *server) hasFinished() bool { return rundir.HasFinished(s.cfg.Store.Dir) }
+func (s *server) hasFinished() bool { return runfiles.HasFinished(s.cfg.Store.Dir) }
 
 // awayText returns a short reason why a part does not respond.
 func awayText(err error) string {

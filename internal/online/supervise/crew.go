@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Config describes a run to supervise.
@@ -84,7 +85,7 @@ func joinCrew(cfg Config) (*Crew, error) {
 		return nil, err
 	}
 	temporary := filepath.Join(c.dir, "spool")
-	for _, dir := range []string{c.Traces(), rundir.Logs(c.dir), temporary} {
+	for _, dir := range []string{c.Traces(), runfiles.Logs(c.dir), temporary} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -93,7 +94,7 @@ func joinCrew(cfg Config) (*Crew, error) {
 	if cfg.Store != "" { // it may hold a password, and command lines are public
 		environ = append(environ, EnvPrefix+"STORE="+cfg.Store)
 	}
-	if c.group, err = newGroup(rundir.Logs(c.dir), environ); err != nil {
+	if c.group, err = newGroup(runfiles.Logs(c.dir), environ); err != nil {
 		return nil, err
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -116,7 +117,7 @@ func childEnviron(environ []string, temporary string) []string {
 func (c *Crew) Path() string { return c.dir }
 
 // Traces returns the directory for the traces of the program.
-func (c *Crew) Traces() string { return rundir.Traces(c.dir) }
+func (c *Crew) Traces() string { return runfiles.Traces(c.dir) }
 
 // Printf prints a line for people, unless the Crew is quiet.
 func (c *Crew) Printf(format string, args ...any) {
@@ -193,7 +194,7 @@ func (m *Member) work(c *Crew) error {
 		if child.err == nil || c.ctx.Err() != nil {
 			return child.err
 		}
-		if _, err := os.Stat(rundir.Logs(c.dir)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(runfiles.Logs(c.dir)); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s ended because the run directory %s was removed; the program continues", m.what, c.Dir)
 		}
 		if time.Since(born) > failureWindow {
@@ -238,7 +239,7 @@ func (m *Member) send(word string) {
 
 // StartServices starts the services, reports where their page is, and returns how to reach
 // them.
-func (c *Crew) StartServices(ctx context.Context, args ...string) (*rundir.Services, error) {
+func (c *Crew) StartServices(ctx context.Context, args ...string) (*runfiles.Services, error) {
 	args = append([]string{"serve", "--out=" + c.dir, "--linger=0s"}, args...)
 	m := &Member{name: "serve", what: "the services", args: args, ended: make(chan struct{})}
 	child, err := c.group.start(ctx, m.name, m.what, m.args...)
@@ -259,10 +260,10 @@ func (c *Crew) StartServices(ctx context.Context, args ...string) (*rundir.Servi
 const startTimeout = 30 * time.Second
 
 // awaitServices waits until a process has published how to reach the services.
-func (c *Crew) awaitServices(ctx context.Context, child *child) (*rundir.Services, error) {
+func (c *Crew) awaitServices(ctx context.Context, child *child) (*runfiles.Services, error) {
 	late := time.After(startTimeout)
 	for {
-		s, err := rundir.ReadServices(c.dir)
+		s, err := runfiles.ReadServices(c.dir)
 		if err == nil && s.PID == child.pid() && s.Web != "" {
 			return s, nil
 		}
@@ -294,7 +295,7 @@ func (c *Crew) StartAnalyzer(name, node string, args ...string) {
 }
 
 // printAddress reports where the run and its page are.
-func (c *Crew) printAddress(s *rundir.Services) {
+func (c *Crew) printAddress(s *runfiles.Services) {
 	if !c.Terminal { // keep the token out of files that others may read
 		c.Printf("the run is in %s; chimbuko view %s prints the address of its page", c.Dir, c.Dir)
 		return
@@ -370,7 +371,7 @@ const quietTime = 3 * time.Second
 
 // report prints the results of the run, and removes its traces if they are not needed.
 func (c *Crew) report(keepTraces bool) {
-	info, err := rundir.ReadInfo(c.dir)
+	info, err := runfiles.ReadInfo(c.dir)
 	if err != nil {
 		c.warn("cannot read the run's result: %v", err)
 		return
@@ -388,7 +389,7 @@ func (c *Crew) report(keepTraces bool) {
 	if keepTraces || len(info.Incomplete) > 0 {
 		return
 	}
-	files, _ := filepath.Glob(filepath.Join(rundir.EscapeGlob(c.Traces()), "*.bp")) // streams have none
+	files, _ := filepath.Glob(filepath.Join(runfiles.EscapeGlob(c.Traces()), "*.bp")) // streams have none
 	if err := os.RemoveAll(c.Traces()); err != nil {
 		c.warn("cannot remove the traces: %v", err)
 	} else if len(files) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // FinishOptions describes how to complete a run.
@@ -25,7 +26,7 @@ type FinishOptions struct {
 	Force  bool     // finish a run that another machine may be working on
 	// End has the services end the run with what they have. It is called if no traces
 	// are left to read.
-	End func(context.Context, *rundir.Services) error
+	End func(context.Context, *runfiles.Services) error
 }
 
 // ErrIncomplete means that a run is still incomplete, for reasons that were printed.
@@ -35,7 +36,7 @@ var ErrIncomplete = errors.New("the run is still incomplete")
 // that are left, with the analyzers and settings that had them, and reviews and stores all
 // records.
 func Finish(ctx context.Context, cfg Config, u *FinishOptions) error {
-	info, err := rundir.ReadInfo(cfg.Dir)
+	info, err := runfiles.ReadInfo(cfg.Dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s holds no run: %w", cfg.Dir, err)
@@ -68,7 +69,7 @@ func Finish(ctx context.Context, cfg Config, u *FinishOptions) error {
 	if err := c.finish(ctx, info, u); err != nil {
 		return err
 	}
-	if c.report(true); !rundir.HasFinished(c.dir) {
+	if c.report(true); !runfiles.HasFinished(c.dir) {
 		return ErrIncomplete
 	}
 	return nil
@@ -138,7 +139,7 @@ func checkIdle(ctx context.Context, dir string, info *provdb.Info, force bool) e
 	if err != nil {
 		return err
 	}
-	if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && !viewer.Reachable(s) {
+	if s, err := runfiles.ReadServices(dir); err == nil && s.Web != "" && !viewer.Reachable(s) {
 		if force {
 			return nil
 		}
@@ -161,7 +162,7 @@ type analyzer struct {
 // plan returns the analyzers that have not delivered all results, and the names of those
 // whose traces are lost. With traces it is one new analyzer for them.
 func (c *Crew) plan(traces []string) (resumed []analyzer, lost []string, err error) {
-	all, err := paramserver.Analyzers(rundir.Parameters(c.dir))
+	all, err := paramserver.Analyzers(runfiles.Parameters(c.dir))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +181,7 @@ func (c *Crew) plan(traces []string) (resumed []analyzer, lost []string, err err
 				a.Name, strings.Trim(fmt.Sprint(a.Ranks), "[]"), cmp.Or(a.Command.GetHost(), "unknown"), c.Dir)
 		}
 	}
-	if pattern := filepath.Join(rundir.EscapeGlob(c.Traces()), "*.bp"); len(all) == 0 && hasTraces(pattern) { // no analyzer had registered
+	if pattern := filepath.Join(runfiles.EscapeGlob(c.Traces()), "*.bp"); len(all) == 0 && hasTraces(pattern) { // no analyzer had registered
 		resumed = []analyzer{{args: []string{pattern}}}
 	}
 	return resumed, lost, nil

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Program describes the program to run and analyze.
@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg Config, p *Program) (err error) {
 	if path != "" {
 		flags = append(flags, "--until-notified")
 	}
-	c.StartAnalyzer("ad", "", append(flags, filepath.Join(rundir.EscapeGlob(c.Traces()), pattern))...)
+	c.StartAnalyzer("ad", "", append(flags, filepath.Join(runfiles.EscapeGlob(c.Traces()), pattern))...)
 	variables := c.tauVariables(p)
 	if path == "" {
 		c.publish(variables)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // StatusTimeout is how long a part of the services may take to report its status.
@@ -25,13 +25,13 @@ const StatusTimeout = 900 * time.Millisecond
 const pageTimeout = 5 * time.Second
 
 // FetchStatus requests the status of a run from its services.
-func FetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
+func FetchStatus(ctx context.Context, s *runfiles.Services) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	return fetchStatus(ctx, s)
 }
 
-func fetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
+func fetchStatus(ctx context.Context, s *runfiles.Services) (*api.Status, error) {
 	client, err := Client(s.CA)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func Client(file string) (*http.Client, error) {
 
 // Reachable reports whether this machine can reach the HTTP server of services: not if that
 // listens on the loopback interface of another machine.
-func Reachable(s *rundir.Services) bool {
+func Reachable(s *runfiles.Services) bool {
 	host, _ := os.Hostname() // "" matches no machine
 	return s.Host == host || !isLoopback(HostPort(s.Web))
 }

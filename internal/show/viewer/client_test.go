@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -33,7 +34,7 @@ func TestRunWithHangingPartIsRunning(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	if err := rundir.WriteServices(dir, &rundir.Services{Run: "run", Bus: "nats://127.0.0.1:1", Web: page.URL, Host: host}); err != nil {
+	if err := runfiles.WriteServices(dir, &runfiles.Services{Run: "run", Bus: "nats://127.0.0.1:1", Web: page.URL, Host: host}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.WriteInfo(&provdb.Info{State: provdb.Running, Online: true, Name: "run"}); err != nil {
@@ -54,7 +55,7 @@ func TestStatusOfKilledServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := rundir.WriteServices(dir, &rundir.Services{Run: "run", Bus: "nats://" + address, Web: "http://" + address}); err != nil {
+	if err := runfiles.WriteServices(dir, &runfiles.Services{Run: "run", Bus: "nats://" + address, Web: "http://" + address}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = StatusAt(t.Context(), dir)

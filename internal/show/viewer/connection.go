@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/report"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Answers returns the data of the page of a run: an insight.Insight computes it, a
@@ -43,7 +44,7 @@ func Connect(ctx context.Context, where, run, version string) (*Connection, erro
 	}
 	dir := rundir.Find(where)
 	if dir != "" && run == "" {
-		if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && Reachable(s) && isOpen(dir) {
+		if s, err := runfiles.ReadServices(dir); err == nil && s.Web != "" && Reachable(s) && isOpen(dir) {
 			client, err := Client(s.CA)
 			if err != nil {
 				return nil, err
@@ -70,7 +71,7 @@ func isAddress(where string) bool {
 
 // isOpen reports whether a run has not ended.
 func isOpen(dir string) bool {
-	info, err := rundir.ReadInfo(dir)
+	info, err := runfiles.ReadInfo(dir)
 	return errors.Is(err, os.ErrNotExist) || err == nil && info.State.Open()
 }
 
@@ -94,9 +95,9 @@ func connectPage(ctx context.Context, client *http.Client, address, token, run s
 func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	s := &rundir.Services{Web: where}
+	s := &runfiles.Services{Web: where}
 	if _, err := os.Stat(where); err == nil {
-		s, err = rundir.ReadServices(where)
+		s, err = runfiles.ReadServices(where)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil, fmt.Errorf("%s: no services were started for this run (for an ended run try chimbuko top %s)", where, where)
@@ -122,7 +123,7 @@ func StatusAt(ctx context.Context, where string) (*api.Status, error) {
 const verdictTimeout = 2 * time.Second
 
 // fetchVerdict requests the verdict about a run. It returns nil if that is not available soon.
-func fetchVerdict(ctx context.Context, s *rundir.Services, run string) *api.Verdict {
+func fetchVerdict(ctx context.Context, s *runfiles.Services, run string) *api.Verdict {
 	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
 	defer cancel()
 	client, err := Client(s.CA)

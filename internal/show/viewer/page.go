@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Options are the settings of a page.
@@ -53,7 +54,7 @@ func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Refere
 		cfg.Token, _ = rundir.Secret(r.dir) // a new token each time if the directory is read-only
 	}
 	before := ""
-	if s, err := rundir.ReadServices(r.dir); err == nil && Reachable(s) {
+	if s, err := runfiles.ReadServices(r.dir); err == nil && Reachable(s) {
 		before = s.Web
 	}
 	return o.ServeConfig(ctx, cfg, r.dir, before)

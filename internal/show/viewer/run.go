@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Run is a stored run. It is an insight.Source.
@@ -66,7 +67,7 @@ func (r *Run) find(ctx context.Context) (err error) {
 		r.Name = a.Run.Name
 		return nil
 	case errors.Is(err, provdb.ErrNotFound) && r.dir != "" && r.requested == "": // nothing is stored yet
-		if info, err := rundir.ReadInfo(r.dir); err == nil {
+		if info, err := runfiles.ReadInfo(r.dir); err == nil {
 			r.Name = (&rundir.Config{Dir: r.dir, Name: info.Name}).RunName()
 			return nil
 		}
@@ -84,7 +85,7 @@ func (r *Run) Close() error { return r.reader.Close() }
 // otherwise it could not open the file again after a restart.
 func (r *Run) open(ctx context.Context) (rundir.Reader, error) {
 	if r.Place.Server == "" && r.dir != "" && !r.Stopped {
-		if info, err := rundir.ReadInfo(r.dir); err == nil && info.State.Open() {
+		if info, err := runfiles.ReadInfo(r.dir); err == nil && info.State.Open() {
 			return remotestore.Open(ctx, r.Place.Owner)
 		}
 	}
@@ -97,11 +98,11 @@ func IsStopped(ctx context.Context, dir string, place rundir.Place) (bool, error
 	if dir == "" {
 		return false, nil
 	}
-	info, err := rundir.ReadInfo(dir)
+	info, err := runfiles.ReadInfo(dir)
 	if err != nil || !info.State.Open() || place.Server != "" && !info.Online {
 		return false, nil //nolint:nilerr // not a run directory
 	}
-	if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" {
+	if s, err := runfiles.ReadServices(dir); err == nil && s.Web != "" {
 		if !Reachable(s) {
 			return false, nil
 		}
@@ -126,7 +127,7 @@ func (r *Run) Status(ctx context.Context) (*api.Status, error) {
 		return nil, err
 	}
 	if info.State.Open() && r.dir != "" {
-		if s, err := rundir.ReadServices(r.dir); err == nil && s.Web != "" && s.Run == r.Name && Reachable(s) {
+		if s, err := runfiles.ReadServices(r.dir); err == nil && s.Web != "" && s.Run == r.Name && Reachable(s) {
 			if st, err := FetchStatus(ctx, s); err == nil {
 				return st, nil
 			}
@@ -144,7 +145,7 @@ func (r *Run) Info(ctx context.Context) (*provdb.Info, error) {
 	}
 	var info *provdb.Info
 	if r.dir != "" && r.requested == "" {
-		info, _ = rundir.ReadInfo(r.dir) // else the store has it
+		info, _ = runfiles.ReadInfo(r.dir) // else the store has it
 	}
 	if info == nil {
 		a, err := query.New(ctx, &r.reader, r.Name)

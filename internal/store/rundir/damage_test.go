@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/damage"
 )
 
@@ -20,7 +21,7 @@ func TestDamagedRunDirectory(t *testing.T) {
 		err = d.WriteInfo(&provdb.Info{State: provdb.Finished})
 	}
 	if err == nil {
-		err = rundir.WriteServices(dir, &rundir.Services{Bus: "nats://127.0.0.1:4222", Run: "run", Analyzer: "token"})
+		err = runfiles.WriteServices(dir, &runfiles.Services{Bus: "nats://127.0.0.1:4222", Run: "run", Analyzer: "token"})
 	}
 	if err == nil {
 		err = rundir.NewLabels(dir).SetLabel(t.Context(), "run", api.Label{Key: "finding", State: "muted", At: time.Unix(1, 0)})
@@ -36,16 +37,16 @@ func TestDamagedRunDirectory(t *testing.T) {
 		if err := bad.Write(dir); err != nil {
 			return err
 		}
-		_, infoErr := rundir.ReadInfo(dir)
-		_, servicesErr := rundir.ReadServices(dir)
+		_, infoErr := runfiles.ReadInfo(dir)
+		_, servicesErr := runfiles.ReadServices(dir)
 		_, labelsErr := rundir.NewLabels(dir).Labels(t.Context(), "run")
 		for _, err := range []error{infoErr, servicesErr, labelsErr} {
 			if err != nil && !strings.Contains(err.Error(), dir) {
 				return fmt.Errorf("the error %w names no file", err)
 			}
 		}
-		rundir.HasFinished(dir)
-		rundir.ReadPrograms(dir)
+		runfiles.HasFinished(dir)
+		runfiles.ReadPrograms(dir)
 		return nil
 	}})
 }

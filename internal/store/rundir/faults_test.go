@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/faultdisk"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -28,10 +29,10 @@ func writeFiles(t *testing.T, path string, i int) error {
 	if err := dir.WriteInfo(info); err != nil {
 		return err
 	}
-	if err := rundir.WriteServices(path, &rundir.Services{Run: "run", Bus: "nats://x", Analyzer: "token", PID: i}); err != nil {
+	if err := runfiles.WriteServices(path, &runfiles.Services{Run: "run", Bus: "nats://x", Analyzer: "token", PID: i}); err != nil {
 		return err
 	}
-	if err := rundir.WritePrograms(path, map[string]trace.Program{"a": trace.Program(i)}); err != nil {
+	if err := runfiles.WritePrograms(path, map[string]trace.Program{"a": trace.Program(i)}); err != nil {
 		return err
 	}
 	return rundir.NewLabels(path).SetLabel(t.Context(), "run", api.Label{Key: "k", State: api.LabelMuted, Note: strconv.Itoa(i)})
@@ -46,15 +47,15 @@ func readFiles(t *testing.T, path string) (versions [4]int) {
 			t.Error(err)
 		}
 	}
-	info, err := rundir.ReadInfo(path)
+	info, err := runfiles.ReadInfo(path)
 	if ignoreMissing(err); err == nil {
 		versions[0], _ = strconv.Atoi(info.Commit) // 0 if it is damaged
 	}
-	services, err := rundir.ReadServices(path)
+	services, err := runfiles.ReadServices(path)
 	if ignoreMissing(err); err == nil {
 		versions[1] = services.PID
 	}
-	versions[2] = int(rundir.ReadPrograms(path)["a"])
+	versions[2] = int(runfiles.ReadPrograms(path)["a"])
 	labels, err := rundir.NewLabels(path).Labels(t.Context(), "run")
 	ignoreMissing(err)
 	versions[3], _ = strconv.Atoi(labels["k"].Note) // 0 without labels
@@ -114,7 +115,7 @@ func TestRunCanStartAgainAfterDiskFailed(t *testing.T) {
 	}
 	faultdisk.Torture(t, 5, faultdisk.Ordered, func(t *testing.T, after faultdisk.Aftermath) {
 		path := filepath.Join(after.Dir, "run")
-		if !rundir.HasFinished(path) {
+		if !runfiles.HasFinished(path) {
 			if err := keepRun(t, path); err != nil {
 				t.Fatal(err)
 			}

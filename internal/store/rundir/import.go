@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Import creates a run from the JSON record files of a directory, and describes it in info.
@@ -21,7 +22,7 @@ func Import(ctx context.Context, cfg *Config, info *provdb.Info, dir string, onS
 		return 0, err
 	}
 	info.ImportedFrom, info.Imported, info.Review, info.Notes = dir, new(provdb.ImportCounts), nil, []tally.Note{}
-	switch own, err := ReadInfo(dir); {
+	switch own, err := runfiles.ReadInfo(dir); {
 	case err == nil:
 		info.Unit, info.Totals, info.Settings, info.Changes, info.Modes = own.Unit, own.Totals, own.Settings, own.Changes, own.Modes
 	case !errors.Is(err, fs.ErrNotExist):

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Config describes where and in which forms a run is stored.
@@ -39,7 +40,7 @@ func (c *Config) RunName() string {
 	if c.Name != "" {
 		return c.Name
 	}
-	return filepath.Base(absolute(c.Dir))
+	return runfiles.Name(c.Dir)
 }
 
 // absolute returns path as an absolute path, or unchanged if there is no working directory.
@@ -141,7 +142,7 @@ func joinServices(path string, info *provdb.Info) error {
 
 // resume continues a run. It returns nil if there is no run to resume.
 func resume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
-	old, err := ReadInfo(cfg.Dir)
+	old, err := runfiles.ReadInfo(cfg.Dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no run
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Place is where the records of a run are: on a server, or in a database file.
@@ -44,7 +45,7 @@ func FindStore(where string) (Place, error) {
 		}
 		return Place{File: where, Owner: Owner(filepath.Dir(where))}, nil
 	}
-	if run, err := ReadInfo(where); err == nil && run.Store != "" {
+	if run, err := runfiles.ReadInfo(where); err == nil && run.Store != "" {
 		return Place{Server: run.Store, Run: run.Name}, nil
 	}
 	file := filepath.Join(where, duckstore.FileName)
@@ -79,10 +80,10 @@ func Find(where string) string {
 	if err != nil || !info.IsDir() {
 		return ""
 	}
-	if _, err := ReadServices(where); err == nil {
+	if _, err := runfiles.ReadServices(where); err == nil {
 		return where
 	}
-	if _, err := ReadInfo(where); err != nil {
+	if _, err := runfiles.ReadInfo(where); err != nil {
 		return ""
 	}
 	return where

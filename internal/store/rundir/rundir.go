@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Dir is a run directory that is being written. It writes records as JSON files.
@@ -28,14 +29,10 @@ type Dir struct {
 // spoolDir holds temporary files of the run.
 const spoolDir = "spool"
 
-// infoFile holds settings, state and totals.
-const infoFile = "run.json"
-
 // runFiles are the files and directories of an earlier run.
-var runFiles = []string{
-	infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile,
-	busDir, parametersDir, pendingStatsDir, tracesDir, logsDir, programsFile,
-}
+var runFiles = append([]string{
+	runfiles.Info, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile,
+}, runfiles.OfServices...)
 
 // Create creates a run directory at path, which must not exist or be empty. With overwrite
 // it replaces the run in the directory.
@@ -66,7 +63,7 @@ func check(path string, overwrite bool) (occupied bool, err error) {
 	if entries = slices.DeleteFunc(entries, isLeftover); len(entries) == 0 {
 		return false, nil
 	}
-	if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(path, runfiles.Info)); err != nil {
 		return true, fmt.Errorf("%s: the directory is not empty and has no run (choose another with --out)", path)
 	}
 	if !overwrite {
@@ -98,7 +95,7 @@ func Scratch(path string, overwrite bool) (dir string, discard func(), err error
 // isLeftover reports whether an entry of a run directory can be all that a process left which was killed
 // before it had written run.json.
 func isLeftover(e fs.DirEntry) bool {
-	return e.Name() == spoolDir || strings.HasPrefix(e.Name(), infoFile+".")
+	return e.Name() == spoolDir || strings.HasPrefix(e.Name(), runfiles.Info+".")
 }
 
 func newDir(path string) *Dir { return &Dir{recordfile.NewWriter(path), path} }
@@ -115,39 +112,19 @@ func Owner(path string) string { return filepath.Join(path, ownerFile) }
 // Spool returns the directory of temporary files of the run.
 func (d *Dir) Spool() string { return filepath.Join(d.path, spoolDir) }
 
-// ReadInfo reads run.json in the run directory at path.
-func ReadInfo(path string) (*provdb.Info, error) {
-	name := filepath.Join(path, infoFile)
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	info := new(provdb.Info)
-	if err := json.Unmarshal(b, info); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return info, nil
-}
-
-// HasFinished reports whether the run at path has finished, according to run.json.
-func HasFinished(path string) bool {
-	info, err := ReadInfo(path)
-	return err == nil && info.State == provdb.Finished
-}
-
 // WriteInfo replaces run.json.
 func (d *Dir) WriteInfo(info *provdb.Info) error {
 	b, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(d.path, infoFile), append(b, '\n'), 0o644)
+	return atomicfile.Write(filepath.Join(d.path, runfiles.Info), append(b, '\n'), 0o644)
 }
 
 // Discard removes what a new run has written, for one that could not start.
 func (d *Dir) Discard() error {
 	errs := []error{d.RemoveSpool()}
-	for _, name := range []string{ownerFile, duckstore.FileName, duckstore.FileName + ".wal", infoFile} { // run.json last
+	for _, name := range []string{ownerFile, duckstore.FileName, duckstore.FileName + ".wal", runfiles.Info} { // run.json last
 		errs = append(errs, os.RemoveAll(filepath.Join(d.path, name)))
 	}
 	_ = os.Remove(d.path) // unless it has other files
@@ -156,3 +133,26 @@ func (d *Dir) Discard() error {
 
 // RemoveSpool removes the temporary files of the run.
 func (d *Dir) RemoveSpool() error { return os.RemoveAll(d.Spool()) }
+
+// Join returns the run directory at path, where services may have started before the run
+// was created.
+func Join(path string) (*Dir, error) {
+	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
+		return nil, err
+	}
+	return newDir(path), nil
+}
+
+// HasOnlyServices reports whether the directory at path has files, but only of services that
+// started before the store created the run.
+func HasOnlyServices(path string) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return !isLeftover(e) && !slices.ContainsFunc(runfiles.OfServices, func(name string) bool {
+			return e.Name() == name || strings.HasPrefix(e.Name(), name+".")
+		})
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // secretFile holds the token of the page of a run without services.
@@ -18,7 +19,7 @@ const secretFile = "http-token"
 // call generates and stores, readable by this user alone. If it cannot be stored, Secret
 // returns an error and a temporary token.
 func Secret(path string) (token string, err error) {
-	if s, err := ReadServices(path); err == nil && s.Secret != "" {
+	if s, err := runfiles.ReadServices(path); err == nil && s.Secret != "" {
 		return s.Secret, nil
 	}
 	name := filepath.Join(path, secretFile)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // secret returns the token of a run directory.
@@ -37,7 +38,7 @@ func TestTokenOfRunDirectoryIsStable(t *testing.T) {
 func TestTokenOfServicesTakesPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	secret(t, dir)
-	if err := rundir.WriteServices(dir, &rundir.Services{Run: "r", Bus: "nats://localhost", Secret: "of the services"}); err != nil {
+	if err := runfiles.WriteServices(dir, &runfiles.Services{Run: "r", Bus: "nats://localhost", Secret: "of the services"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := rundir.Secret(dir); got != "of the services" || err != nil {

@@ -1,44 +1,21 @@
 package rundir_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-func TestTokenFilesArePrivate(t *testing.T) {
+func TestServicesMayStartBeforeTheRun(t *testing.T) {
 	dir := t.TempDir()
-	s := &rundir.Services{Run: "r", Bus: "nats://127.0.0.1:1", Token: "of services", Analyzer: "of analyzers", Secret: "of the page"}
-	for range 2 { // created, then replaced
-		if err := rundir.WriteServices(dir, s); err != nil {
-			t.Fatal(err)
-		}
+	if rundir.HasOnlyServices(dir) {
+		t.Error("an empty directory has services")
 	}
-	for _, name := range []string{filepath.Join(dir, "services.json"), rundir.AnalyzerToken(dir)} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
-	}
-	if text, err := os.ReadFile(rundir.AnalyzerToken(dir)); err != nil || strings.TrimSpace(string(text)) != s.Analyzer {
-		t.Errorf("the token file has %q, %v", text, err)
-	}
-	if got, err := rundir.ReadServices(dir); err != nil || *got != *s {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if !rundir.HasOnlyServices(dir) {
-		t.Error("OnlyServices is false")
-	}
-}
-
-func TestExternalServerHasNoAnalyzerTokenFile(t *testing.T) {
-	dir := t.TempDir()
-	if err := rundir.WriteServices(dir, &rundir.Services{Run: "r", Bus: "nats://elsewhere:1"}); err != nil {
+	if err := runfiles.WriteServices(dir, &runfiles.Services{Run: "r", Bus: "nats://127.0.0.1:1", Analyzer: "of analyzers"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(rundir.AnalyzerToken(dir)); err == nil {
-		t.Error("the token file exists")
+	if !rundir.HasOnlyServices(dir) {
+		t.Error("a directory with files of services alone has others")
 	}
 }

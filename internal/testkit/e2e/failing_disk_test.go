@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/faultdisk"
 )
 
@@ -28,8 +28,8 @@ func diskRun(t testing.TB, r recording, f faultdisk.Fault) (d *faultdisk.Disk, s
 // finishRun finishes a run on a disk that works again, and fails unless it equals analyze.
 func (s *scene) finishRun(r recording) {
 	s.t.Helper()
-	switch traces, err := os.ReadDir(rundir.Traces(s.run)); {
-	case rundir.HasFinished(s.run):
+	switch traces, err := os.ReadDir(runfiles.Traces(s.run)); {
+	case runfiles.HasFinished(s.run):
 	case err != nil || len(traces) == 0: // the program was not started: start it again
 		must(s.t, "analyze", "--passes", "1", "--out", s.path("again"), r.dir())
 		s.run = s.path("again")
@@ -43,7 +43,7 @@ func (s *scene) finishRun(r recording) {
 func operations(t testing.TB, r recording) int {
 	t.Helper()
 	d, s, output := diskRun(t, r, faultdisk.Fault{})
-	if !rundir.HasFinished(s.run) {
+	if !runfiles.HasFinished(s.run) {
 		t.Fatal(output)
 	}
 	s.finishRun(r)

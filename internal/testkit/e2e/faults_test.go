@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -153,7 +153,7 @@ func (p *troupe) play(r recording) {
 
 // closed reports whether the run has ended, and its database was closed and measured.
 func (p *troupe) closed() bool {
-	info, err := rundir.ReadInfo(p.run)
+	info, err := runfiles.ReadInfo(p.run)
 	return err == nil && info.State == "finished" && info.RecordBytes > 0
 }
 

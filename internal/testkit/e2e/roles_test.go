@@ -9,7 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -36,7 +36,7 @@ func TestSeparateRolesStartInAnyOrder(t *testing.T) {
 			}
 			succeed(s.replay(r, "4"))
 			eventually(t, "the run is announced with HTTP", func() error {
-				if found, err := rundir.ReadServices(s.run); err != nil || found.Web == "" {
+				if found, err := runfiles.ReadServices(s.run); err != nil || found.Web == "" {
 					return errors.Join(err, errors.New("no HTTP"))
 				}
 				return nil

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -92,7 +92,7 @@ func (s *scene) runs(script string, args ...string) *process {
 // each trace, and pauses it, so that the program continues on a machine of any speed.
 func (s *scene) pauseReplay(p *process, traces, steps int) (pid int) {
 	s.t.Helper()
-	s.written(rundir.Traces(s.run), traces, steps)
+	s.written(runfiles.Traces(s.run), traces, steps)
 	eventually(s.t, "the replay is paused", func() error {
 		for child, command := range descendants(s.t, p.cmd.Process.Pid) {
 			if fields := strings.Split(command, "\x00"); len(fields) > 2 && fields[1] == "trace" && fields[2] == "replay" {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -146,11 +146,11 @@ func (s *scene) written(dir string, traces, steps int) {
 }
 
 // services waits until the run directory has the addresses of the services.
-func (s *scene) services() *rundir.Services {
+func (s *scene) services() *runfiles.Services {
 	s.t.Helper()
-	var found *rundir.Services
+	var found *runfiles.Services
 	eventually(s.t, "services are announced", func() (err error) {
-		found, err = rundir.ReadServices(s.run)
+		found, err = runfiles.ReadServices(s.run)
 		return err
 	})
 	return found

@@ -26,13 +26,13 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/online/bus"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // besieged has a real run continue while someone attacks it, which cannot end before: its
 // last analyzer comes then. The run must have the same outcome as ever, and its log must
 // have the wanted text, and no secret.
-func besieged(t *testing.T, args []string, attack func(s *scene, services *rundir.Services, serve *process), logged ...string) {
+func besieged(t *testing.T, args []string, attack func(s *scene, services *runfiles.Services, serve *process), logged ...string) {
 	t.Helper()
 	t.Parallel()
 	r := threeRanks(t)
@@ -98,7 +98,7 @@ type attacker struct {
 }
 
 // attackAs connects with a token.
-func attackAs(t testing.TB, services *rundir.Services, token string) *attacker {
+func attackAs(t testing.TB, services *runfiles.Services, token string) *attacker {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(services.Bus, "nats://"))
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *attacker) ends() {
 }
 
 func TestClientWithoutTokenIsRejectedByNATS(t *testing.T) {
-	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
+	besieged(t, nil, func(s *scene, services *runfiles.Services, _ *process) {
 		for _, token := range []string{"", "guessed", services.Secret, services.Analyzer[1:]} {
 			for range 100 {
 				a := attackAs(t, services, token)
@@ -161,7 +161,7 @@ func TestClientWithoutTokenIsRejectedByNATS(t *testing.T) {
 }
 
 func TestMessageOf100MBIsRejectedAtOnce(t *testing.T) {
-	besieged(t, nil, func(_ *scene, services *rundir.Services, _ *process) {
+	besieged(t, nil, func(_ *scene, services *runfiles.Services, _ *process) {
 		for _, token := range []string{services.Analyzer, services.Token} {
 			a := attackAs(t, services, token)
 			a.expect("PONG")
@@ -173,7 +173,7 @@ func TestMessageOf100MBIsRejectedAtOnce(t *testing.T) {
 }
 
 func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
-	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
+	besieged(t, nil, func(s *scene, services *runfiles.Services, _ *process) {
 		a := attackAs(t, services, services.Analyzer)
 		a.expect("PONG")
 		const stream = "chimbuko-records-run"
@@ -202,7 +202,7 @@ func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 		a.expect("PONG")
 
 		// The error names the missing permission.
-		token := rundir.AnalyzerToken(s.run)
+		token := runfiles.AnalyzerToken(s.run)
 		if info, err := os.Stat(token); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the token of analyzers: %v, %v", info, err)
 		}
@@ -240,7 +240,7 @@ func TestFloodFillsNeitherMemoryNorDisk(t *testing.T) {
 	const streamSize = 64 // megabytes
 	f := func(subject string, size int, logged ...string) {
 		t.Run(fmt.Sprintf("%s with %d bytes", subject, size), func(t *testing.T) {
-			besieged(t, []string{"--stream-size", strconv.Itoa(streamSize)}, func(s *scene, services *rundir.Services, serve *process) {
+			besieged(t, []string{"--stream-size", strconv.Itoa(streamSize)}, func(s *scene, services *runfiles.Services, serve *process) {
 				a := attackAs(t, services, services.Analyzer)
 				a.expect("PONG")
 				begin := time.Now()
@@ -300,7 +300,7 @@ func peak(p *process) int64 {
 }
 
 func TestRejectedHTTPRequestsAreLogged(t *testing.T) {
-	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
+	besieged(t, nil, func(s *scene, services *runfiles.Services, _ *process) {
 		for _, token := range []string{"guessed", services.Token, services.Analyzer} {
 			if code, body := s.get("/api/v1/status", token); code != http.StatusUnauthorized {
 				t.Errorf("a wrong token: %d %s", code, body)
@@ -431,7 +431,7 @@ func TestClientWithoutValidCertificateIsRejected(t *testing.T) {
 		t.Helper()
 		stranger := s.ad("stranger", s.path("nothing.bp"), append([]string{
 			"--nats", services.Bus, "--name", "run", "--nats-token-file",
-			rundir.AnalyzerToken(s.run),
+			runfiles.AnalyzerToken(s.run),
 		}, args...)...)
 		stranger.awaitLog(want)
 		stranger.kill()

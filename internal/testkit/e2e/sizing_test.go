@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // program of ranks, each of which calls all functions ten times in a step and takes
@@ -175,7 +175,7 @@ func benchStream(b *testing.B, s *scene, r recording) {
 		store := s.serve("--roles", "store", "--store-delay", "1h") // it makes the stream, and stores nothing
 		sum := summaryOf(s.ad("n0", r.dir(), "--traces", ranks, "--json", "--outbox", "1000"))
 		var size int64
-		err := filepath.WalkDir(rundir.Bus(s.run), func(_ string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(runfiles.Bus(s.run), func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}

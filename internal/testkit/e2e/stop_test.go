@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // unfinished starts a replay and has its writer die after some steps, when prepared has returned.
@@ -109,7 +109,7 @@ func TestSignalAfterEndOfRunKeepsItFinished(t *testing.T) {
 	ads := s.ads(r)
 	replay := s.replay(r, "0")
 	eventually(t, "the run ends", func() error {
-		if info, err := rundir.ReadInfo(s.run); err != nil || info.State != "finished" {
+		if info, err := runfiles.ReadInfo(s.run); err != nil || info.State != "finished" {
 			return fmt.Errorf("not yet: %w", err)
 		}
 		return nil

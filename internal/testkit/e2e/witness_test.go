@@ -14,7 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // witness watches the messages of analyzers to the store, and their confirmations by the
@@ -30,7 +30,7 @@ type witness struct {
 }
 
 // watch begins to watch the records of a run.
-func watch(t testing.TB, services *rundir.Services) *witness {
+func watch(t testing.TB, services *runfiles.Services) *witness {
 	t.Helper()
 	w := &witness{t: t, came: make(chan *nats.Msg, 1<<16), sent: map[string]*nats.Msg{}, confirmed: map[string]bool{}}
 	var err error

@@ -1,4 +1,4 @@
-package rundir
+package runfiles
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +33,9 @@ const (
 	servicesFile = "services.json"  // how to reach the services
 	analyzerFile = "analyzer-token" // token of analyzers, for nodes that cannot read the directory
 )
+
+// OfServices are the names of all files and directories of services, which may exist before the run.
+var OfServices = []string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, tracesDir, logsDir, programsFile}
 
 // WriteServices writes how to reach the services to the run directory at path.
 func WriteServices(path string, s *Services) error {
@@ -65,15 +67,6 @@ func ReadServices(path string) (*Services, error) {
 		return nil, fmt.Errorf("%s: nats or run is missing", name)
 	}
 	return s, nil
-}
-
-// Join returns the run directory at path, where services may have started before the run
-// was created.
-func Join(path string) (*Dir, error) {
-	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
-		return nil, err
-	}
-	return newDir(path), nil
 }
 
 // Directories of services in the run directory.
@@ -129,18 +122,3 @@ func WritePrograms(path string, numbers map[string]trace.Program) error {
 
 // Logs returns the directory of the logs of the run's processes.
 func Logs(path string) string { return filepath.Join(path, logsDir) }
-
-// HasOnlyServices reports whether the directory at path has files, but only of services that
-// started before the store created the run.
-func HasOnlyServices(path string) bool {
-	entries, err := os.ReadDir(path)
-	if err != nil || len(entries) == 0 {
-		return false
-	}
-	services := []string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, tracesDir, logsDir, programsFile}
-	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !isLeftover(e) && !slices.ContainsFunc(services, func(name string) bool {
-			return e.Name() == name || strings.HasPrefix(e.Name(), name+".")
-		})
-	})
-}
