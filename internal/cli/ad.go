@@ -21,8 +21,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
-	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
@@ -33,7 +33,7 @@ import (
 // adFlags are the flags of `ad`.
 type adFlags struct {
 	detectFlags
-	service.AnalyzerConfig
+	node.Config
 	asJSON bool
 }
 
@@ -57,7 +57,7 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&a.UntilNotified, "until-notified", false, "traces may appear until the parent process reports the end of the program")
 	_ = f.MarkHidden("until-notified") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
-	f.StringVar(&a.Engine, "engine", service.EngineAuto, "transport of the traces: bp (datasets), sst (live streams), or auto (by the "+
+	f.StringVar(&a.Engine, "engine", node.EngineAuto, "transport of the traces: bp (datasets), sst (live streams), or auto (by the "+
 		"names, .bp or .sst)")
 	registerConnect(f, &a.ConnectTimeout)
 	f.Int64Var(&a.StreamQueue, "stream-queue", sst.Default().Queue>>20,
@@ -72,7 +72,7 @@ func (a *adFlags) check(patterns []string) error {
 	bad.AddIf(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
 	bad.AddIf(a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1,
 		"--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive")
-	engines := []string{service.EngineAuto, service.EngineBP, service.EngineSST}
+	engines := []string{node.EngineAuto, node.EngineBP, node.EngineSST}
 	bad.AddIf(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
 	bad.AddIf(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
 	services, err := runfiles.ReadServices(a.Dir)
@@ -155,7 +155,7 @@ cannot be read again; the analyzer continues with the steps that follow.`,
 
 // runAD runs an analyzer.
 func runAD(ctx context.Context, env *Env, flags *adFlags) error {
-	cfg, progress := &flags.AnalyzerConfig, output.NewAnalyzer(env.Stderr)
+	cfg, progress := &flags.Config, output.NewAnalyzer(env.Stderr)
 	cfg.Log, cfg.Progress = newLog(env.Stderr), progress
 	if len(flags.programs) > 0 {
 		cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
@@ -166,17 +166,17 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	if env.leash != nil {
 		cfg.ProgramEnded = programEnded(env.leash)
 	}
-	res, err := service.Analyze(ctx, cfg)
+	res, err := node.Analyze(ctx, cfg)
 	progress.Clear()
 	switch {
 	case errors.Is(err, paramclient.ErrReviewed):
 		fmt.Fprintln(env.Stderr, "chimbuko: the records of this analyzer were stored before its restart; nothing is left to do")
 		return nil
-	case errors.Is(err, service.ErrStreamsInterrupted):
+	case errors.Is(err, node.ErrStreamsInterrupted):
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command continues "+
 			"with the steps that follow, and chimbuko stop ends the run")
 		return errReported
-	case errors.Is(err, service.ErrInterrupted):
+	case errors.Is(err, node.ErrInterrupted):
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing is counted twice")
 		return errReported
 	case err != nil:

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
-	"github.com/chimbuko/chimbuko/internal/online/service"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
@@ -39,7 +39,7 @@ read to the end; if it is missing or damaged, the exit code is 1.`,
 			cfg.Store = flags.store
 			err := supervise.Finish(cmd.Context(), cfg, &supervise.FinishOptions{
 				Traces: given[1:], Listen: flags.web, Force: flags.force,
-				End: new(service.Bus).Stop,
+				End: new(node.Bus).Stop,
 			})
 			if errors.Is(err, supervise.ErrIncomplete) {
 				return errReported

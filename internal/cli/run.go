@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
-	"github.com/chimbuko/chimbuko/internal/online/service"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -52,7 +52,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 }
 
 // engines maps names in lower case to those that TAU accepts.
-var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", service.EngineSST: "SST"}
+var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", node.EngineSST: "SST"}
 
 // check reports all errors in the flags.
 func (r *runFlags) check(command []string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -149,7 +150,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		missing = len(info.Incomplete) > 0
 		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.target.Dir) })
 	}
-	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {
+	if err = service.Serve(ctx, cfg); errors.Is(err, node.ErrInterrupted) {
 		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", store.Dir)
 		return errReported
 	}
@@ -165,7 +166,7 @@ func registerOnFinding(f *pflag.FlagSet, command *string) {
 }
 
 // registerBus adds the flags of the connection to a message bus.
-func registerBus(f *pflag.FlagSet, b *service.Bus) {
+func registerBus(f *pflag.FlagSet, b *node.Bus) {
 	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas) instead of the one in the run directory")
 	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token for --nats")
 	f.StringVar(&b.Credentials, "nats-creds", "", "file with the credentials (.creds) for --nats")

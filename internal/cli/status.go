@@ -11,7 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
-	"github.com/chimbuko/chimbuko/internal/online/service"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -98,7 +98,7 @@ func (s *statusFlags) unreachable(env *Env, where string, cause error) (ended bo
 }
 
 func newStopCmd(env *Env) *cobra.Command {
-	var flags service.Bus
+	var flags node.Bus
 	var name string
 	cmd := &cobra.Command{
 		Use:   "stop RUN",

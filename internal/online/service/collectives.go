@@ -26,7 +26,7 @@ func (s *server) storeCollectives(ctx context.Context) {
 			continue
 		}
 		id := "collectives-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-		if recordstream.SendBreakdown(ctx, s.stream, s.run, knownSubject(s.run), id, b) == nil {
+		if recordstream.SendBreakdown(ctx, s.stream, s.run, recordstream.KnownSubject(s.run), id, b) == nil {
 			stored = logged
 		}
 		pause = time.Duration(b.Len()) * time.Second / peerRows

@@ -1,15 +1,14 @@
-// Package service runs the processes that work on a run while its program runs: the
-// services (message bus, parameter server, store, HTTP), and the analyzers that read
-// traces and share what they learn.
+// Package service runs the services of a run while its program runs: message bus, parameter
+// server, store, HTTP.
 package service
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -27,16 +26,10 @@ const (
 // AllRoles are all services.
 var AllRoles = []string{RoleBus, RoleParams, RoleStore, RoleWeb}
 
-// ErrInterrupted means that a process ended before its work was done.
-var ErrInterrupted = errors.New("interrupted")
-
-// ErrRemoved means that the run directory was removed or replaced.
-var ErrRemoved = errors.New("the run directory was removed, so that nothing can be stored (start the run again)")
-
 // Config configures the services of a run in a process.
 type Config struct {
 	Store rundir.Config
-	Bus   Bus
+	Bus   node.Bus
 	Page  viewer.Options // Cert and Key are also those of the message bus
 	Roles []string
 

@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -103,7 +104,7 @@ func (s *server) conclude(ctx context.Context) error {
 	all := provenance.NewCollections(outcome, ad)
 	all.Peers = peers.OfRun(outcome)
 	err = s.retry(ctx, "the run-level data", func(ctx context.Context) error {
-		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, all, s.info)
+		return recordstream.Finish(ctx, s.stream, s.run, recordstream.KnownSubject(s.run), id, all, s.info)
 	})
 	if err != nil {
 		return err
@@ -170,21 +171,15 @@ func (s *server) models(o *summary.Outcome, learned map[uint32]summary.Learned) 
 	return models
 }
 
-// judging holds the settings of analyzers that the server needs.
-type judging struct {
-	outlier.Config
-	Inclusive bool `json:"inclusive"`
-}
-
 // judging returns the settings of the analyzers of the run.
-func (s *server) judging() judging {
+func (s *server) judging() node.Judging {
 	for _, settings := range s.state.Settings() {
-		how := judging{Config: analyzer.Default().Outlier}
+		how := node.Judging{Config: analyzer.Default().Outlier}
 		if json.Unmarshal([]byte(settings), &how) == nil {
 			return how
 		}
 	}
-	return judging{Config: analyzer.Default().Outlier}
+	return node.Judging{Config: analyzer.Default().Outlier}
 }
 
 // storeEnd marks the run as finished in the store and in its directory.

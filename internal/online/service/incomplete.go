@@ -96,7 +96,7 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 	id := "salvaged-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	v := newSalvager(models.Salvage(s.judging().Inclusive), ranks, func(n int, batch []*provenance.Record) error {
 		return s.retry(ctx, "the records of lost analyzers", func(ctx context.Context) error {
-			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(n), batch)
+			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordstream.RecordSubject(s.run), id+strconv.Itoa(n), batch)
 		})
 	})
 	if err := v.run(ctx, s.query); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -113,7 +114,7 @@ func (s *server) work(ctx context.Context) error {
 		}
 		g.Go(func() error { s.keepAnnounced(ended); return nil })
 	}
-	g.Go(func() error { return watchDir(ended, s.cfg.Store.Dir) })
+	g.Go(func() error { return node.WatchDir(ended, s.cfg.Store.Dir) })
 	g.Go(func() error { s.sample(ended); return nil })
 	s.printAddress()
 	if s.params != nil && s.cfg.Shard == 0 && s.cfg.Shards > 1 {

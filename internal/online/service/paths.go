@@ -39,7 +39,7 @@ func (s *server) storePaths(ctx context.Context) {
 			continue
 		}
 		id := "paths-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-		if recordstream.SendPaths(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
+		if recordstream.SendPaths(ctx, s.stream, s.run, recordstream.KnownSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
 			stored = calls
 		}
 	}

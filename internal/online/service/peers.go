@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 )
 
@@ -40,7 +41,7 @@ func (s *server) storePeers(ctx context.Context) {
 func sendPeers(
 	ctx context.Context, stream recordstream.Stream, run string, load func() (*workload.Load, func(trace.Program, uint32) string),
 ) (sent bool, pause time.Duration) {
-	begin, used := time.Now(), processorSeconds()
+	begin, used := time.Now(), node.ProcessorSeconds()
 	p := peers.Compare(load())
 	rows := len(p.Loads)
 	for i := range p.Loads {
@@ -48,10 +49,10 @@ func sendPeers(
 	}
 	if rows > 0 {
 		id := "peers-" + strconv.FormatInt(begin.UnixNano(), 36)
-		sent = recordstream.SendPeers(ctx, stream, run, knownSubject(run), id, p) == nil
+		sent = recordstream.SendPeers(ctx, stream, run, recordstream.KnownSubject(run), id, p) == nil
 	}
 	took := time.Since(begin)
-	if used = processorSeconds() - used; used > 0 { // with other work, but without waiting for a processor
+	if used = node.ProcessorSeconds() - used; used > 0 { // with other work, but without waiting for a processor
 		took = min(took, time.Duration(used*float64(time.Second)))
 	}
 	return sent, max((peersShare-1)*took, time.Duration(rows)*time.Second/peerRows)

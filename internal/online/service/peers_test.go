@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 )
 
 // countingStream counts bytes.
@@ -28,12 +29,12 @@ func BenchmarkStorePeers(b *testing.B) {
 	for b.Loop() {
 		runtime.GC()
 		var stream countingStream
-		before := processorSeconds()
+		before := node.ProcessorSeconds()
 		sent, pause := sendPeers(b.Context(), &stream, "run", func() (*workload.Load, func(trace.Program, uint32) string) {
 			return load.Clone(), name
 		})
 		runtime.GC()
-		took := processorSeconds() - before
+		took := node.ProcessorSeconds() - before
 		if !sent {
 			b.Fatal("nothing was sent")
 		}

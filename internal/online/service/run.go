@@ -19,6 +19,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
@@ -65,7 +66,7 @@ type server struct {
 }
 
 // Serve runs services until the run has ended. When ctx ends before, it marks the run as
-// incomplete and returns ErrInterrupted. It returns ErrRemoved if the run directory disappears.
+// incomplete and returns node.ErrInterrupted. It returns node.ErrRemoved if the run directory disappears.
 func Serve(ctx context.Context, cfg *Config) (err error) {
 	cfg.Store.Log = cfg.Log
 	s := &server{cfg: cfg, log: cfg.Log, run: cfg.Store.RunName()}
@@ -86,15 +87,15 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	s.listen()
 	err = s.work(ctx)
 	if _, gone := os.Stat(cfg.Store.Dir); err != nil && errors.Is(gone, os.ErrNotExist) { // whatever failed first
-		err = fmt.Errorf("%s: %w", cfg.Store.Dir, ErrRemoved)
+		err = fmt.Errorf("%s: %w", cfg.Store.Dir, node.ErrRemoved)
 	}
 	switch {
-	case errors.Is(err, ErrRemoved):
+	case errors.Is(err, node.ErrRemoved):
 		_ = s.close() // it fails without the directory
 		return err
 	case ctx.Err() != nil && !s.hasFinished():
 		s.leave(fmt.Sprintf("the services ended before the run: %v", context.Cause(ctx))) //nolint:contextcheck // ctx has ended
-		return ErrInterrupted
+		return node.ErrInterrupted
 	case ctx.Err() != nil: // only the end of the process was interrupted
 		err = nil
 	case err != nil:
@@ -152,7 +153,7 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay, knownSubject(s.run), s.storeEnd, s.log)
+		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay, recordstream.KnownSubject(s.run), s.storeEnd, s.log)
 	}
 	if s.cfg.has(RoleParams) {
 		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close
@@ -193,7 +194,7 @@ func (s *server) openBus(ctx context.Context) error {
 	default:
 		s.services.Token, s.services.Analyzer = "", "" // users of this server have their own
 	}
-	opt, err := s.cfg.Bus.client(s.services, fmt.Sprintf("chimbuko serve %s of %s", strings.Join(s.cfg.Roles, ","), s.run), s.log)
+	opt, err := s.cfg.Bus.Client(s.services, fmt.Sprintf("chimbuko serve %s of %s", strings.Join(s.cfg.Roles, ","), s.run), s.log)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (s *server) openBus(ctx context.Context) error {
 func (s *server) startBus(ctx context.Context, before *runfiles.Services) error {
 	opt := bus.ServerOptions{
 		Dir: runfiles.Bus(s.cfg.Store.Dir), Listen: s.cfg.Listen, Token: s.services.Token,
-		Access: []bus.Access{analyzerAccess(s.run, s.services.Analyzer)},
+		Access: []bus.Access{recordstream.AnalyzerAccess(s.run, s.services.Analyzer)},
 		Cert:   s.cfg.Page.Cert, Key: s.cfg.Page.Key, CA: s.cfg.ClientCA, Log: s.log,
 	}
 	listen, port, _ := net.SplitHostPort(s.cfg.Listen) // checked before
@@ -242,7 +243,7 @@ func (s *server) openStream(ctx context.Context) (err error) {
 	if s.stream != nil {
 		return nil
 	}
-	opt := bus.StreamOptions{Name: streamName(s.run), Subjects: []string{recordSubject(s.run), knownSubject(s.run)}}
+	opt := bus.StreamOptions{Name: recordstream.Name(s.run), Subjects: []string{recordstream.RecordSubject(s.run), recordstream.KnownSubject(s.run)}}
 	if s.cfg.has(RoleStore) {
 		opt.MaxBytes, opt.Replicas = s.cfg.MaxStream<<20, s.cfg.Replicas
 	}
@@ -257,7 +258,7 @@ func (s *server) removeStream(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	if err := s.conn.DeleteStream(ctx, streamName(s.run)); err != nil {
-		s.log.Warn("cannot remove the empty stream of the run from the NATS server", "stream", streamName(s.run), "error", err)
+	if err := s.conn.DeleteStream(ctx, recordstream.Name(s.run)); err != nil {
+		s.log.Warn("cannot remove the empty stream of the run from the NATS server", "stream", recordstream.Name(s.run), "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
@@ -28,7 +29,7 @@ func (s *server) findServices(ctx context.Context) (*runfiles.Services, error) {
 			fmt.Fprintf(s.cfg.Stderr, "chimbuko: waiting for a process with the role nats in %s (--nats uses an existing server)\n",
 				s.cfg.Store.Dir)
 		}
-		if err := wait.Sleep(ctx, watchEvery/4); err != nil {
+		if err := wait.Sleep(ctx, node.WatchEvery/4); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +67,7 @@ func (s *server) announce() error {
 // keepAnnounced repeats announce, because processes that start at the same time overwrite
 // each other.
 func (s *server) keepAnnounced(ctx context.Context) {
-	for wait.Sleep(ctx, watchEvery) == nil {
+	for wait.Sleep(ctx, node.WatchEvery) == nil {
 		if err := s.announce(); err != nil {
 			s.log.Warn("cannot announce the services in the run directory", "error", err)
 		}

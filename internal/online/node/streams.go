@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // streams are the live streams of an analyzer.
 type streams struct {
-	cfg  *AnalyzerConfig
+	cfg  *Config
 	mu   sync.Mutex
 	open []*sst.Reader
 }

@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func TestStreamRemainsAfterItsContactFileIsRemoved(t *testing.T) {
 		}
 		return inputs, nil
 	}
-	cfg := &AnalyzerConfig{Traces: 1, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{dir}, Inputs: inputs}
+	cfg := &Config{Traces: 1, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{dir}, Inputs: inputs}
 	s := &streams{cfg: cfg}
 	finder := &traceFinder{cfg: cfg, now: time.Now, onFound: func(*[]string) {}, open: s.opener}
 	for range 2 {
@@ -76,7 +76,7 @@ func TestStreamRemainsAfterItsContactFileIsRemoved(t *testing.T) {
 
 func TestWaitingForTracesIsLoggedOnce(t *testing.T) {
 	var log strings.Builder
-	cfg := &AnalyzerConfig{
+	cfg := &Config{
 		Dir: t.TempDir(), Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{t.TempDir() + "/none-*.bp"},
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}
@@ -106,7 +106,7 @@ func TestProgramsByNames(t *testing.T) {
 			}
 		}
 	}
-	cfg := &AnalyzerConfig{
+	cfg := &Config{
 		Dir: run, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{dir}, Linger: time.Hour, Log: slog.New(slog.DiscardHandler),
 	}
 	newFinder := func() *traceFinder {
@@ -136,7 +136,7 @@ func TestProgramsByNames(t *testing.T) {
 	want(f, all)
 	want(newFinder(), all)
 	other := newFinder()
-	other.cfg = &AnalyzerConfig{
+	other.cfg = &Config{
 		Dir: run, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{filepath.Join(dir, "tau-c-0.bp.sst")}, Log: cfg.Log,
 	}
 	want(other, "1:tau-c-0.bp.sst") // known from the first analyzer

@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
@@ -24,8 +25,8 @@ type Bus struct {
 	TokenFile string
 }
 
-// client returns the options of a client. The services may be nil.
-func (b *Bus) client(s *runfiles.Services, name string, log *slog.Logger) (bus.Options, error) {
+// Client returns the options of a client. The services may be nil.
+func (b *Bus) Client(s *runfiles.Services, name string, log *slog.Logger) (bus.Options, error) {
 	opt := b.Options
 	opt.Name, opt.Log = name, log
 	if s != nil && b.URL == "" {
@@ -44,7 +45,7 @@ func (b *Bus) client(s *runfiles.Services, name string, log *slog.Logger) (bus.O
 
 // Stop makes the services of a run end it with the current results.
 func (b *Bus) Stop(ctx context.Context, s *runfiles.Services) error {
-	opt, err := b.client(s, "chimbuko stop", nil)
+	opt, err := b.Client(s, "chimbuko stop", nil)
 	if err != nil {
 		return err
 	}
@@ -77,12 +78,12 @@ type connector struct {
 	run    string
 }
 
-// watchEvery is the time between checks of the run directory.
-const watchEvery = time.Second
+// WatchEvery is the time between checks of the run directory.
+const WatchEvery = time.Second
 
-// watchDir returns ErrRemoved when a run directory has been removed or replaced for two checks. The
+// WatchDir returns ErrRemoved when a run directory has been removed or replaced for two checks. The
 // directory may not exist yet. It returns nil when ctx ends.
-func watchDir(ctx context.Context, dir string) error {
+func WatchDir(ctx context.Context, dir string) error {
 	var first os.FileInfo
 	for missing := 0; missing < 2; {
 		info, err := os.Stat(dir)
@@ -95,7 +96,7 @@ func watchDir(ctx context.Context, dir string) error {
 		case err == nil || errors.Is(err, os.ErrNotExist): // a part of this process may make it again
 			missing++
 		}
-		if wait.Sleep(ctx, watchEvery) != nil {
+		if wait.Sleep(ctx, WatchEvery) != nil {
 			return nil
 		}
 	}
@@ -114,7 +115,7 @@ func (c *connector) watch(ctx context.Context) {
 			logged = err.Error()
 			c.log.Warn("cannot reach the services", "error", err)
 		}
-		if wait.Sleep(ctx, watchEvery) != nil {
+		if wait.Sleep(ctx, WatchEvery) != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.conn != nil {
@@ -139,7 +140,7 @@ func (c *connector) reconnect() error {
 				c.dir, s.Run, c.run, s.Run)
 		}
 	}
-	opt, err := c.bus.client(s, c.name, c.log)
+	opt, err := c.bus.Client(s, c.name, c.log)
 	if err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	stream := c.stream
 	c.mu.Unlock()
 	if stream == nil {
-		if stream, err = conn.Stream(ctx, bus.StreamOptions{Name: streamName(c.run)}); err != nil {
+		if stream, err = conn.Stream(ctx, bus.StreamOptions{Name: recordstream.Name(c.run)}); err != nil {
 			return err
 		}
 		c.mu.Lock()
@@ -206,22 +207,6 @@ func (c *connector) hasEnded(ctx context.Context) bool {
 	if !attached {
 		return false
 	}
-	exists, err := conn.HasStream(ctx, streamName(c.run))
+	exists, err := conn.HasStream(ctx, recordstream.Name(c.run))
 	return err == nil && !exists
-}
-
-func streamName(run string) string { return "chimbuko-records-" + paramwire.Token(run) }
-
-// Analyzers send records to recordSubject. Services send run-level data and the end of
-// the run to knownSubject.
-func recordSubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".records" }
-func knownSubject(run string) string  { return "chimbuko." + paramwire.Token(run) + ".known" }
-
-// analyzerAccess returns the rights of the token for analyzers.
-func analyzerAccess(run, token string) bus.Access {
-	a := bus.Access{Name: "analyzer", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
-	for _, what := range paramwire.AnalyzerRequests {
-		a.Subjects = append(a.Subjects, paramwire.AnyShard(run, what))
-	}
-	return a
 }

@@ -1,11 +1,11 @@
 //go:build unix
 
-package service
+package node
 
 import "syscall"
 
-// processorSeconds is the processor time that this process has used.
-func processorSeconds() float64 {
+// ProcessorSeconds is the processor time that this process has used.
+func ProcessorSeconds() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

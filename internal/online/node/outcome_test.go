@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -29,13 +30,13 @@ func TestAnalyzerEndsThoughLastReplyWasLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(services.Close)
-	_, err = services.Stream(t.Context(), bus.StreamOptions{Name: streamName("run"), Subjects: []string{recordSubject("run")}})
+	_, err = services.Stream(t.Context(), bus.StreamOptions{Name: recordstream.Name("run"), Subjects: []string{recordstream.RecordSubject("run")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	log := slog.New(slog.DiscardHandler)
-	cfg := &AnalyzerConfig{Bus: Bus{Options: bus.Options{URL: server.URL()}}, Dir: t.TempDir(), Run: "run", Node: "n0", Log: log}
+	cfg := &Config{Bus: Bus{Options: bus.Options{URL: server.URL()}}, Dir: t.TempDir(), Run: "run", Node: "n0", Log: log}
 	r := &node{cfg: cfg, streams: streams{cfg: cfg}}
 	r.traces.Store(new([]string))
 	r.conn = &connector{bus: &cfg.Bus, dir: cfg.Dir, name: "analyzer n0", log: log, run: "run"}
@@ -44,7 +45,7 @@ func TestAnalyzerEndsThoughLastReplyWasLost(t *testing.T) {
 	}
 	t.Cleanup(func() { r.conn.conn.Close() })
 	r.client = paramclient.New(paramclient.Config{Run: "run", Node: "n0", Shards: 1, Timeout: time.Minute, Log: log}, r.conn)
-	if err := r.conn.Publish(t.Context(), recordSubject("run"), "id", []byte("record")); err != nil {
+	if err := r.conn.Publish(t.Context(), recordstream.RecordSubject("run"), "id", []byte("record")); err != nil {
 		t.Fatal(err)
 	}
 	results := &analyzer.Result{Outcome: new(summary.Outcome)}
@@ -54,7 +55,7 @@ func TestAnalyzerEndsThoughLastReplyWasLost(t *testing.T) {
 	if err := r.sendOutcome(short, results); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while the run continues without services: %v", err)
 	}
-	if err := services.DeleteStream(t.Context(), streamName("run")); err != nil {
+	if err := services.DeleteStream(t.Context(), recordstream.Name("run")); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.sendOutcome(t.Context(), results); err != nil {

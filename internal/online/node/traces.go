@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"path/filepath"
@@ -24,7 +24,7 @@ const (
 
 // traceFinder finds the traces of an analyzer as they appear.
 type traceFinder struct {
-	cfg     *AnalyzerConfig
+	cfg     *Config
 	now     func() time.Time
 	over    func() bool                                                   // whether the program has ended; nil if unknown
 	onFound func(paths *[]string)                                         // called with all traces when there are new ones

@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"bytes"
@@ -24,11 +24,11 @@ func TestWatchDirNoticesReplacedDirectory(t *testing.T) {
 func watchReplaced(t *testing.T, dir string) {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- watchDir(t.Context(), dir) }()
+	go func() { ended <- WatchDir(t.Context(), dir) }()
 	select {
 	case err := <-ended:
 		t.Fatalf("a directory that does not exist yet: %v", err)
-	case <-time.After(watchEvery / 2):
+	case <-time.After(WatchEvery / 2):
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func watchReplaced(t *testing.T, dir string) {
 	select {
 	case err := <-ended:
 		t.Fatalf("a new directory: %v", err)
-	case <-time.After(3 * watchEvery):
+	case <-time.After(3 * WatchEvery):
 	}
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o755)); err != nil {
 		t.Fatal(err)
@@ -46,14 +46,14 @@ func watchReplaced(t *testing.T, dir string) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := watchDir(ctx, dir); err != nil {
+	if err := WatchDir(ctx, dir); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
 }
 
 func TestAnalyzerReportsTracesThatDoNotGrow(t *testing.T) {
 	var log bytes.Buffer
-	r := &node{cfg: &AnalyzerConfig{Dir: "run", Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	r := &node{cfg: &Config{Dir: "run", Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	begin := time.Now()
 	f := func(steps int, after time.Duration, want int) {
 		t.Helper()

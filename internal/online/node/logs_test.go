@@ -1,4 +1,4 @@
-package service
+package node
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func TestLogsAreFollowedTogether(t *testing.T) {
 	}
 	now := time.Unix(1_700_000_000, 0)
 	f := &traceFinder{
-		cfg: &AnalyzerConfig{
+		cfg: &Config{
 			Patterns: []string{dir, filepath.Join(dir, "late.log")}, Engine: EngineAuto, Rank: -1, OverrideRank: -1, UntilNotified: true,
 			Linger: 3 * time.Second, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 		},

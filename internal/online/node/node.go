@@ -1,4 +1,7 @@
-package service
+// Package node runs an analyzer beside a program: it reads traces while they are written, shares
+// what it learns through the parameter server, and sends records to the store. It needs no store
+// and no page itself.
+package node
 
 import (
 	"cmp"
@@ -19,6 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -29,8 +33,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// AnalyzerConfig configures an analyzer: its traces and its services.
-type AnalyzerConfig struct {
+// ErrInterrupted means that a process ended before its work was done.
+var ErrInterrupted = errors.New("interrupted")
+
+// ErrRemoved means that the run directory was removed or replaced.
+var ErrRemoved = errors.New("the run directory was removed, so that nothing can be stored (start the run again)")
+
+// Judging holds the settings of analyzers that the parameter server needs.
+type Judging struct {
+	outlier.Config
+	Inclusive bool `json:"inclusive"`
+}
+
+// Config configures an analyzer: its traces and its services.
+type Config struct {
 	Bus  Bus
 	Dir  string // of the run; it need not exist yet
 	Run  string // its name
@@ -78,8 +94,8 @@ type Progress interface {
 // read again.
 var ErrStreamsInterrupted = fmt.Errorf("%w: live streams cannot be read again", ErrInterrupted)
 
-// AnalyzerResult is the result of an analyzer.
-type AnalyzerResult struct {
+// Result is the result of an analyzer.
+type Result struct {
 	*analyzer.Result
 	ReadingTime, TotalTime time.Duration // until all traces had ended, and in all
 	Sent, Deferred         int64         // records
@@ -87,7 +103,7 @@ type AnalyzerResult struct {
 
 // node is an analyzer at work.
 type node struct {
-	cfg         *AnalyzerConfig
+	cfg         *Config
 	start       time.Time
 	conn        *connector
 	client      *paramclient.Client
@@ -104,11 +120,11 @@ type node struct {
 // Analyze analyzes traces until all have ended and all is stored. It returns
 // paramclient.ErrReviewed if the analyzer had done so before it was restarted, ErrInterrupted
 // if ctx ends before, and ErrRemoved if the run directory disappears.
-func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err error) {
+func Analyze(ctx context.Context, cfg *Config) (res *Result, err error) {
 	if u := cfg.Analysis.Unit; u.Canonical() != 0 {
 		return nil, fmt.Errorf("live runs have times in microseconds, not in ticks of %d ns (use chimbuko analyze)", u.Nanos())
 	}
-	settings, err := json.Marshal(judging{cfg.Analysis.Outlier, cfg.Analysis.Inclusive})
+	settings, err := json.Marshal(Judging{cfg.Analysis.Outlier, cfg.Analysis.Inclusive})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +146,7 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 		Timeout: 10 * time.Second, Settings: string(settings), Command: cfg.Command, Status: r.status, Log: cfg.Log,
 	}, r.conn)
 	r.publisher = recordstream.NewPublisher(recordstream.PublisherConfig{
-		Run: cfg.Run, Subject: recordSubject(cfg.Run), Sender: cfg.Node + "-" + strconv.FormatUint(session, 36),
+		Run: cfg.Run, Subject: recordstream.RecordSubject(cfg.Run), Sender: cfg.Node + "-" + strconv.FormatUint(session, 36),
 		Numbers: r.client, Reviewing: r.reviewing.Load, MaxBytes: cfg.Outbox << 20, Log: cfg.Log,
 	}, r.conn)
 
@@ -140,7 +156,7 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 	var wg sync.WaitGroup
 	if cfg.Bus.URL == "" { // else the analyzer does not need the directory
 		wg.Go(func() {
-			if err := watchDir(background, cfg.Dir); err != nil {
+			if err := WatchDir(background, cfg.Dir); err != nil {
 				remove(err)
 			}
 		})
@@ -164,7 +180,7 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 }
 
 // analyze reads, waits for the others, reviews, and sends the results.
-func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
+func (r *node) analyze(ctx context.Context) (*Result, error) {
 	finder := &traceFinder{cfg: r.cfg, now: time.Now, over: r.cfg.ProgramEnded, onFound: r.traces.Store, open: r.streams.opener}
 	res, err := analyzer.New(r.cfg.Analysis, r.publisher, nil).Follow(ctx, analyzer.Online{
 		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle,
@@ -181,7 +197,7 @@ func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
 		return nil, err
 	}
 	st := r.publisher.Stats()
-	return &AnalyzerResult{Result: res, ReadingTime: r.readingTime, TotalTime: time.Since(r.start), Sent: st.Sent, Deferred: st.Deferred}, nil
+	return &Result{Result: res, ReadingTime: r.readingTime, TotalTime: time.Since(r.start), Sent: st.Sent, Deferred: st.Deferred}, nil
 }
 
 // addSending adds the counts of the publisher to the tally.
@@ -275,7 +291,7 @@ const endedAway = 5 * time.Second
 // services will not return: after an earlier process of this analyzer had sent its
 // results, or because the run was stopped without them.
 func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
-	for away := time.Now(); wait.Sleep(ctx, watchEvery) == nil; {
+	for away := time.Now(); wait.Sleep(ctx, WatchEvery) == nil; {
 		if r.client.Err() == nil {
 			away = time.Now()
 		}
@@ -381,7 +397,7 @@ func usage() (rss int64, seconds float64) {
 			rss = pages * int64(os.Getpagesize())
 		}
 	}
-	return rss, processorSeconds()
+	return rss, ProcessorSeconds()
 }
 
 // orForever bounds ctx by d, unless that is 0.
