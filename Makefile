@@ -19,8 +19,9 @@ check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check #
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
-build: ## build bin/chimbuko with version and commit
+build: ## build bin/chimbuko and bin/chimbuko-ad with version and commit
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko-ad ./cmd/chimbuko-ad
 
 demo: build ## analyze a simulated program while it runs, for a minute
 	bin/chimbuko demo

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/settings"
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
@@ -22,7 +25,7 @@ import (
 // analyzeFlags are the flags of `analyze`, which are also its settings.
 type analyzeFlags struct {
 	keeperFlags
-	detectFlags
+	option.Detect
 	modelFlags
 	asJSON bool
 	passes int
@@ -30,7 +33,7 @@ type analyzeFlags struct {
 
 func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	a.keeperFlags.register(f)
-	a.detectFlags.register(f)
+	a.Register(f)
 	a.modelFlags.register(f)
 	f.StringVar(&a.records, "records", "db", "form of the records: db (database), json (files) or both")
 	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
@@ -40,14 +43,34 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 // prepare applies the settings of file and environment, and returns the configuration and
 // the origin of each setting.
 func (a *analyzeFlags) prepare(cmd *cobra.Command, env *Env) (cfg analyzer.Config, origin map[string]string, err error) {
-	origin, err = a.load(cmd.Flags(), env)
+	origin, err = a.Load(cmd.Flags(), env.settings)
 	if err == nil {
-		cfg, err = a.configure(a.passes, a.modelFlags)
+		cfg, err = a.Configure(a.passes, a.apply)
 	}
 	if err != nil {
 		err = usage.Error{Err: err}
 	}
 	return cfg, origin, err
+}
+
+// traces returns the recorded traces at paths. The caller must close them.
+func (a *analyzeFlags) traces(ctx context.Context, env *Env, paths []string) (*inputs.Traces, error) {
+	paths, err := expandPaths(paths)
+	if err != nil {
+		return nil, err
+	}
+	t, err := inputs.Open(ctx, paths, inputs.Config{
+		Programs: a.Programs, RankPattern: a.RankPattern, Workers: cmp.Or(a.Base.Workers, analyzer.Default().Workers),
+		Temp: func() (dir string, discard func(), err error) { return rundir.Scratch(a.target.Dir, a.target.Force) },
+		Reading: func(size int64) (add func(int64), end func()) {
+			progress := output.NewReading(env.Stderr, size)
+			return progress.Add, progress.Clear
+		},
+	})
+	if _, ok := errors.AsType[inputs.UsageError](err); ok {
+		err = usage.Error{Err: err}
+	}
+	return t, err
 }
 
 func newAnalyzeCmd(env *Env) *cobra.Command {
@@ -93,13 +116,13 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 				return err
 			}
 			defer collectEarlier(60)()
-			traces, err := flags.traces(cmd.Context(), env, paths, flags.target)
+			traces, err := flags.traces(cmd.Context(), env, paths)
 			if err != nil {
 				return err
 			}
 			defer traces.Close()
-			if flags.cfg.Unit = traces.Unit; traces.Unit != cfg.Unit {
-				if cfg, err = flags.configure(flags.passes, flags.modelFlags); err != nil {
+			if flags.Base.Unit = traces.Unit; traces.Unit != cfg.Unit {
+				if cfg, err = flags.Configure(flags.passes, flags.apply); err != nil {
 					return err
 				}
 			}

@@ -107,7 +107,7 @@ func rowsAnswer(rows *provdb.Rows, err error) (*output.Answer, error) {
 }
 
 func (q *queryFlags) write(ctx context.Context, env *Env, a *output.Answer) error {
-	return a.Write(ctx, env.Stdout, q.format, q.output)
+	return a.Write(ctx, env.Stdout, q.format, q.output, duckstore.WriteParquet)
 }
 
 var errTimeout = errors.New("time limit exceeded")

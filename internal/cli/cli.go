@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/cli/ad"
 	"github.com/chimbuko/chimbuko/internal/cli/doctor"
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
@@ -87,7 +89,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 		RunE:          helpOnly,
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRun: func(cmd *cobra.Command, args []string) {
-			warnOfSecrets(env, cmd, args) // before settings of files and variables are applied
+			option.WarnOfSecrets(env.Stderr, cmd, args) // before settings of files and variables are applied
 		},
 	}
 	root.SetOut(env.Stdout)
@@ -95,7 +97,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 	addLeashFlag(root, env)
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.AddCommand(
-		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env),
+		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), ad.New(env.analyzer()), newViewCmd(env), newStatusCmd(env),
 		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newBreakdownCmd(env), newExplainCmd(env), newTopCmd(env),
 		newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
@@ -144,6 +146,14 @@ func collectEarlier(percent int) (end func()) {
 	}
 	before := debug.SetGCPercent(percent)
 	return func() { debug.SetGCPercent(before) }
+}
+
+// analyzer returns the environment of ad.
+func (env *Env) analyzer() *ad.Env {
+	return &ad.Env{
+		Stdout: env.Stdout, Stderr: env.Stderr, Settings: env.settings, Reported: errReported,
+		Leash: func() <-chan string { return env.leash },
+	}
 }
 
 // stdin returns the standard input of the command.

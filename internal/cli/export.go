@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
 	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -37,7 +38,7 @@ chrome://tracing and other viewers.` + runHelp,
 		if !slices.Contains([]string{"parquet", "csv", "json"}, to) {
 			return nil, usage.Errorf("cannot export a run to %q (want parquet, csv or json; perfetto and chrome need --event ID)", to)
 		}
-		return nil, output.Export(ctx, env.Stdout, a, to, args[0])
+		return nil, output.Export(ctx, env.Stdout, a, to, args[0], duckstore.WriteParquet)
 	})
 	q.timeout = 0 // large runs take long
 	cmd.Flags().Lookup("timeout").DefValue = "0s"

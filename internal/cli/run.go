@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/ad"
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
@@ -19,7 +21,7 @@ import (
 // runFlags are the flags of `run`.
 type runFlags struct {
 	keeperFlags
-	detectFlags
+	option.Detect
 	modelFlags
 	web        string
 	statsURL   string
@@ -36,7 +38,7 @@ type runFlags struct {
 
 func (r *runFlags) register(f *pflag.FlagSet) {
 	r.keeperFlags.register(f)
-	r.detectFlags.register(f)
+	r.Register(f)
 	r.modelFlags.register(f)
 	f.StringVar(&r.web, "http", "127.0.0.1:0", "address the page of the run listens on")
 	f.StringVar(&r.statsURL, "stats-url", "", "URL to post statistics to")
@@ -66,7 +68,7 @@ func (r *runFlags) check(command []string) error {
 	bad.CheckAddress("http", r.web)
 	bad.AddIf(r.attach && len(command) > 0, "--attach takes no command: you start the program yourself")
 	bad.AddIf(!r.attach && len(command) == 0, "no command is given (usage: chimbuko run [flags] -- COMMAND)")
-	_, err := r.configure(1, r.modelFlags)
+	_, err := r.Configure(1, r.apply)
 	bad = append(bad, err)
 	return bad.Err()
 }
@@ -110,7 +112,7 @@ stop.`,
   chimbuko run --attach --out run`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, command []string) error {
-			if _, err := flags.load(cmd.Flags(), env); err != nil {
+			if _, err := flags.Load(cmd.Flags(), env.settings); err != nil {
 				return usage.Error{Err: err}
 			}
 			if err := flags.check(command); err != nil {
@@ -131,7 +133,7 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 	p := &supervise.Program{
 		Command: command, Engine: flags.engine, Period: flags.period, Grace: flags.grace, KeepTraces: flags.keepTraces,
 		ServeFlags:   append(argsFor(cmd, newServeCmd(env)), "--name="+flags.target.RunName()), //nolint:contextcheck // for its flags only
-		AnalyzeFlags: argsFor(cmd, newADCmd(env)),                                              //nolint:contextcheck // for its flags only
+		AnalyzeFlags: argsFor(cmd, ad.New(env.analyzer())),                                     //nolint:contextcheck // for its flags only
 	}
 	if flags.target.Force && flags.target.Store != "" {
 		p.ServeFlags = append(p.ServeFlags, "--force")
@@ -153,20 +155,8 @@ func superviseConfig(env *Env, dir string, quiet bool) supervise.Config {
 func argsFor(cmd, other *cobra.Command) (args []string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if other.Flags().Lookup(f.Name) != nil && !slices.Contains([]string{"config", "out", "force", "store", "engine"}, f.Name) {
-			args = append(args, flagArgs(f)...)
+			args = append(args, option.Args(f)...)
 		}
 	})
-	return args
-}
-
-// flagArgs returns the command line arguments that set a flag to its value.
-func flagArgs(f *pflag.Flag) (args []string) {
-	values := []string{f.Value.String()}
-	if list, ok := f.Value.(pflag.SliceValue); ok {
-		values = list.GetSlice()
-	}
-	for _, v := range values {
-		args = append(args, "--"+f.Name+"="+v)
-	}
 	return args
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/ad"
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/service"
@@ -31,7 +33,7 @@ type serveFlags struct {
 
 func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.keeperFlags.register(f)
-	registerBus(f, &s.Bus)
+	option.RegisterBus(f, &s.Bus)
 	s.modelFlags.register(f)
 	registerPage(f, &s.Page)
 	s.records = "db"
@@ -142,7 +144,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	cfg := &flags.Config
 	cfg.Store, cfg.Settings = *store, settings
 	cfg.LoadModel, cfg.SaveModel, cfg.Frozen = flags.loadFrom, flags.saveTo, flags.frozen
-	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, newLog(env.Stderr)
+	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, ad.NewLog(env.Stderr)
 	cfg.ShowToken, cfg.ShardArgs = output.IsTerminal(env.Stderr), []string{"--" + supervise.Flag}
 	cfg.Commands = env.leash
 	missing := false
@@ -163,14 +165,4 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 // registerOnFinding adds the flag of the command for findings.
 func registerOnFinding(f *pflag.FlagSet, command *string) {
 	f.StringVar(command, "on-finding", "", "shell command to run for each new finding, which is on its standard input as JSON")
-}
-
-// registerBus adds the flags of the connection to a message bus.
-func registerBus(f *pflag.FlagSet, b *node.Bus) {
-	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas) instead of the one in the run directory")
-	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token for --nats")
-	f.StringVar(&b.Credentials, "nats-creds", "", "file with the credentials (.creds) for --nats")
-	f.StringVar(&b.CA, "nats-ca", "", "file with the certificate authority of --nats")
-	f.StringVar(&b.Cert, "nats-cert", "", "file with the client certificate for --nats")
-	f.StringVar(&b.Key, "nats-key", "", "file with the key of the client certificate")
 }

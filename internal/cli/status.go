@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -129,7 +130,7 @@ external NATS server.`,
 			return nil
 		},
 	}
-	registerBus(cmd.Flags(), &flags)
+	option.RegisterBus(cmd.Flags(), &flags)
 	cmd.Flags().StringVar(&name, "name", "", "name of the run, with --nats")
 	return cmd
 }

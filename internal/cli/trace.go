@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -43,12 +43,6 @@ func expandPaths(given []string) ([]string, error) {
 		err = usage.Error{Err: err}
 	}
 	return paths, err
-}
-
-// registerConnect adds the flag of commands that read live streams.
-func registerConnect(f *pflag.FlagSet, timeout *time.Duration) {
-	f.DurationVar(timeout, "connect-timeout", sst.Default().ConnectTimeout,
-		"time to wait for the contact file of a live stream, and for its program; 0 to wait forever")
 }
 
 func newTraceInfoCmd(env *Env) *cobra.Command {
@@ -90,7 +84,7 @@ end, so its steps are lost to other readers.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of a table")
-	registerConnect(cmd.Flags(), &connect)
+	option.RegisterConnect(cmd.Flags(), &connect)
 	return cmd
 }
 
@@ -137,7 +131,7 @@ are then lost to other readers.`,
 	f.BoolVar(&cfg.Follow, "follow", false, "wait for new steps, and for the trace if it does not exist yet")
 	f.DurationVar(&cfg.Poll, "poll", cfg.Poll, "with --follow: interval between checks for new steps")
 	f.DurationVar(&cfg.Idle, "idle", 0, "with --follow: end after this long without a new step; 0 waits forever")
-	registerConnect(f, &cfg.Connect)
+	option.RegisterConnect(f, &cfg.Connect)
 	return cmd
 }
 

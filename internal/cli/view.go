@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/cli/ad"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -125,7 +126,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, with.Close()) }()
-	page, err := flags.page.Serve(ctx, v, with.List, newLog(env.Stderr))
+	page, err := flags.page.Serve(ctx, v, with.List, ad.NewLog(env.Stderr))
 	if err != nil {
 		return err
 	}

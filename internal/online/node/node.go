@@ -39,6 +39,10 @@ var ErrInterrupted = errors.New("interrupted")
 // ErrRemoved means that the run directory was removed or replaced.
 var ErrRemoved = errors.New("the run directory was removed, so that nothing can be stored (start the run again)")
 
+// ProgramEnded is the line for supervised analyzers whose program has ended: no trace appears or
+// grows after it.
+const ProgramEnded = "over"
+
 // Judging holds the settings of analyzers that the parameter server needs.
 type Judging struct {
 	outlier.Config

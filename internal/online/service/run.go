@@ -153,7 +153,8 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay, recordstream.KnownSubject(s.run), s.storeEnd, s.log)
+		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay,
+			recordstream.KnownSubject(s.run), s.storeEnd, s.log)
 	}
 	if s.cfg.has(RoleParams) {
 		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close
@@ -243,7 +244,8 @@ func (s *server) openStream(ctx context.Context) (err error) {
 	if s.stream != nil {
 		return nil
 	}
-	opt := bus.StreamOptions{Name: recordstream.Name(s.run), Subjects: []string{recordstream.RecordSubject(s.run), recordstream.KnownSubject(s.run)}}
+	subjects := []string{recordstream.RecordSubject(s.run), recordstream.KnownSubject(s.run)}
+	opt := bus.StreamOptions{Name: recordstream.Name(s.run), Subjects: subjects}
 	if s.cfg.has(RoleStore) {
 		opt.MaxBytes, opt.Replicas = s.cfg.MaxStream<<20, s.cfg.Replicas
 	}

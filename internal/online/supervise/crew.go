@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -323,7 +324,7 @@ func (c *Crew) conclude(signals *signalCatcher, end *provdb.Program) {
 		}
 	}
 	for _, m := range c.analyzers {
-		m.send(ProgramEnded)
+		m.send(node.ProgramEnded)
 	}
 	all := make(chan struct{})
 	go func() {

@@ -34,7 +34,3 @@ func OnLeash(ctx context.Context, in io.Reader) (context.Context, <-chan string)
 	}()
 	return ctx, lines
 }
-
-// ProgramEnded is the line for analyzers whose program has ended: no trace appears or grows
-// after it.
-const ProgramEnded = "over"

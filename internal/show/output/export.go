@@ -10,15 +10,17 @@ import (
 	"path/filepath"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Export writes a run into a directory: its tables as parquet or csv, or its documents as
 // json. It reports each file on w.
-func Export(ctx context.Context, w io.Writer, a *query.Queries, format, dir string) error {
-	write, content := exportTable, "rows"
+func Export(ctx context.Context, w io.Writer, a *query.Queries, format, dir string, parquet Parquet) error {
+	content := "rows"
+	write := func(ctx context.Context, a *query.Queries, name, format, path string) (int, error) {
+		return exportTable(ctx, a, name, format, path, parquet)
+	}
 	names, err := a.TableNames(ctx)
 	if err != nil {
 		return err
@@ -41,14 +43,14 @@ func Export(ctx context.Context, w io.Writer, a *query.Queries, format, dir stri
 }
 
 // exportTable writes a table to a file and returns the number of rows.
-func exportTable(ctx context.Context, a *query.Queries, name, format, path string) (n int, err error) {
+func exportTable(ctx context.Context, a *query.Queries, name, format, path string, parquet Parquet) (n int, err error) {
 	rows, err := a.Table(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	rows.All = counting(rows.All, &n)
 	if format == "parquet" {
-		err = duckstore.WriteParquet(ctx, path, rows)
+		err = parquet(ctx, path, rows)
 	} else {
 		err = WriteFile(path, func(w io.Writer) error { return provdb.WriteCSV(w, rows) })
 	}

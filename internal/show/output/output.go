@@ -18,7 +18,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -34,13 +33,16 @@ type Answer struct {
 	JSON     any
 }
 
+// Parquet writes rows to a Parquet file.
+type Parquet func(ctx context.Context, path string, rows *provdb.Rows) error
+
 // Write writes the answer to a file, or to w if path is empty. Parquet needs a file.
-func (a *Answer) Write(ctx context.Context, w io.Writer, format, path string) (err error) {
+func (a *Answer) Write(ctx context.Context, w io.Writer, format, path string, parquet Parquet) (err error) {
 	if a.Rows != nil {
 		defer func() { err = errors.Join(err, a.Rows.Close()) }()
 	}
 	if format == "parquet" {
-		return duckstore.WriteParquet(ctx, path, a.Rows)
+		return parquet(ctx, path, a.Rows)
 	}
 	write := func(w io.Writer) error { return WriteRows(w, format, a.Rows) }
 	switch {

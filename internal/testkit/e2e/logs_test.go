@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -80,7 +80,7 @@ func TestStragglerInGrowingLogs(t *testing.T) {
 			if err := sameCollectives(collectivesOf(t, s.run), want); err != nil {
 				t.Errorf("just before the end: %v", err)
 			}
-			if _, err := fmt.Fprintln(end, supervise.ProgramEnded); err != nil {
+			if _, err := fmt.Fprintln(end, node.ProgramEnded); err != nil {
 				t.Fatal(err)
 			}
 			succeed(ad, serve)

@@ -1,7 +1,8 @@
-package cli
+package option
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,9 +12,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/settings"
 )
 
-// warnOfSecrets warns about secrets on the command line, which all users of this machine
+// WarnOfSecrets warns on stderr about secrets on the command line, which all users of this machine
 // can read.
-func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
+func WarnOfSecrets(stderr io.Writer, cmd *cobra.Command, args []string) {
 	warn := func(where, text string) {
 		if redact.URLs(text) == text {
 			return
@@ -25,7 +26,7 @@ func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
 		if strings.HasPrefix(where, "--") {
 			instead += ", or the environment variable " + settings.EnvName(where[2:])
 		}
-		fmt.Fprintf(env.Stderr, "chimbuko: other users of this machine can see the password in %s (use %s instead)\n", where, instead)
+		fmt.Fprintf(stderr, "chimbuko: other users of this machine can see the password in %s (use %s instead)\n", where, instead)
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) { warn("--"+f.Name, f.Value.String()) })
 	for _, a := range args {

@@ -1,8 +1,8 @@
-package cli
+// Package option has the flags that several commands share, and warns about passwords in arguments.
+package option
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,36 +11,33 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/profile"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// detectFlags are the flags of commands that analyze traces.
-type detectFlags struct {
-	cfg       analyzer.Config
+// Detect are the flags of commands that analyze traces.
+type Detect struct {
+	Base      analyzer.Config // the defaults, and flags that need no conversion
+	Programs  []string        // rules of --program
 	file      string
-	programs  []string
 	overrides []string
 	leastLoss time.Duration
 	minTime   time.Duration
 	statistic string
 	scope     string
 
-	rankPattern string
+	RankPattern string
 }
 
-func (d *detectFlags) register(f *pflag.FlagSet) {
-	d.cfg = analyzer.Default()
-	c, o := &d.cfg, &d.cfg.Outlier
+// Register adds the flags.
+func (d *Detect) Register(f *pflag.FlagSet) {
+	d.Base = analyzer.Default()
+	c, o := &d.Base, &d.Base.Outlier
 	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
-	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
+	f.StringArrayVar(&d.Programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches; recognized by "+
 		"name by default")
-	f.StringVar(&d.rankPattern, "rank-pattern", profile.DefaultRankPattern.String(),
+	f.StringVar(&d.RankPattern, "rank-pattern", profile.DefaultRankPattern.String(),
 		"regular expression for names of profiler traces without rank: its first group is the rank")
 	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: tail, hbos, sstd or copod")
 	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: maximum normal distance from the mean, in standard deviations")
@@ -64,33 +61,25 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.IgnoreCorrelation, "ignore-correlation", nil, "pattern of functions whose GPU correlation IDs are ignored")
 }
 
-// modelFlags save and load models.
-type modelFlags struct {
-	saveTo   string
-	loadFrom string
-	frozen   bool
-}
+// Settings gives flags that the command line did not set the values of a file and the environment,
+// and returns the origin of each value.
+type Settings func(fs *pflag.FlagSet, file string) (origin map[string]string, err error)
 
-func (m *modelFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&m.saveTo, "save-model", "", "file for the learned model")
-	f.StringVar(&m.loadFrom, "load-model", "", "file with the model of an earlier run to start with")
-	f.BoolVar(&m.frozen, "freeze-model", false, "judge by the loaded model without further learning")
-}
-
-// load applies the settings of file and environment, and returns the origin of each. With
-// --include-self there is no review by default, as in the original.
-func (d *detectFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
-	origin, err = applySettings(fs, d.file, env.Environ)
-	if d.cfg.Outlier.IncludeSelf && !fs.Changed("review") {
-		d.cfg.Review = false
+// Load applies settings, and returns the origin of each. With --include-self there is no review by
+// default, as in the original.
+func (d *Detect) Load(fs *pflag.FlagSet, apply Settings) (origin map[string]string, err error) {
+	origin, err = apply(fs, d.file)
+	if d.Base.Outlier.IncludeSelf && !fs.Changed("review") {
+		d.Base.Review = false
 		origin["review"] = "default with --include-self"
 	}
 	return origin, err
 }
 
-// configure returns the configuration of the flags, and all mistakes in them as one error.
-func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config, error) {
-	cfg := d.cfg
+// Configure returns the configuration of the flags, and all mistakes in them as one error. Unless
+// it is nil, change completes the configuration before it is checked.
+func (d *Detect) Configure(passes int, change func(*analyzer.Config) error) (analyzer.Config, error) {
+	cfg := d.Base
 	var errs []error
 	cfg.Outlier.Algorithm = outlier.Algorithm(strings.ToLower(string(cfg.Outlier.Algorithm)))
 	cfg.Outlier.Unit = cfg.Unit
@@ -112,37 +101,10 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	}
 	cfg.Inclusive = choose("statistic", d.statistic, "exclusive", "inclusive")
 	cfg.RankScope = choose("scope", d.scope, "program", "rank")
-	cfg.Workers, cfg.Passes, cfg.Freeze = cmp.Or(cfg.Workers, analyzer.Default().Workers), passes, models.frozen
-	if models.loadFrom != "" {
-		m, err := rundir.LoadModels(models.loadFrom, outlier.NewRules(cfg.Outlier))
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if m != nil && !models.frozen {
-			m.Restart()
-		}
-		cfg.InitialModels = m
+	cfg.Workers, cfg.Passes = cmp.Or(cfg.Workers, analyzer.Default().Workers), passes
+	if change != nil {
+		errs = append(errs, change(&cfg))
 	}
 	errs = append(errs, cfg.Validate())
 	return cfg, errors.Join(errs...)
-}
-
-// traces returns the recorded traces at paths. The caller must close them.
-func (d *detectFlags) traces(ctx context.Context, env *Env, paths []string, to rundir.Config) (*inputs.Traces, error) {
-	paths, err := expandPaths(paths)
-	if err != nil {
-		return nil, err
-	}
-	t, err := inputs.Open(ctx, paths, inputs.Config{
-		Programs: d.programs, RankPattern: d.rankPattern, Workers: cmp.Or(d.cfg.Workers, analyzer.Default().Workers),
-		Temp: func() (dir string, discard func(), err error) { return rundir.Scratch(to.Dir, to.Force) },
-		Reading: func(size int64) (add func(int64), end func()) {
-			progress := output.NewReading(env.Stderr, size)
-			return progress.Add, progress.Clear
-		},
-	})
-	if _, ok := errors.AsType[inputs.UsageError](err); ok {
-		err = usage.Error{Err: err}
-	}
-	return t, err
 }

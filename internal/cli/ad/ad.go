@@ -1,6 +1,9 @@
-package cli
+// Package ad is the command that analyzes traces while they are written. It needs no store and no
+// page, so that a program of its own can consist of it.
+package ad
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -18,28 +21,36 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/inputs"
 	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
-	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// adFlags are the flags of `ad`.
-type adFlags struct {
-	detectFlags
+// Env is the environment of the command.
+type Env struct {
+	Stdout, Stderr io.Writer
+	Settings       option.Settings
+	Reported       error                // returned when all errors have been printed
+	Leash          func() <-chan string // lines of the process that controls this one, nil without; nil for never
+}
+
+// flags are the flags of the command.
+type flags struct {
+	option.Detect
 	node.Config
 	asJSON bool
 }
 
-func (a *adFlags) register(f *pflag.FlagSet) {
-	a.detectFlags.register(f)
-	registerBus(f, &a.Bus)
+func (a *flags) register(f *pflag.FlagSet) {
+	a.Register(f)
+	option.RegisterBus(f, &a.Bus)
 	f.StringVar(&a.Dir, "run-dir", "chimbuko-run", "run directory of chimbuko serve; it may not exist yet")
 	f.StringVar(&a.Run, "name", "", "name of the run, as given to chimbuko serve; by default that in the run directory, else its name")
 	f.StringVar(&a.Node, "node", "", "unique name of this analyzer; by default made of the host and the traces")
@@ -59,13 +70,13 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
 	f.StringVar(&a.Engine, "engine", node.EngineAuto, "transport of the traces: bp (datasets), sst (live streams), or auto (by the "+
 		"names, .bp or .sst)")
-	registerConnect(f, &a.ConnectTimeout)
+	option.RegisterConnect(f, &a.ConnectTimeout)
 	f.Int64Var(&a.StreamQueue, "stream-queue", sst.Default().Queue>>20,
 		"megabytes of each live stream buffered before the analysis; further steps stay in the program")
 }
 
 // check returns all mistakes in the flags as one error, and sets defaults.
-func (a *adFlags) check(patterns []string) error {
+func (a *flags) check(patterns []string) error {
 	var bad usage.Errors
 	bad.AddIf(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
 	bad.AddIf(a.Poll <= 0, "--poll %v is not positive", a.Poll)
@@ -87,7 +98,7 @@ func (a *adFlags) check(patterns []string) error {
 }
 
 // defaultNode returns a name made of the host and the traces, the same after a restart.
-func (a *adFlags) defaultNode(patterns []string) string {
+func (a *flags) defaultNode(patterns []string) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -103,8 +114,9 @@ func (a *adFlags) defaultNode(patterns []string) string {
 	return fmt.Sprintf("%s-%08x", host, h.Sum32())
 }
 
-func newADCmd(env *Env) *cobra.Command {
-	var flags adFlags
+// New returns the command.
+func New(env *Env) *cobra.Command {
+	var flags flags
 	cmd := &cobra.Command{
 		Use:   "ad TRACE...",
 		Short: "Analyze traces while they are written",
@@ -138,33 +150,37 @@ cannot be read again; the analyzer continues with the steps that follow.`,
   chimbuko ad --nats tls://services:4222 --nats-creds job.creds --name job42 traces/`,
 		Args: usage.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, patterns []string) error {
-			if _, err := flags.load(cmd.Flags(), env); err != nil {
+			if _, err := flags.Load(cmd.Flags(), env.Settings); err != nil {
 				return usage.Error{Err: err}
 			}
-			cfg, err := flags.configure(1, modelFlags{})
+			cfg, err := flags.Configure(1, nil)
 			if err := errors.Join(err, flags.check(patterns)); err != nil {
 				return usage.Error{Err: err}
 			}
 			flags.Analysis, flags.Patterns, flags.Command = cfg, patterns, commandOf(cmd, patterns)
-			return runAD(cmd.Context(), env, &flags)
+			return run(cmd.Context(), env, &flags)
 		},
 	}
 	flags.register(cmd.Flags())
 	return cmd
 }
 
-// runAD runs an analyzer.
-func runAD(ctx context.Context, env *Env, flags *adFlags) error {
+// run runs an analyzer.
+func run(ctx context.Context, env *Env, flags *flags) error {
 	cfg, progress := &flags.Config, output.NewAnalyzer(env.Stderr)
-	cfg.Log, cfg.Progress = newLog(env.Stderr), progress
-	if len(flags.programs) > 0 {
+	cfg.Log, cfg.Progress = NewLog(env.Stderr), progress
+	if len(flags.Programs) > 0 {
 		cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
-			all, _, err := inputs.WithPrograms(paths, flags.programs)
+			all, _, err := inputs.WithPrograms(paths, flags.Programs)
 			return all, err
 		}
 	}
-	if env.leash != nil {
-		cfg.ProgramEnded = programEnded(env.leash)
+	var leash <-chan string
+	if env.Leash != nil {
+		leash = env.Leash()
+	}
+	if leash != nil {
+		cfg.ProgramEnded = programEnded(leash)
 	}
 	res, err := node.Analyze(ctx, cfg)
 	progress.Clear()
@@ -175,10 +191,10 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	case errors.Is(err, node.ErrStreamsInterrupted):
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command continues "+
 			"with the steps that follow, and chimbuko stop ends the run")
-		return errReported
+		return env.Reported
 	case errors.Is(err, node.ErrInterrupted):
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing is counted twice")
-		return errReported
+		return env.Reported
 	case err != nil:
 		return err
 	}
@@ -191,11 +207,17 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	for _, b := range res.Broken {
 		sum.Broken = append(sum.Broken, b.Error())
 	}
-	err = env.show(flags.asJSON, sum, sum.Write)
+	if flags.asJSON {
+		err = output.WriteJSON(env.Stdout, sum)
+	} else {
+		out := bufio.NewWriter(env.Stdout)
+		sum.Write(out)
+		err = out.Flush()
+	}
 	for _, b := range sum.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
-		if env.leash == nil { // else the parent process reports it
-			err = errors.Join(err, errReported)
+		if leash == nil { // else the parent process reports it
+			err = errors.Join(err, env.Reported)
 		}
 	}
 	return err
@@ -207,7 +229,7 @@ func programEnded(leash <-chan string) func() bool {
 	ended := new(atomic.Bool)
 	go func() {
 		for line := range leash {
-			if line == supervise.ProgramEnded {
+			if line == node.ProgramEnded {
 				ended.Store(true)
 			}
 		}
@@ -215,7 +237,7 @@ func programEnded(leash <-chan string) func() bool {
 	return ended.Load
 }
 
-// newLog returns a log of text lines on w.
-func newLog(w io.Writer) *slog.Logger {
+// NewLog returns a log of text lines on w.
+func NewLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }

@@ -1,4 +1,4 @@
-package cli
+package ad
 
 import (
 	"os"
@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/cli/option"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
-	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // notRepeated lists the flags of an analyzer that are set again when it is restarted.
 var notRepeated = []string{
-	supervise.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-notified",
+	"config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up",
 	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
 }
 
@@ -26,10 +26,10 @@ func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
 	c.Host, _ = os.Hostname()   // only shown
 	c.Directory, _ = os.Getwd() // without it patterns stay relative
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if slices.Contains(notRepeated, f.Name) {
+		if f.Hidden || slices.Contains(notRepeated, f.Name) { // hidden flags are those of supervised processes
 			return
 		}
-		c.Args = append(c.Args, flagArgs(f)...)
+		c.Args = append(c.Args, option.Args(f)...)
 	})
 	for _, p := range patterns {
 		if !filepath.IsAbs(p) && c.Directory != "" {

@@ -1,0 +1,23 @@
+// Command chimbuko-ad is the analyzer of chimbuko alone, for nodes of clusters: it analyzes traces
+// while a program writes them, and sends what it finds to the services of chimbuko serve. It needs
+// neither libraries nor a database.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/chimbuko/chimbuko/internal/cli/ad"
+)
+
+// Set when the program is built.
+var version, commit = "dev", "unknown"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := ad.Main(ctx, version+" ("+commit+")")
+	stop()
+	os.Exit(code)
+}
