@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -188,10 +189,19 @@ func wantIDs(tb testing.TB, got []Message, want string) {
 	}
 }
 
+// wantPending waits until a stream holds some messages: the server stores those that nobody acknowledges a little later.
 func wantPending(tb testing.TB, s *Stream, want uint64) {
 	tb.Helper()
-	if n, _, err := s.Pending(soon(tb)); err != nil || n != want {
-		tb.Errorf("the stream holds %d messages, error %v; want %d", n, err, want)
+	ctx := soon(tb)
+	for {
+		n, _, err := s.Pending(ctx)
+		if err == nil && n == want {
+			return
+		}
+		if wait.Sleep(ctx, 10*time.Millisecond) != nil {
+			tb.Errorf("the stream holds %d messages, error %v; want %d", n, err, want)
+			return
+		}
 	}
 }
 
