@@ -241,6 +241,9 @@ func TestUnnamedCallPathsAreCounted(t *testing.T) {
 // TestFoldedCallPathsAreCounted uses five functions that call each other in all ways to a
 // depth of 7.
 func TestFoldedCallPathsAreCounted(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	const depth = 7
 	p := newProgram()
 	for fn := 4; fn <= 6; fn++ {

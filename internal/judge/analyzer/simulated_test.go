@@ -64,6 +64,9 @@ func analyzeInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.
 func TestStepsEqualDatasets(t *testing.T) {
 	for _, name := range tracetest.Sample([]string{"threads", "gpu-clock-drop", "workflow"}, 3) {
 		t.Run(name, func(t *testing.T) {
+			if name != "workflow" && tracetest.WithoutRace(t) {
+				return
+			}
 			s := simulated(t, name, 4, 3)
 			dir := t.TempDir()
 			if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: dir}); err != nil {
@@ -170,6 +173,9 @@ factor = 3
 // which a sample is kept. The services would have to review flags that the analyzer forgets. In the end the anomalies are those
 // of the recorded traces.
 func TestEveryFlagOfManyIsReviewed(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	s, err := scenario.Parse("many", []byte(manySlowCalls))
 	if err != nil {
 		t.Fatal(err)

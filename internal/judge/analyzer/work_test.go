@@ -31,22 +31,27 @@ func stepsOf(s *scenario.Scenario) (inputs []analyzer.Input) {
 
 func TestLoadIsIndependentOfWorkersAndOrder(t *testing.T) {
 	for _, name := range tracetest.Sample([]string{"threads", "gpu-clock-drop", "workflow", "slow-host"}, 4) {
-		inputs := stepsOf(simulated(t, name, 6, 4))
-		_, res := analyzeInputs(t, slices.Clone(inputs), func(c *analyzer.Config) { c.Workers = 1 })
-		want := res.Load.AppendBinary(nil)
-		checkLoadAgainstPaths(t, name, res)
-		checkActivitiesAgainstPaths(t, name, res)
-		f := func(what string, change func(*analyzer.Config)) {
-			t.Helper()
-			slices.Reverse(inputs)
-			if _, res := analyzeInputs(t, slices.Clone(inputs), change); !bytes.Equal(res.Load.AppendBinary(nil), want) {
-				t.Errorf("%s, %s: the load differs", name, what)
+		t.Run(name, func(t *testing.T) {
+			if name != "workflow" && tracetest.WithoutRace(t) {
+				return
 			}
-		}
-		f("other order", nil)
-		f("many workers", func(c *analyzer.Config) { c.Workers = 7 })
-		f("two passes", func(c *analyzer.Config) { c.Passes = 2 })
-		f("set-up judged", func(c *analyzer.Config) { c.SkipFirst = false })
+			inputs := stepsOf(simulated(t, name, 6, 4))
+			_, res := analyzeInputs(t, slices.Clone(inputs), func(c *analyzer.Config) { c.Workers = 1 })
+			want := res.Load.AppendBinary(nil)
+			checkLoadAgainstPaths(t, name, res)
+			checkActivitiesAgainstPaths(t, name, res)
+			f := func(what string, change func(*analyzer.Config)) {
+				t.Helper()
+				slices.Reverse(inputs)
+				if _, res := analyzeInputs(t, slices.Clone(inputs), change); !bytes.Equal(res.Load.AppendBinary(nil), want) {
+					t.Errorf("%s, %s: the load differs", name, what)
+				}
+			}
+			f("other order", nil)
+			f("many workers", func(c *analyzer.Config) { c.Workers = 7 })
+			f("two passes", func(c *analyzer.Config) { c.Passes = 2 })
+			f("set-up judged", func(c *analyzer.Config) { c.SkipFirst = false })
+		})
 	}
 }
 
