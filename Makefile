@@ -30,10 +30,10 @@ test: ## run all tests with the race detector and count them
 	scripts/test-setup
 	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 40m $(LINK) ./internal/testkit/e2e ./...
 
-# End-to-end tests take longest, so they begin first. Linking DuckDB is a large part of the work, and some tests wait for
-# timeouts.
+# End-to-end tests take longest, so they begin first. Linking DuckDB is a large part of the work, less
+# without symbols for debuggers, and some tests wait for timeouts.
 PROCESSORS = $$(getconf _NPROCESSORS_ONLN)
-LINK   = $(if $(LINKER),-ldflags=-extldflags=-fuse-ld=$(LINKER))
+LINK   = -ldflags='-s -w $(if $(LINKER),-extldflags=-fuse-ld=$(LINKER))'
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
 
 unit: ## run the tests without servers, browser or subprocesses

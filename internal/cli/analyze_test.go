@@ -307,7 +307,7 @@ func peakProgram(t *testing.T) string {
 
 var buildPeak = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(sharedDir, "peak")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, "./internal/cli/testdata/peak")
+	build := exec.Command("go", "build", tracetest.LinkFlags(), "-o", bin, "./internal/cli/testdata/peak")
 	build.Dir = tracetest.Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)

@@ -85,6 +85,14 @@ func exampleAnswer(t *testing.T, run string, e example) string {
 }
 
 func TestExamplesOfSQLPage(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
+	t.Run("DuckDB", checkExamples)
+	t.Run("PostgreSQL", compareExamplesOnPostgreSQL)
+}
+
+func checkExamples(t *testing.T) {
 	examples := examplesOf(t)
 	common := 0
 	for _, e := range examples {
@@ -126,7 +134,7 @@ func TestExamplesOfSQLPage(t *testing.T) {
 	}
 }
 
-func TestExamplesOfSQLPageOnPostgreSQL(t *testing.T) {
+func compareExamplesOnPostgreSQL(t *testing.T) {
 	server := pgtest.Shared(t)
 	for name, settings := range exampleRuns {
 		url := server.Database(t)

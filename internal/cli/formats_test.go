@@ -46,6 +46,9 @@ func writeSQLite(t *testing.T, format string) string {
 // TestQueriesAnswerForAllFormats uses all commands that read a run on a run of each format.
 func TestQueriesAnswerForAllFormats(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes large traces")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	for format, traces := range formats {
 		t.Run(format, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")

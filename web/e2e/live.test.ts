@@ -1,6 +1,6 @@
 // A live run: services, an analyzer and a simulated program.
 import { writeFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Visit } from './browser.ts';
 import { Stage } from './stage.ts';
 
@@ -38,8 +38,14 @@ const stage = new Stage((s) => {
 });
 
 describe('a live run', () => {
+  let attempts = 0; // each in a directory of its own
+
+  afterEach(() => stage.stop());
+
   test('is shown from start to end although the server is killed', async () => {
-    const run = `${stage.dir}/run`;
+    attempts++;
+    const run = `${stage.dir}/run-${attempts}`;
+    const traces = `${stage.dir}/traces-${attempts}`;
     let serve = stage.start('serve', '--out', run, '--stay');
     const v = await Visit.to(stage.browser, await serve.address(), { patience: 60_000 });
     const { page } = v;
@@ -50,15 +56,8 @@ describe('a live run', () => {
       .waitFor();
     v.isWell();
 
-    stage.start('ad', '--run-dir', run, `${stage.dir}/traces/*.bp`);
-    stage.start(
-      'simulate',
-      '--scenario',
-      `${stage.dir}/small.toml`,
-      '--live',
-      '--out',
-      `${stage.dir}/traces`,
-    );
+    stage.start('ad', '--run-dir', run, `${traces}/*.bp`);
+    stage.start('simulate', '--scenario', `${stage.dir}/small.toml`, '--live', '--out', traces);
     await page.getByRole('banner').getByText('LIVE').waitFor();
     const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
     await verdict.filter({ hasText: /compute on right since/ }).waitFor();

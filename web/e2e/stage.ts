@@ -19,7 +19,7 @@ export class Stage {
     });
     afterAll(async () => {
       await this.chromium?.close();
-      for (const s of this.services.reverse()) await s.stop();
+      await this.stop();
       this.work.remove();
     });
   }
@@ -43,6 +43,11 @@ export class Stage {
     const s = new Service(...args);
     this.services.push(s);
     return s;
+  }
+
+  /** Stops all processes, the latest first. */
+  async stop(): Promise<void> {
+    for (const s of this.services.splice(0).reverse()) await s.stop();
   }
 
   /** Simulates a scenario by name or file and analyzes it into the directory of that name. */

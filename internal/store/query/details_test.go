@@ -13,11 +13,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // Explanations of large runs examine the details of a sample. A twentieth of a small run, as here,
 // is harder.
 func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	store := sharedStore(t)
 	seen, askers := make(map[string]bool), make(map[string]*query.Queries)
 	right, total := 0, 0

@@ -1,7 +1,6 @@
 package query_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -12,10 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
-	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
-	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
 // inEachStore runs a test with each kind of store.
@@ -24,12 +21,7 @@ func inEachStore(t *testing.T, test func(t *testing.T, store provdb.Store)) {
 		test(t, sharedStore(t))
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		store, err := pgstore.Open(context.WithoutCancel(t.Context()), pgtest.Shared(t).Database(t), pgstore.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = store.Close() })
-		test(t, store)
+		test(t, sharedPostgres(t))
 	})
 }
 

@@ -23,9 +23,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -137,6 +139,9 @@ var explainSeeds = flag.Int("explain-seeds", 0, "seeds of each scenario that is 
 // TestExplainNamesPlantedCauses prints the table of docs/adr/0021-rank-explanations-by-information.md:
 // go test -v -run Planted ./internal/store/query -explain-seeds 5.
 func TestExplainNamesPlantedCauses(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	seeds, quick := max(1, *explainSeeds), quickCauses()
 	store := sharedStore(t)
 	type outcome struct {
@@ -222,8 +227,9 @@ func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 
 // simulated is a DuckDB store shared by tests that only read it, and the runs of explainable.
 var simulated struct {
-	store *duckstore.Store
-	runs  map[simulatedRun]*query.Queries
+	store    *duckstore.Store
+	postgres *pgstore.Store
+	runs     map[simulatedRun]*query.Queries
 }
 
 type simulatedRun struct {
@@ -243,6 +249,20 @@ func sharedStore(t *testing.T) *duckstore.Store {
 		t.Fatal(err)
 	}
 	return simulated.store
+}
+
+// sharedPostgres returns the store in PostgreSQL that all tests share.
+func sharedPostgres(t *testing.T) *pgstore.Store {
+	t.Helper()
+	url := pgtest.Shared(t).URL("postgres")
+	if simulated.postgres != nil {
+		return simulated.postgres
+	}
+	var err error
+	if simulated.postgres, err = pgstore.Open(context.WithoutCancel(t.Context()), url, pgstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return simulated.postgres
 }
 
 // explainable returns the queries of the run of a planted cause's scenario. The first call analyzes

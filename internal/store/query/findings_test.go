@@ -123,6 +123,9 @@ func sorted(links []provenance.Link) []provenance.Link {
 
 // TestStoredFindingsAreUnchanged compares findings from stored runs with those from the records.
 func TestStoredFindingsAreUnchanged(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		for _, scene := range tracetest.Sample([]string{"slow-link", "workflow"}, 2) {
 			a, want := stored(t, store, scene, outlier.SSTD)

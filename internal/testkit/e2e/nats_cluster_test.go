@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // natsAuth is the authentication that servers require.
@@ -75,7 +77,7 @@ var errPortTaken = errors.New("a port is taken")
 // natsProgram builds nats-server beside chimbuko, once.
 var natsProgram = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(program), "nats-server")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
+	out, err := exec.Command("go", "build", tracetest.LinkFlags(), "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

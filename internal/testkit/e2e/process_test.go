@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // program is the path of chimbuko, built for these tests.
@@ -45,7 +46,8 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // temporary files
 	program = filepath.Join(dir, "chimbuko")
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/chimbuko/chimbuko/cmd/chimbuko").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", tracetest.LinkFlags(), "-o", program, "github.com/chimbuko/chimbuko/cmd/chimbuko")
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}

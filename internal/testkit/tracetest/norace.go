@@ -2,5 +2,5 @@
 
 package tracetest
 
-// race says whether this program has the race detector.
-const race = false
+// Race says whether this program has the race detector.
+const Race = false

@@ -27,7 +27,7 @@ const plainEnv = "CHIMBUKO_TEST_WITHOUT_RACE"
 // tests of the package must run the same goroutines on less data.
 func WithoutRace(t *testing.T) bool {
 	t.Helper()
-	if !race || testing.Short() || os.Getenv(plainEnv) != "" {
+	if !Race || testing.Short() || os.Getenv(plainEnv) != "" {
 		return false
 	}
 	bin, err := buildPlain()
@@ -57,7 +57,7 @@ func WithoutRace(t *testing.T) bool {
 //	func TestMain(m *testing.M) { os.Exit(tracetest.MainWithoutRace(m)) }
 func MainWithoutRace(m *testing.M) int {
 	flag.Parse()
-	if !race || testing.Short() || os.Getenv(plainEnv) != "" {
+	if !Race || testing.Short() || os.Getenv(plainEnv) != "" {
 		return m.Run()
 	}
 	bin, err := buildPlain()
@@ -86,17 +86,21 @@ var buildPlain = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	bin := self + ".plain"
-	ldflags := "-ldflags=-s -w"
-	if _, err := exec.LookPath("ld.gold"); err == nil {
-		ldflags += " -extldflags=-fuse-ld=gold"
-	}
-	build := exec.Command("go", "test", "-c", "-race=false", ldflags, "-o", bin, ".")
+	build := exec.Command("go", "test", "-c", "-race=false", LinkFlags(), "-o", bin, ".")
 	build.Dir = startDir
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go test -c: %w: %s", err, out)
 	}
 	return bin, nil
 })
+
+// LinkFlags returns the flag of go build that links programs for tests fast.
+func LinkFlags() string {
+	if _, err := exec.LookPath("ld.gold"); err == nil {
+		return "-ldflags=-s -w -extldflags=-fuse-ld=gold"
+	}
+	return "-ldflags=-s -w"
+}
 
 // plainArgs selects the test, with the package's own flags and the time that is left.
 func plainArgs(t *testing.T) []string {

@@ -2,5 +2,5 @@
 
 package tracetest
 
-// race says whether this program has the race detector.
-const race = true
+// Race says whether this program has the race detector.
+const Race = true
