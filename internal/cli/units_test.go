@@ -159,6 +159,9 @@ func TestUnitDoesNotChangeResults(t *testing.T) {
 				}
 				same(t, "sums in SQL", must(t, "query", nanos, sql, "--format", format), shown)
 			}
+			worst := "SELECT event_id FROM anomalies ORDER BY lost_time DESC, event_id LIMIT 1"
+			_, id, _ := strings.Cut(strings.TrimSpace(must(t, "query", micros, worst, "--format", "csv")), "\n")
+			same(t, "calls around an event", must(t, "event", nanos, id, "--format", "csv"), must(t, "event", micros, id, "--format", "csv"))
 			diff := must(t, "diff", micros, nanos, "--format", "json")
 			var d struct {
 				Exclusive [2]float64 `json:"exclusive_us"`

@@ -16,12 +16,12 @@ func Event(e *executions.Event, o explain.Options) *Answer {
 	return &Answer{
 		JSON: e.Document,
 		Text: func(w io.Writer) error { return explain.Write(w, e.Record, o) },
-		Rows: rowsOf(windowColumns, e.Record.EventWindow.Execs, func(c *provenance.WindowEntry) []any {
+		Rows: executions.InMicros(e.Record.Unit, rowsOf(windowColumns, e.Record.EventWindow.Execs, func(c *provenance.WindowEntry) []any {
 			var took any
 			if c.Exit != 0 {
 				took = c.Exit - c.Entry
 			}
 			return []any{c.EventID, c.Entry - e.Record.Entry, took, c.IsAnomaly, c.ParentID, c.FID, c.Func}
-		}),
+		})),
 	}
 }
