@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,7 +42,7 @@ memory than --sql-memory.` + runHelp,
 	f.StringVar(&file, "file", "", "file with the statement; - for standard input")
 	f.IntVar(&maxRows, "max-rows", 100_000, "maximum number of rows, with a warning if there are more; 0 for all")
 	registerSQLMemory(f, &megabytes)
-	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text")
+	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text, also quoted as in SQL")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		sql, err := statement(env, args, file)
 		if err != nil {
@@ -96,6 +97,11 @@ func statement(env *Env, args []string, file string) (string, error) {
 
 // paramValue parses the value of a parameter.
 func paramValue(text string) any {
+	if quoted, ok := strings.CutPrefix(text, "'"); ok {
+		if quoted, ok = strings.CutSuffix(quoted, "'"); ok {
+			return strings.ReplaceAll(quoted, "''", "'")
+		}
+	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
 	}

@@ -17,6 +17,9 @@ func TestQueryBindsItsParameters(t *testing.T) {
 	same(t, "all sorts", queryJSON(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d, $5 AS e, $6 AS f`,
 		"--param", "-3", "--param", "2.5", "--param", "true", "--param", "null", "--param", "it's; --", "--param", "0x10"),
 		[]object{{"a": -3, "b": 2.5, "c": true, "d": nil, "e": "it's; --", "f": "0x10"}})
+	same(t, "quoted text", queryJSON(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d`,
+		"--param", "'12'", "--param", "'it''s null'", "--param", "''", "--param", "'"),
+		[]object{{"a": "12", "b": "it's null", "c": "", "d": "'"}})
 	same(t, "in a filter", queryJSON(t, "query", dir, "SELECT DISTINCT rid, func FROM anomalies WHERE rid = $1 AND func LIKE $2", "--param", "1",
 		"--param", "MPI_Wait%"),
 		[]object{{"rid": 1, "func": "MPI_Waitall()"}})
