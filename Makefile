@@ -12,7 +12,7 @@ N       ?= 6
 SEED    ?= 1
 
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
-.PHONY: damage soak nightly licenses
+.PHONY: damage soak nightly licenses wheel
 
 check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
 
@@ -22,6 +22,9 @@ help: ## list the targets
 build: ## build bin/chimbuko and bin/chimbuko-ad with version and commit
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko-ad ./cmd/chimbuko-ad
+
+wheel: build ## build a Python wheel of bin/chimbuko for this machine into bin (scripts/wheel builds wheels for others)
+	scripts/wheel --tag linux_$$(uname -m) bin/chimbuko bin
 
 demo: build ## analyze a simulated program while it runs, for a minute
 	bin/chimbuko demo
@@ -83,8 +86,9 @@ tidy-check:
 layers:
 	go test -run TestLayers ./internal/testkit/layers
 
-docs: ## generate docs/cli.md and the output in README.md
+docs: ## generate docs/cli.md and the output in README.md and docs/notebook.ipynb
 	go test -count=1 -run TestREADME ./internal/cli -update
+	go test -count=1 -run TestNotebook ./internal/testkit/python -update
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
 	go run ./cmd/chimbuko help-markdown > "$$new"; cat "$$new" > docs/cli.md
 
