@@ -38,7 +38,7 @@ func runTests(m *testing.M) int {
 
 var buildProgram = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(temporary, "chimbuko")
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/chimbuko/chimbuko/cmd/chimbuko").CombinedOutput()
+	out, err := exec.Command("go", "build", tracetest.LinkFlags(), "-o", path, "github.com/chimbuko/chimbuko/cmd/chimbuko").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
