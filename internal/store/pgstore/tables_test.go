@@ -66,7 +66,8 @@ func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
 	run := newRun(t, s, "old")
 	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks, activity; "+
 		"ALTER TABLE findings DROP COLUMN late; DROP VIEW metadata_json; "+
-		"CREATE VIEW metadata_json AS SELECT run, pid, rid, tid, io_step, to_jsonb(descr) AS doc FROM metadata; UPDATE schema_version SET version = 7")
+		"CREATE VIEW metadata_json AS SELECT run, pid, rid, tid, io_step, to_jsonb(descr) AS doc FROM metadata; "+
+		"UPDATE schema_version SET version = 7")
 	expect(t, open(t, url, Options{ReadOnly: true}), [][]any{{int64(7), int64(1)}}, "SELECT version, (SELECT count(*) FROM runs) FROM schema_version")
 	var starts sync.WaitGroup
 	for range 4 { // at once

@@ -3,7 +3,7 @@ import userEvent from '@testing-library/user-event';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Problem } from '../api/index.ts';
 import type { Session } from '../api/index.ts';
-import { findingList } from '../test/fixtures/findings.ts';
+import { finding, findingList } from '../test/fixtures/findings.ts';
 import { heatmap, overview, status } from '../test/fixtures/run.ts';
 import { renderIn, serve } from '../test/render.tsx';
 import { parse } from '../route/index.ts';
@@ -82,6 +82,25 @@ describe('the frame', () => {
     expect(location.hash).toBe('#/overview?rank=0-3&t0=860&t1=900');
     await userEvent.click(screen.getByRole('button', { name: /00:14:20.* to .*remove/ }));
     expect(location.hash).toBe('#/overview?rank=0-3');
+  });
+
+  test('counts the findings that each filter leaves', async () => {
+    const rows = [
+      finding({ finding: 1, key: 'a', hosts: ['a'], ranks: [0] }),
+      finding({ finding: 2, key: 'b', hosts: ['a'], ranks: [1] }),
+      finding({ finding: 3, key: 'c', hosts: ['b'], ranks: [1] }),
+      finding({ finding: 4, key: 'd', hosts: ['a'], ranks: [1], status: 'withdrawn' }),
+    ];
+    serve({
+      heatmap: { body: heatmap(8) },
+      findings: { body: { ...findingList(8), rows, total: rows.length } },
+    });
+    location.hash = '#/overview?host=a&rank=1';
+    show();
+    const chip = (name: RegExp) => screen.findByRole('button', { name });
+    expect((await chip(/^host a, 1 of 2 findings: remove$/)).textContent).toContain('1 of 2');
+    await userEvent.click(await chip(/^rank 1, 1 of 2 findings: remove$/));
+    await chip(/^host a, 2 of 3 findings: remove$/);
   });
 
   test('shows keyboard shortcuts with ?', async () => {

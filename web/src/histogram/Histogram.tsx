@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'react';
 import type { Model } from '../api/index.ts';
 import { count, duration, short } from '../format/index.ts';
-import { Float, useWidth } from '../ui/index.ts';
+import { Float, ScaleChoice, useAxisScale, useWidth } from '../ui/index.ts';
 import { apart, barAt, marksOf, tellingLimit, type Marks } from './marks.ts';
 import { histogramWords } from './words.ts';
 import './histogram.css';
@@ -15,7 +15,8 @@ export function Histogram(props: { model: Model; value?: number; height?: number
   const { model, value, height = 200 } = props;
   const [measure, measured] = useWidth();
   const width = measured > 0 ? measured : 480;
-  const marks = useMemo(() => marksOf(model, value), [model, value]);
+  const [scale] = useAxisScale();
+  const marks = useMemo(() => marksOf(model, value, scale), [model, value, scale]);
   const [pointer, setPointer] = useState<{ x: number; y: number }>();
   const wide = width - side - 8;
   const tall = height - top - bottom;
@@ -31,7 +32,12 @@ export function Histogram(props: { model: Model; value?: number; height?: number
       }}
       onPointerLeave={() => setPointer(undefined)}
     >
-      <svg width={width} height={height} role="img" aria-label={histogramWords(model, value)}>
+      <svg
+        width={width}
+        height={height}
+        role="img"
+        aria-label={histogramWords(model, value, scale)}
+      >
         {marks.usual.map((b, i) => (
           <rect
             key={i}
@@ -71,6 +77,9 @@ export function Histogram(props: { model: Model; value?: number; height?: number
         )}
         <Labels marks={marks} x={x} width={width} />
       </svg>
+      <div className="histogram-scale">
+        <ScaleChoice of="both axes" />
+      </div>
       {pointer && bar && (
         <Float
           x={pointer.x}

@@ -25,6 +25,16 @@ describe('marks', () => {
     expect(m.bars[1]?.height).toBeLessThan(0.2);
   });
 
+  test('have linear axes on request', () => {
+    const m = marksOf(model({ counts: [2759, 1, 0, 0, 0, 0, 151] }), 410, 'linear');
+    expect(m.bars.map((b) => b.height)).toEqual([1, 1 / 2759, 151 / 2759]);
+    expect(m.counts.map((c) => c.value)).toEqual([0, 1000, 2000]);
+    const [first, second, third] = m.ticks;
+    const step = (second?.at ?? 0) - (first?.at ?? 0);
+    expect((third?.at ?? 0) - (second?.at ?? 0)).toBeCloseTo(step);
+    expect(histogramWords(model(), 410, 'linear')).toContain('both axes linear');
+  });
+
   test('place the value right of the limit it exceeds', () => {
     const m = marksOf(model(), 410);
     expect(m.value?.at).toBeGreaterThan(m.limits[0]?.at ?? 1);

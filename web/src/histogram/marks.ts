@@ -1,6 +1,7 @@
-// Layout of a histogram. Both axes are logarithmic: times span five orders of magnitude, and one call must stay visible beside a million. This file has no side effects.
+// Layout of a histogram. Both axes are logarithmic unless linear ones are wanted: times span five orders of magnitude, and one call must stay visible beside a million. This file has no side effects.
 
 import type { Model, Range } from '../api/index.ts';
+import { linearTicks, type AxisScale } from '../ui/index.ts';
 
 /** From left (0) to right (1). */
 export interface Bar {
@@ -47,6 +48,7 @@ export interface Marks {
 const smallest = 0.5; // microseconds; shorter times are drawn there
 
 const log = (x: number) => Math.log10(Math.max(x, smallest));
+const same = (x: number) => x;
 
 /** Height of a single call, so that it stays visible. */
 const floor = 0.35;
@@ -56,7 +58,11 @@ function sides(r: Range | undefined): number[] {
 }
 
 /** All times that must be visible. */
-function domain(model: Model, value: number | undefined): [number, number] {
+function domain(
+  model: Model,
+  value: number | undefined,
+  along: (x: number) => number,
+): [number, number] {
   const times = [
     ...model.edges_us,
     ...sides(model.typical_us),
@@ -64,18 +70,23 @@ function domain(model: Model, value: number | undefined): [number, number] {
     ...(value === undefined ? [] : [value]),
   ].filter((x) => Number.isFinite(x));
   if (times.length === 0) return [0, 1];
-  const low = Math.min(...times.map(log));
-  const high = Math.max(...times.map(log));
+  const low = Math.min(...times.map(along));
+  const high = Math.max(...times.map(along));
   const room = Math.max((high - low) * 0.04, 0.05);
-  return [low - room, high + room];
+  return [along === same ? Math.max(0, low - room) : low - room, high + room];
 }
 
 /** Lays out a model and an optional judged time. */
-export function marksOf(model: Model, value?: number): Marks {
-  const [from, to] = domain(model, value);
-  const at = (x: number) => Math.min(1, Math.max(0, (log(x) - from) / (to - from)));
+export function marksOf(model: Model, value?: number, scale: AxisScale = 'log'): Marks {
+  const linear = scale === 'linear';
+  const along = linear ? same : log;
+  const [from, to] = domain(model, value, along);
+  const at = (x: number) => Math.min(1, Math.max(0, (along(x) - from) / (to - from)));
   const most = Math.max(...model.counts, 0);
-  const tall = (n: number) => (Math.log10(n) + floor) / (Math.log10(most) + floor);
+  const tall = (n: number) =>
+    linear ? n / most : (Math.log10(n) + floor) / (Math.log10(most) + floor);
+  const times = linear ? linearTicks(from, to, 8) : decades(from, to);
+  const calls = linear ? linearTicks(0, most, 4) : powers(most);
   const bars: Bar[] = [];
   model.counts.forEach((count, i) => {
     const low = model.edges_us[i];
@@ -101,8 +112,8 @@ export function marksOf(model: Model, value?: number): Marks {
       limit('above', model.threshold_us?.high),
     ].filter((l) => l !== undefined),
     value: value === undefined ? undefined : { at: at(value), value },
-    ticks: decades(from, to).map((x) => ({ at: at(x), value: x })),
-    counts: most > 0 ? powers(most).map((n) => ({ at: tall(n), value: n })) : [],
+    ticks: times.map((x) => ({ at: at(x), value: x })),
+    counts: most > 0 ? calls.map((n) => ({ at: tall(n), value: n })) : [],
     most,
   };
 }

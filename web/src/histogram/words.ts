@@ -1,5 +1,6 @@
 import type { Model, Range } from '../api/index.ts';
 import { count, duration } from '../format/index.ts';
+import type { AxisScale } from '../ui/index.ts';
 
 /** Formats a range of times: 2 to 60 µs; at least 3 ms. */
 export function rangeWords(r: Range): string {
@@ -34,8 +35,9 @@ export function usualWords(model: Model): string {
 }
 
 /** Describes a histogram for screen readers. */
-export function histogramWords(model: Model, value?: number): string {
-  const parts = [`Histogram of ${count(model.samples)} calls, both axes logarithmic`];
+export function histogramWords(model: Model, value?: number, scale: AxisScale = 'log'): string {
+  const axes = scale === 'log' ? 'both axes logarithmic' : 'both axes linear';
+  const parts = [`Histogram of ${count(model.samples)} calls, ${axes}`];
   if (model.typical_us) parts.push(`usual ${usualWords(model)}`);
   if (model.threshold_us) parts.push(`flagged ${flaggedWords(model)}`);
   if (value !== undefined) parts.push(`this execution took ${duration(value)}`);

@@ -25,7 +25,7 @@ export interface Route {
 
 /** Parameters that survive a change of the view. */
 export const lasting = [
-  ...['run', 'program', 'host', 'rank', 't0', 't1'],
+  ...['run', 'program', 'host', 'rank', 't0', 't1', 'scale'],
   ...['sql', 'sqllimit', 'sqlchart', 'sqlx', 'sqly', 'sqlschema'], // of the drawer that is below all views
 ] as const;
 

@@ -26,4 +26,7 @@ export { Float } from './Float.tsx';
 export { TimeAxis } from './TimeAxis.tsx';
 export { useWidth } from './width.ts';
 export { cutText, paperOf } from './canvas.ts';
-export { timeStep, timeTicks } from './ticks.ts';
+export { Term } from './Term.tsx';
+export { isTerm, terms, type TermName } from './terms.ts';
+export { ScaleChoice, useAxisScale, type AxisScale } from './AxisScale.tsx';
+export { linearTicks, timeStep, timeTicks } from './ticks.ts';

@@ -20,3 +20,16 @@ export function timeTicks(from: number, to: number, most: number): number[] {
   }
   return ticks;
 }
+
+/** Returns at most `most` round values between two values. */
+export function linearTicks(from: number, to: number, most: number): number[] {
+  const span = to - from;
+  if (!(span > 0) || most < 1) return [];
+  const power = 10 ** Math.floor(Math.log10(span / most));
+  const step = [1, 2, 5, 10].map((s) => s * power).find((s) => span / s <= most) ?? span;
+  const ticks: number[] = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) {
+    ticks.push(Number((i * step).toPrecision(12)));
+  }
+  return ticks;
+}

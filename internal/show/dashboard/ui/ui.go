@@ -133,7 +133,8 @@ type file struct {
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".json": "application/json", ".map": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon",
-	".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8", ".webmanifest": "application/manifest+json",
+	".woff2": "font/woff2", ".webmanifest": "application/manifest+json",
+	".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8",
 }
 
 func newFile(name string, content []byte) *file {

@@ -1,4 +1,5 @@
 import type { ReactTable } from '@tanstack/react-table';
+import { Term } from '../Term.tsx';
 import { cellClass, type Column } from './column.ts';
 import type { Features } from './features.ts';
 
@@ -32,6 +33,7 @@ export function Head<T extends object>(props: {
                   </span>
                 </button>
               )}
+              {c.term !== undefined && <Term name={c.term} mark />}
             </th>
           );
         })}

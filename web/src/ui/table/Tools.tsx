@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from 'react';
+import { Fragment, useState, type ReactNode } from 'react';
 import { copyText, saveText } from '../clipboard.ts';
 import { FilterField } from '../filter/FilterField.tsx';
 import { Menu } from '../Menu.tsx';
@@ -42,21 +42,24 @@ export function Tools<T>(props: ToolsProps<T>) {
       </span>
       <Menu label="Columns">
         {props.columns.map((c) => (
-          <label key={c.id} className="menu-item">
-            <input
-              type="checkbox"
-              checked={!props.hidden.includes(c.id)}
-              disabled={shown.length === 1 && shown[0]?.id === c.id}
-              onChange={(e) =>
-                props.onHidden(
-                  e.target.checked
-                    ? props.hidden.filter((h) => h !== c.id)
-                    : [...props.hidden, c.id],
-                )
-              }
-            />
-            {c.header}
-          </label>
+          <Fragment key={c.id}>
+            <label className="menu-item">
+              <input
+                type="checkbox"
+                checked={!props.hidden.includes(c.id)}
+                disabled={shown.length === 1 && shown[0]?.id === c.id}
+                onChange={(e) =>
+                  props.onHidden(
+                    e.target.checked
+                      ? props.hidden.filter((h) => h !== c.id)
+                      : [...props.hidden, c.id],
+                  )
+                }
+              />
+              {c.header}
+            </label>
+            {c.title !== undefined && <p className="menu-hint">{c.title}</p>}
+          </Fragment>
         ))}
       </Menu>
       <Menu label="Copy">

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import type { TermName } from '../terms.ts';
 
 /** A value for sorting, filtering and copying. */
 export type Value = string | number | undefined;
@@ -10,6 +11,8 @@ export interface Column<T> {
   header: string;
   /** Tooltip of the header. */
   title?: string;
+  /** The term that a question mark in the header explains. */
+  term?: TermName;
   /** The value for sorting, filtering and copying, in base units. */
   value: (row: T) => Value;
   /** The unit of values that are durations (us) or times since the start (s), which filters parse. */

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'react';
 import type { HistogramPair } from '../../api/index.ts';
 import { count, duration, percent } from '../../format/index.ts';
-import { Float, useWidth } from '../../ui/index.ts';
+import { Float, ScaleChoice, useAxisScale, useWidth } from '../../ui/index.ts';
 import { distanceWords, outline, stepsOf } from './overlay.ts';
 
 const side = 40;
@@ -12,7 +12,8 @@ const top = 8;
 export function Overlay({ pair, height = 190 }: { pair: HistogramPair; height?: number }) {
   const [measure, measured] = useWidth();
   const width = measured > 0 ? measured : 380;
-  const steps = useMemo(() => stepsOf(pair), [pair]);
+  const [scale] = useAxisScale();
+  const steps = useMemo(() => stepsOf(pair, scale), [pair, scale]);
   const [pointer, setPointer] = useState<{ x: number; y: number }>();
   const wide = width - side - 8;
   const tall = height - top - bottom;
@@ -37,7 +38,7 @@ export function Overlay({ pair, height = 190 }: { pair: HistogramPair; height?: 
         width={width}
         height={height}
         role="img"
-        aria-label={`Histograms of ${count(pair.samples[0])} calls in A and ${count(pair.samples[1])} in B, both axes logarithmic. ${distanceWords(pair)}`}
+        aria-label={`Histograms of ${count(pair.samples[0])} calls in A and ${count(pair.samples[1])} in B, both axes ${scale === 'log' ? 'logarithmic' : 'linear'}. ${distanceWords(pair)}`}
       >
         {steps.shares.map((s) => (
           <g key={s.value} className="overlay-axis">
@@ -64,6 +65,7 @@ export function Overlay({ pair, height = 190 }: { pair: HistogramPair; height?: 
           ))}
         </g>
       </svg>
+      <ScaleChoice of="both axes" />
       {pointer && bin >= 0 && (
         <Float
           x={pointer.x}

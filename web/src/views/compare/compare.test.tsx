@@ -188,6 +188,14 @@ describe('overlaid histograms', () => {
     expect(s.at).toBeCloseTo(2 / 3);
   });
 
+  test('are linear on request', () => {
+    const h = histogramPair();
+    const s = stepsOf(h, 'linear');
+    const most = Math.max(...h.shares[0], ...h.shares[1]);
+    expect(s.heights[1]).toEqual(h.shares[1].map((x) => x / most));
+    expect(s.shares[0]).toEqual({ at: 0, value: 0 });
+  });
+
   test('accept one value and no values', () => {
     for (const h of [
       histogramPair({ edges_us: [5, 5.5], shares: [[1], [1]], distance: 0 }),

@@ -1,6 +1,7 @@
-// Layout of two histograms on common bins with logarithmic axes. This file has no side effects.
+// Layout of two histograms on common bins with logarithmic or linear axes. This file has no side effects.
 import type { HistogramPair } from '../../api/index.ts';
 import { duration, percent } from '../../format/index.ts';
+import { linearTicks, type AxisScale } from '../../ui/index.ts';
 
 export interface Line {
   at: number;
@@ -21,24 +22,35 @@ export interface Steps {
 const floor = 0.3; // height of the smallest share, in powers of ten
 
 /** Lays out two histograms. */
-export function stepsOf(h: HistogramPair): Steps {
+export function stepsOf(h: HistogramPair, scale: AxisScale = 'log'): Steps {
+  const linear = scale === 'linear';
   const log = (x: number) => Math.log10(Math.max(x, 1e-9));
-  const from = log(h.edges_us[0] ?? 1);
-  const to = log(h.edges_us.at(-1) ?? 10);
-  const at = (x: number) => Math.min(1, Math.max(0, (log(x) - from) / (to - from || 1)));
+  const along = linear ? (x: number) => x : log;
+  const from = along(h.edges_us[0] ?? 1);
+  const to = along(h.edges_us.at(-1) ?? 10);
+  const at = (x: number) => Math.min(1, Math.max(0, (along(x) - from) / (to - from || 1)));
   const all = [...h.shares[0], ...h.shares[1]].filter((s) => s > 1e-9);
   const most = Math.max(...all, 1e-9);
   const least = Math.max(Math.min(...all, most), most / 1e5);
   const tall = (s: number) =>
-    s < least * 0.999 ? 0 : (log(s / least) + floor) / (log(most / least) + floor);
-  const shares: Line[] = [];
-  for (let p = Math.floor(log(most)); p >= log(least); p--) {
+    linear
+      ? s / most
+      : s < least * 0.999
+        ? 0
+        : (log(s / least) + floor) / (log(most / least) + floor);
+  const shares: Line[] = linear
+    ? linearTicks(0, most, 4).map((s) => ({ at: tall(s), value: s }))
+    : [];
+  for (let p = Math.floor(log(most)); !linear && p >= log(least); p--) {
     shares.push({ at: tall(10 ** p), value: 10 ** p });
   }
   return {
     heights: [h.shares[0].map(tall), h.shares[1].map(tall)],
     sides: h.edges_us.map(at),
-    ticks: round(from, to).map((x) => ({ at: at(x), value: x })),
+    ticks: (linear ? linearTicks(from, to, 6) : round(from, to)).map((x) => ({
+      at: at(x),
+      value: x,
+    })),
     shares,
     at: h.distance > 0 ? at(h.at_us) : undefined,
   };

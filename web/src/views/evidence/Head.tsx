@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { useLive, type Evidence } from '../../api/index.ts';
 import { count, duration, micro, short, statusLabel } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
-import { CallPath, FunctionPlace, Kind, Notice, When } from '../../ui/index.ts';
+import { CallPath, FunctionPlace, isTerm, Kind, Notice, Term, When } from '../../ui/index.ts';
 
 /** Tooltips of anomaly states. */
 export const statusWords: Readonly<Record<string, string>> = {
@@ -73,9 +73,10 @@ function Fact(props: { name: string; title?: string; children: ReactNode }) {
 function Status({ evidence: e }: { evidence: Evidence }) {
   if (!e.anomaly) return <span title="Kept for comparison">typical</span>;
   const status = e.status ?? 'provisional';
+  const label = statusLabel(status);
   return (
     <span className={`evidence-status ${status}`} title={statusWords[status]}>
-      {statusLabel(status)}
+      {isTerm(label) ? <Term name={label} /> : label}
     </span>
   );
 }
@@ -93,16 +94,22 @@ function Costs({ evidence: e }: { evidence: Evidence }) {
       </div>
       <dl>
         <div title="Own time, without callees">
-          <dt>own time</dt>
+          <dt>
+            <Term name="own time" />
+          </dt>
           <dd>{duration(e.exclusive_us)}</dd>
         </div>
         <div title="Time from entry to exit">
-          <dt>inclusive</dt>
+          <dt>
+            <Term name="inclusive" />
+          </dt>
           <dd>{duration(e.inclusive_us)}</dd>
         </div>
         {e.anomaly && (
           <div title="Rarity as computed by the detector; larger is rarer">
-            <dt>rarity</dt>
+            <dt>
+              <Term name="rarity" />
+            </dt>
             <dd>{rarityText(e)}</dd>
           </div>
         )}

@@ -4,7 +4,7 @@ import { selectionOf, writeSelection } from '../../explain/index.ts';
 import { count, duration, plural } from '../../format/index.ts';
 import { SlowPeer } from '../../peers/index.ts';
 import { eventPath, go, useHref, useRoute } from '../../route/index.ts';
-import { copyText, Failure, FunctionPlace, Kind, ended, Waiting } from '../../ui/index.ts';
+import { copyText, Failure, FunctionPlace, Kind, ended, Term, Waiting } from '../../ui/index.ts';
 import { EventList } from './EventList.tsx';
 import { LabelForm } from './LabelForm.tsx';
 import { findingMarkdown } from './markdown.ts';
@@ -49,7 +49,7 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
       <header className="finding-head">
         <div className="finding-words">
           <h2>
-            <Kind kind={finding.kind} />{' '}
+            <Kind kind={finding.kind} /> <Term name="kind" mark />{' '}
             {finding.function === '' ? (
               'whatever runs'
             ) : (
@@ -57,10 +57,14 @@ export function FindingDetail({ finding, all, writable, listed, onChanged }: Det
             )}
           </h2>
           <p className="finding-sentence">{ended(finding.summary)}</p>
-          {finding.reason !== undefined && <p>Withdrawn: {ended(finding.reason)}</p>}
+          {finding.reason !== undefined && (
+            <p>
+              <Term name="withdrawn">Withdrawn</Term>: {ended(finding.reason)}
+            </p>
+          )}
           <p>
-            Lost <strong>{duration(finding.lost_us)}</strong>: {duration(finding.lost_own_us)} own,{' '}
-            {duration(finding.lost_caused_us)} caused
+            Lost <strong>{duration(finding.lost_us)}</strong>: {duration(finding.lost_own_us)}{' '}
+            <Term name="own" />, {duration(finding.lost_caused_us)} <Term name="caused" />
           </p>
           <p className="finding-links">
             {finding.late !== undefined && (

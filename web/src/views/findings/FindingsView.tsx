@@ -2,7 +2,7 @@ import { useCallback, useMemo } from 'react';
 import { useLive, useRunQuery, type Finding, type FindingList } from '../../api/index.ts';
 import { count, plural } from '../../format/index.ts';
 import { eventPath, flag, go, list, text, useParam, useRoute, useSpan } from '../../route/index.ts';
-import { Empty, Failure, Kind, Notice, Table, Waiting } from '../../ui/index.ts';
+import { Empty, Failure, Kind, Notice, Table, Term, Waiting } from '../../ui/index.ts';
 import { findingColumns } from './columns.tsx';
 import { IgnoreFile } from './IgnoreFile.tsx';
 import { FindingDetail } from './FindingDetail.tsx';
@@ -149,6 +149,7 @@ export default function FindingsView() {
                   {withdrawn ? 'Hide' : 'Show'} {count(old)} withdrawn
                 </button>
               )}
+              {(old > 0 || withdrawn) && <Term name="withdrawn" mark />}
             </>
           }
           empty={
@@ -170,7 +171,7 @@ export default function FindingsView() {
                   showing {count(all.length)} of {count(result.data.total)}, the worst
                 </span>
               )}
-              <span>{result.data.stored ? 'final' : 'provisional'}</span>
+              <Term name={result.data.stored ? 'final' : 'provisional'} />
               <IgnoreFile hidden={hidden} />
             </>
           }

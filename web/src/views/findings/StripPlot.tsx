@@ -3,7 +3,7 @@ import { useLive, type Finding, type Plot } from '../../api/index.ts';
 import { BoxSelect, LassoSelect, writeSelection, type Selection } from '../../explain/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
-import { Chart, Segmented, type ChartColors } from '../../ui/index.ts';
+import { Chart, ScaleChoice, Segmented, useAxisScale, type ChartColors } from '../../ui/index.ts';
 import { bestBy, colorGroups, gridOf, limits, pointOf, stripOption } from './stripOption.ts';
 
 const chosenBy = choice('', 'kind', 'host', 'rank');
@@ -30,16 +30,17 @@ export function StripPlot({ plot, finding }: { plot: Plot; finding: Finding }) {
   const [chosen, choose] = useParam('by', chosenBy);
   const by = chosen === '' ? bestBy(plot.points) : chosen;
   const last = useMemo(() => plot.points.reduce((m, p) => Math.max(m, p.at_s), 0), [plot]);
+  const [scale] = useAxisScale();
   const from = t0 ?? 0;
   const to = Math.max(t1 ?? Math.max(overview?.length_s ?? 0, last), from + 1e-3);
   const option = useCallback(
-    (c: ChartColors) => stripOption(plot, finding, by, { from, to }, c),
-    [plot, finding, by, from, to],
+    (c: ChartColors) => stripOption(plot, finding, by, { from, to }, c, scale),
+    [plot, finding, by, from, to, scale],
   );
   const anomalies = plot.points.filter((p) => p.anomaly).length;
   const { low, high } = plot.typical_us ?? {};
   const [drawing, draw] = useState<'' | 'box' | 'lasso'>('');
-  const [least, most] = limits(plot.points);
+  const [least, most] = limits(plot.points, scale);
   const words =
     `${count(anomalies)} anomalies and ${count(plot.points.length - anomalies)} typical executions over time` +
     (low !== undefined && high !== undefined
@@ -47,7 +48,8 @@ export function StripPlot({ plot, finding }: { plot: Plot; finding: Finding }) {
       : '') +
     '. The list has each anomaly.';
   const at = (x: number) => String(Number((from + x * (to - from)).toFixed(6)));
-  const took = (y: number) => most * (least / most) ** y;
+  const took = (y: number) =>
+    scale === 'linear' ? most + (least - most) * y : most * (least / most) ** y;
   const inset = gridOf(colorGroups(plot.points, by, finding.kind).length);
   const explain = (s: Selection) => {
     draw('');
@@ -63,6 +65,7 @@ export function StripPlot({ plot, finding }: { plot: Plot; finding: Finding }) {
             : ''}
         </span>
         <span className="push" />
+        <ScaleChoice of="durations" />
         <Segmented
           label="Explain"
           choices={drawings}

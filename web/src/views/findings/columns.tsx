@@ -26,6 +26,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     {
       id: 'own',
       header: 'Own',
+      term: 'own',
       title: 'Lost time of its calls: beyond the usual',
       align: 'right',
       unit: 'us',
@@ -35,6 +36,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     {
       id: 'caused',
       header: 'Caused',
+      term: 'caused',
       title: 'Lost time of the calls that waited because of it',
       align: 'right',
       unit: 'us',
@@ -54,6 +56,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     {
       id: 'lost',
       header: 'Total',
+      term: 'total',
       title: 'Lost time: own and caused',
       align: 'right',
       unit: 'us',
@@ -68,7 +71,13 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
       value: (i) => i.calls,
       cell: (i) => count(i.calls),
     },
-    { id: 'kind', header: 'Kind', value: (i) => i.kind, cell: (i) => <Kind kind={i.kind} /> },
+    {
+      id: 'kind',
+      header: 'Kind',
+      term: 'kind',
+      value: (i) => i.kind,
+      cell: (i) => <Kind kind={i.kind} />,
+    },
     {
       id: 'function',
       header: 'Function',
@@ -165,6 +174,7 @@ export function findingColumns(totalRanks: number): Column<Finding>[] {
     {
       id: 'status',
       header: 'Status',
+      term: 'status',
       value: (i) => i.label?.state ?? i.status,
       cell: (i) => (
         <span

@@ -303,6 +303,15 @@ describe('the strip plot', () => {
     expect(tip.textContent).toContain('<b>x</b>');
   });
 
+  test('has a linear axis from zero on request', () => {
+    const of = (scale: 'log' | 'linear') =>
+      stripOption(plot(), finding({}), 'kind', { from: 0, to: 10 }, colors, scale) as {
+        yAxis: { type: string; min: number };
+      };
+    expect(of('linear').yAxis).toMatchObject({ type: 'value', min: 0 });
+    expect(of('log').yAxis.type).toBe('log');
+  });
+
   test('shows executions of zero duration', () => {
     const zero = plot();
     zero.points = zero.points.map((p) => ({ ...p, exclusive_us: 0 }));

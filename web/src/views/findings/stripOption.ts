@@ -2,7 +2,7 @@ import type { EChartsCoreOption } from 'echarts/core';
 import type { Finding, Plot, PlotPoint, Range } from '../../api/index.ts';
 import { kindColor, seriesColor } from '../../color/index.ts';
 import { clock, duration, durationTick } from '../../format/index.ts';
-import { axis, timeStep, tip, tooltip, type ChartColors } from '../../ui/index.ts';
+import { axis, timeStep, tip, tooltip, type AxisScale, type ChartColors } from '../../ui/index.ts';
 
 /** The field that colors anomalies. */
 export type By = 'kind' | 'host' | 'rank';
@@ -50,13 +50,13 @@ function lines(threshold: Range | undefined): { yAxis: number }[] {
 }
 
 /** Minimum and maximum duration of the plot in microseconds. */
-export function limits(points: readonly PlotPoint[]): [number, number] {
+export function limits(points: readonly PlotPoint[], scale: AxisScale = 'log'): [number, number] {
   let [low, high] = [Infinity, 0.5];
   for (const p of points) {
     low = Math.min(low, shown(p.exclusive_us));
     high = Math.max(high, shown(p.exclusive_us));
   }
-  return [Math.min(low, high) / 1.6, high * 1.6];
+  return scale === 'linear' ? [0, high * 1.05] : [Math.min(low, high) / 1.6, high * 1.6];
 }
 
 /** Pixels around the plot; several colors need a legend above. */
@@ -71,12 +71,13 @@ export function stripOption(
   by: By,
   span: { from: number; to: number },
   c: ChartColors,
+  scale: AxisScale = 'log',
 ): EChartsCoreOption {
   const index = new Map(plot.points.map((p, i) => [p, i]));
   const datum = (p: PlotPoint) => [p.at_s, shown(p.exclusive_us), index.get(p) ?? 0];
   const groups = colorGroups(plot.points, by, finding.kind);
   const band = plot.typical_us;
-  const [low, high] = limits(plot.points);
+  const [low, high] = limits(plot.points, scale);
   const typical = plot.points.filter((p) => !p.anomaly);
   return {
     grid: gridOf(groups.length),
@@ -113,7 +114,7 @@ export function stripOption(
     },
     yAxis: {
       ...axis(c),
-      type: 'log',
+      type: scale === 'linear' ? 'value' : 'log',
       min: low,
       max: high,
       axisLabel: {

@@ -5,7 +5,7 @@ import { writeSelection } from '../../explain/index.ts';
 import { clock, count, duration, plural } from '../../format/index.ts';
 import { go } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
-import { Float, TimeAxis } from '../../ui/index.ts';
+import { Float, TimeAxis, useAxisScale } from '../../ui/index.ts';
 import { hostGroups, labeled, noData, pixels, rgb, rowHeight, rowName, rowRanks } from './heat.ts';
 
 interface Cell {
@@ -37,6 +37,7 @@ export function HeatCanvas(props: {
   const [cursor, setCursor] = useState<Cell & { x: number; y: number; width: number }>();
   const [drag, setDrag] = useState<{ from: Cell; to: Cell; box: boolean }>();
   const values = useValues(map);
+  const [scale] = useAxisScale();
   const perRow = rowHeight(map.rows.length, height);
   const total = perRow * map.rows.length;
   const programs = (overview?.programs.length ?? 0) > 1;
@@ -47,9 +48,15 @@ export function HeatCanvas(props: {
     if (!element || !paper || map.columns < 1) return;
     element.width = map.columns;
     element.height = map.rows.length;
-    const data = pixels(map, ramp(theme), rgb(token('empty-cell')), rgb(token('silent-cell')));
+    const data = pixels(
+      map,
+      ramp(theme),
+      rgb(token('empty-cell')),
+      rgb(token('silent-cell')),
+      scale,
+    );
     paper.putImageData(new ImageData(data, map.columns, map.rows.length), 0, 0);
-  }, [map, theme]);
+  }, [map, theme, scale]);
 
   const cellAt = (event: PointerEvent) => {
     const r = box.current?.getBoundingClientRect();

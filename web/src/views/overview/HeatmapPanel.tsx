@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { useLive, useRunQuery, type Heatmap } from '../../api/index.ts';
 import { clock, count, duration } from '../../format/index.ts';
 import { choice, useHref, useParam, useRoute, useSpan } from '../../route/index.ts';
-import { Empty, Failure, Segmented, Waiting } from '../../ui/index.ts';
+import { Empty, Failure, ScaleChoice, Segmented, Term, Waiting } from '../../ui/index.ts';
 import { rowName, rowRanks } from './heat.ts';
 import { HeatCanvas } from './HeatCanvas.tsx';
 import { Scale } from './Scale.tsx';
@@ -42,8 +42,10 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
     <section className="panel heat" aria-labelledby="heat-title">
       <header className="panel-head">
         <h2 id="heat-title">{titles[shown]} by rank over time</h2>
+        {shown === 'own' && <Term name="own slowness" mark />}
         <span className="push" />
         {map && <Scale map={map} />}
+        <ScaleChoice of="colors" />
         {props.countsOnly !== true && (
           <button
             type="button"
@@ -56,7 +58,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
           </button>
         )}
         {props.countsOnly !== true && (
-          <Segmented label="Color scale" choices={metrics} chosen={shown} onChoose={show} />
+          <Segmented label="Colors" choices={metrics} chosen={shown} onChoose={show} />
         )}
       </header>
       {!map && result.problem && <Failure problem={result.problem} retry={result.refresh} />}

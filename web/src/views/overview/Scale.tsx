@@ -3,6 +3,7 @@ import type { Heatmap } from '../../api/index.ts';
 import { ramp } from '../../color/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { useTheme } from '../../theme/index.ts';
+import { useAxisScale } from '../../ui/index.ts';
 
 /** The color scale of a heatmap. */
 export function Scale({ map }: { map: Heatmap }) {
@@ -15,9 +16,12 @@ export function Scale({ map }: { map: Heatmap }) {
     });
   }, [theme]);
   const word = map.metric !== 'anomalies' ? duration : count;
+  const [scale] = useAxisScale();
+  const faintest = map.metric !== 'anomalies' ? map.max / 1e4 : Math.max(1, map.max / 1e4);
+  const least = scale === 'linear' ? 0 : faintest;
   return (
-    <div className="scale" title="Logarithmic scale">
-      <span>{word(map.metric !== 'anomalies' ? map.max / 1e4 : Math.max(1, map.max / 1e4))}</span>
+    <div className="scale">
+      <span>{word(least)}</span>
       <svg width="96" height="8" aria-hidden="true">
         {steps.map((c, i) => (
           <rect key={i} x={i * 4} width="4" height="8" fill={c} />

@@ -1,7 +1,7 @@
 import { useRunQuery, type Figures, type Finding, type FindingList } from '../../api/index.ts';
 import { count, duration, place } from '../../format/index.ts';
 import { useHref, useRoute, useSpan } from '../../route/index.ts';
-import { FindingSpark, FindingTime, FunctionName, Kind } from '../../ui/index.ts';
+import { FindingSpark, FindingTime, FunctionName, Kind, Term } from '../../ui/index.ts';
 import { fold, narrow } from '../findings/select.ts';
 
 /** The costliest open findings that the filters of the address select; undefined while loading, or without filters. */
@@ -28,6 +28,7 @@ export function TopFindings(props: { findings: readonly Finding[]; figures: Figu
     <section className="panel top-findings" aria-labelledby="top-title">
       <header className="panel-head">
         <h2 id="top-title">Costliest findings</h2>
+        <Term name="cost" mark />
         <span className="push" />
         <a href={href({ view: 'findings' })}>
           {selected ? `${count(selected.total)} selected of ${all}` : `all ${all}`}

@@ -1,10 +1,12 @@
 import type { Heatmap, HeatRow } from '../../api/index.ts';
+import type { AxisScale } from '../../ui/index.ts';
 
 // Heatmap geometry and colors, without side effects.
 
-/** Position of a value on the logarithmic scale, from 0 to 1. */
-export function share(value: number, max: number): number {
+/** Position of a value on the scale, from 0 to 1. */
+export function share(value: number, max: number, scale: AxisScale = 'log'): number {
   if (!(value > 0) || !(max > 0)) return 0;
+  if (scale === 'linear') return Math.min(1, Math.max(0.02, value / max));
   const decades = 4; // values below 1e-4 of the maximum get the faintest color
   return Math.min(1, Math.max(0.02, 1 + Math.log10(value / max) / decades));
 }
@@ -32,6 +34,7 @@ export function pixels(
   ramp: Uint8ClampedArray,
   empty: RGB,
   silent: RGB,
+  scale: AxisScale = 'log',
 ): Uint8ClampedArray<ArrayBuffer> {
   const { columns, rows } = map;
   const out = new Uint8ClampedArray(columns * rows.length * 4);
@@ -47,7 +50,7 @@ export function pixels(
   }
   for (const { r, c, v } of map.cells) {
     if (r < 0 || r >= rows.length || c < 0 || c >= columns) continue;
-    const i = Math.round(share(v, map.max) * 255) * 3;
+    const i = Math.round(share(v, map.max, scale) * 255) * 3;
     const at = (r * columns + c) * 4;
     out[at] = ramp[i] ?? 0;
     out[at + 1] = ramp[i + 1] ?? 0;

@@ -58,7 +58,7 @@ describe('the overview of packets', () => {
     expect(screen.getByText('they hold no executions.')).toBeTruthy();
     expect(screen.getByRole('button', { name: /Packets/ }).textContent).toContain('12 / 60');
     expect(screen.queryByRole('button', { name: /Lost time/ })).toBeNull();
-    expect(screen.queryByRole('group', { name: 'Color scale' })).toBeNull();
+    expect(screen.queryByRole('group', { name: 'Colors' })).toBeNull();
     const list = screen.getByRole('region', { name: 'Most anomalies' });
     expect(list.textContent).toContain('of 1200 calls');
     expect(list.textContent).toContain('rank 3');
@@ -290,6 +290,8 @@ describe('the heatmap image', () => {
     expect(share(10, 100)).toBeCloseTo(0.75);
     expect(share(1e-9, 100)).toBe(0.02);
     expect(share(5, 0)).toBe(0);
+    expect(share(10, 100, 'linear')).toBeCloseTo(0.1);
+    expect(share(1e-9, 100, 'linear')).toBe(0.02);
   });
 
   test('has one pixel per cell and ignores cells outside', () => {

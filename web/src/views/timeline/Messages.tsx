@@ -4,7 +4,14 @@ import { ramp } from '../../color/index.ts';
 import { bytes, count } from '../../format/index.ts';
 import { choice, useParam } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
-import { Segmented, Table, type Column } from '../../ui/index.ts';
+import {
+  ScaleChoice,
+  Segmented,
+  Table,
+  useAxisScale,
+  type AxisScale,
+  type Column,
+} from '../../ui/index.ts';
 
 const unit = choice('bytes', 'messages');
 
@@ -17,8 +24,8 @@ function ranks(first: number, group: number): string {
   return group === 1 ? `${first}` : `${first}–${first + group - 1}`;
 }
 
-/** Positions of pairs in a square of groups, on a logarithmic scale from 0 to 1. */
-export function square(matrix: MessageMatrix, by: 'bytes' | 'messages') {
+/** Positions of pairs in a square of groups, on a scale from 0 to 1. */
+export function square(matrix: MessageMatrix, by: 'bytes' | 'messages', scale: AxisScale = 'log') {
   const size = Math.max(0, ...matrix.pairs.map((p) => Math.max(p.from, p.to))) / matrix.group + 1;
   const most = Math.max(1, ...matrix.pairs.map((p) => p[by]));
   return {
@@ -26,7 +33,7 @@ export function square(matrix: MessageMatrix, by: 'bytes' | 'messages') {
     cells: matrix.pairs.map((p) => ({
       x: p.to / matrix.group,
       y: p.from / matrix.group,
-      share: Math.log1p(p[by]) / Math.log1p(most),
+      share: scale === 'linear' ? p[by] / most : Math.log1p(p[by]) / Math.log1p(most),
     })),
   };
 }
@@ -35,9 +42,11 @@ export function square(matrix: MessageMatrix, by: 'bytes' | 'messages') {
 export function Messages({ matrix, title }: { matrix: MessageMatrix; title: string }) {
   const [by, setBy] = useParam('messages', unit);
   const [sort, setSort] = useState('-bytes');
+  const [scale] = useAxisScale();
   const canvas = useRef<HTMLCanvasElement>(null);
+  const scaleWord = scale === 'log' ? 'logarithmic' : 'linear';
   const theme = useTheme();
-  const { size, cells } = useMemo(() => square(matrix, by), [matrix, by]);
+  const { size, cells } = useMemo(() => square(matrix, by, scale), [matrix, by, scale]);
   useEffect(() => {
     const element = canvas.current;
     const paper = element?.getContext('2d');
@@ -80,18 +89,19 @@ export function Messages({ matrix, title }: { matrix: MessageMatrix; title: stri
       <header className="panel-head">
         <h2 id={`messages-${matrix.program}`}>{title}</h2>
         <span className="push" />
-        <Segmented small label="Scale" choices={units} chosen={by} onChoose={setBy} />
+        <ScaleChoice of="colors" />
+        <Segmented small label="Unit" choices={units} chosen={by} onChoose={setBy} />
       </header>
       <div className="messages">
         <figure>
           <canvas
             ref={canvas}
             role="img"
-            aria-label={`Matrix of ${by} between ranks, on a logarithmic scale; the table beside it has the same values`}
+            aria-label={`Matrix of ${by} between ranks, on a ${scaleWord} scale; the table beside it has the same values`}
           />
           <figcaption>
             senders from top to bottom, receivers from left to right
-            {matrix.group > 1 && `; ${matrix.group} ranks in each row`}; logarithmic scale
+            {matrix.group > 1 && `; ${matrix.group} ranks in each row`}; {scaleWord} scale
           </figcaption>
         </figure>
         <Table<MessageTotal>

@@ -139,5 +139,8 @@ describe('zooming', () => {
     const s = square(m, 'bytes');
     expect(s.size).toBe(8);
     expect(s.cells[7]).toEqual({ x: 0, y: 7, share: 1 });
+    const most = Math.max(...m.pairs.map((p) => p.bytes));
+    const linear = square(m, 'bytes', 'linear').cells.map((c) => c.share);
+    expect(linear).toEqual(m.pairs.map((p) => p.bytes / most));
   });
 });
