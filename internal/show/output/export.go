@@ -21,10 +21,7 @@ func Export(ctx context.Context, w io.Writer, a *query.Queries, format, dir stri
 	write := func(ctx context.Context, a *query.Queries, name, format, path string) (int, error) {
 		return exportTable(ctx, a, name, format, path, parquet)
 	}
-	names, err := a.TableNames(ctx)
-	if err != nil {
-		return err
-	}
+	names := query.TableNames()
 	if format == "json" {
 		write, names, content = exportDocuments, query.Collections, "documents"
 	}

@@ -10,10 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	queries "github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -238,7 +236,7 @@ func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.duckdb")
 	closeStore(t, open(t, path, false))
 	for version, want := range map[int]string{
-		provdb.Schema + 1: fmt.Sprintf("schema %d, this program supports up to %d", provdb.Schema+1, provdb.Schema),
+		provdb.Schema + 1: fmt.Sprintf("schema %d, this program supports %d", provdb.Schema+1, provdb.Schema),
 		1:                 "schema 1 was written by an unreleased version",
 	} {
 		rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", version))
@@ -251,64 +249,6 @@ func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 	}
 	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)) // the file is not open
 	open(t, path, false)
-}
-
-func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "old.duckdb")
-	s := open(t, path, false)
-	id := createRun(t, s, "old")
-	closeStore(t, s)
-	rawAt(t, path, "DROP TABLE rank_loads", "DROP TABLE load_windows", "DROP TABLE efficiency", "DROP TABLE slow_peers",
-		"DROP TABLE gpu_times", "DROP TABLE collectives", "DROP TABLE clocks", "DROP TABLE activity",
-		"ALTER TABLE findings DROP COLUMN late", "DROP VIEW anomalies",
-		"CREATE OR REPLACE VIEW all_executions AS SELECT run, pid, rid, anomalous FROM executions",
-		"CREATE VIEW anomalies AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE anomalous",
-		"UPDATE schema_version SET version = 7")
-	before := content(t, path)
-	var findings []provenance.Finding
-	peersOf := func(s *duckstore.Store) *provenance.Peers {
-		t.Helper()
-		a, err := queries.New(t.Context(), s, "old")
-		if err != nil {
-			t.Fatal(err)
-		}
-		peers, err := a.Peers(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.TableNames(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if findings, err = a.StoredFindings(t.Context()); err != nil {
-			t.Error(err)
-		}
-		return peers
-	}
-	s = open(t, path, true)
-	if got := peersOf(s); got != nil {
-		t.Errorf("read-only: got peers %+v", got)
-	}
-	closeStore(t, s)
-	if !slices.Equal(content(t, path), before) {
-		t.Error("reading changed the file")
-	}
-	s = open(t, path, false)
-	want := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}}
-	late := []provenance.Finding{{Number: 1, Late: provenance.LateDevice}}
-	if err := s.Write(t.Context(), id, &provdb.Batch{Anomalies: storetest.Records(1, 1), Peers: want, Findings: late}); err != nil {
-		t.Fatal(err)
-	}
-	if rows, err := query(s, t, "SELECT count(*) FROM anomalies WHERE rank = rid"); err != nil || rows[0][0] != int64(1) {
-		t.Errorf("rank of anomalies: got %v, %v", rows, err)
-	}
-	closeStore(t, s)
-	if got := peersOf(open(t, path, true)); got == nil || !slices.Equal(got.Efficiency, want.Efficiency) {
-		t.Errorf("after writing: got peers %+v, want %+v", got, want)
-	}
-	if len(findings) != 1 || findings[0].Late != provenance.LateDevice {
-		t.Errorf("after writing: got findings %+v", findings)
-	}
 }
 
 func TestOpenErrorsNamePath(t *testing.T) {

@@ -58,15 +58,6 @@ const checkpointSize = "64MB"
 //go:embed sql/schema.sql
 var schema string
 
-//go:embed sql/peers.sql
-var peers string
-
-//go:embed sql/breakdown.sql
-var breakdown string
-
-//go:embed sql/activity.sql
-var activity string
-
 //go:embed sql/views.sql
 var views string
 
@@ -237,36 +228,17 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
-// addLate adds the column that findings of earlier versions lack.
-const addLate = "ALTER TABLE findings ADD COLUMN late VARCHAR"
-
-// createTables creates the tables in a new file. In an existing one, it checks their version
-// and adds what it lacks, unless it is read only.
+// createTables creates the tables in a new file. In an existing one, it checks their version.
 func (s *Store) createTables(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {
 		return err
 	}
-	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)
-	texts := []string{schema, peers, breakdown, activity, views, newVersion}
 	if version != 0 {
-		if err := provdb.CheckSchema(s.path, version); err != nil || s.readOnly || version == provdb.Schema {
-			return err
-		}
-		texts = []string{views, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
-		if version < provdb.LateSchema {
-			texts = append(texts, addLate)
-		}
-		if version < provdb.PeersSchema {
-			texts = append(texts, peers)
-		}
-		if version < provdb.BreakdownSchema {
-			texts = append(texts, breakdown)
-		}
-		if version < provdb.ActivitySchema {
-			texts = append(texts, activity)
-		}
+		return provdb.CheckSchema(s.path, version)
 	}
+	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)
+	texts := []string{schema, views, newVersion}
 	return s.transaction(ctx, func(conn *sql.Conn) error {
 		for _, text := range texts {
 			if _, err := conn.ExecContext(ctx, text); err != nil {

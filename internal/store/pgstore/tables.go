@@ -15,15 +15,6 @@ import (
 //go:embed sql/schema.sql
 var schema string
 
-//go:embed sql/peers.sql
-var peers string
-
-//go:embed sql/activity.sql
-var activity string
-
-//go:embed sql/breakdown.sql
-var breakdown string
-
 //go:embed sql/views.sql
 var views string
 
@@ -58,7 +49,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fmt.Errorf("the database has the encoding %s (create one with UTF8)", encoding)
 	}
 	has, err := s.version(ctx, conn)
-	if err == nil && has < provdb.Schema && !s.readOnly {
+	if err == nil && has == 0 && !s.readOnly {
 		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.createTables(ctx, tx) })
 	}
 	if err != nil {
@@ -100,47 +91,28 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 	return version, provdb.CheckSchema(s.name, version)
 }
 
-// addLate adds the column that findings of earlier versions lack.
-const addLate = `ALTER TABLE findings ADD COLUMN late TEXT COLLATE "C"`
-
-// createTables creates the tables, or what an earlier version lacks, unless another
-// process has just done so.
+// createTables creates the tables, unless another process has just done so.
 func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(createLock)); err != nil {
 		return err
 	}
 	has, err := s.version(ctx, tx)
-	if err != nil || has == provdb.Schema {
+	if err != nil || has != 0 {
 		return err
 	}
-	statements := []string{views, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)}
-	if has < provdb.LateSchema {
-		statements = append(statements, addLate)
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
+		return err
 	}
-	if has < provdb.PeersSchema {
-		statements = append(statements, peers)
-	}
-	if has < provdb.BreakdownSchema {
-		statements = append(statements, breakdown)
-	}
-	if has < provdb.ActivitySchema {
-		statements = append(statements, activity)
-	}
-	if has == 0 {
-		var exists bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
+	if !exists { // IF NOT EXISTS requires the privilege to create schemas even where one exists
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA chimbuko"); err != nil {
 			return err
 		}
-		if !exists { // IF NOT EXISTS requires the privilege to create schemas even where one exists
-			if _, err := tx.Exec(ctx, "CREATE SCHEMA chimbuko"); err != nil {
-				return err
-			}
-		}
-		statements = []string{
-			schema, peers, breakdown, activity, views,
-			"CREATE TABLE schema_version (version INTEGER NOT NULL)",
-			fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
-		}
+	}
+	statements := []string{
+		schema, views,
+		"CREATE TABLE schema_version (version INTEGER NOT NULL)",
+		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {

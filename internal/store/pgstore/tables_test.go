@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
@@ -57,38 +56,6 @@ func TestOpenRejectsOtherSchemas(t *testing.T) {
 	f("CREATE SCHEMA chimbuko; CREATE TABLE chimbuko.schema_version AS SELECT 99 AS version", Options{}, provdb.ErrNewer, "schema 99")
 	f("CREATE SCHEMA chimbuko; CREATE TABLE chimbuko.schema_version AS SELECT 1 AS version", Options{}, nil, "unreleased version")
 	f("SELECT 1", Options{ReadOnly: true}, provdb.ErrForeign, "check the name of the database")
-}
-
-func TestSchema7IsReadableAndGetsTablesOfPeersForWriting(t *testing.T) {
-	server := pgtest.Shared(t)
-	url := server.Database(t)
-	s := open(t, url, Options{})
-	run := newRun(t, s, "old")
-	server.Query(t, url, "SET search_path = chimbuko; DROP TABLE rank_loads, load_windows, efficiency, slow_peers, gpu_times, collectives, clocks, activity; "+
-		"ALTER TABLE findings DROP COLUMN late; DROP VIEW metadata_json; "+
-		"CREATE VIEW metadata_json AS SELECT run, pid, rid, tid, io_step, to_jsonb(descr) AS doc FROM metadata; "+
-		"UPDATE schema_version SET version = 7")
-	expect(t, open(t, url, Options{ReadOnly: true}), [][]any{{int64(7), int64(1)}}, "SELECT version, (SELECT count(*) FROM runs) FROM schema_version")
-	var starts sync.WaitGroup
-	for range 4 { // at once
-		starts.Go(func() {
-			s, err := Open(t.Context(), url, Options{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = s.Close()
-		})
-	}
-	starts.Wait()
-	s = open(t, url, Options{})
-	write(t, s, run, &provdb.Batch{
-		Peers:    &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Parallel: 0.5}}},
-		Findings: []provenance.Finding{{Number: 1, Late: provenance.LateDevice}},
-	})
-	expect(t, s, [][]any{{"device"}}, "SELECT late FROM findings")
-	expect(t, s, [][]any{{int64(0)}}, `SELECT count(*) FROM metadata_json WHERE "rank" = 1`)
-	expect(t, s, [][]any{{int64(provdb.Schema), 0.5, readerRole}}, "SELECT version, parallel, current_user FROM efficiency, schema_version")
 }
 
 func TestOpenUsesExistingSchema(t *testing.T) {

@@ -204,23 +204,15 @@ func (r *Rows) Collect() ([][]any, error) {
 	return all, nil
 }
 
-// Versions of the tables. This program writes Schema. It reads versions from OldestSchema on, and adds
-// the tables and columns that they lack when it opens them for writing. Earlier ones were never released.
-const (
-	Schema          = 12 // its views have the column rank
-	OldestSchema    = 7
-	PeersSchema     = 8  // has the tables of Batch.Peers
-	BreakdownSchema = 9  // has the tables of Batch.Breakdown
-	LateSchema      = 10 // has the column late of findings
-	ActivitySchema  = 11 // has the table of Peers.Activity
-)
+// Schema is the version of the tables. Earlier ones were never released.
+const Schema = 12
 
 // CheckSchema returns an error if this program cannot read tables of a version.
 func CheckSchema(store string, version int) error {
 	switch {
 	case version > Schema:
-		return fmt.Errorf("%s: schema %d, this program supports up to %d: %w (use a newer chimbuko)", store, version, Schema, ErrNewer)
-	case version < OldestSchema:
+		return fmt.Errorf("%s: schema %d, this program supports %d: %w (use a newer chimbuko)", store, version, Schema, ErrNewer)
+	case version < Schema:
 		return fmt.Errorf("%s: schema %d was written by an unreleased version (analyze the traces again)", store, version)
 	}
 	return nil

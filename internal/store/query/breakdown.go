@@ -7,18 +7,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// breakdownTables are the tables of the breakdown, which stores of earlier versions lack.
-var breakdownTables = []string{"gpu_times", "collectives", "clocks"}
-
 // HasBreakdown reports whether it is known how the GPUs of the run spent their time, and whether the run has
-// collective operations. Live runs have only these, if their traces have them, and runs of an earlier version have neither.
+// collective operations. Live runs have only these, if their traces have them.
 func (a *Queries) HasBreakdown(ctx context.Context) (gpus, collectives bool, err error) {
-	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.BreakdownSchema {
-		return false, false, err
-	}
 	type row struct {
 		Times       int64 `sql:"gpu_times"`
 		Collectives int64 `sql:"collectives"`
@@ -44,9 +37,6 @@ func (a *Queries) GPUTimes(ctx context.Context, steps bool, of *trace.RankKey) (
 // Collectives returns a breakdown without times. The run must have a breakdown.
 func (a *Queries) Collectives(ctx context.Context) (*provenance.Breakdown, error) {
 	b := provenance.Breakdown{Unit: a.Unit}
-	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.BreakdownSchema {
-		return &b, err
-	}
 	var errs [2]error
 	b.Collectives, errs[0] = executions.ReadAll[provenance.CollectiveStats](ctx, a, text("collectives"))
 	b.Clocks, errs[1] = executions.ReadAll[provenance.RankClock](ctx, a, text("clocks"))

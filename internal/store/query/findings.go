@@ -14,7 +14,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Findings returns the findings of the run, the worst first: those stored when the run ended, or else
@@ -34,15 +33,7 @@ func (a *Queries) Findings(ctx context.Context) ([]provenance.Finding, error) {
 // StoredFindings returns the findings that were stored when the run ended, the worst first. It returns
 // none while the run is in progress.
 func (a *Queries) StoredFindings(ctx context.Context) ([]provenance.Finding, error) {
-	version, err := a.schemaVersion(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sql := text("findings")
-	if version < provdb.LateSchema {
-		sql = strings.Replace(sql, ", late", ", NULL::VARCHAR AS late", 1)
-	}
-	return executions.ReadAll[provenance.Finding](ctx, a, sql)
+	return executions.ReadAll[provenance.Finding](ctx, a, text("findings"))
 }
 
 // FindingsAndLinks returns the findings of the run as Findings does, and the links of its anomalies.

@@ -9,33 +9,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// peerTables are the tables of the comparison of peers, which stores of earlier versions lack.
-var peerTables = []string{"rank_loads", "load_windows", "efficiency", "slow_peers"}
-
-// hasPeerTables reports whether the store has the tables of the comparison of peers.
-func (a *Queries) hasPeerTables(ctx context.Context) (bool, error) {
-	version, err := a.schemaVersion(ctx)
-	return version >= provdb.PeersSchema, err
-}
-
-// schemaVersion returns the version of the tables of the store.
-func (a *Queries) schemaVersion(ctx context.Context) (version int, err error) {
-	rows, err := a.Query(ctx, text("schema_version"))
-	if err != nil {
-		return 0, err
-	}
-	type row struct {
-		Version int `sql:"version"`
-	}
-	err = provdb.Scan(rows, func(r *row) { version = r.Version })
-	return version, err
-}
-
 // Peers returns the comparison of the ranks of the run with their peers. It returns nil if there is
-// none: in the first seconds of a run, and for runs of an earlier version.
+// none, in the first seconds of a run.
 func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
 	p, err := a.PeersWithoutWindows(ctx)
 	if err != nil || p == nil {
@@ -47,9 +24,6 @@ func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
 
 // PeersWithoutWindows is like Peers, but leaves out the windows of loads, which are most of it.
 func (a *Queries) PeersWithoutWindows(ctx context.Context) (*provenance.Peers, error) {
-	if has, err := a.hasPeerTables(ctx); err != nil || !has {
-		return nil, err
-	}
 	p := provenance.Peers{Unit: a.Unit}
 	var errs [3]error
 	p.Loads, errs[0] = executions.ReadAll[provenance.RankLoad](ctx, a, text("rank_loads"))
@@ -100,12 +74,9 @@ func compareLoads(a, b *provenance.RankLoad) int {
 	return 1
 }
 
-// Activity returns the activities of the ranks over time, as encoded by activity.Sketch. It returns nil if there are none: in the
-// first seconds of a run, and for runs of an earlier version.
+// Activity returns the activities of the ranks over time, as encoded by activity.Sketch. It returns nil if there are none,
+// in the first seconds of a run.
 func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
-	if version, err := a.schemaVersion(ctx); err != nil || version < provdb.ActivitySchema {
-		return nil, err
-	}
 	type row struct {
 		Packed string `sql:"packed"`
 	}
@@ -118,8 +89,5 @@ func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
 
 // SlowPeers returns the stored peers that are slow, the costliest first.
 func (a *Queries) SlowPeers(ctx context.Context) ([]provenance.SlowPeer, error) {
-	if has, err := a.hasPeerTables(ctx); err != nil || !has {
-		return nil, err
-	}
 	return executions.ReadAll[provenance.SlowPeer](ctx, a, text("slow_peers"))
 }

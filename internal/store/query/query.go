@@ -101,18 +101,14 @@ func (a *Queries) begin(ctx context.Context) error {
 	if a.Unit, a.Begin = info.Unit, info.Totals.Begin; a.Begin != 0 {
 		return nil
 	}
-	if compared, err := a.hasPeerTables(ctx); err != nil {
-		return err
-	} else if compared {
-		first, err := executions.ReadValue[*trace.Ticks](ctx, a, text("begin_of_peers"))
-		if first != nil {
-			a.Begin = *first
-		}
-		if err != nil || first != nil {
-			return err
-		}
+	first, err := executions.ReadValue[*trace.Ticks](ctx, a, text("begin_of_peers"))
+	if first != nil {
+		a.Begin = *first
 	}
-	first, err := executions.ReadValue[*trace.Ticks](ctx, a, text("begin"))
+	if err != nil || first != nil {
+		return err
+	}
+	first, err = executions.ReadValue[*trace.Ticks](ctx, a, text("begin"))
 	if first != nil {
 		a.Begin, a.BeginEstimated = *first, true
 	}

@@ -30,9 +30,6 @@ func (a *Queries) LostTime(ctx context.Context, ofThreads bool, f func(of trace.
 // Efficiency returns the efficiency of the programs of the run: of the entire run, or by windows of
 // time. It returns none if it is unknown.
 func (a *Queries) Efficiency(ctx context.Context, entire bool) ([]provenance.Efficiency, error) {
-	if has, err := a.hasPeerTables(ctx); err != nil || !has {
-		return nil, err
-	}
 	all, err := executions.ReadAll[provenance.Efficiency](ctx, a, text("efficiency"))
 	return slices.DeleteFunc(all, func(e provenance.Efficiency) bool { return e.Entire != entire }), err
 }

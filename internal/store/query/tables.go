@@ -65,15 +65,8 @@ var tables = map[string]table{
 	"ad_model_json":      {"pid, fid", false},
 }
 
-// TableNames returns the tables and views that together hold all data of the run.
-func (a *Queries) TableNames(ctx context.Context) ([]string, error) {
-	version, err := a.schemaVersion(ctx)
-	return slices.DeleteFunc(slices.Clone(allTables), func(name string) bool {
-		return version < provdb.PeersSchema && slices.Contains(peerTables, name) ||
-			version < provdb.BreakdownSchema && slices.Contains(breakdownTables, name) ||
-			version < provdb.ActivitySchema && name == "activity"
-	}), err
-}
+// TableNames returns the tables and views that together hold all data of a run.
+func TableNames() []string { return slices.Clone(allTables) }
 
 // Table returns all rows of one of TableNames, in order. It reads large tables a few ranks at a time to
 // bound memory.

@@ -171,3 +171,73 @@ CREATE TABLE path_profiles (
     calls        BIGINT NOT NULL,
     exclusive_us BIGINT NOT NULL
 );
+
+-- Ranks, threads and GPUs compared with peers that do equal work. Schema 8 added these tables.
+
+CREATE TABLE rank_loads (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL,
+    tid BIGINT NOT NULL, -- -1: the entire rank
+    device BOOLEAN NOT NULL, host VARCHAR NOT NULL, "role" INTEGER NOT NULL, peers INTEGER NOT NULL,
+    elapsed_us BIGINT NOT NULL, useful_us BIGINT NOT NULL, wait_us BIGINT NOT NULL, sync_us BIGINT NOT NULL,
+    ratio DOUBLE, -- null without peers
+    "pattern" VARCHAR, from_s DOUBLE, -- null if it was not slow
+    to_s DOUBLE, -- also null if it was slow to the end
+    saved_us BIGINT NOT NULL, saved_share DOUBLE NOT NULL,
+    functions JSON NOT NULL -- the ones with the most time
+);
+
+CREATE TABLE load_windows (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, tid BIGINT NOT NULL, device BOOLEAN NOT NULL,
+    from_s DOUBLE NOT NULL, to_s DOUBLE NOT NULL, useful_us BIGINT NOT NULL, wait_us BIGINT NOT NULL,
+    ratio DOUBLE -- null without comparable work
+);
+
+CREATE TABLE efficiency (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, entire BOOLEAN NOT NULL, begin_us BIGINT NOT NULL, from_s DOUBLE NOT NULL, to_s DOUBLE NOT NULL,
+    ranks INTEGER NOT NULL, parallel DOUBLE NOT NULL, load_balance DOUBLE NOT NULL, communication DOUBLE NOT NULL,
+    slowest_rank BIGINT NOT NULL,
+    device_parallel DOUBLE, device_load_balance DOUBLE -- null without GPUs
+);
+
+CREATE TABLE slow_peers (
+    run INTEGER NOT NULL, slow_peer INTEGER NOT NULL, -- from 1, the costliest first
+    pid INTEGER NOT NULL, "pattern" VARCHAR NOT NULL,
+    host VARCHAR, -- null unless it is a host
+    ranks JSON NOT NULL, hosts JSON NOT NULL,
+    tid BIGINT NOT NULL, -- -1 unless it is a thread
+    device BOOLEAN NOT NULL, "role" INTEGER NOT NULL, peers INTEGER NOT NULL, weak BOOLEAN NOT NULL, ratio DOUBLE NOT NULL,
+    from_s DOUBLE NOT NULL, to_s DOUBLE, -- null if it lasted to the end
+    lost_own_us BIGINT NOT NULL, lost_caused_us BIGINT NOT NULL, saved_us BIGINT NOT NULL, saved_share DOUBLE NOT NULL,
+    confidence DOUBLE NOT NULL, windows JSON NOT NULL, functions JSON NOT NULL, counters JSON NOT NULL,
+    twin INTEGER, -- null for none
+    sync_share DOUBLE NOT NULL, peer_sync_share DOUBLE NOT NULL
+);
+
+-- How the GPUs of ranks spent their time, and collective operations compared over ranks. Schema 9 added these tables.
+
+CREATE TABLE gpu_times (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL,
+    step BIGINT, -- null: the entire rank
+    start_us BIGINT NOT NULL, total_us BIGINT NOT NULL, compute_us BIGINT NOT NULL, communication_us BIGINT NOT NULL, memory_us BIGINT NOT NULL,
+    exposed_communication_us BIGINT NOT NULL, exposed_memory_us BIGINT NOT NULL, overlap_us BIGINT NOT NULL, idle_us BIGINT NOT NULL,
+    host_wait_us BIGINT NOT NULL, kernel_wait_us BIGINT NOT NULL, other_wait_us BIGINT NOT NULL,
+    streams JSON NOT NULL -- of the entire rank
+);
+
+CREATE TABLE collectives (
+    run INTEGER NOT NULL, collective INTEGER NOT NULL, -- from 1
+    pid INTEGER NOT NULL, operation VARCHAR NOT NULL, process_group VARCHAR NOT NULL, group_size INTEGER NOT NULL, ranks_seen INTEGER NOT NULL,
+    bytes BIGINT NOT NULL, dtype VARCHAR NOT NULL, calls BIGINT NOT NULL, latency_sum_us BIGINT NOT NULL, latency_max_us BIGINT NOT NULL,
+    skews BIGINT NOT NULL, skew_sum_us BIGINT NOT NULL, skew_max_us BIGINT NOT NULL, last_ranks JSON NOT NULL, bus_bandwidth DOUBLE NOT NULL
+);
+
+CREATE TABLE clocks (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, offset_us BIGINT NOT NULL, matched BIGINT NOT NULL
+);
+
+-- What the ranks do over time. Schema 11 added this table.
+
+CREATE TABLE activity (
+    run INTEGER NOT NULL,
+    packed VARCHAR NOT NULL -- all ranks, as Base64; see docs/sql.md
+);
