@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // TestExcessWorkMakesMoreCalls checks that an affected call makes ten times its calls,
@@ -262,6 +263,9 @@ func TestLostTimeOfLevelShift(t *testing.T) {
 // TestRightFindingsOfBuiltInScenarios checks which kinds of finding are right, and which
 // troubles are only informational.
 func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	got := make(map[string]string)
 	for _, name := range scenario.Names() {
 		if name == "scale" {
@@ -302,6 +306,9 @@ func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
 
 // TestDesignOfWorkloads checks the figures that the comments of scenarios claim.
 func TestDesignOfWorkloads(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	all := make(map[string][]*traced)
 	for _, name := range []string{
 		"excess-work", "phases", "preemption", "refinement", "second-mode", "slow-from-start", "slow-mode", "slow-mode-host",
