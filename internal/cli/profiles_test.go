@@ -17,7 +17,7 @@ import (
 // other findings. The kernel of three of them runs in no other step.
 func TestStallsOfATrainingJobAreFound(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	must(t, "analyze", tracetest.Kineto(t, "transformer4-stalls"), "--out", dir)
+	prepare(t, "analyze", tracetest.Kineto(t, "transformer4-stalls"), "--out", dir)
 	all := queryJSON(t, "findings", dir)
 	places := func(function string) (found []string) {
 		for _, row := range all {
