@@ -21,11 +21,12 @@ const (
 
 // Overview is the health of a run: whether, where and since when it has problems.
 type Overview struct {
-	Run   string `json:"run"`
-	Place string `json:"place,omitempty"` // directory, file or address in command lines
-	Host  string `json:"host,omitempty"`  // machine that serves the page
-	State State  `json:"state"`
-	Live  bool   `json:"live"` // watched by this process, and not ended
+	Run     string `json:"run"`
+	Place   string `json:"place,omitempty"`   // directory, file or address in command lines
+	Host    string `json:"host,omitempty"`    // machine that serves the page
+	Version string `json:"version,omitempty"` // of the program that serves the page
+	State   State  `json:"state"`
+	Live    bool   `json:"live"` // watched by this process, and not ended
 	// Incomplete says that data of a run that has ended is missing: notices say which.
 	Incomplete bool      `json:"incomplete,omitempty"`
 	Began      time.Time `json:"began,omitzero"` // time of day of 0 s

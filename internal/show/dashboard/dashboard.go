@@ -27,7 +27,7 @@ import (
 
 // Config configures a dashboard. Zero limits mean the defaults in parentheses.
 type Config struct {
-	insight.Config
+	insight.Config // its Build is set to Version
 
 	Version    string              // of this program
 	Page       Page                // nil: there is no page
@@ -111,6 +111,7 @@ func New(cfg Config) http.Handler {
 	cfg.Tick = cmp.Or(cfg.Tick, time.Second)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Streams = cmp.Or(cfg.Streams, 256)
+	cfg.Build = cfg.Version
 	s := &server{
 		Config: cfg, process: prometheus.NewRegistry(), guard: newGuard(cfg), insight: insight.New(cfg.Config), answers: newAnswerCache(),
 		queries: newLimiter("SQL queries", cmp.Or(cfg.Queries, Rate{PerMinute: 120, Burst: 60})),

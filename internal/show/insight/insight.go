@@ -37,6 +37,7 @@ type Config struct {
 	Run      string // name of the run that Status is about
 	Place    string // directory, file or address of the runs in command lines, without secrets; may be empty
 	Host     string // name of the machine that serves the page; may be empty
+	Build    string // version of this program; may be empty
 	Labels   Labels // of findings; nil: none
 	ReadOnly bool   // labels cannot be set
 

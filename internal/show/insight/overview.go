@@ -54,7 +54,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 		note("health", err)
 	}
 	o := v.overview(run, p.Findings)
-	o.Place, o.Host = in.Place, in.Host
+	o.Place, o.Host, o.Version = in.Place, in.Host, in.Build
 	if v.data != nil {
 		if v.data.err != nil {
 			note("store", v.data.err)

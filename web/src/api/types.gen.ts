@@ -501,6 +501,7 @@ export interface Overview {
   run: string;
   place?: string; // directory, file or address in command lines
   host?: string; // machine that serves the page
+  version?: string; // of the program that serves the page
   state: State;
   live: boolean; // watched by this process, and not ended
   /**

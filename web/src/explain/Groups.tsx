@@ -1,7 +1,7 @@
 import { useRunQuery, type ExplainGroup, type ExplainGroups } from '../api/index.ts';
 import { count, duration, percent, plural } from '../format/index.ts';
 import { useHref } from '../route/index.ts';
-import { Failure, Waiting } from '../ui/index.ts';
+import { Failure, PlainTable, Waiting } from '../ui/index.ts';
 import {
   onlyThese,
   selectionParams,
@@ -41,39 +41,48 @@ export function Groups({ selection }: { selection: Selection }) {
   const most = Math.max(1, ...[...g.rows, g.rest, g.none].map((r) => r.lost_us));
   const left = g.values - g.rows.length;
   return (
-    <table className="explain-groups" aria-label={`The selection by ${g.name}`}>
-      <thead>
-        <tr>
-          <th scope="col">{g.name}</th>
-          <th scope="col" className="right">
-            anomalies
-          </th>
-          <th scope="col" className="right">
-            lost
-          </th>
-          <td />
-          <td />
-        </tr>
-      </thead>
-      <tbody>
-        {g.rows.map((r) => (
-          <Row key={r.term} row={r} label={r.label} groups={g} most={most} selection={selection} />
-        ))}
-        <Row
-          row={g.rest}
-          label={plural(left, 'more value')}
-          groups={g}
-          most={most}
-          selection={selection}
-        />
-        <Row row={g.none} label="no value" groups={g} most={most} selection={selection} />
-      </tbody>
-      {g.looked < g.selected && (
-        <caption>
-          There are very many: of {count(g.selected)} executions {count(g.looked)} were looked at.
-        </caption>
-      )}
-    </table>
+    <PlainTable name={`anomalies by ${g.name}`} title={`Anomalies by ${g.name}`}>
+      <table className="explain-groups" aria-label={`The selection by ${g.name}`}>
+        <thead>
+          <tr>
+            <th scope="col">{g.name}</th>
+            <th scope="col" className="right">
+              anomalies
+            </th>
+            <th scope="col" className="right">
+              lost
+            </th>
+            <td />
+            <td />
+          </tr>
+        </thead>
+        <tbody>
+          {g.rows.map((r) => (
+            <Row
+              key={r.term}
+              row={r}
+              label={r.label}
+              groups={g}
+              most={most}
+              selection={selection}
+            />
+          ))}
+          <Row
+            row={g.rest}
+            label={plural(left, 'more value')}
+            groups={g}
+            most={most}
+            selection={selection}
+          />
+          <Row row={g.none} label="no value" groups={g} most={most} selection={selection} />
+        </tbody>
+        {g.looked < g.selected && (
+          <caption>
+            There are very many: of {count(g.selected)} executions {count(g.looked)} were looked at.
+          </caption>
+        )}
+      </table>
+    </PlainTable>
   );
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from 'react';
 import { bare, count, duration, elide, percent, source } from '../format/index.ts';
 import { useTheme } from '../theme/index.ts';
-import { Float, paperOf, useWidth } from '../ui/index.ts';
+import { Float, paintOn, useWidth } from '../ui/index.ts';
 import { levels, neighbor, seenFrom, type Cell } from './layout.ts';
 import { paint, rowHeight } from './paint.ts';
 import './flame.css';
@@ -44,9 +44,9 @@ export function FlameGraph(props: FlameGraphProps) {
     )?.cell;
   const hovered = pointer ? cellAt(pointer) : undefined;
   useEffect(() => {
-    const paper = paperOf(canvas.current, width, height);
-    if (!paper) return;
-    paint(paper, { seen, width, height, matches, chosen, hovered, theme, fill });
+    paintOn(canvas.current, width, height, (paper) =>
+      paint(paper, { seen, width, height, matches, chosen, hovered, theme, fill }),
+    );
   }, [seen, width, height, matches, chosen, hovered, theme, fill]);
   const keys = (event: KeyboardEvent) => {
     const at = chosen ?? focus;

@@ -2,7 +2,7 @@
 
 import { functionFill, token } from '../color/index.ts';
 import { bare } from '../format/index.ts';
-import { cutText } from '../ui/index.ts';
+import { cutText, type Paper } from '../ui/index.ts';
 import type { Cell, Seen } from './layout.ts';
 
 export const rowHeight = 22;
@@ -21,7 +21,7 @@ export interface Picture {
 }
 
 /** Draws the flame graph. */
-export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
+export function paint(paper: Paper, p: Picture): void {
   const ink = token('ink');
   const ink3 = token('ink-3');
   const accent = token('accent');

@@ -1,6 +1,6 @@
 import type { RatioWindow } from '../api/index.ts';
 import { clock } from '../format/index.ts';
-import { TimeAxis } from '../ui/index.ts';
+import { ExportFigure, TimeAxis } from '../ui/index.ts';
 import './peers.css';
 
 const height = 96;
@@ -17,8 +17,10 @@ export function RatioChart(props: { windows: readonly RatioWindow[]; label: stri
   const y = (ratio: number) => height - (ratio / most) * (height - 4);
   const x = (s: number) => (100 * (s - from)) / span;
   return (
-    <figure className="ratio-chart">
-      <figcaption>{label}</figcaption>
+    <figure className="ratio-chart" data-figure>
+      <figcaption>
+        {label} <ExportFigure title={label} />
+      </figcaption>
       <div className="ratio-chart-box">
         <svg role="img" aria-label={`${label}: ${words(windows)}`} width="100%" height={height}>
           {windows.map((w) => (

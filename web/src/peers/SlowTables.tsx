@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import type { RankFunction, Side, SlowCounter, SlowFunction } from '../api/index.ts';
 import { duration, percent, plural, short, unknown } from '../format/index.ts';
 import { useHref } from '../route/index.ts';
-import { FunctionName } from '../ui/index.ts';
+import { FunctionName, PlainTable } from '../ui/index.ts';
 import './peers.css';
 
 /** A function with a link to its details, if it has any. */
@@ -33,35 +33,37 @@ function SmallTable<T>(props: {
   const { columns } = props;
   const align = (c: Column<T>, at: number) => (at === 0 || c.left ? undefined : 'right');
   return (
-    <table className="peers-table">
-      <caption>{props.caption}</caption>
-      <thead>
-        <tr>
-          {columns.map((c, at) => (
-            <th key={c.header} scope="col" className={align(c, at)} title={c.title}>
-              {c.header}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {props.rows.map((row, i) => (
-          <tr key={i} title={props.rowTitle?.(row)}>
-            {columns.map((c, at) =>
-              at === 0 ? (
-                <th key={c.header} scope="row">
-                  {c.cell(row)}
-                </th>
-              ) : (
-                <td key={c.header} className={align(c, at)} title={c.cellTitle?.(row)}>
-                  {c.cell(row)}
-                </td>
-              ),
-            )}
+    <PlainTable name={props.caption} title={props.caption}>
+      <table className="peers-table">
+        <caption>{props.caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((c, at) => (
+              <th key={c.header} scope="col" className={align(c, at)} title={c.title}>
+                {c.header}
+              </th>
+            ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {props.rows.map((row, i) => (
+            <tr key={i} title={props.rowTitle?.(row)}>
+              {columns.map((c, at) =>
+                at === 0 ? (
+                  <th key={c.header} scope="row">
+                    {c.cell(row)}
+                  </th>
+                ) : (
+                  <td key={c.header} className={align(c, at)} title={c.cellTitle?.(row)}>
+                    {c.cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </PlainTable>
   );
 }
 

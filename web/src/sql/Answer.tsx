@@ -1,6 +1,6 @@
 import { useCallback, useMemo } from 'react';
 import { count, plural } from '../format/index.ts';
-import { Chart, Table, type ChartColors, type Column } from '../ui/index.ts';
+import { Chart, ExportFigure, Table, type ChartColors, type Column } from '../ui/index.ts';
 import type { Result } from './ask.ts';
 import { axesOf, cellNumber, cellText, mostPoints, numeric, optionOf, type Kind } from './chart.ts';
 
@@ -77,7 +77,7 @@ export function Drawing(props: {
   const nameX = result.columns[axes.x]?.name ?? '';
   const nameY = result.columns[axes.y]?.name ?? '';
   return (
-    <div className="sql-drawing">
+    <div className="sql-drawing" data-figure>
       <div className="sql-axes">
         <label>
           x{' '}
@@ -98,6 +98,8 @@ export function Drawing(props: {
         {result.rows.length > mostPoints && (
           <span className="muted">the first {count(mostPoints)} rows drawn</span>
         )}
+        <span className="push" />
+        <ExportFigure title={`${nameY} by ${nameX}`} />
       </div>
       <div className="sql-chart">
         <Chart

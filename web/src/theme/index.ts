@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { flushSync } from 'react-dom';
 
 // The theme: the system's preference unless the user chose one.
 
@@ -17,8 +18,11 @@ function chosen(): Theme | undefined {
   }
 }
 
-/** The current theme. */
+const print = matchMedia('print');
+
+/** The current theme; on paper it is light. */
 export function currentTheme(): Theme {
+  if (print.matches) return 'light';
   return chosen() ?? (system.matches ? 'light' : 'dark');
 }
 
@@ -44,15 +48,24 @@ export function toggleTheme(): void {
 }
 
 system.addEventListener('change', changed);
+// The browser takes its picture as soon as listeners return.
+print.addEventListener('change', () => flushSync(changed));
+
+/** Whether the page is being printed. */
+export function usePrinting(): boolean {
+  return useSyncExternalStore(
+    subscribe,
+    () => print.matches,
+    () => false,
+  );
+}
+
+function subscribe(l: () => void): () => void {
+  listeners.add(l);
+  return () => listeners.delete(l);
+}
 
 /** The current theme, for canvases. */
 export function useTheme(): Theme {
-  return useSyncExternalStore(
-    (l) => {
-      listeners.add(l);
-      return () => listeners.delete(l);
-    },
-    currentTheme,
-    () => 'dark',
-  );
+  return useSyncExternalStore(subscribe, currentTheme, () => 'dark');
 }

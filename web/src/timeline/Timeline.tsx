@@ -8,7 +8,7 @@ import {
   type ReactNode,
 } from 'react';
 import { useTheme } from '../theme/index.ts';
-import { Float, paperOf, useWidth } from '../ui/index.ts';
+import { Float, paintOn, useWidth } from '../ui/index.ts';
 import { boxKey, boxOf, hitAt, step, type Step } from './find.ts';
 import type { Layout } from './layout.ts';
 import { axisHeight, paint } from './paint.ts';
@@ -54,9 +54,9 @@ export function Timeline(props: TimelineProps) {
   const hit = pointer ? find(pointer) : {};
   const hovered = hit.box ? boxKey(hit.box) : '';
   useEffect(() => {
-    const paper = paperOf(canvas.current, width, height);
-    if (!paper) return;
-    paint(paper, { placement, span, width, selected, hovered, theme });
+    paintOn(canvas.current, width, height, (paper) =>
+      paint(paper, { placement, span, width, selected, hovered, theme }),
+    );
   }, [placement, span, width, height, selected, hovered, theme]);
   const attach = useCallback(
     (element: HTMLDivElement | null) => {

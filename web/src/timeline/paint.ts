@@ -2,7 +2,7 @@
 
 import { functionFill, token } from '../color/index.ts';
 import { bare } from '../format/index.ts';
-import { cutText } from '../ui/index.ts';
+import { cutText, type Paper } from '../ui/index.ts';
 import { boxKey } from './find.ts';
 import { rowHeight, type Box, type Layout, type Link } from './layout.ts';
 import { axisTicks, toX, type Span } from './view.ts';
@@ -48,7 +48,7 @@ function colors(theme: 'dark' | 'light'): Colors {
 }
 
 /** Draws the timeline. The canvas is as wide as the timeline, in CSS pixels. */
-export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
+export function paint(paper: Paper, p: Picture): void {
   const c = colors(p.theme);
   paper.save();
   paper.clearRect(0, 0, p.width, axisHeight + p.placement.height);
@@ -74,7 +74,7 @@ export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
   paper.restore();
 }
 
-function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void {
+function drawAxis(paper: Paper, p: Picture, c: Colors): void {
   const most = Math.max(2, Math.floor(p.width / 110));
   paper.lineWidth = 1;
   for (const tick of axisTicks(p.span, most)) {
@@ -91,7 +91,7 @@ function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void 
   }
 }
 
-function drawTracks(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void {
+function drawTracks(paper: Paper, p: Picture, c: Colors): void {
   for (const t of p.placement.tracks) {
     if (t.kind === 'thread') continue;
     paper.strokeStyle = c.line;
@@ -105,13 +105,7 @@ function drawTracks(paper: CanvasRenderingContext2D, p: Picture, c: Colors): voi
   }
 }
 
-function drawBox(
-  paper: CanvasRenderingContext2D,
-  p: Picture,
-  c: Colors,
-  b: Box,
-  full: Map<string, number>,
-): void {
+function drawBox(paper: Paper, p: Picture, c: Colors, b: Box, full: Map<string, number>): void {
   const left = toX(b.enter, p.span, p.width);
   const right = toX(b.exit, p.span, p.width);
   if (right < 0 || left > p.width) return;
@@ -153,7 +147,7 @@ interface Rect {
 
 /** The outline of a call, torn at the right if the call had not ended. */
 function outline(
-  paper: CanvasRenderingContext2D,
+  paper: Paper,
   b: Box,
   x: number,
   y: number,
@@ -176,14 +170,7 @@ function outline(
   paper.closePath();
 }
 
-function hatch(
-  paper: CanvasRenderingContext2D,
-  color: string,
-  x: number,
-  y: number,
-  w: number,
-  h: number,
-): void {
+function hatch(paper: Paper, color: string, x: number, y: number, w: number, h: number): void {
   paper.save();
   paper.beginPath();
   paper.rect(x, y, w, h);
@@ -200,7 +187,7 @@ function hatch(
   paper.restore();
 }
 
-function drawFrame(paper: CanvasRenderingContext2D, p: Picture, c: Colors, b: Box, r: Rect): void {
+function drawFrame(paper: Paper, p: Picture, c: Colors, b: Box, r: Rect): void {
   const key = boxKey(b);
   const chosen = key === p.selected;
   if (b.call.self !== true && !chosen && key !== p.hovered) return;
@@ -209,7 +196,7 @@ function drawFrame(paper: CanvasRenderingContext2D, p: Picture, c: Colors, b: Bo
   paper.strokeRect(r.x, r.y, Math.max(r.w, 2), r.h);
 }
 
-function drawName(paper: CanvasRenderingContext2D, c: Colors, b: Box, r: Rect): void {
+function drawName(paper: Paper, c: Colors, b: Box, r: Rect): void {
   const x = Math.max(r.x, 0);
   const room = r.x + r.w - x - 10;
   if (room < 18) return;
@@ -221,7 +208,7 @@ function drawName(paper: CanvasRenderingContext2D, c: Colors, b: Box, r: Rect): 
   paper.fillText(text, x + 6, r.y + r.h / 2 + 0.5);
 }
 
-function drawLink(paper: CanvasRenderingContext2D, p: Picture, c: Colors, l: Link): void {
+function drawLink(paper: Paper, p: Picture, c: Colors, l: Link): void {
   const [x1, x2] = [toX(l.from, p.span, p.width), toX(l.to, p.span, p.width)];
   if (Math.max(x1, x2) < -9 || Math.min(x1, x2) > p.width + 9) return;
   const launch = l.arrow.kind === 'launch';

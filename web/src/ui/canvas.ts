@@ -1,24 +1,29 @@
-/** Sizes a canvas in CSS pixels, sharp on any screen, and returns its context; undefined if it cannot be drawn on. */
-export function paperOf(
+import { SVGPaper } from './export/svgPaper.ts';
+import { exportAs, type Paper } from './paper.ts';
+
+/** Sizes a canvas in CSS pixels, sharp on any screen, and paints on it. The canvas is exported with the same strokes. */
+export function paintOn(
   element: HTMLCanvasElement | null,
   width: number,
   height: number,
-): CanvasRenderingContext2D | undefined {
+  paint: (paper: Paper) => void,
+): void {
   const paper = element?.getContext('2d');
-  if (!element || !paper || width <= 0 || height <= 0) return undefined;
+  if (!element || !paper || width <= 0 || height <= 0) return;
   const scale = window.devicePixelRatio || 1;
   element.width = Math.round(width * scale);
   element.height = Math.round(height * scale);
   paper.setTransform(scale, 0, 0, scale, 0, 0);
-  return paper;
+  paint(paper);
+  exportAs(element, () => {
+    const svg = new SVGPaper();
+    paint(svg);
+    return svg.toString();
+  });
 }
 
 /** Truncates text to the available pixels; empty if fewer than two characters fit. */
-export function cutText(
-  paper: Pick<CanvasRenderingContext2D, 'measureText'>,
-  text: string,
-  room: number,
-): string {
+export function cutText(paper: Pick<Paper, 'measureText'>, text: string, room: number): string {
   if (paper.measureText(text).width <= room) return text;
   let [low, high] = [0, text.length];
   while (low < high) {

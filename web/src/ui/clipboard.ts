@@ -26,7 +26,12 @@ function copyOldWay(text: string): boolean {
 
 /** Downloads text as a file. */
 export function saveText(name: string, text: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+  saveBlob(name, new Blob([text], { type: `${type};charset=utf-8` }));
+}
+
+/** Downloads data as a file. */
+export function saveBlob(name: string, data: Blob): void {
+  const url = URL.createObjectURL(data);
   saveURL(url, name);
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }

@@ -1,6 +1,7 @@
 import type { EChartsCoreOption, EChartsType } from 'echarts/core';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { useTheme } from '../../theme/index.ts';
+import { exportAs } from '../paper.ts';
 import { chartColors, type ChartColors } from './style.ts';
 import './chart.css';
 
@@ -41,17 +42,20 @@ export function Chart(props: ChartProps) {
   const [failed, setFailed] = useState(false);
   const theme = useTheme();
   const { option } = props;
+  const newest = useRef(() => option(chartColors(theme)));
   useEffect(() => {
     click.current = props.onClick;
+    newest.current = () => option(chartColors(theme));
   });
   useEffect(() => {
     let gone = false;
     let sizes: ResizeObserver | undefined;
     loadCharts().then(
-      ({ makeChart }) => {
+      ({ makeChart, chartSVG }) => {
         if (gone || !box.current) return;
         const made = makeChart(box.current);
         chart.current = made;
+        exportAs(box.current, (width, height) => chartSVG(newest.current(), width, height));
         made.on('click', (event) => {
           click.current?.({
             seriesIndex: event.seriesIndex ?? 0,
@@ -77,7 +81,7 @@ export function Chart(props: ChartProps) {
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     chart.current?.setOption(
       { animation: false, ...option(chartColors(theme)), ...(still ? { animation: false } : {}) },
-      { replaceMerge: ['series', 'xAxis', 'yAxis'], lazyUpdate: true },
+      { replaceMerge: ['series', 'xAxis', 'yAxis'], lazyUpdate: !matchMedia('print').matches },
     );
   }, [ready, option, theme]);
   return (

@@ -7,8 +7,8 @@ import {
   MarkLineComponent,
   TooltipComponent,
 } from 'echarts/components';
-import { init, use as take, type EChartsType } from 'echarts/core';
-import { CanvasRenderer } from 'echarts/renderers';
+import { init, use as take, type EChartsCoreOption, type EChartsType } from 'echarts/core';
+import { CanvasRenderer, SVGRenderer } from 'echarts/renderers';
 
 take([
   BarChart,
@@ -20,9 +20,30 @@ take([
   MarkLineComponent,
   TooltipComponent,
   CanvasRenderer,
+  SVGRenderer,
 ]);
 
 /** Creates a chart in an element that has a size. */
 export function makeChart(box: HTMLElement): EChartsType {
   return init(box, undefined, { renderer: 'canvas' });
+}
+
+/** Draws a chart as an SVG document. */
+export function chartSVG(option: EChartsCoreOption, width: number, height: number): string {
+  const chart = init(null, undefined, { renderer: 'svg', ssr: true, width, height });
+  try {
+    chart.setOption({ ...option, animation: false });
+    return withoutStyles(chart.renderToSVGString());
+  } finally {
+    chart.dispose();
+  }
+}
+
+/** Writes styles as attributes: the policy of the page forbids inline styles, also in images. */
+export function withoutStyles(svg: string): string {
+  return svg
+    .replace(/<style[^>]*>.*?<\/style>/gs, '')
+    .replace(/ style="([^"]*)"/g, (_, css: string) =>
+      css.replace(/([a-z-]+):([^;]*);?/g, ' $1="$2"'),
+    );
 }

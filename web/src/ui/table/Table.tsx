@@ -1,5 +1,6 @@
 import { Fragment, useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import { count, plural } from '../../format/index.ts';
+import { usePrinting } from '../../theme/index.ts';
 import type { Column } from './column.ts';
 import { Detail } from './Detail.tsx';
 import { Head } from './Head.tsx';
@@ -46,6 +47,7 @@ export interface TableProps<T extends object> {
 }
 
 const rowHeight = 28; // row height in pixels as in the styles, with its border
+const mostPrinted = 1000; // rows on paper
 const fewRows = 200; // up to this many rows are all drawn; beyond, only visible rows
 
 /** A table with sorting, filtering, child rows, copy, export and keyboard navigation. */
@@ -62,7 +64,11 @@ export function Table<T extends object>(props: TableProps<T>) {
       ),
     [rows, heights],
   );
-  const shown = useWindow(scroller, rows.length, rowHeight, extra, rows.length > fewRows);
+  const printing = usePrinting();
+  const seen = useWindow(scroller, rows.length, rowHeight, extra, rows.length > fewRows);
+  const shown = printing
+    ? { first: 0, end: Math.min(rows.length, mostPrinted), before: 0, after: 0 }
+    : seen;
   const scrollTo = useCallback(
     (index: number) => {
       const box = scroller.current;
@@ -83,6 +89,7 @@ export function Table<T extends object>(props: TableProps<T>) {
     <div className="table-box">
       <Tools
         name={props.name}
+        label={props.label}
         columns={props.columns}
         hidden={hidden}
         onHidden={setHidden}
@@ -139,6 +146,9 @@ export function Table<T extends object>(props: TableProps<T>) {
             ? plural(total, 'row')
             : `${count(rows.length)} of ${plural(total, 'row')}`}
         </span>
+        {printing && rows.length > mostPrinted && (
+          <span>the first {count(mostPrinted)} are printed; export the table for all</span>
+        )}
         {props.footer}
       </div>
     </div>

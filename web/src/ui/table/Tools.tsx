@@ -1,11 +1,12 @@
-import { Fragment, useState, type ReactNode } from 'react';
-import { copyText, saveText } from '../clipboard.ts';
+import { Fragment, type ReactNode } from 'react';
+import { ExportTable } from '../export/ExportTable.tsx';
 import { FilterField } from '../filter/FilterField.tsx';
 import { Menu } from '../Menu.tsx';
-import { asCSV, asMarkdown, asTSV, type Column } from './column.ts';
+import type { Column } from './column.ts';
 
 interface ToolsProps<T> {
   name: string;
+  label: string;
   columns: readonly Column<T>[];
   hidden: readonly string[];
   onHidden: (hidden: readonly string[]) => void;
@@ -20,13 +21,7 @@ interface ToolsProps<T> {
 
 /** The table's controls: filter, columns, copy and export. */
 export function Tools<T>(props: ToolsProps<T>) {
-  const [status, setStatus] = useState('');
   const shown = props.columns.filter((c) => !props.hidden.includes(c.id));
-  const copy = async (text: string) => {
-    setStatus(
-      (await copyText(text)) ? 'copied' : 'copy failed: the browser blocks clipboard access',
-    );
-  };
   return (
     <div className="table-tools">
       {props.extra}
@@ -37,9 +32,6 @@ export function Tools<T>(props: ToolsProps<T>) {
         onFilter={props.onFilter}
       />
       <span className="push" />
-      <span role="status" className="muted status">
-        {status}
-      </span>
       <Menu label="Columns">
         {props.columns.map((c) => (
           <Fragment key={c.id}>
@@ -62,29 +54,7 @@ export function Tools<T>(props: ToolsProps<T>) {
           </Fragment>
         ))}
       </Menu>
-      <Menu label="Copy">
-        <button
-          type="button"
-          className="menu-item"
-          onClick={() => void copy(asTSV(shown, props.rows()))}
-        >
-          Copy as TSV
-        </button>
-        <button
-          type="button"
-          className="menu-item"
-          onClick={() => void copy(asMarkdown(shown, props.rows()))}
-        >
-          Copy as Markdown
-        </button>
-        <button
-          type="button"
-          className="menu-item"
-          onClick={() => saveText(`${props.name}.csv`, asCSV(shown, props.rows()), 'text/csv')}
-        >
-          Download CSV
-        </button>
-      </Menu>
+      <ExportTable name={props.name} title={props.label} columns={() => shown} rows={props.rows} />
     </div>
   );
 }

@@ -1,7 +1,7 @@
 import { useQuery, withParams, type Comparison, type HistogramPair } from '../../api/index.ts';
 import { bare, count, duration, source } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
-import { CallPath, Empty, Failure, Waiting } from '../../ui/index.ts';
+import { CallPath, Empty, ExportFigure, Failure, PlainTable, Waiting } from '../../ui/index.ts';
 import { distanceText, distanceTitle, movedTitle, type Row } from './columns.tsx';
 import { Overlay } from './Overlay.tsx';
 import { distanceWords } from './overlay.ts';
@@ -55,28 +55,33 @@ export function Detail(props: { row: Row; of: Comparison; onClose: () => void })
             )}
           </p>
         </div>
-        <table className="compare-numbers">
-          <thead>
-            <tr>
-              <td />
-              <th scope="col" className="a">
-                A
-              </th>
-              <th scope="col" className="b">
-                B
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {lines.map(([name, a, b]) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td>{a}</td>
-                <td>{b}</td>
+        <PlainTable
+          name={`${bare(row.function)} A and B`}
+          title={`${bare(row.function)} in A and B`}
+        >
+          <table className="compare-numbers">
+            <thead>
+              <tr>
+                <td />
+                <th scope="col" className="a">
+                  A
+                </th>
+                <th scope="col" className="b">
+                  B
+                </th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {lines.map(([name, a, b]) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td>{a}</td>
+                  <td>{b}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </PlainTable>
         <Times row={row} of={c} />
       </div>
     </aside>
@@ -96,13 +101,16 @@ function Times({ row, of: c }: { row: Row; of: Comparison }) {
   const h = result.data;
   const missing = h?.missing ?? '';
   return (
-    <section>
+    <section data-figure>
       <h3>
         Call times{' '}
         <span className="compare-legend" aria-hidden="true">
           <span className="a">A</span> <span className="b">B</span>
         </span>
       </h3>
+      {h && missing === '' && (
+        <ExportFigure title={`Call times of ${bare(row.function)} in A and B`} />
+      )}
       {!h && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
       {!h && !result.problem && <Waiting label="loading the histograms" lines={4} />}
       {missing !== '' && <Empty title={missing} />}

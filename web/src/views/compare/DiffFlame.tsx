@@ -5,7 +5,7 @@ import { cellsOf, FlameGraph, search, type Cell } from '../../flame/index.ts';
 import { count, duration, percent, plural } from '../../format/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
-import { Empty, Failure, Notice, Segmented, Waiting } from '../../ui/index.ts';
+import { Empty, ExportFigure, Failure, Notice, Segmented, Waiting } from '../../ui/index.ts';
 import { mix, oneSide, relative, signed } from './pair.ts';
 
 const noText = text('');
@@ -38,7 +38,7 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
   const flame = result.data;
   const empty = flame && Math.max(...flame.root.total_us) <= 0;
   return (
-    <section className="panel filled" aria-label="Flame graph of both runs">
+    <section className="panel filled" aria-label="Flame graph of both runs" data-figure>
       <div className="tools">
         {choices}
         <Segmented small label="Metric" choices={metrics} chosen={metric} onChoose={setMetric} />
@@ -53,6 +53,7 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
         />
         <span className="push" />
         <Legend />
+        <ExportFigure title={`Flame graph of ${c.a.name} (A) and ${c.b.name} (B)`} />
       </div>
       {flame?.partial !== undefined && flame.partial !== '' && (
         <Notice level="unknown">{flame.partial}</Notice>

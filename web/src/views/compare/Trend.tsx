@@ -5,9 +5,11 @@ import { choice, go, text, useParam, useRoute } from '../../route/index.ts';
 import {
   Empty,
   ended,
+  ExportFigure,
   Failure,
   Float,
   Notice,
+  PlainTable,
   Segmented,
   useWidth,
   Waiting,
@@ -38,7 +40,7 @@ export function TrendPanel({ choices }: { choices: ReactNode }) {
       {t && t.runs.length > 1 && (
         <h1 className={`verdict ${t.verdict.level}`}>{micro(ended(t.verdict.sentence))}</h1>
       )}
-      <section className="panel filled" aria-label="Trend">
+      <section className="panel filled" aria-label="Trend" data-figure>
         <div className="tools">
           {choices}
           <Segmented small label="Metric" choices={metrics} chosen={metric} onChoose={setMetric} />
@@ -52,6 +54,7 @@ export function TrendPanel({ choices }: { choices: ReactNode }) {
           />
           <span className="push" />
           <span className="muted">Click a run to compare it with the previous one</span>
+          {t && t.runs.length > 1 && <ExportFigure title="Trend over runs" />}
         </div>
         {t?.notices.map((n) => (
           <Notice key={n.sentence} level={n.level}>
@@ -126,29 +129,31 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
             : 'No change in function times over the runs, or times unknown.'}
         </p>
       )}
-      <table className="visually-hidden">
-        <caption>{metric === 'lost' ? 'Lost to anomalies' : 'Time of all calls'}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Run</th>
-            {all.map((s) => (
-              <th key={keyOfSeries(s)} scope="col">
-                {seriesName(s)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {t.runs.map((r, at) => (
-            <tr key={r.id}>
-              <th scope="row">{runText(r)}</th>
+      <PlainTable name="trend" title="Trend over runs">
+        <table className="visually-hidden">
+          <caption>{metric === 'lost' ? 'Lost to anomalies' : 'Time of all calls'}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Run</th>
               {all.map((s) => (
-                <td key={keyOfSeries(s)}>{duration(s.values_us[at] ?? undefined)}</td>
+                <th key={keyOfSeries(s)} scope="col">
+                  {seriesName(s)}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {t.runs.map((r, at) => (
+              <tr key={r.id}>
+                <th scope="row">{runText(r)}</th>
+                {all.map((s) => (
+                  <td key={keyOfSeries(s)}>{duration(s.values_us[at] ?? undefined)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </PlainTable>
     </div>
   );
 }

@@ -1,7 +1,9 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useRunQuery, type Evidence } from '../../api/index.ts';
 import { groups, groupVar, groupWords } from '../../color/index.ts';
+import { bare } from '../../format/index.ts';
 import { useKeys } from '../../keys/index.ts';
+import { ExportFigure } from '../../ui/index.ts';
 import { eventPath, go, text, useHref, useParam } from '../../route/index.ts';
 import {
   boundsOf,
@@ -104,12 +106,12 @@ export function TimelinePanel({ evidence: e }: { evidence: Evidence }) {
     return <a href={href({ event: section, query: { w: '', call: '' } })}>evidence</a>;
   };
   return (
-    <section className="panel" aria-labelledby="timeline-title">
+    <section className="panel" aria-labelledby="timeline-title" data-figure>
       <header className="panel-head">
         <h2 id="timeline-title">Timeline</h2>
         <Legend sections={sections} />
         <span className="push" />
-        <span className="evidence-hint" aria-hidden="true">
+        <span className="evidence-hint" aria-hidden="true" data-no-export>
           <kbd>w</kbd>
           <kbd>s</kbd> zoom <kbd>a</kbd>
           <kbd>d</kbd> move <kbd>f</kbd> fit · drag, Ctrl + wheel
@@ -122,6 +124,7 @@ export function TimelinePanel({ evidence: e }: { evidence: Evidence }) {
         >
           Whole window
         </button>
+        <ExportFigure title={`Calls around ${bare(e.function)} on rank ${e.rank}`} />
       </header>
       <Timeline
         placement={placement}

@@ -1,20 +1,22 @@
 import type { Evidence, Model } from '../../api/index.ts';
-import { count, duration } from '../../format/index.ts';
+import { bare, count, duration } from '../../format/index.ts';
 import { algorithmWords, flaggedWords, Histogram, usualWords } from '../../histogram/index.ts';
 import { eventPath, useHref } from '../../route/index.ts';
-import { Empty, FunctionName, Notice } from '../../ui/index.ts';
+import { Empty, ExportFigure, FunctionName, Notice, PlainTable } from '../../ui/index.ts';
 import { difference, notShown, type Part } from './difference.ts';
 
 /** Why it was flagged: its time compared with the model of the function. */
 export function Why({ evidence: e }: { evidence: Evidence }) {
   const { model } = e;
   return (
-    <section className="panel" aria-labelledby="why-title">
+    <section className="panel" aria-labelledby="why-title" data-figure>
       <header className="panel-head">
         <h2 id="why-title">Why</h2>
         <span className="muted">
           {e.anomaly ? 'model used for the judgment' : 'model of the function'}
         </span>
+        <span className="push" />
+        {model && <ExportFigure title={`Call times of ${bare(e.function)}`} />}
       </header>
       {model ? (
         <div className="evidence-why-body">
@@ -125,62 +127,64 @@ function Parts({ parts, own }: { parts: readonly Part[]; own: string }) {
   const most = Math.max(...parts.map((p) => Math.max(p.here, p.normal)), 1);
   const left = parts.length - mostParts;
   return (
-    <table className="evidence-parts">
-      <thead>
-        <tr>
-          <th scope="col">Part</th>
-          <th scope="col">Normal</th>
-          <th scope="col">Anomaly</th>
-          <th scope="col">Difference</th>
-          <th scope="col">
-            <span className="visually-hidden">Bars of both executions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {parts.slice(0, mostParts).map((p) => (
-          <tr key={p.name}>
-            <th scope="row">
-              {p.name === '' ? (
-                <>
-                  <FunctionName name={own} most={36} /> itself
-                </>
-              ) : p.name === notShown ? (
-                'calls not shown'
-              ) : (
-                <>
-                  <FunctionName name={p.name} most={36} />
-                  {(p.callsHere > 1 || p.callsNormal > 1) && (
-                    <span className="muted">
-                      {' '}
-                      {p.callsNormal}× / {p.callsHere}×
-                    </span>
-                  )}
-                </>
-              )}
-            </th>
-            <td>{duration(p.normal)}</td>
-            <td>{duration(p.here)}</td>
-            <td className={p.here > p.normal ? 'more' : ''}>
-              {p.here > p.normal ? '+' : ''}
-              {duration(p.here - p.normal)}
-            </td>
-            <td className="bars" aria-hidden="true">
-              <span className="normal" style={{ width: `${(p.normal / most) * 100}%` }} />
-              <span className="here" style={{ width: `${(p.here / most) * 100}%` }} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-      {left > 0 && (
-        <tfoot>
+    <PlainTable name="difference from normal" title="Difference from a normal execution">
+      <table className="evidence-parts">
+        <thead>
           <tr>
-            <td colSpan={5} className="muted">
-              and {count(left)} parts with smaller differences
-            </td>
+            <th scope="col">Part</th>
+            <th scope="col">Normal</th>
+            <th scope="col">Anomaly</th>
+            <th scope="col">Difference</th>
+            <th scope="col">
+              <span className="visually-hidden">Bars of both executions</span>
+            </th>
           </tr>
-        </tfoot>
-      )}
-    </table>
+        </thead>
+        <tbody>
+          {parts.slice(0, mostParts).map((p) => (
+            <tr key={p.name}>
+              <th scope="row">
+                {p.name === '' ? (
+                  <>
+                    <FunctionName name={own} most={36} /> itself
+                  </>
+                ) : p.name === notShown ? (
+                  'calls not shown'
+                ) : (
+                  <>
+                    <FunctionName name={p.name} most={36} />
+                    {(p.callsHere > 1 || p.callsNormal > 1) && (
+                      <span className="muted">
+                        {' '}
+                        {p.callsNormal}× / {p.callsHere}×
+                      </span>
+                    )}
+                  </>
+                )}
+              </th>
+              <td>{duration(p.normal)}</td>
+              <td>{duration(p.here)}</td>
+              <td className={p.here > p.normal ? 'more' : ''}>
+                {p.here > p.normal ? '+' : ''}
+                {duration(p.here - p.normal)}
+              </td>
+              <td className="bars" aria-hidden="true">
+                <span className="normal" style={{ width: `${(p.normal / most) * 100}%` }} />
+                <span className="here" style={{ width: `${(p.here / most) * 100}%` }} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+        {left > 0 && (
+          <tfoot>
+            <tr>
+              <td colSpan={5} className="muted">
+                and {count(left)} parts with smaller differences
+              </td>
+            </tr>
+          </tfoot>
+        )}
+      </table>
+    </PlainTable>
   );
 }

@@ -166,7 +166,7 @@ function Executions({ plot, finding }: { plot: Query<Plot>; finding: Finding }) 
   }
   return (
     <div className="finding-body">
-      <div className="finding-plot">
+      <div className="finding-plot" data-figure>
         <StripPlot plot={plot.data} finding={finding} />
         {plot.data.total > plot.data.points.length && (
           <p className="muted small">

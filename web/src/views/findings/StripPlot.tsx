@@ -3,7 +3,14 @@ import { useLive, type Finding, type Plot } from '../../api/index.ts';
 import { BoxSelect, LassoSelect, writeSelection, type Selection } from '../../explain/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
-import { Chart, ScaleChoice, Segmented, useAxisScale, type ChartColors } from '../../ui/index.ts';
+import {
+  Chart,
+  ExportFigure,
+  ScaleChoice,
+  Segmented,
+  useAxisScale,
+  type ChartColors,
+} from '../../ui/index.ts';
 import { bestBy, colorGroups, gridOf, limits, pointOf, stripOption } from './stripOption.ts';
 
 const chosenBy = choice('', 'kind', 'host', 'rank');
@@ -73,6 +80,7 @@ export function StripPlot({ plot, finding }: { plot: Plot; finding: Finding }) {
           onChoose={(d) => draw(drawing === d ? '' : d)}
         />
         <Segmented label="Color of anomalies" choices={colors} chosen={by} onChoose={choose} />
+        <ExportFigure title={`Executions of finding ${finding.finding}, duration over time`} />
       </div>
       <div className="plot-box">
         <Chart

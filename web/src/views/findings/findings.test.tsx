@@ -12,6 +12,7 @@ import { bestBy, colorGroups, stripOption } from './stripOption.ts';
 
 vi.mock('../../ui/chart/echarts.ts', () => ({
   makeChart: () => ({ on: vi.fn(), resize: vi.fn(), setOption: vi.fn(), dispose: vi.fn() }),
+  chartSVG: () => '',
 }));
 
 const saved: Reply = { body: { key: 'aaaa1111', state: 'muted', note: 'known', at: '' } };

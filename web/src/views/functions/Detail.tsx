@@ -8,6 +8,7 @@ import {
   CallPath,
   copyText,
   Empty,
+  ExportFigure,
   Failure,
   Notice,
   Sparkline,
@@ -81,8 +82,8 @@ function Inside({ detail: d }: { detail: FunctionDetail }) {
       <Numbers detail={d} live={live} />
       <ModelPart detail={d} live={live} />
       <OverTime detail={d} />
-      <RankBars ranks={d.ranks} anomalies={d.anomalies} />
-      <Paths paths={d.paths} />
+      <RankBars ranks={d.ranks} anomalies={d.anomalies} name={bare(d.function)} />
+      <Paths paths={d.paths} name={bare(d.function)} />
       {d.anomalies > 0 && <WorstEvents name={d.function} program={d.program} />}
     </div>
   );
@@ -117,12 +118,21 @@ function percentOf(p: number | undefined, of: string): string | undefined {
   return p === undefined || p === 0 ? undefined : `${percent(p)} ${of}`;
 }
 
-export function Part(props: { title: string; note?: ReactNode; children: ReactNode }) {
+/** A part of the details; figure names it if it is a chart. */
+export function Part(props: {
+  title: string;
+  note?: ReactNode;
+  figure?: string;
+  children: ReactNode;
+}) {
   return (
-    <section className="function-part">
-      <h3>
-        {props.title} <span className="muted">{props.note}</span>
-      </h3>
+    <section className="function-part" data-figure={props.figure === undefined ? undefined : ''}>
+      <div className="function-part-head">
+        <h3>
+          {props.title} <span className="muted">{props.note}</span>
+        </h3>
+        {props.figure !== undefined && <ExportFigure title={props.figure} />}
+      </div>
       {props.children}
     </section>
   );
@@ -145,7 +155,11 @@ function ModelPart({ detail: d, live }: { detail: FunctionDetail; live: boolean 
     );
   }
   return (
-    <Part title="Call times" note={`${count(model.samples)} samples`}>
+    <Part
+      title="Call times"
+      note={`${count(model.samples)} samples`}
+      figure={`Call times of ${bare(d.function)}`}
+    >
       {model.warming && <Notice level="unknown">Warming up: too few samples.</Notice>}
       <Histogram model={model} height={170} />
       <p className="function-model">
@@ -171,7 +185,11 @@ function OverTime({ detail: d }: { detail: FunctionDetail }) {
   const at = columns.indexOf(most);
   const time = (i: number) => clock(strip.from_s + (i / columns.length) * span, span);
   return (
-    <Part title="Lost over time" note={`most ${duration(most)} at ${time(at)}`}>
+    <Part
+      title="Lost over time"
+      note={`most ${duration(most)} at ${time(at)}`}
+      figure={`Lost time of ${bare(d.function)} over time`}
+    >
       <div className="function-strip" ref={measure}>
         <Sparkline
           values={columns}
@@ -192,13 +210,17 @@ function OverTime({ detail: d }: { detail: FunctionDetail }) {
 const fewPaths = 6;
 
 /** The call paths of the function. */
-function Paths({ paths }: { paths: readonly FunctionPath[] }) {
+function Paths({ paths, name }: { paths: readonly FunctionPath[]; name: string }) {
   const [all, setAll] = useState(false);
   if (paths.length === 0) return null;
   const most = Math.max(...paths.map((p) => p.lost_us), 1);
   const shown = all ? paths : paths.slice(0, fewPaths);
   return (
-    <Part title="Call paths" note={plural(paths.length, 'path')}>
+    <Part
+      title="Call paths"
+      note={plural(paths.length, 'path')}
+      figure={`Call paths of ${name} by lost time`}
+    >
       <ul className="function-paths">
         {shown.map((p, i) => (
           <li key={i}>

@@ -14,6 +14,7 @@ import { count, duration, percent, plural } from '../../format/index.ts';
 import { text, useHref, useParam, useRoute } from '../../route/index.ts';
 import {
   Empty,
+  ExportFigure,
   Failure,
   FunctionName,
   FunctionPlace,
@@ -103,12 +104,14 @@ function Graph(props: PanelProps & { flame: Flame; filter: string }) {
   const what = lost ? 'lost' : 'time';
   const counts = lost ? 'anomalies' : 'calls';
   return (
-    <div className="flame-body">
+    <div className="flame-body" data-figure>
       <div className="flame-line">
         {focus.parent ? (
           <Crumbs focus={focus} onFocus={(c) => setAt(c.parent ? c.key : '')} />
         ) : (
-          <span className="muted">Click a function to zoom in.</span>
+          <span className="muted" data-no-export>
+            Click a function to zoom in.
+          </span>
         )}
         <span className="push" />
         {hits && (
@@ -118,6 +121,7 @@ function Graph(props: PanelProps & { flame: Flame; filter: string }) {
           </span>
         )}
         <Legend cells={cells} />
+        <ExportFigure title={lost ? 'Flame graph of lost time' : 'Flame graph of time'} />
       </div>
       <FlameGraph
         cells={cells}
@@ -186,7 +190,7 @@ function Chosen(props: PanelProps & { cell: Cell; root: Cell; lost: boolean }) {
   const { node } = cell;
   const row = rowOf(props.rows, node.function);
   return (
-    <div className="flame-chosen">
+    <div className="flame-chosen" data-no-export>
       <strong>
         <FunctionPlace name={node.function} most={70} />
       </strong>

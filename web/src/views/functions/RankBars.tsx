@@ -24,9 +24,11 @@ export function byHost(
 export function RankBars({
   ranks,
   anomalies,
+  name,
 }: {
   ranks: readonly FunctionRank[];
   anomalies: number;
+  name: string;
 }) {
   const href = useHref();
   const [all, setAll] = useState(false);
@@ -45,6 +47,7 @@ export function RankBars({
     <Part
       title="Ranks by lost time"
       note={`${plural(ranks.length, 'rank')} on ${plural(hosts.length, 'host')}`}
+      figure={`Lost time of ${name} by rank`}
     >
       {ranks.length > few && <Strip ranks={ranks} most={most} />}
       <ul className="function-paths">

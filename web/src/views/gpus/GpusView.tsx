@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 import { useLive, useRunQuery, type Breakdown, type GPUTime } from '../../api/index.ts';
 import { plural } from '../../format/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
-import { Empty, Failure, Segmented, Table, Waiting } from '../../ui/index.ts';
+import { Empty, ExportFigure, Failure, Segmented, Table, Waiting } from '../../ui/index.ts';
 import { Collectives } from './Collectives.tsx';
 import { rankColumns } from './columns.tsx';
 import { Notes } from './Notes.tsx';
@@ -78,7 +78,7 @@ function Shown({ data }: { data: Breakdown }) {
   return (
     <div className={chosen ? 'gpus with-detail' : 'gpus'}>
       <div className="gpus-main">
-        <section className="panel" aria-labelledby="gpus-title">
+        <section className="panel" aria-labelledby="gpus-title" data-figure>
           <header className="panel-head">
             <h2 id="gpus-title">Time of GPUs by rank</h2>
             <span className="push" />
@@ -96,6 +96,7 @@ function Shown({ data }: { data: Breakdown }) {
               chosen={length}
               onChoose={setLength}
             />
+            <ExportFigure title="Time of GPUs by rank" />
           </header>
           <PartLegend />
           <StackedBars

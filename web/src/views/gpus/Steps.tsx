@@ -8,7 +8,7 @@ import {
 } from '../../api/index.ts';
 import { plural } from '../../format/index.ts';
 import { choice, text, useHref, useParam } from '../../route/index.ts';
-import { Failure, Segmented, Table, Waiting } from '../../ui/index.ts';
+import { ExportFigure, Failure, Segmented, Table, Waiting } from '../../ui/index.ts';
 import { stepColumns, streamColumns } from './columns.tsx';
 import { StackedBars } from './StackedBars.tsx';
 
@@ -35,12 +35,12 @@ export function Steps(props: { of: GPUTime; name: string; onClose: () => void })
       </header>
       {!data && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
       {!data && !result.problem && <Waiting label="loading the steps" lines={6} />}
-      {data && <Shown data={data} />}
+      {data && <Shown data={data} name={props.name} />}
     </aside>
   );
 }
 
-function Shown({ data }: { data: RankSteps }) {
+function Shown({ data, name }: { data: RankSteps; name: string }) {
   const { overview } = useLive();
   const [length, setLength] = useParam('steplength', anyLength);
   const [sort, setSort] = useParam('stepsort', noText);
@@ -55,7 +55,7 @@ function Shown({ data }: { data: RankSteps }) {
           The trace has no training steps: the program does not call step() of PyTorch’s profiler.
         </p>
       ) : (
-        <>
+        <div data-figure>
           <div className="gpu-steps-head">
             <h3>Training steps</h3>
             <span className="push" />
@@ -66,6 +66,7 @@ function Shown({ data }: { data: RankSteps }) {
               chosen={length}
               onChoose={setLength}
             />
+            <ExportFigure title={`Time of GPUs in training steps of ${name}`} />
           </div>
           <StackedBars
             label={`Time of GPUs in ${plural(steps.length, 'training step')}; the table below has the numbers`}
@@ -84,7 +85,7 @@ function Shown({ data }: { data: RankSteps }) {
             onSort={setSort}
             footer={data.more > 0 && <span>and {plural(data.more, 'later step')}</span>}
           />
-        </>
+        </div>
       )}
       {data.rank.streams && (
         <>

@@ -2,7 +2,15 @@ import { useState } from 'react';
 import { useLive, useRunQuery, type Heatmap } from '../../api/index.ts';
 import { clock, count, duration } from '../../format/index.ts';
 import { choice, useHref, useParam, useRoute, useSpan } from '../../route/index.ts';
-import { Empty, Failure, ScaleChoice, Segmented, Term, Waiting } from '../../ui/index.ts';
+import {
+  Empty,
+  ExportFigure,
+  Failure,
+  ScaleChoice,
+  Segmented,
+  Term,
+  Waiting,
+} from '../../ui/index.ts';
 import { rowName, rowRanks } from './heat.ts';
 import { HeatCanvas } from './HeatCanvas.tsx';
 import { Scale } from './Scale.tsx';
@@ -39,7 +47,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
   const map = result.data;
   const [boxing, box] = useState(false);
   return (
-    <section className="panel heat" aria-labelledby="heat-title">
+    <section className="panel heat" aria-labelledby="heat-title" data-figure>
       <header className="panel-head">
         <h2 id="heat-title">{titles[shown]} by rank over time</h2>
         {shown === 'own' && <Term name="own slowness" mark />}
@@ -60,6 +68,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
         {props.countsOnly !== true && (
           <Segmented label="Colors" choices={metrics} chosen={shown} onChoose={show} />
         )}
+        <ExportFigure title={`${titles[shown]} by rank over time`} />
       </header>
       {!map && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
       {!map && !result.problem && <Waiting label="loading the heatmap" lines={6} />}

@@ -3,7 +3,7 @@ import type { Strip } from '../../api/index.ts';
 import { kindVar } from '../../color/index.ts';
 import { clock, count, duration } from '../../format/index.ts';
 import { useSpan } from '../../route/index.ts';
-import { Float, Kind, TimeAxis } from '../../ui/index.ts';
+import { ExportFigure, Float, Kind, TimeAxis } from '../../ui/index.ts';
 
 const height = 72;
 
@@ -48,7 +48,7 @@ export function KindStrip({ strip }: { strip: Strip }) {
   const total = (kind: string) =>
     strip.series.find((l) => l.kind === kind)?.lost_us.reduce((a, b) => a + b, 0) ?? 0;
   return (
-    <section className="panel strip" aria-labelledby="strip-title">
+    <section className="panel strip" aria-labelledby="strip-title" data-figure>
       <header className="panel-head">
         <h2 id="strip-title">Lost time by kind</h2>
         {(t0 !== undefined || t1 !== undefined) && <span className="tag">whole run</span>}
@@ -60,6 +60,7 @@ export function KindStrip({ strip }: { strip: Strip }) {
             </li>
           ))}
         </ul>
+        <ExportFigure title="Lost time by kind" />
       </header>
       {strip.series.length === 0 ? (
         <p className="heat-words">No time lost to anomalies.</p>

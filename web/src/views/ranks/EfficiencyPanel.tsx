@@ -2,7 +2,7 @@ import { useCallback, useMemo } from 'react';
 import type { Efficiency } from '../../api/index.ts';
 import { seriesColor } from '../../color/index.ts';
 import { clock } from '../../format/index.ts';
-import { axis, Chart, tip, tooltip, type ChartColors } from '../../ui/index.ts';
+import { axis, Chart, ExportFigure, tip, tooltip, type ChartColors } from '../../ui/index.ts';
 import { share } from './ratio.ts';
 
 const metrics = [
@@ -36,7 +36,7 @@ export function EfficiencyPanel(props: {
   const overTime = useMemo(() => list.filter((e) => !e.entire), [list]);
   const length = run ? run.to_s - run.from_s : 0;
   return (
-    <section className="panel" aria-labelledby={title}>
+    <section className="panel" aria-labelledby={title} data-figure>
       <header className="panel-head">
         <h2 id={title}>
           Efficiency over time{program === undefined ? '' : ` of program ${program}`}
@@ -51,6 +51,11 @@ export function EfficiencyPanel(props: {
             × {share(run.communication)} communication
             {run.device_parallel !== undefined && <> · GPUs {share(run.device_parallel)}</>}
           </p>
+        )}
+        {overTime.length > 1 && (
+          <ExportFigure
+            title={`Efficiency over time${program === undefined ? '' : ` of program ${program}`}`}
+          />
         )}
       </header>
       {overTime.length > 1 && <Lines list={overTime} length={length} />}

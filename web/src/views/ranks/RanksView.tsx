@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 import { useLive, useRunQuery, type RankRow, type RankTable } from '../../api/index.ts';
 import { count, plural } from '../../format/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
-import { Empty, Failure, Notice, Segmented, Table, Waiting } from '../../ui/index.ts';
+import { Empty, ExportFigure, Failure, Notice, Segmented, Table, Waiting } from '../../ui/index.ts';
 import { rankColumns } from './columns.tsx';
 import { EfficiencyPanel } from './EfficiencyPanel.tsx';
 import { RankDetail } from './RankDetail.tsx';
@@ -51,12 +51,13 @@ export default function RanksView() {
           )}
           <Missing table={table} />
           <Efficiencies table={table} />
-          <section className="panel" aria-labelledby="ratio-title">
+          <section className="panel" aria-labelledby="ratio-title" data-figure>
             <header className="panel-head">
               <h2 id="ratio-title">Ratio to peers over time</h2>
               <span className="push" />
               <RatioScale />
               <Segmented small label="Rows" choices={kinds} chosen={by} onChoose={setBy} />
+              <ExportFigure title="Ratio to peers over time" />
             </header>
             {table.rows.length === 0 || table.windows.length === 0 ? (
               <NotCompared by={by} live={overview?.live === true} />

@@ -4,7 +4,7 @@ import { token } from '../../color/index.ts';
 import { clock, percent } from '../../format/index.ts';
 import { eventPath, go } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
-import { Float, paperOf, TimeAxis, useWidth } from '../../ui/index.ts';
+import { Float, paintOn, TimeAxis, useWidth } from '../../ui/index.ts';
 import {
   cell,
   cellsOf,
@@ -93,26 +93,32 @@ export function ActivityCanvas(props: {
   const row = (py: number) => frame.r0 + (py / Math.max(height, 1)) * (frame.r1 - frame.r0);
 
   useEffect(() => {
-    const paper = paperOf(canvas.current, width, height);
-    if (!paper || !image) return;
-    paper.clearRect(0, 0, width, height);
-    paper.imageSmoothingEnabled = false;
-    const column = (t: number) => ((t - limit.t0) / (limit.t1 - limit.t0)) * timeline.columns;
-    const [sx, sw] = [column(frame.t0), column(frame.t1) - column(frame.t0)];
-    paper.drawImage(image, sx, frame.r0, sw, frame.r1 - frame.r0, 0, 0, width, height);
-    paper.strokeStyle = token('ink');
-    paper.lineWidth = 1.5;
-    for (const m of marks) {
-      const h = Math.max(3, y(m.r1) - y(m.r0));
-      paper.strokeRect(x(m.t0), y(m.r0), Math.max(3, x(m.t1) - x(m.t0)), h);
-    }
-    paper.fillStyle = token('kind-slow');
-    for (const s of stored) {
-      const r = rowOf(rows, s.program, s.rank);
-      if (r < 0) continue;
-      const h = Math.max(2, (y(r + 1) - y(r)) / 2);
-      paper.fillRect(x(s.at_s), y(r), Math.max(2, x(s.at_s + s.inclusive_us / 1e6) - x(s.at_s)), h);
-    }
+    if (!image) return;
+    paintOn(canvas.current, width, height, (paper) => {
+      paper.clearRect(0, 0, width, height);
+      paper.imageSmoothingEnabled = false;
+      const column = (t: number) => ((t - limit.t0) / (limit.t1 - limit.t0)) * timeline.columns;
+      const [sx, sw] = [column(frame.t0), column(frame.t1) - column(frame.t0)];
+      paper.drawImage(image, sx, frame.r0, sw, frame.r1 - frame.r0, 0, 0, width, height);
+      paper.strokeStyle = token('ink');
+      paper.lineWidth = 1.5;
+      for (const m of marks) {
+        const h = Math.max(3, y(m.r1) - y(m.r0));
+        paper.strokeRect(x(m.t0), y(m.r0), Math.max(3, x(m.t1) - x(m.t0)), h);
+      }
+      paper.fillStyle = token('kind-slow');
+      for (const s of stored) {
+        const r = rowOf(rows, s.program, s.rank);
+        if (r < 0) continue;
+        const h = Math.max(2, (y(r + 1) - y(r)) / 2);
+        paper.fillRect(
+          x(s.at_s),
+          y(r),
+          Math.max(2, x(s.at_s + s.inclusive_us / 1e6) - x(s.at_s)),
+          h,
+        );
+      }
+    });
     // eslint-disable-next-line react-hooks/exhaustive-deps -- x and y follow from these
   }, [image, marks, stored, frame.t0, frame.t1, frame.r0, frame.r1, width, height, theme]);
 

@@ -5,6 +5,7 @@ import { bytes, count } from '../../format/index.ts';
 import { choice, useParam } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
 import {
+  ExportFigure,
   ScaleChoice,
   Segmented,
   Table,
@@ -85,12 +86,13 @@ export function Messages({ matrix, title }: { matrix: MessageMatrix; title: stri
     },
   ];
   return (
-    <section className="panel" aria-labelledby={`messages-${matrix.program}`}>
+    <section className="panel" aria-labelledby={`messages-${matrix.program}`} data-figure>
       <header className="panel-head">
         <h2 id={`messages-${matrix.program}`}>{title}</h2>
         <span className="push" />
         <ScaleChoice of="colors" />
         <Segmented small label="Unit" choices={units} chosen={by} onChoose={setBy} />
+        <ExportFigure title={`${by === 'bytes' ? 'Bytes' : 'Messages'}: ${title}`} />
       </header>
       <div className="messages">
         <figure>

@@ -2,7 +2,15 @@ import { useMemo } from 'react';
 import { useLive, useRunQuery, type Timeline, type TimelineRow } from '../../api/index.ts';
 import { count, percent, plural } from '../../format/index.ts';
 import { go, text, useParam, useRoute, useSpan } from '../../route/index.ts';
-import { Empty, Failure, Notice, Table, Waiting, type Column } from '../../ui/index.ts';
+import {
+  Empty,
+  ExportFigure,
+  Failure,
+  Notice,
+  Table,
+  Waiting,
+  type Column,
+} from '../../ui/index.ts';
 import { colorToken, rowName, rowRanks, shares, words } from './activity.ts';
 import { ActivityCanvas, canvasHeight, type Stored } from './ActivityCanvas.tsx';
 import { Messages } from './Messages.tsx';
@@ -47,7 +55,7 @@ export default function TimelineView() {
       {timeline && !timeline.recorded && <NotRecorded live={overview?.live === true} />}
       {timeline?.recorded === true && (
         <>
-          <section className="panel" aria-labelledby="timeline-title">
+          <section className="panel" aria-labelledby="timeline-title" data-figure>
             <header className="panel-head">
               <h2 id="timeline-title">What {plural(timeline.ranks, 'rank')} did over time</h2>
               <span className="push" />
@@ -61,6 +69,7 @@ export default function TimelineView() {
                   Show everything
                 </button>
               )}
+              <ExportFigure title={`What ${plural(timeline.ranks, 'rank')} did over time`} />
             </header>
             {timeline.rows.length === 0 || timeline.columns === 0 ? (
               <Empty title="No ranks are within what is chosen." />
@@ -74,7 +83,7 @@ export default function TimelineView() {
                 span={span}
               />
             )}
-            <p className="activity-note">
+            <p className="activity-note" data-no-export>
               Each cell has the color of the activity with the most time of all threads; the less
               dominant, the fainter. Wheel: zoom the time, with Shift the ranks. Drag: zoom to a
               part. Click: what is stored there.
