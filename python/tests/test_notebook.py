@@ -14,15 +14,21 @@ NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
 def shown(cell: Any) -> list[Any]:
-    """Return what a cell shows: output, or results in all their forms."""
-    return [o["text"] if o["output_type"] == "stream" else dict(o["data"]) for o in cell.get("outputs", [])]
+    """Return what a cell shows: the text of a stream, which may arrive in several parts, and results in all their forms."""
+    outputs = cell.get("outputs", [])
+    texts: dict[str, str] = {}
+    for o in outputs:
+        if o["output_type"] == "stream":
+            texts[o["name"]] = texts.get(o["name"], "") + o["text"]
+    return [*sorted(texts.items()), *(dict(o["data"]) for o in outputs if o["output_type"] != "stream")]
 
 
 @pytest.mark.notebook
 def test_notebook_shows_current_answers(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     stored = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}, record_timing=False).execute()
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=300, resources=resources, record_timing=False, coalesce_streams=True).execute()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
     if request.config.getoption("--update"):
