@@ -2,6 +2,7 @@
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { patience } from './program.ts';
 
 export async function launch(): Promise<Browser> {
   return chromium.launch({
@@ -23,8 +24,6 @@ export interface Look {
   scheme?: 'dark' | 'light';
   width?: number;
   height?: number;
-  /** How long to wait for anything on the page, in milliseconds. */
-  patience?: number;
 }
 
 /** A page in its own context that records errors. */
@@ -60,7 +59,7 @@ export class Visit {
       reducedMotion: 'reduce',
     });
     const visit = new Visit(context, await context.newPage(), new URL(url).origin);
-    visit.page.setDefaultTimeout(look.patience ?? 20_000);
+    visit.page.setDefaultTimeout(patience);
     await visit.page.goto(url);
     return visit;
   }

@@ -47,7 +47,7 @@ describe('a live run', () => {
     const run = `${stage.dir}/run-${attempts}`;
     const traces = `${stage.dir}/traces-${attempts}`;
     let serve = stage.start('serve', '--out', run, '--stay');
-    const v = await Visit.to(stage.browser, await serve.address(), { patience: 60_000 });
+    const v = await Visit.to(stage.browser, await serve.address());
     const { page } = v;
     // Without data the page shows instructions.
     await page
