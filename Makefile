@@ -114,9 +114,10 @@ soak: T := $(if $(filter file,$(origin T)),1h,$(T))
 soak: build ## analyze a simulated program for T with restarts and queries, and check for leaks (make soak T=1h)
 	go run ./internal/testkit/soak -program bin/chimbuko -for $(T)
 
-nightly: ## continue fuzzing, and read other mutations each day
+nightly: ## continue fuzzing, read other mutations each day, and look for races in the tests that make test runs without the detector
 	$(MAKE) fuzz T=$(if $(filter file,$(origin T)),5m,$(T))
 	$(MAKE) damage SEED=$$((10000 * $$(date +%j)))
+	RACE_EVERYWHERE=1 go test -race -count=1 -timeout 60m $(LINK) $$(grep -rl 'tracetest\..*WithoutRace' --include='*_test.go' internal | xargs dirname | sort -u | sed 's,^,./,')
 
 faults: ## kill and restart processes in N runs with seeds from SEED on (make faults N=20 SEED=1)
 	go test -run 'TestKillSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -faults $(N) -seed $(SEED)

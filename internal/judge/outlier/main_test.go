@@ -7,5 +7,5 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// Nothing here has goroutines that could race.
+// The code under test starts no goroutines.
 func TestMain(m *testing.M) { os.Exit(tracetest.MainWithoutRace(m)) }

@@ -13,8 +13,16 @@ import (
 	"time"
 )
 
-// plainEnv marks the processes that WithoutRace starts.
-const plainEnv = "CHIMBUKO_TEST_WITHOUT_RACE"
+// plainEnv marks the processes that WithoutRace starts, and everywhereEnv keeps the race detector in all tests.
+const (
+	plainEnv      = "CHIMBUKO_TEST_WITHOUT_RACE"
+	everywhereEnv = "RACE_EVERYWHERE"
+)
+
+// staysHere reports whether tests run in this process.
+func staysHere() bool {
+	return !Race || testing.Short() || os.Getenv(plainEnv) != "" || os.Getenv(everywhereEnv) != ""
+}
 
 // WithoutRace reports false if this program lacks the race detector. Otherwise it runs the test
 // that calls it in a process without the detector, gives the test its result, and reports true:
@@ -24,10 +32,11 @@ const plainEnv = "CHIMBUKO_TEST_WITHOUT_RACE"
 //	}
 //
 // It is for tests of results on much data, which take ten times as long with the detector. Other
-// tests of the package must run the same goroutines on less data.
+// tests of the package must run the same goroutines on less data. With RACE_EVERYWHERE=1, as make
+// stress and make nightly set it, these tests have the detector, too.
 func WithoutRace(t *testing.T) bool {
 	t.Helper()
-	if !Race || testing.Short() || os.Getenv(plainEnv) != "" {
+	if staysHere() {
 		return false
 	}
 	bin, err := buildPlain()
@@ -57,7 +66,7 @@ func WithoutRace(t *testing.T) bool {
 //	func TestMain(m *testing.M) { os.Exit(tracetest.MainWithoutRace(m)) }
 func MainWithoutRace(m *testing.M) int {
 	flag.Parse()
-	if !Race || testing.Short() || os.Getenv(plainEnv) != "" {
+	if staysHere() {
 		return m.Run()
 	}
 	bin, err := buildPlain()
