@@ -12,7 +12,7 @@ N       ?= 6
 SEED    ?= 1
 
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
-.PHONY: damage soak nightly licenses wheel
+.PHONY: damage soak nightly licenses dist wheel
 
 check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
 
@@ -22,6 +22,9 @@ help: ## list the targets
 build: ## build bin/chimbuko and bin/chimbuko-ad with version and commit
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko-ad ./cmd/chimbuko-ad
+
+dist: ## build release archives, packages and wheels for old Linux systems into dist (make dist ARCH=amd64)
+	ARCH='$(or $(ARCH),amd64 arm64)' VERSION='$(VERSION)' scripts/dist dist
 
 wheel: build ## build a Python wheel of bin/chimbuko for this machine into bin (scripts/wheel builds wheels for others)
 	scripts/wheel --tag linux_$$(uname -m) bin/chimbuko bin

@@ -102,7 +102,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 		newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
 		doctor.New(env.Version, env.Stdout, errReported),
-		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newVersionCmd(env), newHelpMarkdownCmd(env))
+		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newVersionCmd(env), newHelpMarkdownCmd(env), newHelpManCmd())
 	return root
 }
 

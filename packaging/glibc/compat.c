@@ -1,0 +1,16 @@
+// What libstdc++ uses of glibc versions after 2.28, for programs that must run with that one.
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+// Since glibc 2.32: whether the process has a single thread, so that atomic operations are not needed.
+// 0, for many, is right for all processes.
+char __libc_single_threaded = 0;
+
+// Since glibc 2.36: a random number, for std::random_device.
+unsigned int arc4random(void) {
+	unsigned int n;
+	if (getrandom(&n, sizeof n, 0) != sizeof n) // can only fail before Linux 3.17
+		abort();
+	return n;
+}
