@@ -170,7 +170,7 @@ describe('SQL queries', () => {
         const { page } = v;
         await v.go(`overview?sql=${encodeURIComponent(byFunction)}`);
         await page.getByRole('grid', { name: 'Query result' }).waitFor();
-        await page.getByText('Export', { exact: false }).first().click();
+        await page.locator('.sql-drawer summary', { hasText: 'Export' }).first().click();
         const download = page.waitForEvent('download');
         await page.getByRole('button', { name: format, exact: true }).click();
         const file = await download;
