@@ -4,15 +4,14 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS   += --no-print-directory
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+COMMIT  ?= $(shell scripts/version commit)
 TOOL    := go tool -modfile=tools/go.mod
 T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
-.PHONY: damage soak nightly licenses dist wheel
+.PHONY: damage soak nightly licenses dist source wheel
 
 check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
 
@@ -20,14 +19,18 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/chimbuko and bin/chimbuko-ad with version and commit
-	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko-ad ./cmd/chimbuko-ad
+	go build -trimpath -ldflags '-X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/chimbuko-ad ./cmd/chimbuko-ad
 
 dist: ## build release archives, packages and wheels for old Linux systems into dist (make dist ARCH=amd64)
-	ARCH='$(or $(ARCH),amd64 arm64)' VERSION='$(VERSION)' scripts/dist dist
+	ARCH='$(or $(ARCH),amd64 arm64)' scripts/dist dist
+
+source: ## build an archive of the sources with all Go modules into dist, for builds without a network
+	scripts/source dist
 
 wheel: build ## build a Python wheel of bin/chimbuko for this machine into bin (scripts/wheel builds wheels for others)
-	scripts/wheel --tag linux_$$(uname -m) bin/chimbuko bin
+	rm -rf bin/licenses && scripts/license-files bin/licenses
+	scripts/wheel --tag linux_$$(uname -m) --licenses bin/licenses bin/chimbuko bin
 
 demo: build ## analyze a simulated program while it runs, for a minute
 	bin/chimbuko demo

@@ -9,15 +9,16 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/chimbuko/chimbuko/internal/base/version"
 	"github.com/chimbuko/chimbuko/internal/cli/ad"
 )
 
 // Set when the program is built.
-var version, commit = "dev", "unknown"
+var commit = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := ad.Main(ctx, version+" ("+commit+")")
+	code := ad.Main(ctx, version.Number+" ("+commit+")")
 	stop()
 	os.Exit(code)
 }

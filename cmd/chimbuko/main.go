@@ -8,15 +8,16 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/chimbuko/chimbuko/internal/base/version"
 	"github.com/chimbuko/chimbuko/internal/cli"
 )
 
 // Set when the program is built.
-var version, commit = "dev", "unknown"
+var commit = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Version: version, Commit: commit, Environ: os.Environ()}
+	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Version: version.Number, Commit: commit, Environ: os.Environ()}
 	code := cli.Run(ctx, env, os.Args[1:])
 	stop()
 	os.Exit(code)

@@ -1,5 +1,7 @@
-// What libstdc++ uses of glibc versions after 2.28, for programs that must run with that one.
+// What objects use of glibc versions after 2.28, for programs that must run with that one: libstdc++, and Go's packages
+// if they are compiled with the headers of this machine.
 
+#include <resolv.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -13,4 +15,10 @@ unsigned int arc4random(void) {
 	if (getrandom(&n, sizeof n, 0) != sizeof n) // can only fail before Linux 3.17
 		abort();
 	return n;
+}
+
+// Since glibc 2.34: the name of __res_search.
+#undef res_search
+int res_search(const char *name, int class, int type, unsigned char *answer, int length) {
+	return __res_search(name, class, type, answer, length);
 }

@@ -1,20 +1,18 @@
 package python
 
 import (
-	"debug/elf"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/release"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -129,7 +127,10 @@ func TestWheelPlatform(t *testing.T) {
 	if _, isExit := errors.AsType[*exec.ExitError](err); err != nil && !isExit {
 		t.Fatal(err)
 	}
-	needs := newerThan228(t, program)
+	needs, failure := release.Missing(program, release.Glibc)
+	if failure != nil {
+		t.Fatal(failure)
+	}
 	if (err != nil) != (len(needs) > 0) {
 		t.Errorf("scripts/wheel: %v\n%s\nthe program needs %q", err, out, needs)
 	}
@@ -138,36 +139,4 @@ func TestWheelPlatform(t *testing.T) {
 			t.Errorf("the message does not name %s:\n%s", name, out)
 		}
 	}
-}
-
-// newerThan228 returns the symbol versions and libraries that a program needs beyond glibc 2.28.
-func newerThan228(t *testing.T, program string) (needs []string) {
-	t.Helper()
-	f, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	libraries, err := f.DynString(elf.DT_NEEDED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range libraries {
-		if strings.HasPrefix(name, "libstdc++") || strings.HasPrefix(name, "libgcc_s") {
-			needs = append(needs, name)
-		}
-	}
-	symbols, err := f.ImportedSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := regexp.MustCompile(`^GLIBC_2\.(\d+)`)
-	for _, s := range symbols {
-		if m := version.FindStringSubmatch(s.Version); m != nil {
-			if minor, err := strconv.Atoi(m[1]); err == nil && minor > 28 {
-				needs = append(needs, s.Version)
-			}
-		}
-	}
-	return needs
 }
