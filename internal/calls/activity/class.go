@@ -1,6 +1,6 @@
 // Package activity sums up what ranks do over time: their own code, communication, work of GPUs, input and output, and
-// waiting threads, by rank and bin of time; and the messages between ranks. From these sums a timeline of a whole run can be
-// drawn without its trace.
+// waiting threads, by rank and bin of time; the messages between ranks; and readings of counters. From these sums a timeline of a
+// whole run can be drawn without its trace.
 //
 // A Sketch is bounded, and merging sketches gives the same result in any order and grouping. Bins are aligned to powers of two of
 // ticks; a longer run, or one with more ranks, has wider bins. The package is pure; a Sketch must not be shared between goroutines.

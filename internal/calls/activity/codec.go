@@ -16,9 +16,16 @@ var ErrEncoding = errors.New("malformed activities")
 
 const maxShift = 57 // sufficient for runs of any length
 
+// hasReadings, in the byte of the width of bins, marks encodings that end with readings of counters.
+const hasReadings = 1 << 7
+
 // AppendBinary appends the encoding of the sketch to b. Equal sketches have equal encodings.
 func (s *Sketch) AppendBinary(b []byte) []byte {
-	b = binary.AppendVarint(append(b, s.shift), int64(s.begin))
+	head := s.shift
+	if len(s.readings.rows) > 0 {
+		head |= hasReadings
+	}
+	b = binary.AppendVarint(append(b, head), int64(s.begin))
 	b = binary.AppendUvarint(b, uint64(s.end-s.begin))
 	b = binary.AppendUvarint(b, uint64(len(s.rows)))
 	for _, key := range s.Ranks() {
@@ -44,6 +51,9 @@ func (s *Sketch) AppendBinary(b []byte) []byte {
 			b = binary.AppendUvarint(binary.AppendUvarint(b, t.Messages), t.Bytes)
 		}
 	}
+	if head&hasReadings != 0 {
+		b = s.readings.append(b, s.begin)
+	}
 	return b
 }
 
@@ -53,7 +63,7 @@ func Decode(b []byte, most uint64) (*Sketch, error) {
 	r := codec.Decoder(b, ErrEncoding)
 	s := New(trace.Microsecond)
 	if head := r.ReadBytes(1); head != nil {
-		s.shift = head[0]
+		s.shift = head[0] &^ hasReadings
 	}
 	if s.shift < MinShift || s.shift > maxShift {
 		r.Fail("impossible width of bins")
@@ -65,6 +75,9 @@ func Decode(b []byte, most uint64) (*Sketch, error) {
 	s.used = s.begin != 0 || s.end != 0
 	s.readRows(&r, most)
 	s.readMessages(&r, most)
+	if len(b) > 0 && b[0]&hasReadings != 0 && r.Err == nil {
+		s.readings.read(&r, s.begin, s.end)
+	}
 	r.End()
 	if r.Err == nil && int64(s.end)>>s.shift-int64(s.begin)>>s.shift >= binLimit(len(s.rows)) {
 		r.Fail("too many bins")

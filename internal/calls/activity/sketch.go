@@ -27,13 +27,14 @@ const (
 	slots      = blockBins << classBits
 )
 
-// Sketch has the activities of ranks over time, and their messages. Use New.
+// Sketch has the activities of ranks over time, their messages, and readings of their counters. Use New.
 type Sketch struct {
 	shift      uint8
 	used       bool        // begin and end are valid
 	begin, end trace.Ticks // of everything that was ever added
 	rows       map[trace.RankKey]*row
 	messages   map[trace.Program]*matrix
+	readings   readings
 	packed     []byte // scratch
 }
 
@@ -61,7 +62,9 @@ func ShiftOf(unit trace.Unit) uint8 {
 
 // New returns an empty sketch in ticks of a unit.
 func New(unit trace.Unit) *Sketch {
-	return &Sketch{shift: ShiftOf(unit), rows: make(map[trace.RankKey]*row), messages: make(map[trace.Program]*matrix)}
+	return &Sketch{
+		shift: ShiftOf(unit), rows: make(map[trace.RankKey]*row), messages: make(map[trace.Program]*matrix), readings: newReadings(unit),
+	}
 }
 
 // Shift returns the binary logarithm of the width of bins in ticks.
@@ -71,7 +74,7 @@ func (s *Sketch) Shift() uint8 { return s.shift }
 func (s *Sketch) Span() (begin, end trace.Ticks) { return s.begin, s.end }
 
 // Empty reports whether there are no ranks.
-func (s *Sketch) Empty() bool { return len(s.rows) == 0 }
+func (s *Sketch) Empty() bool { return len(s.rows) == 0 && len(s.readings.rows) == 0 }
 
 // Ranks returns the ranks in order.
 func (s *Sketch) Ranks() []trace.RankKey {
@@ -140,6 +143,7 @@ func (s *Sketch) widen() {
 		shift++
 	}
 	s.widenTo(shift)
+	s.readings.widen(s.begin, s.end)
 }
 
 func (s *Sketch) widenTo(shift uint8) {
@@ -249,7 +253,7 @@ func (s *Sketch) Add(key trace.RankKey, first, last trace.Ticks, records []Recor
 	e.flush()
 }
 
-// Merge adds the activities and messages of o. It does not retain o.
+// Merge adds the activities, messages and readings of o. It does not retain o.
 func (s *Sketch) Merge(o *Sketch) {
 	s.widenTo(o.shift)
 	if o.used {
@@ -273,13 +277,15 @@ func (s *Sketch) Merge(o *Sketch) {
 	for program, m := range o.messages {
 		s.matrix(program).merge(m)
 	}
+	s.mergeReadings(&o.readings)
 }
 
-// Reset removes all activities and messages. The span of time and the width of bins stay those of everything that was
+// Reset removes all activities, messages and readings. The span of time and the width of bins stay those of everything that was
 // ever added.
 func (s *Sketch) Reset() {
 	clear(s.rows)
 	clear(s.messages)
+	s.readings.reset()
 }
 
 // Clone returns a copy. It shares memory until one of both changes.
@@ -296,5 +302,6 @@ func (s *Sketch) Clone() *Sketch {
 	for program, m := range s.messages {
 		c.messages[program] = m.clone()
 	}
+	c.readings = s.readings.clone()
 	return &c
 }

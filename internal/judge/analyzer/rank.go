@@ -176,7 +176,8 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		outer: make(map[trace.Thread]int),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*localCounter),
-		work: workCounter{shift: workload.ShiftOf(cfg.Unit), first: math.MaxInt64},
+		work:     workCounter{shift: workload.ShiftOf(cfg.Unit), first: math.MaxInt64},
+		readings: readingSums{shift: activity.ShiftOf(cfg.Unit)},
 	}
 	bc := callstack.Default(cfg.Unit)
 	bc.Window = max(cfg.Window, 1)

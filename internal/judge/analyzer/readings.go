@@ -3,6 +3,7 @@ package analyzer
 import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
@@ -13,6 +14,7 @@ type localCounter struct {
 	id        trace.CounterID
 	values    stats.Sums
 	of        workload.CounterState // valid if named
+	sketched  activity.CounterID    // likewise
 	named     bool
 	unrelated bool             // to the work: its values only identify calls
 	threads   []threadReadings // by thread
@@ -20,28 +22,32 @@ type localCounter struct {
 
 // threadReadings has the readings of a counter on a thread.
 type threadReadings struct {
-	last  uint64
-	valid bool             // last is
-	sums  workload.Reading // in the current window of time, without their counter
+	last        uint64
+	valid       bool             // last is
+	sums        workload.Reading // in the current bin of time, without their counter
+	least, most uint64           // of the sums; valid if there are any
 }
 
 // readingSums sums up the readings of a rank for its load. It needs no names, and allocates only if a step has more
 // records than any before it.
 type readingSums struct {
-	window  trace.Ticks     // of the sums: their times divided by its width
+	shift   uint8           // binary logarithm of the width of bins, which is at most that of the load and of its activities
+	bin     trace.Ticks     // of the sums: their times divided by its width
 	at      trace.Ticks     // the last of the times
 	busy    []*localCounter // with sums
 	named   int             // counters
 	records []readingRecord
-	cells   []workload.Reading // scratch
+	cells   []workload.Reading        // scratch
+	bins    []activity.CounterReading // scratch
 }
 
-// readingRecord has readings of a counter on a thread in a window of time.
+// readingRecord has readings of a counter on a thread in a bin of time.
 type readingRecord struct {
 	of     *localCounter
 	thread trace.Thread
 	at     trace.Ticks
 	workload.Reading
+	least, most uint64
 }
 
 // addReadings adds the counters of a thread, to the load only if profile is true.
@@ -55,17 +61,17 @@ func (r *rank) addReadings(b *trace.Batch, profile bool) {
 		}
 		c.values.Add(e.Value)
 		if profile && !c.unrelated && b.Thread < workload.MaxThreads-1 { // further threads share a lane
-			r.readings.add(b.Thread, c, min(max(e.Time, r.start), r.end), e.Value, r.work.shift)
+			r.readings.add(b.Thread, c, min(max(e.Time, r.start), r.end), e.Value)
 		}
 	}
 	r.readings.flush(b.Thread)
 }
 
 // add adds a reading of a thread.
-func (s *readingSums) add(thread trace.Thread, c *localCounter, at trace.Ticks, value uint64, shift uint8) {
-	if window := at >> shift; window != s.window {
+func (s *readingSums) add(thread trace.Thread, c *localCounter, at trace.Ticks, value uint64) {
+	if bin := at >> s.shift; bin != s.bin {
 		s.flush(thread)
-		s.window = window
+		s.bin = bin
 	}
 	for int(thread) >= len(c.threads) {
 		c.threads = append(c.threads, threadReadings{})
@@ -82,7 +88,9 @@ func (s *readingSums) add(thread trace.Thread, c *localCounter, at trace.Ticks, 
 	}
 	if t.sums.Count == 0 {
 		s.busy = append(s.busy, c)
+		t.least, t.most = value, value
 	}
+	t.least, t.most = min(t.least, value), max(t.most, value)
 	t.sums.Add(value, increase)
 	t.last, s.at = value, at
 }
@@ -91,7 +99,7 @@ func (s *readingSums) add(thread trace.Thread, c *localCounter, at trace.Ticks, 
 func (s *readingSums) flush(thread trace.Thread) {
 	for _, c := range s.busy {
 		t := &c.threads[thread]
-		s.records = append(s.records, readingRecord{c, thread, s.at, t.sums})
+		s.records = append(s.records, readingRecord{c, thread, s.at, t.sums, t.least, t.most})
 		t.sums = workload.Reading{}
 	}
 	s.busy = s.busy[:0]
@@ -105,7 +113,7 @@ func (r *rank) mergeReadings() {
 			load.AddCounter(c.of)
 		}
 	}
-	left, cells := s.records[:0], s.cells[:0]
+	left, cells, bins := s.records[:0], s.cells[:0], s.bins[:0]
 	var lane *workload.Lane // nil if there are no readings to add
 	var last readingRecord
 	add := func() {
@@ -122,17 +130,22 @@ func (r *rank) mergeReadings() {
 		case rec.of.unrelated:
 			continue
 		}
-		if lane == nil || rec.thread != last.thread || rec.at != last.at {
+		if lane == nil || rec.thread != last.thread || rec.at>>load.Shift() != last.at>>load.Shift() {
 			add()
-			lane, last = r.lane(rec.thread), rec
+			lane = r.lane(rec.thread)
 		}
+		last = rec
+		bins = append(bins, activity.CounterReading{
+			Counter: rec.of.sketched, At: rec.at, Reading: activity.Reading{Count: rec.Count, Sum: rec.Sum, Min: rec.least, Max: rec.most},
+		})
 		if index, ok := load.CounterIndex(rec.of.of.Counter); ok {
 			rec.Counter = index
 			cells = append(cells, rec.Reading)
 		}
 	}
 	add()
-	s.cells = cells
+	load.Activities().AddReadings(r.key, bins)
+	s.cells, s.bins, s.shift = cells, bins, min(load.Shift(), load.Activities().ReadingShift())
 	s.records = left[max(len(left)-maxUnnamed, 0):]
 }
 
@@ -144,7 +157,7 @@ func (r *rank) nameCounter(c *localCounter) bool {
 			return false
 		}
 		key := trace.FuncKey{Program: r.key.Program, Name: name}
-		c.named, c.of.Counter = true, workload.CounterOf(key)
+		c.named, c.of.Counter, c.sketched = true, workload.CounterOf(key), activity.CounterOf(name)
 		if c.unrelated = r.role(c.id) == callstack.Correlation; c.unrelated {
 			return false
 		}

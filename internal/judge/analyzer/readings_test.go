@@ -2,9 +2,12 @@ package analyzer_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -88,5 +91,29 @@ func TestManyCountersAreReported(t *testing.T) {
 	a := analyze(t, p.write(t), nil)
 	if n, kept := a.Tally.Count(tally.CountersDropped), len(readingsOf(a.Load)); n != 5 || kept != workload.MaxCounters {
 		t.Errorf("%d counters, %d reported as dropped", kept, n)
+	}
+}
+
+func TestSketchHasAllReadings(t *testing.T) {
+	a := analyze(t, tracetest.Recorded(t, "ring-monitoring-BP4"), nil)
+	a.Load.NameActivities()
+	s := a.Load.Activities()
+	names, more := s.Counters(0)
+	if more || len(names) != len(a.Counters) {
+		t.Errorf("%d counters of %d, more: %t", len(names), len(a.Counters), more)
+	}
+	sums := make([]activity.Reading, len(names))
+	ranks, _ := s.ReadingRanks(0)
+	for _, rank := range ranks {
+		for _, c := range s.Readings(nil, trace.RankKey{Rank: rank}) {
+			sums[c.Counter].Merge(c.Reading)
+		}
+	}
+	for _, c := range a.Counters {
+		want := c.Values.Summary()
+		r := sums[slices.Index(names, c.Name)]
+		if r.Count != c.Values.Count() || float64(r.Sum) != want.Accumulate || float64(r.Min) != want.Minimum || float64(r.Max) != want.Maximum {
+			t.Errorf("%s: got %+v, want %+v", c.Name, r, want)
+		}
 	}
 }

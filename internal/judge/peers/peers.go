@@ -131,6 +131,7 @@ func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, ui
 	}
 	slices.SortStableFunc(out.Slow, compareSlow)
 	if a := load.Activities(); !a.Empty() {
+		load.NameActivities()
 		out.Activity = a.AppendBinary(nil)
 	}
 	return out

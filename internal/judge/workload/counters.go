@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
@@ -85,6 +86,19 @@ func (l *Load) NameCounter(key trace.FuncKey) {
 		l.names = make(map[Counter]string)
 	}
 	l.names[CounterOf(key)] = key.Name
+}
+
+// NameActivities sets the names of the counters of the activities. Other encodings than those of its activities do not have them.
+func (l *Load) NameActivities() {
+	type key struct {
+		program trace.Program
+		id      activity.CounterID
+	}
+	names := make(map[key]string, len(l.names))
+	for c, name := range l.names {
+		names[key{c.Program, activity.CounterOf(name)}] = name
+	}
+	l.activities.NameCounters(func(program trace.Program, id activity.CounterID) string { return names[key{program, id}] })
 }
 
 // AddCounter adds a counter unless there are too many. It may change the indices of counters.

@@ -49,12 +49,15 @@ func Peers(ranks, windows int, seed uint64) *provenance.Peers {
 	return p
 }
 
-// activities returns the activities of ranks that compute, communicate and write in turn, and send messages to both neighbors.
+// activities returns the activities of ranks that compute, communicate and write in turn, and send messages to both neighbors,
+// and their use of memory, which grows.
 func activities(ranks, steps int, rng *rand.Rand) []byte {
 	s := activity.New(trace.Microsecond)
 	var records []activity.Record
+	var readings []activity.CounterReading
+	const memory = "monitoring: Memory Footprint (VmRSS) (KB)"
 	for r := range ranks {
-		records = records[:0]
+		records, readings = records[:0], readings[:0]
 		at := epoch
 		for i := range 8 * steps {
 			own, wait := stepLength/16+trace.Ticks(rng.Int64N(int64(stepLength)/32)), stepLength/8
@@ -64,12 +67,17 @@ func activities(ranks, steps int, rng *rand.Rand) []byte {
 			}
 			records = append(records, activity.Record{From: at, To: at + own, Time: uint64(own), Class: activity.Own},
 				activity.Record{From: at + own, To: at + wait, Time: uint64(wait - own), Class: class})
+			reading := activity.CounterReading{Counter: activity.CounterOf(memory), At: at}
+			reading.Add(uint64(40_000 + 100*i + 10*(r%7)))
+			readings = append(readings, reading)
 			at += wait
 		}
 		key := trace.RankKey{Rank: trace.Rank(r)}
 		s.Add(key, epoch, at, records)
+		s.AddReadings(key, readings)
 		t := activity.Traffic{Messages: uint64(steps), Bytes: uint64(steps) << 10}
 		s.AddMessages(key, []activity.Sent{{To: trace.Rank((r + 1) % ranks), Traffic: t}, {To: trace.Rank((r + ranks - 1) % ranks), Traffic: t}})
 	}
+	s.NameCounters(func(trace.Program, activity.CounterID) string { return memory })
 	return s.AppendBinary(nil)
 }
