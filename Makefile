@@ -11,9 +11,9 @@ N       ?= 6
 SEED    ?= 1
 
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
-.PHONY: damage soak nightly licenses dist source wheel
+.PHONY: damage soak nightly licenses dist source wheel site site-check
 
-check: fmt-check vet layers docs-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, modules, licenses, lint, vulnerabilities and the page
+check: fmt-check vet layers docs-check site-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, links, modules, licenses, lint, vulnerabilities and the page
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -92,8 +92,8 @@ tidy-check:
 layers:
 	go test -run TestLayers ./internal/testkit/layers
 
-docs: ## generate docs/cli.md and the output in README.md and docs/notebook.ipynb
-	go test -count=1 -run TestREADME ./internal/cli -update
+docs: ## generate docs/cli.md and the output in README.md, guides and docs/notebook.ipynb
+	go test -count=1 -run TestDocsShowRealOutput ./internal/testkit/e2e -update
 	go test -count=1 -run TestNotebook ./internal/testkit/python -update
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
 	go run ./cmd/chimbuko help-markdown > "$$new"; cat "$$new" > docs/cli.md
@@ -102,6 +102,12 @@ docs-check:
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
 	go run ./cmd/chimbuko help-markdown > "$$new"; \
 	diff -u docs/cli.md "$$new" || { echo "docs/cli.md is out of date, run make docs" >&2; exit 1; }
+
+site: ## build the documentation site from docs into site
+	scripts/site build
+
+site-check:
+	scripts/site check
 
 quality: ## measure all detectors and write docs/quality.md (takes minutes)
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
@@ -149,4 +155,4 @@ golden: ## compare results on all traces and scenarios with FILE, or write it wi
 	scripts/golden $(if $(RECORD),record,compare) '$(FILE)' -only '$(ONLY)'
 
 clean: ## remove build products, except the Python environment
-	rm -rf bin chimbuko-demo bench/new.txt
+	rm -rf bin site chimbuko-demo bench/new.txt

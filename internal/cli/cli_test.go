@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -34,25 +33,7 @@ func runWith(t *testing.T, stdin string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Version: "test", Commit: "none"}
 	code := cli.Run(t.Context(), env, args)
-	return result{stdout.String(), progress.ReplaceAllString(stderr.String(), ""), code}
-}
-
-// progress matches the lines that an analysis prints after five seconds, on a busy machine
-// also a short one.
-var progress = regexp.MustCompile(`(?m)^((reading|reviewing and storing records).*: +\d+ %, .*|` +
-	`(closing the store|finding the causes of [\d,]+ anomalies|storing profiles, models and findings)(, for [\dms]+)?)\n`)
-
-func TestProgressIsRecognized(t *testing.T) {
-	for _, line := range []string{
-		"reading:  73 %, 598,472 events, 0.1 million/s, 1,064 flagged, 2s left",
-		"reading, pass 2 of 3:   0 %, 0 events, 0.0 million/s, 0 flagged",
-		"reviewing and storing records: 100 %, 7 of 7, 0s left", "closing the store", "finding the causes of 1,064 anomalies, for 1m5s",
-		"storing profiles, models and findings, for 5s",
-	} {
-		if got := progress.ReplaceAllString("a\n"+line+"\nb\n", ""); got != "a\nb\n" {
-			t.Errorf("got %q", got)
-		}
-	}
+	return result{stdout.String(), tracetest.WithoutProgress(stderr.String()), code}
 }
 
 // golden compares a text with a file in testdata.

@@ -61,8 +61,8 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	}
 	findings, cost := 0, 0.0
 	for x := range open {
-		if !x.OfPeers() {
-			findings, cost = findings+1, cost+waited(x)
+		if share := waited(x); share > 0 && !x.OfPeers() {
+			findings, cost = findings+1, cost+share
 		}
 	}
 	l := &Loss{Efficiency: efficiency}
@@ -82,7 +82,7 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 		others, more = others+p.Slow[i].Share, more+1
 	}
 	add(Part{Share: others, To: text.Count(more, "other slow place")})
-	add(Part{Share: cost, To: text.Count(findings, "finding"), Findings: true})
+	add(Part{Share: cost, To: "waits in " + text.Count(findings, "finding"), Findings: true})
 	add(Part{Share: left, To: "waiting for messages"})
 	slices.SortStableFunc(l.Parts, func(a, b Part) int { return cmp.Compare(b.Share, a.Share) })
 	return l

@@ -257,15 +257,15 @@ func TestLossIsDivided(t *testing.T) {
 			t.Errorf("%s: HasFindings is %v", want, got)
 		}
 	}
-	f(0.73, slow(0.14), 12, 0.04, "73 % efficient: 14 % lost to node01, 9 % to waiting for messages, 4 % to 12 findings")
+	f(0.73, slow(0.14), 12, 0.04, "73 % efficient: 14 % lost to node01, 9 % to waiting for messages, 4 % to waits in 12 findings")
 	f(0.64, slow(0.47), 1, 0.3, "64 % efficient: 36 % lost to node01")
-	f(0.5, nil, 1, 0.6, "50 % efficient: 50 % lost to 1 finding")
+	f(0.5, nil, 1, 0.6, "50 % efficient: 50 % lost to waits in 1 finding")
 	f(0.5, nil, 3, 0.001, "50 % efficient: 50 % lost to waiting for messages")
 	f(1, nil, 0, 0, "100 % efficient")
-	f(0.973, nil, 3, 0.008, "97.3 % efficient: 1.9 % lost to waiting for messages, 0.8 % to 3 findings")
+	f(0.973, nil, 3, 0.008, "97.3 % efficient: 1.9 % lost to waiting for messages, 0.8 % to waits in 3 findings")
 	f(0.2, slow(0.3, 0.1, 0.1, 0.05, 0.05), 0, 0,
 		"20 % efficient: 30 % lost to node01, 20 % to waiting for messages, 10 % to node02, 10 % to node03, 10 % to 2 other slow places")
-	f(0.3333, slow(0.2222), 2, 0.2222, "33 % efficient: 23 % lost to waiting for messages, 22 % to node01, 22 % to 2 findings")
+	f(0.3333, slow(0.2222), 2, 0.2222, "33 % efficient: 23 % lost to waiting for messages, 22 % to node01, 22 % to waits in 2 findings")
 }
 
 // Slow calls work, however long they take: only the waits for them lower the efficiency.
@@ -273,7 +273,7 @@ func TestOwnTimeOfFindingsIsNotWaiting(t *testing.T) {
 	p := &provenance.Peers{Efficiency: []provenance.Efficiency{{Entire: true, Ranks: 4, To: 10, Parallel: 0.9}}}
 	all := []provenance.Finding{{Kind: provenance.Outlier, Share: 0.2, Lost: 100, LostOwn: 70, LostCaused: 30}}
 	l := ranks.Divide(p, ranks.Listed(all))
-	if got, want := l.String(), "90 % efficient: 6 % lost to 1 finding, 4 % to waiting for messages"; got != want {
+	if got, want := l.String(), "90 % efficient: 6 % lost to waits in 1 finding, 4 % to waiting for messages"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if l.HasFindings(0.2) || !l.HasFindings(0.06) {
