@@ -198,7 +198,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", broken)
 	}
 	if len(info.Incomplete) > 0 {
-		return errReported
+		return usage.ErrReported
 	}
 	return nil
 }

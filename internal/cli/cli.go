@@ -44,9 +44,6 @@ const (
 	exitUsage  = 2 // wrong command line
 )
 
-// errReported ends a command that has printed all its errors.
-var errReported = errors.New("errors were reported")
-
 // Run executes the command line args and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRootCmd(env) //nolint:contextcheck // commands get their context when they run
@@ -56,7 +53,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errReported):
+	case errors.Is(err, usage.ErrReported):
 		return exitFailed
 	case errors.Is(err, errDiffers):
 		return exitDiffers
@@ -101,7 +98,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 		newStopCmd(env), newImportCmd(env), newFindingsCmd(env), newRanksCmd(env), newBreakdownCmd(env), newExplainCmd(env), newTopCmd(env),
 		newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
-		doctor.New(env.Version, env.Stdout, errReported),
+		doctor.New(env.Version, env.Stdout),
 		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newVersionCmd(env), newHelpMarkdownCmd(env), newHelpManCmd())
 	return root
 }
@@ -151,7 +148,7 @@ func collectEarlier(percent int) (end func()) {
 // analyzer returns the environment of ad.
 func (env *Env) analyzer() *ad.Env {
 	return &ad.Env{
-		Stdout: env.Stdout, Stderr: env.Stderr, Settings: env.settings, Reported: errReported,
+		Stdout: env.Stdout, Stderr: env.Stderr, Settings: env.settings,
 		Leash: func() <-chan string { return env.leash },
 	}
 }

@@ -42,7 +42,7 @@ read to the end; if it is missing or damaged, the exit code is 1.`,
 				End: new(node.Bus).Stop,
 			})
 			if errors.Is(err, supervise.ErrIncomplete) {
-				return errReported
+				return usage.ErrReported
 			}
 			return err
 		},

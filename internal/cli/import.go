@@ -42,7 +42,7 @@ as possible and reported; the command then fails.`,
 			}
 			err = env.show(asJSON, info, func(w io.Writer) { output.Import(w, info, cfg.Dir, size) })
 			if err == nil && len(info.Broken) > 0 {
-				return errReported
+				return usage.ErrReported
 			}
 			return err
 		},

@@ -154,10 +154,10 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	}
 	if err = service.Serve(ctx, cfg); errors.Is(err, node.ErrInterrupted) {
 		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", store.Dir)
-		return errReported
+		return usage.ErrReported
 	}
 	if err == nil && missing && env.leash == nil { // else the parent process reports it
-		return errReported
+		return usage.ErrReported
 	}
 	return err
 }

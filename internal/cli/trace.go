@@ -94,7 +94,7 @@ func reportError(env *Env, message string) error {
 		return nil
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: %s\n", message)
-	return errReported
+	return usage.ErrReported
 }
 
 func newTraceDumpCmd(env *Env) *cobra.Command {

@@ -37,7 +37,6 @@ import (
 type Env struct {
 	Stdout, Stderr io.Writer
 	Settings       option.Settings
-	Reported       error                // returned when all errors have been printed
 	Leash          func() <-chan string // lines of the process that controls this one, nil without; nil for never
 }
 
@@ -191,10 +190,10 @@ func run(ctx context.Context, env *Env, flags *flags) error {
 	case errors.Is(err, node.ErrStreamsInterrupted):
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command continues "+
 			"with the steps that follow, and chimbuko stop ends the run")
-		return env.Reported
+		return usage.ErrReported
 	case errors.Is(err, node.ErrInterrupted):
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing is counted twice")
-		return env.Reported
+		return usage.ErrReported
 	case err != nil:
 		return err
 	}
@@ -217,7 +216,7 @@ func run(ctx context.Context, env *Env, flags *flags) error {
 	for _, b := range sum.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
 		if leash == nil { // else the parent process reports it
-			err = errors.Join(err, env.Reported)
+			err = errors.Join(err, usage.ErrReported)
 		}
 	}
 	return err

@@ -24,13 +24,11 @@ var SettingsOfOthers = []string{
 	"stream-replicas", "stream-size", "tls-cert", "tls-client-ca", "tls-key", "ui-dir",
 }
 
-var errReported = errors.New("errors were reported")
-
 // Main executes the command as a program of its own, with the arguments, environment and files of
 // the process, and returns the exit code: 1 if something could not be read or done, and 2 for a
 // wrong command line.
 func Main(ctx context.Context, version string) int {
-	env := &Env{Stdout: os.Stdout, Stderr: os.Stderr, Settings: settingsOfProcess, Reported: errReported}
+	env := &Env{Stdout: os.Stdout, Stderr: os.Stderr, Settings: settingsOfProcess}
 	cmd := New(env) //nolint:contextcheck // it gets its context when it runs
 	cmd.Use = "chimbuko-ad TRACE..."
 	cmd.Version = version
@@ -42,7 +40,7 @@ func Main(ctx context.Context, version string) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errReported):
+	case errors.Is(err, usage.ErrReported):
 		return 1
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko-ad: %v\n", err)

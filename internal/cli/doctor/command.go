@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 )
 
-// New returns the command. It prints to w, and returns failed after a failure.
-func New(version string, w io.Writer, failed error) *cobra.Command {
+// New returns the command. It prints to w, and returns usage.ErrReported after a failure.
+func New(version string, w io.Writer) *cobra.Command {
 	var services []string
 	format := "table"
 	cmd := &cobra.Command{
@@ -38,7 +38,7 @@ where runs will be, the current directory by default. The exit code is 1 after a
 				err = Print(w, checks)
 			}
 			if err == nil && Worst(checks) == Failure {
-				err = failed
+				err = usage.ErrReported
 			}
 			return err
 		},

@@ -14,6 +14,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
+// ErrReported ends a command that has printed all its errors.
+var ErrReported = errors.New("errors were reported")
+
 // Error is a mistake in the command line.
 type Error struct{ Err error }
 
