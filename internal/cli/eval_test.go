@@ -66,7 +66,7 @@ func writeFile(t *testing.T, content string, path ...string) string {
 func newRun(t *testing.T, calls int, records ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	writeFile(t, fmt.Sprintf(`{"version":"1","totals":{"calls":%d,"steps":42}}`, calls), dir, "run.json")
+	writeFile(t, fmt.Sprintf(`{"format":1,"version":"1","totals":{"calls":%d,"steps":42}}`, calls), dir, "run.json")
 	ofRank := map[string][]string{"0": nil}
 	for _, r := range records {
 		var of struct{ RID json.Number }
@@ -472,8 +472,8 @@ func TestEvalReportsUnreadableInput(t *testing.T) {
 		f(run, truth, path, want)
 	}
 	about("{", "unexpected end")
-	about(`{"totals":{"calls":"many"}}`, "cannot unmarshal string")
-	about(`{"totals":{"calls":-1}}`, "totals.calls is -1")
+	about(`{"format":1,"totals":{"calls":"many"}}`, "cannot unmarshal string")
+	about(`{"format":1,"totals":{"calls":-1}}`, "totals.calls is -1")
 	f(newRun(t, 0, record(0, "f", 1, 2, "")), truth, "1 calls are flagged, but totals.calls in run.json is 0")
 
 	records := func(text string, want string) {

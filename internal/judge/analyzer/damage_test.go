@@ -52,8 +52,8 @@ func readModelFile(files damage.Files) error {
 
 // FuzzModelFile checks that any bytes are refused, or can be written and read again.
 func FuzzModelFile(f *testing.F) {
-	f.Add([]byte(modelMagic))
-	f.Add([]byte(modelMagic + "\x01\x00\x01f"))
+	f.Add([]byte(modelHead(0)))
+	f.Add([]byte(modelHead(0) + "\x01\x00\x01f"))
 	m := NewModels(outlier.NewRules(outlier.Default()))
 	fn := m.function(trace.FuncKey{Name: "f"})
 	var model outlier.Model

@@ -9,20 +9,24 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/codec"
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// modelMagic is the beginning of a model file; its number is the version.
-const modelMagic = "chimbuko models 6"
+// modelMagic is the beginning of a model file, before the number of its format.
+const modelMagic = "chimbuko models "
+
+// ModelFormat is the format of model files.
+var ModelFormat = fileformat.Format{Number: 6, Oldest: 6, Renew: "learn the models again with chimbuko analyze --save-model"}
 
 // modelHead returns the first line of models of times in ticks of a unit.
 func modelHead(unit trace.Unit) string {
 	if unit.Canonical() == 0 {
-		return modelMagic + "\n"
+		return fmt.Sprintf("%s%d\n", modelMagic, ModelFormat.Number)
 	}
-	return fmt.Sprintf("%s, ticks of %d ns\n", modelMagic, unit.Nanos())
+	return fmt.Sprintf("%s%d, ticks of %d ns\n", modelMagic, ModelFormat.Number, unit.Nanos())
 }
 
 // ErrModels marks bytes that do not encode models.
@@ -64,13 +68,20 @@ func (m *Models) Restart() {
 // ReadModels decodes models; their judges follow rules. Functions are numbered in the
 // order of the encoding.
 func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
-	unit := rules.Config().Unit
-	if head, _, _ := bytes.Cut(b, []byte("\n")); bytes.HasPrefix(head, []byte(modelMagic)) && string(head)+"\n" != modelHead(unit) {
-		return nil, fmt.Errorf("%w of this unit: it has %q, but the ticks of the traces are %d ns", ErrModels, head, unit.Nanos())
-	}
-	b, ok := bytes.CutPrefix(b, []byte(modelHead(unit)))
+	number, _, ok := fileformat.CutHead(b, modelMagic)
 	if !ok {
 		return nil, ErrModels
+	}
+	if err := ModelFormat.Check(number); err != nil {
+		return nil, err
+	}
+	unit := rules.Config().Unit
+	head, b, ok := bytes.Cut(b, []byte("\n"))
+	if !ok {
+		return nil, ErrModels
+	}
+	if string(head)+"\n" != modelHead(unit) {
+		return nil, fmt.Errorf("%w of this unit: it has %q, but the ticks of the traces are %d ns", ErrModels, head, unit.Nanos())
 	}
 	r := reader{codec.Decoder(b, ErrModels)}
 	m := NewModels(rules)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
@@ -233,12 +234,14 @@ func rankCount(n int64) string {
 	return text.Count(n, "rank")
 }
 
-// Format and bounds of baseline files.
+// Name and bounds of baseline files.
 const (
-	fileFormat  = "chimbuko baseline"
-	fileVersion = 1
-	maxFile     = 1 << 30 // bytes, uncompressed
+	fileFormat = "chimbuko baseline"
+	maxFile    = 1 << 30 // bytes, uncompressed
 )
+
+// BaselineFormat is the format of baseline files.
+var BaselineFormat = fileformat.Format{Number: 1, Oldest: 1, Renew: "write the baseline again with chimbuko baseline"}
 
 // ErrNoBaseline reports a file that is not a baseline.
 var ErrNoBaseline = errors.New("not a file of chimbuko baseline")
@@ -259,7 +262,7 @@ func (r *Run) Encode(w io.Writer) error {
 	z := gzip.NewWriter(w)
 	enc := json.NewEncoder(z)
 	enc.SetEscapeHTML(false)
-	return errors.Join(enc.Encode(file{fileHead{fileFormat, fileVersion}, r}), z.Close())
+	return errors.Join(enc.Encode(file{fileHead{fileFormat, BaselineFormat.Number}, r}), z.Close())
 }
 
 // IsBaseline reports whether a file that begins with these bytes may be a baseline.
@@ -282,9 +285,8 @@ func Decode(r io.Reader) (*Run, error) {
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != fileFormat {
 		return nil, errors.Join(ErrNoBaseline, err)
 	}
-	if head.Version != fileVersion {
-		return nil, fmt.Errorf("the baseline has format version %d, but this chimbuko reads version %d (write it again with chimbuko baseline)",
-			head.Version, fileVersion)
+	if err := BaselineFormat.Check(head.Version); err != nil {
+		return nil, err
 	}
 	in := file{Run: new(Run)}
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/codec"
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
@@ -29,20 +29,26 @@ const hasActivities = 1 << 6
 // change the indices of work.
 func (l *Load) AppendBinary(b []byte) []byte { return l.append(b, 0) }
 
-// storedMagic begins a stored load; its number is the version of the encoding.
-const storedMagic = "chimbuko load 1\n"
+// storedMagic begins a stored load, before the number of its format.
+const storedMagic = "chimbuko load "
+
+var storedFormat = fileformat.Format{Number: 1, Oldest: 1, Renew: "finish the run with the chimbuko that began it"}
 
 // AppendStored is AppendBinary for files, which another version of the program may read.
-func (l *Load) AppendStored(b []byte) []byte { return l.AppendBinary(append(b, storedMagic...)) }
+func (l *Load) AppendStored(b []byte) []byte {
+	return l.AppendBinary(fmt.Appendf(b, "%s%d\n", storedMagic, storedFormat.Number))
+}
 
 // ReadStored decodes all of b, which AppendStored wrote.
 func ReadStored(b []byte) (*Load, error) {
-	rest, ok := bytes.CutPrefix(b, []byte(storedMagic))
-	if !ok {
-		return nil, fmt.Errorf("%w: unknown version: it begins with %q, want %q (finish the run with the chimbuko that began it)",
-			errEncoding, b[:min(len(b), len(storedMagic))], storedMagic)
+	number, rest, ok := fileformat.CutHead(b, storedMagic)
+	if !ok || len(rest) == 0 || rest[0] != '\n' {
+		return nil, fmt.Errorf("%w: it begins with %q, want %q", errEncoding, b[:min(len(b), len(storedMagic))], storedMagic)
 	}
-	return Decode(rest, math.MaxUint64)
+	if err := storedFormat.Check(number); err != nil {
+		return nil, fmt.Errorf("%w: %w", errEncoding, err)
+	}
+	return Decode(rest[1:], math.MaxUint64)
 }
 
 // AppendDense is AppendBinary with another encoding, which takes ten times as long and compresses

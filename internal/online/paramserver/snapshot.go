@@ -96,9 +96,10 @@ func (s *State) markDurable(snap *snapshot) {
 
 // restore replaces a new state by a snapshot. After an error the state is invalid.
 func (s *State) restore(m *protocol.Snapshot) error {
+	if err := protocol.Format.Check(int(m.GetVersion())); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
 	switch {
-	case m.GetVersion() != protocol.Version:
-		return fmt.Errorf("snapshot version %d, want %d", m.GetVersion(), protocol.Version)
 	case m.GetRun() != s.cfg.Run:
 		return fmt.Errorf("snapshot of run %q, want %q", m.GetRun(), s.cfg.Run)
 	case m.GetFrozen() != s.cfg.Frozen:

@@ -2,10 +2,10 @@ package paramserver
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -151,17 +151,17 @@ func TestSnapshotOfAnotherRunIsRefused(t *testing.T) {
 		wantError(t, err, why)
 	}
 	f(`run "other", want "run"`, func(m *protocol.Snapshot) { m.Run = "other" })
-	f(fmt.Sprintf("version 99, want %d", protocol.Version), func(m *protocol.Snapshot) { m.Version = 99 })
+	f("it has format 99, this program reads format "+strconv.Itoa(protocol.Version)+" (install a newer chimbuko)", func(m *protocol.Snapshot) { m.Version = 99 })
 	f("models are frozen: true, want false", func(m *protocol.Snapshot) { m.Frozen = true })
 	f("phase 9", func(m *protocol.Snapshot) { m.Phase = 9 })
 	f("no function has the id 5", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })
 	f("model of function 0 is malformed", func(m *protocol.Snapshot) { m.Models[0].Model = nil })
 	f("malformed statistics", func(m *protocol.Snapshot) { m.Live = nil })
-	f(`unknown version: it begins with "chimbuko load 2\n", want "chimbuko load 1\n"`, func(m *protocol.Snapshot) {
+	f("written by a newer chimbuko: it has format 2, this program reads format 1 (install a newer chimbuko)", func(m *protocol.Snapshot) {
 		m.Load = slices.Concat([]byte("chimbuko load 2\n"), m.GetLoad()[len("chimbuko load 2\n"):])
 	})
-	f("unknown version", func(m *protocol.Snapshot) { m.Load = workload.New().AppendBinary(nil) })
-	f("unknown version", func(m *protocol.Snapshot) { m.Load = nil })
+	f(`want "chimbuko load "`, func(m *protocol.Snapshot) { m.Load = workload.New().AppendBinary(nil) })
+	f(`want "chimbuko load "`, func(m *protocol.Snapshot) { m.Load = nil })
 	f("no function has the id 7", func(m *protocol.Snapshot) {
 		l := summary.NewLive()
 		l.AddFunction(&summary.FunctionStats{ID: 7, FuncKey: trace.FuncKey{Name: "solve"}, PerStep: *sumsOf(0)})

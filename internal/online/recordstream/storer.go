@@ -227,8 +227,8 @@ func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, nil, fmt.Errorf("decode a batch of records: %w", err)
 	}
-	if m.GetVersion() != protocol.Version {
-		return nil, nil, fmt.Errorf("records of version %d, want %d", m.GetVersion(), protocol.Version)
+	if err := protocol.Format.Check(int(m.GetVersion())); err != nil {
+		return nil, nil, fmt.Errorf("batch of records: %w", err)
 	}
 	b = new(provdb.Batch)
 	facts := []provenance.Metadata{}

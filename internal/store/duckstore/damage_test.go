@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
@@ -233,21 +234,21 @@ func rawAt(t *testing.T, path string, statements ...string) {
 
 func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "other.duckdb")
+	path, schema := filepath.Join(t.TempDir(), "other.duckdb"), provdb.Schema.Number
 	closeStore(t, open(t, path, false))
 	for version, want := range map[int]string{
-		provdb.Schema + 1: fmt.Sprintf("schema %d, this program supports %d", provdb.Schema+1, provdb.Schema),
-		1:                 "schema 1 was written by an unreleased version",
+		schema + 1: fmt.Sprintf("written by a newer chimbuko: it has format %d, this program reads format %d", schema+1, schema),
+		1:          "written by an earlier chimbuko: it has format 1",
 	} {
 		rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", version))
 		for _, readOnly := range []bool{false, true} {
 			_, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: readOnly})
-			if err == nil || errors.Is(err, provdb.ErrNewer) != (version > provdb.Schema) || !strings.Contains(err.Error(), path+": "+want) {
+			if err == nil || errors.Is(err, fileformat.ErrNewer) != (version > schema) || !strings.Contains(err.Error(), path+": open: "+want) {
 				t.Errorf("schema %d: got error %v, want %q", version, err, want)
 			}
 		}
 	}
-	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)) // the file is not open
+	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", schema)) // the file is not open
 	open(t, path, false)
 }
 

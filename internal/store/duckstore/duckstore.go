@@ -67,7 +67,8 @@ type Options struct {
 	// writes it.
 	ReadOnly bool
 
-	memory int64 // limit in bytes; 0: DuckDB's default
+	memory    int64 // limit in bytes; 0: DuckDB's default
+	anySchema bool  // open tables of any schema
 }
 
 // Store is a provdb.Store in a file.
@@ -75,6 +76,7 @@ type Store struct {
 	path     string
 	readOnly bool
 	memory   int64
+	any      bool   // open tables of any schema
 	claim    string // in inUse
 	db       *sql.DB
 	cache    *lru.Cache[string, *cachedStatement]
@@ -129,7 +131,7 @@ func create(ctx context.Context, path string, o Options) error {
 
 func open(ctx context.Context, path string, o Options, create bool) (*Store, error) {
 	s := &Store{
-		path: path, readOnly: o.ReadOnly, memory: o.memory, claim: resolved(path), slots: provdb.NewSlots(),
+		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, claim: resolved(path), slots: provdb.NewSlots(),
 		queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
 	}
 	s.cache, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
@@ -234,10 +236,13 @@ func (s *Store) createTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if version != 0 {
-		return provdb.CheckSchema(s.path, version)
+	if s.any {
+		return nil
 	}
-	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema)
+	if version != 0 {
+		return provdb.Schema.Check(version)
+	}
+	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema.Number)
 	texts := []string{schema, views, newVersion}
 	return s.transaction(ctx, func(conn *sql.Conn) error {
 		for _, text := range texts {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // explain adds the path, the operation and a hint to an error.
 func (s *Store) explain(doing string, err error) error {
-	if err == nil || errors.Is(err, provdb.ErrNewer) {
+	if err == nil {
 		return err
 	}
 	for _, plain := range []error{context.Canceled, context.DeadlineExceeded, provdb.ErrClosed} {
@@ -60,7 +61,7 @@ func meaning(problem *duckdb.Error, err error, limit int64) error {
 		case has("not a valid DuckDB database"):
 			return fmt.Errorf("%w: %w", provdb.ErrForeign, err)
 		case has("newer version of DuckDB", "database file with version number"):
-			return fmt.Errorf("%w: %w", provdb.ErrNewer, err)
+			return fmt.Errorf("%w (install a newer chimbuko): %w", fileformat.ErrNewer, err)
 		case has("previous fatal error"): // as some window functions of DuckDB 1.5 cause
 			return fmt.Errorf("%w (restart this command; stored data is safe): %w", provdb.ErrBroken, err)
 		case has("been invalidated"):

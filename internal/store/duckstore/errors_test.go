@@ -9,6 +9,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -29,8 +30,8 @@ func TestDuckDBErrorsAreExplained(t *testing.T) {
 	f(duckdb.ErrorTypeIO, `IO Error: Could not set lock on file "some.duckdb": Conflicting lock is held in PID 1`, provdb.ErrInUse,
 		"wait for it to end")
 	f(duckdb.ErrorTypeIO, "IO Error: Trying to read a database file with version number 99, but we can only read versions between 64 and "+
-		"67.", provdb.ErrNewer, "")
-	f(duckdb.ErrorTypeIO, "IO Error: Try opening the file with a newer version of DuckDB.", provdb.ErrNewer, "")
+		"67.", fileformat.ErrNewer, "")
+	f(duckdb.ErrorTypeIO, "IO Error: Try opening the file with a newer version of DuckDB.", fileformat.ErrNewer, "")
 	f(duckdb.ErrorTypeIO, `IO Error: The file "x" exists, but it is not a valid DuckDB database file!`, provdb.ErrForeign, "")
 	f(duckdb.ErrorTypeIO, `IO Error: Could not write file "x": No space left on device`, nil, "free space and try again")
 	f(duckdb.ErrorTypeTransaction, `TransactionContext Error: Failed to commit: Could not write file "x": No space left on device`, nil,

@@ -136,7 +136,7 @@ var hints = map[string]string{
 func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	code := state(err)
 	switch {
-	case err == nil || errors.Is(err, provdb.ErrClosed) || errors.Is(err, provdb.ErrNewer):
+	case err == nil || errors.Is(err, provdb.ErrClosed):
 		return err
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)

@@ -58,6 +58,19 @@ var _ provdb.Store = (*Store)(nil)
 // its tables if there are none. As in libpq, missing parts of the URL come from environment
 // variables and files.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	s, err := connect(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		s.pool.Close()
+		return nil, s.explain(ctx, "open", err)
+	}
+	return s, nil
+}
+
+// connect returns a store whose tables have not been checked.
+func connect(ctx context.Context, url string, o Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: invalid address: %s (want postgres://USER@HOST:PORT/DATABASE)", redact(url), redact(err.Error()))
@@ -73,10 +86,6 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	configure(config, url)
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, s.explain(ctx, "open", err)
-	}
-	if err := s.prepare(ctx); err != nil {
-		s.pool.Close()
 		return nil, s.explain(ctx, "open", err)
 	}
 	return s, nil

@@ -49,7 +49,11 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fmt.Errorf("the database has the encoding %s (create one with UTF8)", encoding)
 	}
 	has, err := s.version(ctx, conn)
-	if err == nil && has == 0 && !s.readOnly {
+	switch {
+	case err != nil:
+	case has != 0:
+		err = provdb.Schema.Check(has)
+	case !s.readOnly:
 		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.createTables(ctx, tx) })
 	}
 	if err != nil {
@@ -64,7 +68,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version returns the schema version of the tables, 0 if there are none, and checks it.
+// version returns the schema version of the tables, or 0 if there are none.
 func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
 	var relations, versions int
 	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
@@ -85,10 +89,7 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 		err = fmt.Errorf("its schema chimbuko has another schema_version: %w (choose another database, or rename that schema)",
 			provdb.ErrForeign)
 	}
-	if err != nil {
-		return 0, err
-	}
-	return version, provdb.CheckSchema(s.name, version)
+	return version, err
 }
 
 // createTables creates the tables, unless another process has just done so.
@@ -97,6 +98,9 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	has, err := s.version(ctx, tx)
+	if err == nil && has != 0 {
+		err = provdb.Schema.Check(has)
+	}
 	if err != nil || has != 0 {
 		return err
 	}
@@ -112,7 +116,7 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	statements := []string{
 		schema, views,
 		"CREATE TABLE schema_version (version INTEGER NOT NULL)",
-		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
+		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema.Number),
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -15,6 +16,7 @@ import (
 // Info is run.json: the settings, the state and the totals of a run. Stores keep it
 // as Run.Info, and commands print it when the run ends.
 type Info struct {
+	Format  int       `json:"format"` // of run.json; the schema of a store covers the Info there
 	State   State     `json:"state"`
 	Error   string    `json:"error,omitempty"`
 	Version string    `json:"version"`
@@ -53,10 +55,14 @@ type Info struct {
 	Imported     *ImportCounts `json:"imported,omitempty"`
 }
 
+// InfoFormat is the format of run.json. Files without a number are those of programs before 1.0.
+var InfoFormat = fileformat.Format{Number: 1, Oldest: 0}
+
 // NewInfo returns the Info of a run that starts now.
 func NewInfo(version, commit string, settings map[string]string) *Info {
 	return &Info{
-		State: Running, Version: version, Commit: commit, Started: time.Now().UTC(), Settings: settings, Review: new(summary.Review),
+		Format: InfoFormat.Number, State: Running, Version: version, Commit: commit, Started: time.Now().UTC(), Settings: settings,
+		Review: new(summary.Review),
 	}
 }
 

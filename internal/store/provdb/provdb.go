@@ -13,6 +13,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -24,7 +25,6 @@ var (
 	ErrRunExists = errors.New("a run of that name already exists")
 	ErrNotFound  = errors.New("not found")
 	ErrForeign   = errors.New("not a provenance database of chimbuko")
-	ErrNewer     = errors.New("written by a newer version of chimbuko")
 	ErrInUse     = errors.New("in use by another process")
 	ErrReadOnly  = errors.New("only read-only queries are allowed")
 	ErrClosed    = errors.New("the store is closed")
@@ -204,16 +204,5 @@ func (r *Rows) Collect() ([][]any, error) {
 	return all, nil
 }
 
-// Schema is the version of the tables. Earlier ones were never released.
-const Schema = 12
-
-// CheckSchema returns an error if this program cannot read tables of a version.
-func CheckSchema(store string, version int) error {
-	switch {
-	case version > Schema:
-		return fmt.Errorf("%s: schema %d, this program supports %d: %w (use a newer chimbuko)", store, version, Schema, ErrNewer)
-	case version < Schema:
-		return fmt.Errorf("%s: schema %d was written by an unreleased version (analyze the traces again)", store, version)
-	}
-	return nil
-}
+// Schema is the format of the tables and views of stores. Earlier ones were never released.
+var Schema = fileformat.Format{Number: 12, Oldest: 12, Renew: "analyze the traces again"}

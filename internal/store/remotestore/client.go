@@ -46,7 +46,7 @@ var _ provdb.Reader = (*Client)(nil)
 //   - ErrGone when the owner has ended without removing it, or is an earlier chimbuko;
 //   - provdb.ErrInUse when the owner is on another host;
 //   - fs.ErrPermission when the file cannot be read, or the owner rejects the token;
-//   - provdb.ErrNewer when the owner has a later protocol.
+//   - fileformat.ErrNewer when the owner has a later protocol.
 func Open(ctx context.Context, announce string) (*Client, error) {
 	owner, err := readAnnouncement(announce)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/wire"
 )
@@ -97,7 +98,7 @@ func TestStoreErrorsKeepTextAndKind(t *testing.T) {
 		}), nil
 	}), usual)
 	sentinels := []error{
-		provdb.ErrRunExists, provdb.ErrNotFound, provdb.ErrForeign, provdb.ErrNewer, provdb.ErrInUse,
+		provdb.ErrRunExists, provdb.ErrNotFound, provdb.ErrForeign, fileformat.ErrNewer, provdb.ErrInUse,
 		provdb.ErrReadOnly, provdb.ErrClosed, errors.New("another"),
 	}
 	for i, s := range sentinels {

@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -118,7 +119,7 @@ func readAnnouncement(path string) (a announcement, err error) {
 func (a announcement) check(path string) error {
 	switch {
 	case a.Protocol > Protocol:
-		return fmt.Errorf("%s: %w: protocol %d, want %d (use a newer chimbuko)", path, provdb.ErrNewer, a.Protocol, Protocol)
+		return fmt.Errorf("%s: %w", path, fileformat.Format{Number: Protocol}.Check(a.Protocol))
 	case a.Protocol > 0 && a.Protocol < Protocol:
 		return fmt.Errorf("%s: %w: protocol %d of an earlier chimbuko", path, ErrGone, a.Protocol)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/wire"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -119,7 +120,7 @@ func TestOpenExplainsFailures(t *testing.T) {
 	f(writeFile(t, strings.Repeat("[", 1<<20)), nil, "invalid announcement")
 	f(writeFile(t, `{"protocol":2,"address":"127.0.0.1:9","host":"x","pid":1}`), nil, "invalid announcement", "missing")
 	f(writeFile(t, `{"protocol":2,"address":"192.0.2.1:9","token":"x","host":"x","pid":1}`), nil, "invalid announcement", "192.0.2.1")
-	f(writeFile(t, `{"protocol":3}`), provdb.ErrNewer, "protocol 3")
+	f(writeFile(t, `{"protocol":3}`), fileformat.ErrNewer, "format 3")
 	f(writeFile(t, `{"protocol":1}`), ErrGone, "protocol 1")
 	f(announced(func(a *announcement) { a.Host = "elsewhere" }), provdb.ErrInUse, "on host elsewhere", "query there")
 	f(announced(func(a *announcement) { a.Token = "wrong" }), os.ErrPermission, "rejects the token", "remove this file")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
@@ -45,7 +46,10 @@ func FindStore(where string) (Place, error) {
 		}
 		return Place{File: where, Owner: Owner(filepath.Dir(where))}, nil
 	}
-	if run, err := runfiles.ReadInfo(where); err == nil && run.Store != "" {
+	switch run, err := runfiles.ReadInfo(where); {
+	case fileformat.IsOther(err):
+		return Place{}, err
+	case err == nil && run.Store != "":
 		return Place{Server: run.Store, Run: run.Name}, nil
 	}
 	file := filepath.Join(where, duckstore.FileName)

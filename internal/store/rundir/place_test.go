@@ -26,7 +26,7 @@ func TestFind(t *testing.T) {
 	}
 	f(run, "")
 	f(file, "")
-	if err := os.WriteFile(filepath.Join(run, "run.json"), []byte("{}"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(run, "run.json"), []byte(`{"format":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f(run, run)

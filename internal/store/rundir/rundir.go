@@ -112,8 +112,9 @@ func Owner(path string) string { return filepath.Join(path, ownerFile) }
 // Spool returns the directory of temporary files of the run.
 func (d *Dir) Spool() string { return filepath.Join(d.path, spoolDir) }
 
-// WriteInfo replaces run.json.
+// WriteInfo replaces run.json, in the current format.
 func (d *Dir) WriteInfo(info *provdb.Info) error {
+	info.Format = provdb.InfoFormat.Number
 	b, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
 		return err

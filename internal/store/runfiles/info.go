@@ -14,12 +14,19 @@ import (
 // Info is the file with settings, state and totals.
 const Info = "run.json"
 
-// ReadInfo reads run.json in the run directory at path.
+// ReadInfo reads run.json in the run directory at path, if it has the current format.
 func ReadInfo(path string) (*provdb.Info, error) {
 	name := filepath.Join(path, Info)
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
+	}
+	var head struct{ Format int }
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := provdb.InfoFormat.Check(head.Format); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	info := new(provdb.Info)
 	if err := json.Unmarshal(b, info); err != nil {

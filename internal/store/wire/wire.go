@@ -12,6 +12,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -92,7 +93,7 @@ type Error struct {
 // kinds are the names of the errors that callers test for.
 var kinds = map[string]error{
 	"read_only": provdb.ErrReadOnly, "not_found": provdb.ErrNotFound, "closed": provdb.ErrClosed, "in_use": provdb.ErrInUse,
-	"newer": provdb.ErrNewer, "foreign": provdb.ErrForeign, "run_exists": provdb.ErrRunExists,
+	"newer": fileformat.ErrNewer, "foreign": provdb.ErrForeign, "run_exists": provdb.ErrRunExists,
 	"busy": provdb.ErrBusy, "limit": provdb.ErrLimit,
 }
 
