@@ -6,12 +6,13 @@ MAKEFLAGS   += --no-print-directory
 
 COMMIT  ?= $(shell scripts/version commit)
 TOOL    := go tool -modfile=tools/go.mod
+PREFIX  ?= /usr/local
 T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
-.PHONY: damage soak nightly licenses dist source wheel site site-check
+.PHONY: damage soak nightly licenses dist install source release-check wheel site site-check
 
 check: fmt-check vet layers docs-check site-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, links, modules, licenses, lint, vulnerabilities and the page
 
@@ -24,6 +25,12 @@ build: ## build bin/chimbuko and bin/chimbuko-ad with version and commit
 
 dist: ## build release archives, packages and wheels for old Linux systems into dist (make dist ARCH=amd64)
 	ARCH='$(or $(ARCH),amd64 arm64)' scripts/dist dist
+
+install: build ## install programs, manual pages, completion and licenses (make install PREFIX=$HOME/.local)
+	install -D -t '$(DESTDIR)$(PREFIX)/bin' bin/chimbuko bin/chimbuko-ad
+	scripts/share bin/chimbuko '$(DESTDIR)$(PREFIX)/share'
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/doc/chimbuko' README.md CHANGELOG.md LICENSE
+	scripts/license-files '$(DESTDIR)$(PREFIX)/share/doc/chimbuko/licenses'
 
 source: ## build an archive of the sources with all Go modules into dist, for builds without a network
 	scripts/source dist
