@@ -35,6 +35,9 @@ install: build ## install programs, manual pages, completion and licenses (make 
 source: ## build an archive of the sources with all Go modules into dist, for builds without a network
 	scripts/source dist
 
+release-check: ## check everything of a release on clean clones of HEAD (SKIP_TESTS=1 without make check and make test)
+	scripts/release-check
+
 wheel: build ## build a Python wheel of bin/chimbuko for this machine into bin (scripts/wheel builds wheels for others)
 	rm -rf bin/licenses && scripts/license-files bin/licenses
 	scripts/wheel --tag linux_$$(uname -m) --licenses bin/licenses bin/chimbuko bin

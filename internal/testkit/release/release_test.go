@@ -165,7 +165,7 @@ func TestChecksums(t *testing.T) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for _, file := range files {
-		if file.Name() == "SHA256SUMS" {
+		if file.Name() == "SHA256SUMS" || file.IsDir() {
 			continue
 		}
 		f, err := os.Open(filepath.Join(dir, file.Name()))
