@@ -64,7 +64,7 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
 			return nil, err
 		case !hasGPUs && !hasCollectives:
 			return nil, fmt.Errorf("run %s has no times of GPUs and no collective operations: its traces do not have them, "+
-				"it is live (times of GPUs need chimbuko analyze), or it was recorded by an earlier version of chimbuko", a.Run.Name)
+				"it is live (times of GPUs need chimbuko analyze), or it was imported from records without them", a.Run.Name)
 		case !hasGPUs && (steps || len(chosen) > 0):
 			return nil, fmt.Errorf("run %s has no times of GPUs (--collectives lists its collective operations)", a.Run.Name)
 		case collectives || !hasGPUs:

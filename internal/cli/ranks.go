@@ -112,7 +112,7 @@ var noLinks = ranks.Links{
 
 // noLoads explains why the ranks of a run cannot be compared.
 func noLoads(run *provdb.Run) error {
-	why := "it was recorded by an earlier version of chimbuko, or has no calls (analyze its traces again)"
+	why := "it was imported from records without them, or has no calls (analyze its traces if there are any)"
 	if run.State.Open() {
 		why = "none was stored yet (try again in some seconds)"
 	}

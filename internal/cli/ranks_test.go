@@ -183,5 +183,5 @@ func TestRunsWithoutLoadsAreExplained(t *testing.T) {
 	}
 	imported := filepath.Join(t.TempDir(), "imported")
 	must(t, "import", old, "--out", imported)
-	fails(t, 1, []string{"ranks", imported}, "has no load of ranks to compare", "earlier version")
+	fails(t, 1, []string{"ranks", imported}, "has no load of ranks to compare", "imported from records without them")
 }

@@ -2,7 +2,7 @@ package api
 
 // Timeline is what the ranks of a run did over time, and their messages.
 type Timeline struct {
-	Recorded bool    `json:"recorded"` // false for runs of earlier versions, and in the first seconds
+	Recorded bool    `json:"recorded"` // false for runs that were imported without it, and in the first seconds
 	From     float64 `json:"from_s"`   // begin of the first column
 	To       float64 `json:"to_s"`     // end of the last column
 	Columns  int     `json:"columns"`

@@ -322,7 +322,7 @@ func TestOverviewOfFailedOrDamagedRun(t *testing.T) {
 	f(provdb.Finished, `{"broken":["a.bp: step 3 at byte 99: cut off"]}`, "store",
 		"A trace is damaged and was read up to the damage: a.bp: step 3 at byte 99: cut off")
 	f(provdb.Finished, `{"notes":[{"severity":"data loss","count":12,"sentence":"calls were lost"}]}`, "drops", "12 calls were lost")
-	f(provdb.Finished, `[1]`, "store", "An older chimbuko analyzed this run and stored no findings")
+	f(provdb.Finished, `[1]`, "store", "The run has no stored findings")
 	f(provdb.Finished, `{}`, "review", "3 of 20 flags were withdrawn at the end; 10 anomalous calls were found only at the end")
 }
 

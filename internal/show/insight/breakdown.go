@@ -116,7 +116,7 @@ func (d *runData) needBreakdown(has bool) error {
 	if !d.collectives {
 		what += " and no collective operations"
 	}
-	hint := "its traces do not have them, it is live (times of GPUs need chimbuko analyze), or an earlier version of chimbuko recorded it"
+	hint := "its traces do not have them, it is live (times of GPUs need chimbuko analyze), or it was imported from records without them"
 	return Problemf(api.NotFound, hint, "run %s has %s", d.run.Name, what)
 }
 

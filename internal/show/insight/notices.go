@@ -268,7 +268,7 @@ func (d *runData) warming(o *api.Overview, list *noticeList) {
 }
 
 // salvaged reports the missing parts of a run that has ended: unreadable traces, a failure,
-// or findings that an older version did not store.
+// or findings that were not stored.
 func (d *runData) salvaged(o *api.Overview, list *noticeList) {
 	if d.run.State == provdb.Failed && d.kept.Executions > 0 { // otherwise the verdict reports it
 		words := "The analysis failed; the run has the data stored before that"
@@ -293,7 +293,7 @@ func (d *runData) salvaged(o *api.Overview, list *noticeList) {
 		}
 	}
 	if o.State == api.Finished && !d.stored && d.kept.Anomalies > 0 && d.err == nil {
-		list.add(api.LevelUnknown, "store", "An older chimbuko analyzed this run and stored no findings: they were computed now")
+		list.add(api.LevelUnknown, "store", "The run has no stored findings: they were computed now")
 	}
 }
 

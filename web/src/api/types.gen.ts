@@ -1544,7 +1544,7 @@ export interface Health {
  * Timeline is what the ranks of a run did over time, and their messages.
  */
 export interface Timeline {
-  recorded: boolean; // false for runs of earlier versions, and in the first seconds
+  recorded: boolean; // false for runs that were imported without it, and in the first seconds
   from_s: number /* float64 */; // begin of the first column
   to_s: number /* float64 */; // end of the last column
   columns: number /* int */;
