@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden clean
+.PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden golden-run clean
 .PHONY: damage soak nightly licenses dist install source release-check wheel site site-check
 
 check: fmt-check vet layers docs-check site-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, links, modules, licenses, lint, vulnerabilities and the page
@@ -159,6 +159,11 @@ bench: ## run all benchmarks N times into bench/new.txt (make bench N=10)
 bench-compare: ## compare bench/new.txt with bench/baseline.txt
 	@ls bench/baseline.txt bench/new.txt >/dev/null
 	$(TOOL) benchstat bench/baseline.txt bench/new.txt
+
+golden-run: ## record a run, lists and answers of this version for tests of compatibility (make golden-run DIR=testdata/golden/1.1)
+	@[[ -n '$(DIR)' && ! -e '$(DIR)/run.tar.zst' ]] || { echo 'DIR must name a new directory, as testdata/golden/1.1' >&2; exit 2; }
+	scripts/golden-run '$(DIR)'
+	go test -count=1 ./internal/testkit/golden -update
 
 golden: ## compare results on all traces and scenarios with FILE, or write it with RECORD=1 (make golden FILE=/tmp/before)
 	@[[ -n "$(FILE)" ]] || { echo 'usage: make golden FILE=PATH [RECORD=1] [ONLY=REGEXP]' >&2; exit 2; }

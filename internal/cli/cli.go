@@ -46,7 +46,7 @@ const (
 
 // Run executes the command line args and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
-	root := newRootCmd(env) //nolint:contextcheck // commands get their context when they run
+	root := Root(env) //nolint:contextcheck // commands get their context when they run
 	env.args = args
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -72,7 +72,8 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	return exitFailed
 }
 
-func newRootCmd(env *Env) *cobra.Command {
+// Root returns the command with all its subcommands.
+func Root(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chimbuko",
 		Short: "Find performance anomalies in traces of parallel programs",
