@@ -266,6 +266,28 @@ func TestProgramsPrintTheVersion(t *testing.T) {
 	})
 }
 
+// The release program works, and runs and reports name its version.
+func TestResultsHaveTheVersion(t *testing.T) {
+	eachArchive(t, func(t *testing.T, a *archive) {
+		if a.arch != runtime.GOARCH {
+			t.Skipf("SKIP: PROGRAMS FOR %s NOT RUN: this machine cannot", strings.ToUpper(a.arch))
+		}
+		program, dir := filepath.Join(a.root, "bin", "chimbuko"), t.TempDir()
+		traces, result, page := filepath.Join(dir, "traces"), filepath.Join(dir, "run"), filepath.Join(dir, "report.html")
+		run(t, program, "simulate", "--scenario", "normal", "--out", traces)
+		run(t, program, "analyze", traces, "--out", result)
+		run(t, program, "report", result, "-o", page)
+		for file, want := range map[string]string{
+			filepath.Join(result, "run.json"): `"version": "` + version.Number + `"`,
+			page:                              "chimbuko " + version.Number,
+		} {
+			if content, err := os.ReadFile(file); err != nil || !strings.Contains(string(content), want) {
+				t.Errorf("%s has no %s, %v", filepath.Base(file), want, err)
+			}
+		}
+	})
+}
+
 func TestVersionsAgree(t *testing.T) {
 	if got := find(t, `(?m)^version = "(.*)"`, "python", "pyproject.toml"); got != version.Number {
 		t.Errorf("python/pyproject.toml has version %q, want %q", got, version.Number)
