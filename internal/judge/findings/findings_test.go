@@ -317,6 +317,28 @@ func TestInterferenceIsOfHostsThatAreInterrupted(t *testing.T) {
 	f("few delays on each of two hosts", 0, 40, "interference  [0 1]", "interference  [2 3]")
 }
 
+// Delays of one function on a rank do not hit whatever runs there, although those on other ranks do.
+func TestSlowFunctionOfRankIsNotInterference(t *testing.T) {
+	for function, want := range map[string]string{"long": "outlier long [0]", "short": "interference  [0]"} {
+		s, rng := interrupted()
+		s.Anomalies = nil
+		for i := range 26 {
+			name := []string{"long", "long", "long", "long", "short", "tiny"}[i%6]
+			s.slow(name, 2+i%2, trace.Ticks(rng.IntN(10*second)), 3000+trace.Ticks(rng.IntN(2000)))
+		}
+		for i := range 10 {
+			name := "long"
+			if i < 3 {
+				name = function
+			}
+			s.slow(name, 0, 4*second+trace.Ticks(rng.IntN(second)), 5500+trace.Ticks(rng.IntN(500)))
+		}
+		if list := of(s.conclude()); !slices.Contains(list, want) {
+			t.Errorf("7 delays of long and 3 of %s: got %q, want %q", function, list, want)
+		}
+	}
+}
+
 func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
 	s, rng := interrupted()
 	for range 100 {

@@ -375,18 +375,35 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	for k, v := range lost {
 		hosts[k.host] = append(hosts[k.host], v)
 	}
+	places := make(map[rankKey][]int32)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		k := &key{kind: provenance.Interference, program: program, host: a.Host, rank: allRanks}
+		where := rankKey{a.Host, a.Rank}
 		switch {
 		case a.Lost > limit: // named after the longest of its rank
 			x := &c.run.Anomalies[longest[a.Rank]]
-			k = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
-		case lost[rankKey{a.Host, a.Rank}] > rankRatio*lowerMedian(hosts[a.Host]):
-			k.rank = a.Rank
+			keys[i] = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
+			continue
+		case lost[where] <= rankRatio*lowerMedian(hosts[a.Host]):
+			where.rank = allRanks
 		}
-		keys[i] = k
+		places[where] = append(places[where], i)
 	}
+	for where, some := range places {
+		if c.hitOne(some) { // which is slow there
+			continue
+		}
+		for _, i := range some {
+			keys[i] = &key{kind: provenance.Interference, program: program, host: where.host, rank: where.rank}
+		}
+	}
+}
+
+// hitOne reports whether several delays hit the same function.
+func (c *conclusion) hitOne(hits []int32) bool {
+	return len(hits) >= leastEach && !slices.ContainsFunc(hits, func(i int32) bool {
+		return c.run.Anomalies[i].Func != c.run.Anomalies[hits[0]].Func
+	})
 }
 
 // addHidden adds the delays that probably hit long calls, in which they cannot be seen, to those of interference: as
