@@ -22,6 +22,8 @@ import (
 func registerPage(f *pflag.FlagSet, p *viewer.Options) {
 	f.BoolVar(&p.ReadOnly, "read-only", false, "reject notes and muting of findings on the page")
 	f.StringArrayVar(&p.Compare, "compare", nil, "run or baseline to compare the run with; repeatable")
+	f.StringVar(&p.Runs, "runs", "", "directory of more runs to compare with, which the page offers; view offers those beside RUN "+
+		"unless other machines reach the page; \"none\" offers no others")
 	registerSQLMemory(f, &p.SQLMemory)
 	f.StringVar(&p.UIDir, "ui-dir", "", "directory with a built page, to develop it")
 }
@@ -50,12 +52,13 @@ served on this machine only, unless --http is given. The printed address contain
 token. Token and port stay the same for a run directory, so links to the page stay valid.
 
 A run in progress already has a page, that of chimbuko serve: its address is printed, and
-a second page is served only with --http, --read-only, --compare or --ui-dir. Notes on
+a second page is served only with --http, --read-only, --compare, --runs or --ui-dir. Notes on
 findings are stored in labels.json of the run directory.
 
 The page compares the run with others of its store and with those of --compare: a run
 directory, a database file, postgres://…, a file of chimbuko baseline, or the name of a
-run of the same store. chimbuko diff does the same in a terminal.
+run of the same store. It also offers the runs in the directory that contains RUN, or in that
+of --runs, and opens them when they are chosen. chimbuko diff does the same in a terminal.
 
 --replay DIR shows packets of statistics instead: the files pserver_output_stats_*.json
 of the original's parameter server or serve --stats-dir, at their original pace or faster.
@@ -89,7 +92,8 @@ Ctrl-C ends the page.`,
 				return usage.Errorf("no run is given (want RUN, --replay DIR or --receive)")
 			}
 			f := cmd.Flags()
-			flags.own = f.Changed("http") || flags.page.ReadOnly || flags.page.UIDir != "" || len(flags.page.Compare) > 0
+			flags.own = f.Changed("http") || flags.page.ReadOnly || flags.page.UIDir != "" || len(flags.page.Compare) > 0 || flags.page.Runs != ""
+			flags.page.Beside = true
 			return runView(cmd.Context(), env, &flags, given[0])
 		},
 	}
@@ -126,7 +130,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, with.Close()) }()
-	page, err := flags.page.Serve(ctx, v, with.List, ad.NewLog(env.Stderr))
+	page, err := flags.page.Serve(ctx, v, with, ad.NewLog(env.Stderr))
 	if err != nil {
 		return err
 	}

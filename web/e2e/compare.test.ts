@@ -119,11 +119,20 @@ describe('two runs', () => {
 });
 
 describe('one run alone', () => {
-  test('explains how to add another', async () => {
+  test('offers the run beside it, and explains how to add another', async () => {
     await stage.visit(
       async (v) => {
+        const { page } = v;
         await v.go('compare');
-        await v.page.getByText('Add a second run with --compare.').waitFor();
+        await page.getByText('Or add a run with --compare.').waitFor();
+        await page.getByText(`chimbuko view ${stage.dir}/good --compare`).first().waitFor();
+        await v.isAccessible();
+        await page.getByRole('link', { name: 'bad', exact: true }).click();
+        await page.waitForURL(/a=beside:bad/);
+        const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
+        await verdict.filter({ hasText: /lost .* less than A/ }).waitFor();
+        await page.getByRole('button', { name: 'Other runs…' }).click();
+        await page.getByRole('grid', { name: 'Runs to compare with' }).waitFor();
         await v.isAccessible();
       },
       {},

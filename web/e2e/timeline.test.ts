@@ -1,9 +1,22 @@
-// The timeline of all ranks: node02, ranks 8 to 11 of 16, is slow from 4 s to 7 s, so that the others wait in MPI.
+// The timeline of all ranks: node02, ranks 8 to 11 of 16, is slow from 4 s to 7 s, so that the others wait in MPI. A counter has
+// been added.
+import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { run } from './program.ts';
 import { Stage } from './stage.ts';
 
+const counter = `
+[[program.counter]]
+name = "Memory Footprint (VmRSS) (KB)"
+seconds = 0.1
+value = { normal = [900_000, 4000] }
+
+[[trouble]]`;
+
 const stage = new Stage((s) => {
-  s.analyze('slow-host');
+  const scenario = run('simulate', '--scenario', 'slow-host', '--show');
+  writeFileSync(`${s.dir}/counter.toml`, scenario.replace('\n[[trouble]]', counter));
+  s.analyze(`${s.dir}/counter.toml`);
   return s.start('view', `${s.dir}/run`);
 });
 
@@ -21,6 +34,10 @@ describe('timeline', () => {
         await box.waitFor();
         await page.getByText('communication', { exact: true }).waitFor(); // in the legend
         await page.getByRole('grid', { name: 'Messages between ranks' }).waitFor();
+        const memory = page.getByRole('application', { name: /VmRSS.*over time/ });
+        await memory.focus();
+        await page.keyboard.press('ArrowRight');
+        await memory.getByText('all ranks', { exact: true }).waitFor();
         const colors = await box.locator('canvas').evaluate((c: HTMLCanvasElement) => {
           const data = c.getContext('2d')?.getImageData(0, 0, c.width, c.height).data ?? [];
           const seen = new Set<string>();
@@ -61,6 +78,7 @@ describe('timeline', () => {
       await page.mouse.up();
       await page.waitForURL(/rank=8-1[12].*t0=/);
       await page.getByRole('application', { name: /Timeline of [45] ranks/ }).waitFor();
+      await page.getByRole('application', { name: /VmRSS.*and of rank 8-1[12]/ }).waitFor();
       await v.isAccessible();
       await page.keyboard.press('Escape');
       await v.go('timeline');

@@ -170,6 +170,13 @@ func strangers(runs []*Sums, only *trace.Program) (notices []api.Notice) {
 	return notices
 }
 
+// OtherProgram warns if two runs seem to be of different programs.
+func OtherProgram(two [2]*Run) []api.Notice {
+	a, b := two[0].Sums(), two[1].Sums()
+	a.Name, b.Name = "A", "B"
+	return strangers([]*Sums{a, b}, nil)
+}
+
 // ownFunctions returns the names of the functions of a run that are not those of MPI or TAU.
 func ownFunctions(r *Sums, only *trace.Program) map[string]bool {
 	names := make(map[string]bool)

@@ -68,7 +68,7 @@ func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address strin
 	s.later(with.Close)
 	cfg := dashboard.Config{
 		Config: insight.Config{Source: s, Run: s.run}, Version: s.cfg.Version, Token: s.services.Secret,
-		References: with.List, Log: s.log,
+		References: with.List, Neighbors: with.Neighbors, Log: s.log,
 	}
 	page, err := s.cfg.Page.ServeConfig(ctx, cfg, s.cfg.Store.Dir, s.webBefore)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *server) leavePage(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, with.Close()) }()
-	page, err := s.cfg.Page.Serve(ctx, v, with.List, s.log)
+	page, err := s.cfg.Page.Serve(ctx, v, with, s.log)
 	if err != nil {
 		return err
 	}

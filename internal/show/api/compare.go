@@ -9,6 +9,20 @@ type Comparables struct {
 	Rows     []Comparable `json:"rows"`            // runs of the page's own store first
 	Usual    string       `json:"usual,omitempty"` // id of the default to compare the page's run with
 	Problems []string     `json:"problems"`        // references that cannot be read, and why
+	// Neighbors are further runs, in a directory, that are opened when they are compared: those of the same program first, then the
+	// newest.
+	Neighbors    []Neighbor `json:"neighbors"`
+	NeighborsDir string     `json:"neighbors_dir,omitempty"`
+}
+
+// Neighbor is a run in the directory of neighbors.
+type Neighbor struct {
+	Comparable `tstype:",extends"`
+
+	Program     string `json:"program,omitempty"` // names of its programs, if known
+	SameProgram bool   `json:"same_program"`      // it seems to be of the program of the page's run
+	Bytes       int64  `json:"bytes"`             // of its files
+	Version     int64  `json:"-"`                 // differs if the run has changed
 }
 
 // Comparable is a run, or the baseline of one.

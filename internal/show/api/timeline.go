@@ -42,3 +42,31 @@ type MessageTotal struct {
 	Messages int64 `json:"messages"`
 	Bytes    int64 `json:"bytes"` // of messages whose size is known
 }
+
+// CounterTimeline has the readings of a counter over time: of all ranks, and of some.
+type CounterTimeline struct {
+	Counters []CounterOfTimeline `json:"counters"` // of which there are readings: by program, those of resources first, by name
+	More     bool                `json:"more"`     // there are others, whose readings were not kept
+	Program  int64               `json:"program"`  // of the chosen counter
+	Counter  string              `json:"counter"`  // name; empty if there is none
+	From     float64             `json:"from_s"`   // begin of the first column
+	To       float64             `json:"to_s"`     // end of the last column
+	Columns  int                 `json:"columns"`
+	Group    int64               `json:"group"` // number of neighboring ranks whose readings were kept together
+	All      CounterSeries       `json:"all"`   // of all ranks
+	Selected *CounterSeries      `json:"selected,omitempty"`
+}
+
+// CounterOfTimeline is a counter of a program.
+type CounterOfTimeline struct {
+	Program int64  `json:"program"`
+	Name    string `json:"name"`
+	Index   int    `json:"-"` // among those of its program
+}
+
+// CounterSeries has the least, mean and greatest reading in each column, nil without any.
+type CounterSeries struct {
+	Min  []*float64 `json:"min" tstype:"(number | null)[]"`
+	Mean []*float64 `json:"mean" tstype:"(number | null)[]"`
+	Max  []*float64 `json:"max" tstype:"(number | null)[]"`
+}

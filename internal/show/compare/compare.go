@@ -31,20 +31,30 @@ type Reference struct {
 	Baseline *comparison.Run // instead of a store
 }
 
+// Neighbors are further runs in a directory. Clients can choose only among those that List returns.
+type Neighbors interface {
+	Dir() string
+	// List returns the runs in order. Names are unique.
+	List() ([]api.Neighbor, error)
+	// Read reads a run that List returned.
+	Read(ctx context.Context, r *api.Neighbor) (*comparison.Run, error)
+}
+
 // Runs compares runs and caches results. Several goroutines may use it.
 type Runs struct {
 	References []Reference
 
+	neighbors   Neighbors // nil: none
 	in          *insight.Insight
 	runs        memo.Memo[*comparison.Run]
 	differences memo.Memo[*api.Difference]
 	sums        memo.Memo[[]*comparison.Sums]
 }
 
-// New returns the runs of the store of an Insight and of the references.
-func New(in *insight.Insight, references []Reference) *Runs {
+// New returns the runs of the store of an Insight, of the references, and the neighbors unless they are nil.
+func New(in *insight.Insight, references []Reference, neighbors Neighbors) *Runs {
 	return &Runs{
-		in: in, References: references, runs: memo.Memo[*comparison.Run]{Size: maxCached, ServeStale: true},
+		in: in, References: references, neighbors: neighbors, runs: memo.Memo[*comparison.Run]{Size: maxCached, ServeStale: true},
 		differences: memo.Memo[*api.Difference]{Size: maxCached, ServeStale: true},
 		sums:        memo.Memo[[]*comparison.Sums]{Size: maxCached, ServeStale: true},
 	}
@@ -65,6 +75,7 @@ func (rs *Runs) Comparables(ctx context.Context) (*api.Comparables, error) {
 		for i := range all {
 			list.Rows = append(list.Rows, all[i].Comparable)
 		}
+		rs.listNeighbors(&list)
 		return &list, err
 	})
 }
@@ -80,7 +91,7 @@ type candidate struct {
 
 // candidates finds all runs that can be compared. The returned list has no rows yet.
 func (rs *Runs) candidates(ctx context.Context) (all []candidate, list api.Comparables, err error) {
-	list = api.Comparables{Rows: []api.Comparable{}, Problems: []string{}}
+	list = api.Comparables{Rows: []api.Comparable{}, Problems: []string{}, Neighbors: []api.Neighbor{}}
 	if reader := rs.in.Source.Reader(); reader != nil {
 		runs, err := query.Runs(ctx, reader)
 		if err != nil {
@@ -174,6 +185,9 @@ func (rs *Runs) pair(ctx context.Context, ids [2]string) (*pair, error) {
 // find puts the run with an id into a pair.
 func (rs *Runs) find(ctx context.Context, id string, two *pair, at int) error {
 	first, name, ok := strings.Cut(id, ":")
+	if first == besideStore {
+		return rs.findNeighbor(ctx, id, name, two, at)
+	}
 	number, err := strconv.Atoi(first)
 	if !ok || err != nil || number < 0 || number > len(rs.References) || len(id) > maxCompareID {
 		return errNotComparable(id)
@@ -248,6 +262,7 @@ func (two *pair) notices() []api.Notice {
 	if two.shown[0].ID == two.shown[1].ID {
 		add(api.LevelWatch, "same-run", "A and B are the same run.")
 	}
+	notices = append(notices, comparison.OtherProgram(two.runs)...)
 	for i, r := range two.runs {
 		name := "AB"[i : i+1]
 		switch state := provdb.State(r.State); {

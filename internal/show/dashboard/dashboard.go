@@ -32,6 +32,7 @@ type Config struct {
 	Version    string              // of this program
 	Page       Page                // nil: there is no page
 	References []compare.Reference // runs to compare with besides those of the store
+	Neighbors  compare.Neighbors   // further ones, which are opened when they are compared; nil: none
 	Packets    *legacy.Packets     // the run, if only statistics packets of it exist; else nil
 
 	// Token must be presented by clients; "" admits all.
@@ -118,7 +119,7 @@ func New(cfg Config) http.Handler {
 		exports: newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, Burst: 6})),
 		writing: make(chan struct{}, maxWriting),
 	}
-	s.compared = compare.New(s.insight, cfg.References)
+	s.compared = compare.New(s.insight, cfg.References, cfg.Neighbors)
 	s.views = s.insight
 	if s.Packets != nil {
 		s.views = s.Packets
@@ -200,6 +201,7 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/overview", ofRun(s, s.insight.Overview, (*params).overview))
 	get(run+"/heatmap", ofRun(s, s.insight.Heatmap, (*params).heatmap))
 	get(run+"/timeline", s.cached(ofRun(s, s.insight.Timeline, (*params).timeline)))
+	get(run+"/timeline/counters", s.cached(ofRun(s, s.insight.CounterTimeline, (*params).counterTimeline)))
 	get(run+"/ranks", ofRun(s, s.insight.Ranks, (*params).rankTable))
 	get(run+"/ranks/functions", ofRun(s, s.insight.RankFunctions, (*params).rankFunctions))
 	get(run+"/breakdown", s.cached(ofRun(s, s.insight.Breakdown, (*params).breakdown)))

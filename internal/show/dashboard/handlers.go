@@ -97,6 +97,10 @@ func (p *params) heatmap() insight.HeatmapParams {
 	}
 }
 
+func (p *params) counterTimeline() insight.CounterTimelineParams {
+	return insight.CounterTimelineParams{BreakdownParams: p.breakdown(), Counter: p.text("counter")}
+}
+
 func (p *params) timeline() insight.TimelineParams {
 	return insight.TimelineParams{
 		BreakdownParams: p.breakdown(), From: p.duration("from", time.Second), To: p.duration("to", time.Second),

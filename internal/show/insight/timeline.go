@@ -33,6 +33,41 @@ func (t *timelineData) decode(packed []byte) (*activity.Sketch, error) {
 	return t.sketch, t.err
 }
 
+// CounterTimelineParams select a counter, and ranks to compare with all.
+type CounterTimelineParams struct {
+	BreakdownParams
+	Counter string // "": the first
+}
+
+// selects returns whether ranks are selected.
+func (of *BreakdownParams) selects(hosts map[trace.RankKey]string) func(trace.RankKey) bool {
+	match := func(string) bool { return true }
+	if of.Host != "" {
+		match = outlier.Glob(of.Host).MatchString
+	}
+	return func(k trace.RankKey) bool {
+		return executions.Selects(of.Ranks, int64(k.Rank)) && (of.Program == nil || k.Program == *of.Program) && match(hosts[k])
+	}
+}
+
+// CounterTimeline returns the readings of a counter over time.
+func (in *Insight) CounterTimeline(ctx context.Context, run string, of CounterTimelineParams) (*api.CounterTimeline, error) {
+	return withData(ctx, in, run, func(_ context.Context, q *runQuery) (*api.CounterTimeline, error) {
+		s := activity.New(q.Unit)
+		if q.data.peers != nil && len(q.data.peers.Activity) > 0 {
+			var err error
+			if s, err = q.data.timeline.decode(q.data.peers.Activity); err != nil {
+				return nil, err
+			}
+		}
+		p := timeline.CounterParams{Program: of.Program, Counter: of.Counter}
+		if of.Host != "" || len(of.Ranks) > 0 {
+			p.Selects = of.selects(q.data.hosts())
+		}
+		return timeline.Counters(s, q.Unit, q.Begin, p), nil
+	})
+}
+
 // Timeline returns what the ranks of a run did over time.
 func (in *Insight) Timeline(ctx context.Context, run string, of TimelineParams) (*api.Timeline, error) {
 	return withData(ctx, in, run, func(_ context.Context, q *runQuery) (*api.Timeline, error) {
@@ -43,13 +78,8 @@ func (in *Insight) Timeline(ctx context.Context, run string, of TimelineParams) 
 		if err != nil {
 			return nil, err
 		}
-		hosts, match := q.data.hosts(), func(string) bool { return true }
-		if of.Host != "" {
-			match = outlier.Glob(of.Host).MatchString
-		}
-		selects := func(k trace.RankKey) bool {
-			return executions.Selects(of.Ranks, int64(k.Rank)) && (of.Program == nil || k.Program == *of.Program) && match(hosts[k])
-		}
-		return timeline.Of(s, q.Unit, q.Begin, hosts, timeline.Params{From: of.From, To: of.To, Rows: of.Rows, Selects: selects}), nil
+		hosts := q.data.hosts()
+		p := timeline.Params{From: of.From, To: of.To, Rows: of.Rows, Selects: of.selects(hosts)}
+		return timeline.Of(s, q.Unit, q.Begin, hosts, p), nil
 	})
 }

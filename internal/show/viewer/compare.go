@@ -19,8 +19,9 @@ var ErrSameStore = errors.New("is the store of the run itself: give the name of 
 
 // References are the stores and baselines that a page can compare its run with.
 type References struct {
-	List   []compare.Reference
-	opened []*Run
+	List      []compare.Reference
+	Neighbors compare.Neighbors // nil: none
+	opened    []*Run
 }
 
 // Subject is the run that a page shows.
@@ -37,6 +38,17 @@ func (o *Options) References(ctx context.Context, s Subject) (*References, error
 		if err := r.add(ctx, s, where); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
+	}
+	own := ""
+	if s.Place.Server == "" {
+		own = rundir.Find(s.Place.File)
+	}
+	n, err := o.neighborsOf(own)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if n != nil {
+		r.Neighbors = n
 	}
 	return r, nil
 }

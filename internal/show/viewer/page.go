@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
@@ -28,6 +27,8 @@ type Options struct {
 	ReadOnly     bool     // refuse labels
 	UIDir        string   // directory of the built page; "" is the one in this program
 	Compare      []string // runs and baselines to compare with
+	Runs         string   // directory of further runs to choose from; NoRuns: none
+	Beside       bool     // if Runs is "" and only this machine reaches the page: the directory that contains the run
 	Listen       string   // host:port
 	AllowedHosts []string // further names in the Host header
 	MetricsOpen  bool     // serve /metrics without the token
@@ -45,10 +46,10 @@ type Page struct {
 }
 
 // Serve serves the page of a stored run until ctx ends.
-func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Reference, log *slog.Logger) (*Page, error) {
+func (o *Options) Serve(ctx context.Context, r *Run, with *References, log *slog.Logger) (*Page, error) {
 	cfg := dashboard.Config{
 		Config:  insight.Config{Source: r, Run: r.Name, Place: r.Place.String()},
-		Version: r.version, Token: rand.Text(), References: references, Log: log,
+		Version: r.version, Token: rand.Text(), References: with.List, Neighbors: with.Neighbors, Log: log,
 	}
 	if r.dir != "" {
 		cfg.Token, _ = rundir.Secret(r.dir) // a new token each time if the directory is read-only

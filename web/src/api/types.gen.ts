@@ -135,6 +135,20 @@ export interface Comparables {
   rows: Comparable[]; // runs of the page's own store first
   usual?: string; // id of the default to compare the page's run with
   problems: string[]; // references that cannot be read, and why
+  /**
+   * Neighbors are further runs, in a directory, that are opened when they are compared: those of the same program first, then the
+   * newest.
+   */
+  neighbors: Neighbor[];
+  neighbors_dir?: string;
+}
+/**
+ * Neighbor is a run in the directory of neighbors.
+ */
+export interface Neighbor extends Comparable {
+  program?: string; // names of its programs, if known
+  same_program: boolean; // it seems to be of the program of the page's run
+  bytes: number /* int64 */; // of its files
 }
 /**
  * Comparable is a run, or the baseline of one.
@@ -1594,4 +1608,34 @@ export interface MessageTotal {
   to: number /* int64 */;
   messages: number /* int64 */;
   bytes: number /* int64 */; // of messages whose size is known
+}
+/**
+ * CounterTimeline has the readings of a counter over time: of all ranks, and of some.
+ */
+export interface CounterTimeline {
+  counters: CounterOfTimeline[]; // of which there are readings: by program, those of resources first, by name
+  more: boolean; // there are others, whose readings were not kept
+  program: number /* int64 */; // of the chosen counter
+  counter: string; // name; empty if there is none
+  from_s: number /* float64 */; // begin of the first column
+  to_s: number /* float64 */; // end of the last column
+  columns: number /* int */;
+  group: number /* int64 */; // number of neighboring ranks whose readings were kept together
+  all: CounterSeries; // of all ranks
+  selected?: CounterSeries;
+}
+/**
+ * CounterOfTimeline is a counter of a program.
+ */
+export interface CounterOfTimeline {
+  program: number /* int64 */;
+  name: string;
+}
+/**
+ * CounterSeries has the least, mean and greatest reading in each column, nil without any.
+ */
+export interface CounterSeries {
+  min: (number | null)[];
+  mean: (number | null)[];
+  max: (number | null)[];
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import {
+  useCommand,
   useLive,
   useQuery,
   withParams,
@@ -11,6 +12,7 @@ import { Empty, ended, Failure, Notice, Segmented, Waiting } from '../../ui/inde
 import { DiffFlame } from './DiffFlame.tsx';
 import { Facts } from './Facts.tsx';
 import { Figures } from './Figures.tsx';
+import { Neighbors } from './Neighbors.tsx';
 import { Picker } from './Picker.tsx';
 import { chosenPair } from './pair.ts';
 import { Changes } from './Changes.tsx';
@@ -50,7 +52,7 @@ export default function CompareView() {
         </Notice>
       ))}
       {chosen.a === undefined ? (
-        <Nothing run={run} />
+        <Nothing run={run} list={list.data} />
       ) : (
         <Modes list={list.data} a={chosen.a} b={chosen.b} />
       )}
@@ -58,27 +60,35 @@ export default function CompareView() {
   );
 }
 
-/** Shown if there is only one run. */
-function Nothing({ run }: { run: string }) {
+/** Shown if no run is chosen: the runs beside this one, and how to add others. */
+function Nothing({ run, list }: { run: string; list: Comparables }) {
+  const command = useCommand();
+  const several = list.neighbors.length > 0;
   return (
-    <section className="panel" aria-label="Nothing to compare">
+    <>
       <h1 className="visually-hidden">Compare</h1>
-      <Empty title="Add a second run with --compare.">
-        <p>
-          {run === '' ? 'The run' : run} is the only run here. Add another run, or the baseline of a
-          good run:
-        </p>
-        <pre className="compare-commands">
-          {`chimbuko view RUN --compare OTHER_RUN
+      {several && <Neighbors list={list} />}
+      <section className="panel" aria-label="How to add runs">
+        <Empty
+          title={several ? 'Or add a run with --compare.' : 'Add a second run with --compare.'}
+        >
+          <p>
+            {run === '' ? 'The run' : run} is the only run of its store. Add a run from elsewhere,
+            or the baseline of a good run:
+          </p>
+          <pre className="compare-commands">
+            {`${command('view')} --compare OTHER_RUN
 chimbuko baseline GOOD_RUN good.baseline
-chimbuko view RUN --compare good.baseline`}
-        </pre>
-        <p>
-          Runs in the same store are always available. With more than two runs, the page also shows
-          trends.
-        </p>
-      </Empty>
-    </section>
+${command('view')} --compare good.baseline
+${command('view')} --runs DIRECTORY_OF_RUNS`}
+          </pre>
+          <p>
+            Runs in the same store are always available. With more than two runs, the page also
+            shows trends.
+          </p>
+        </Empty>
+      </section>
+    </>
   );
 }
 

@@ -2,6 +2,7 @@ import { screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { describe, expect, test } from 'vitest';
 import { flamePair, comparables, comparison, histogramPair } from '../../test/fixtures/compare.ts';
+import { overview } from '../../test/fixtures/run.ts';
 import { renderIn, serve } from '../../test/render.tsx';
 import CompareView from './CompareView.tsx';
 import { distanceWords, outline, stepsOf } from './overlay.ts';
@@ -17,7 +18,7 @@ const replies = {
 function open(hash = '#/compare', answers: Parameters<typeof serve>[0] = replies) {
   location.hash = hash;
   const requests = serve(answers);
-  renderIn({}, <CompareView />);
+  renderIn({ overview: overview(8, { place: '/runs/r' }) }, <CompareView />);
   return requests;
 }
 
@@ -38,9 +39,38 @@ describe('the view', () => {
   });
 
   test('explains how to add a second run', async () => {
-    open('#/compare', { comparable: { body: { rows: [comparables().rows[0]], problems: [] } } });
+    const rest = comparables({ usual: undefined });
+    const body = { ...rest, rows: rest.rows.slice(0, 1) };
+    open('#/compare', { comparable: { body } });
     await screen.findByText('Add a second run with --compare.');
-    expect(screen.getByText(/chimbuko view RUN --compare OTHER_RUN/)).toBeTruthy();
+    expect(screen.getByText(/chimbuko view \/runs\/r --compare OTHER_RUN/)).toBeTruthy();
+  });
+
+  test('offers the runs beside this one', async () => {
+    const rest = comparables({ usual: undefined });
+    const neighbors = ['tuesday', 'monday'].map((name, i) => ({
+      ...{ id: `beside:${name}`, name, where: `/runs/${name}`, baseline: false },
+      ...{ state: 'finished', started: '2026-03-03T05:06:07Z', bytes: 12_000_000 },
+      ...{ program: ['lulesh', 'hpcg'][i] ?? '', same_program: i === 0 },
+    }));
+    const body = { ...rest, rows: rest.rows.slice(0, 1), neighbors, neighbors_dir: '/runs' };
+    const requests = open('#/compare', { ...replies, comparable: { body } });
+    const grid = await screen.findByRole('grid', { name: 'Runs to compare with' });
+    const rows = within(grid).getAllByRole('row').slice(1);
+    expect(rows.map((r) => r.textContent)).toEqual([
+      expect.stringMatching(/^tuesdaylulesh .*finished12(\.0)? MB/),
+      expect.stringMatching(/^mondayhpcg other.*finished12(\.0)? MB/),
+    ]);
+    await userEvent.click(within(grid).getByRole('link', { name: 'tuesday' }));
+    await waitFor(() =>
+      expect(requests.map((r) => r.path)).toContain(
+        'api/v1/compare?a=beside%3Atuesday&b=0%3Ar&limit=2000',
+      ),
+    );
+    await userEvent.click(await screen.findByRole('button', { name: 'Other runs…' }));
+    expect(await screen.findByRole('grid', { name: 'Runs to compare with' })).toBeTruthy();
+    await userEvent.selectOptions(screen.getByRole('combobox', { name: 'Run A' }), 'beside:monday');
+    expect(location.hash).toContain('a=beside:monday');
   });
 
   test('reports runs that cannot be compared', async () => {
@@ -140,7 +170,9 @@ describe('the selected runs', () => {
 
   test('never default to the same run twice', () => {
     expect(chosenPair(list, 'r', undefined, '1:good')).toEqual({ a: '0:r', b: '1:good' });
-    expect(chosenPair({ rows: [], problems: [] }, 'r', undefined, undefined).a).toBeUndefined();
+    expect(
+      chosenPair(comparables({ rows: [], usual: undefined }), 'r', undefined, undefined).a,
+    ).toBeUndefined();
   });
 
   test('have names and locations', () => {

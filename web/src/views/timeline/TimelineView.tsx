@@ -13,6 +13,7 @@ import {
 } from '../../ui/index.ts';
 import { colorToken, rowName, rowRanks, shares, words } from './activity.ts';
 import { ActivityCanvas, canvasHeight, type Stored } from './ActivityCanvas.tsx';
+import { Counters } from './Counters.tsx';
 import { Messages } from './Messages.tsx';
 import './timeline.css';
 
@@ -89,6 +90,7 @@ export default function TimelineView() {
               part. Click: what is stored there.
             </p>
           </section>
+          <Counters filter={filter} programs={programs} span={span} />
           {timeline.rows.length > 0 && <Rows timeline={timeline} programs={programs} />}
           {timeline.messages.map((m) => (
             <Messages

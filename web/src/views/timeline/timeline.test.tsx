@@ -2,10 +2,11 @@ import { cleanup, fireEvent, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { overview } from '../../test/fixtures/run.ts';
-import { timeline } from '../../test/fixtures/timeline.ts';
+import { counterTimeline, timeline } from '../../test/fixtures/timeline.ts';
 import { renderIn, serve } from '../../test/render.tsx';
 import { cell, cellsOf, marksOf, pan, pixels, rowOf, rowRanks, zoom } from './activity.ts';
 import { square } from './Messages.tsx';
+import { areaPath, columnsIn, linePath, nearest, rangeOf, unitOf, valueText } from './series.ts';
 import TimelineView from './TimelineView.tsx';
 
 beforeEach(() => {
@@ -29,7 +30,11 @@ function show(hash = '#/timeline', body: unknown = timeline(), live = false) {
     rank: 3,
     kind: 'slow',
   };
-  const requests = serve({ timeline: { body }, events: { body: { rows: [event] } } });
+  const requests = serve({
+    timeline: { body },
+    'timeline/counters': { body: counterTimeline() },
+    events: { body: { rows: [event] } },
+  });
   renderIn({ overview: overview(8, { live }) }, <TimelineView />);
   return requests;
 }
@@ -73,6 +78,21 @@ describe('the timeline of all ranks', () => {
     const box = await screen.findByRole('application', { name: /Timeline/ });
     fireEvent.wheel(box, { deltaY: -200, shiftKey: true });
     await vi.waitFor(() => expect(location.hash).toContain('rank=0-3'));
+  });
+
+  test('shows a counter over time, which follows the zoom', async () => {
+    const requests = show('#/timeline?rank=2&t0=2&t1=6');
+    const strip = await screen.findByRole('application', { name: /Heap \(KB\) over time.*rank 2/ });
+    strip.focus();
+    await userEvent.keyboard('{ArrowRight}');
+    expect(strip.textContent).toMatch(
+      /2.000 s to 3.000 s, all ranks 200 to 280, mean 240 KB, rank 2 220 to 220, mean 220 KB/,
+    );
+    await userEvent.selectOptions(screen.getByRole('combobox', { name: 'Counter' }), '0:sent');
+    await vi.waitFor(() =>
+      expect(requests.some((r) => r.path.includes('counter=sent'))).toBe(true),
+    );
+    expect(location.hash).toContain('counter=0:sent');
   });
 
   test('says that an old run has none', async () => {
@@ -142,5 +162,39 @@ describe('zooming', () => {
     const most = Math.max(...m.pairs.map((p) => p.bytes));
     const linear = square(m, 'bytes', 'linear').cells.map((c) => c.share);
     expect(linear).toEqual(m.pairs.map((p) => p.bytes / most));
+  });
+});
+
+describe('counters', () => {
+  const of = counterTimeline();
+  const at = { x: (c: number) => c * 10, y: (v: number) => -v };
+  test('have the columns and values of a part', () => {
+    expect(columnsIn(of, { t0: 2, t1: 6 })).toEqual([2, 6]);
+    expect(columnsIn(of, { t0: -5, t1: 50 })).toEqual([0, 10]);
+    expect(rangeOf([of.all.min, of.all.max], [2, 6])).toEqual([200, 580]);
+    expect(rangeOf([[5, 5, null]], [0, 3])).toEqual([4, 6]);
+    expect(rangeOf([[null, 1]], [0, 1])).toBeUndefined();
+  });
+
+  test('bridge columns without readings, and continue beyond the part', () => {
+    expect(linePath([1, null, 3, null, 5], [0, 5], at)).toBe('M5 -1L25 -3L45 -5');
+    expect(linePath([1, null, 3, null, 5], [1, 3], at)).toBe('M5 -1L25 -3L45 -5');
+    expect(areaPath([1, 2], [3, 4], [0, 2], at)).toBe('M5 -3L15 -4L15 -2L5 -1Z');
+    expect(areaPath([null], [null], [0, 1], at)).toBe('');
+  });
+
+  test('are read at the nearest reading', () => {
+    expect(nearest([null, 2, null, null, 5], [0, 5], 2)).toBe(1);
+    expect(nearest([null, 2, null, null, 5], [2, 5], 2)).toBe(4);
+    expect(nearest([null, 2], [0, 1], 0)).toBeUndefined();
+  });
+
+  test('have units', () => {
+    expect(unitOf('monitoring: Memory Footprint (VmRSS) (KB)')).toBe('KB');
+    expect(unitOf('cpu: User %')).toBe('%');
+    expect(unitOf('Threads')).toBe('');
+    expect(valueText(39881.9, 'KB')).toBe('39,882 KB');
+    expect(valueText(0.333333, '%')).toBe('0.3333 %');
+    expect(valueText(null, '%')).toBe('no reading');
   });
 });
