@@ -11,8 +11,11 @@ export function paintOn(
   const paper = element?.getContext('2d');
   if (!element || !paper || width <= 0 || height <= 0) return;
   const scale = window.devicePixelRatio || 1;
-  element.width = Math.round(width * scale);
-  element.height = Math.round(height * scale);
+  const [w, h] = [Math.round(width * scale), Math.round(height * scale)];
+  if (element.width !== w || element.height !== h) {
+    element.width = w;
+    element.height = h;
+  } else paper.reset(); // cheaper than a new bitmap in each frame
   paper.setTransform(scale, 0, 0, scale, 0, 0);
   paint(paper);
   exportAs(element, () => {

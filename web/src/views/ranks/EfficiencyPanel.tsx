@@ -71,8 +71,12 @@ function Lines({ list, length }: { list: readonly Efficiency[]; length: number }
     (colors: ChartColors) => ({
       grid: { left: 44, right: 16, top: 28, bottom: 24 },
       legend: {
+        type: 'scroll', // instead of a second line, which would cover the chart
         top: 0,
         left: 40,
+        right: 8,
+        pageIconColor: colors.ink2,
+        pageTextStyle: { color: colors.ink2 },
         textStyle: { color: colors.ink2, fontSize: 11 },
         itemHeight: 8,
         data: metrics.map(([, name]) => name),
@@ -92,7 +96,12 @@ function Lines({ list, length }: { list: readonly Efficiency[]; length: number }
         min: list[0]?.from_s,
         max: list.at(-1)?.to_s,
         splitLine: { show: false },
-        axisLabel: { color: colors.ink3, fontSize: 11, formatter: (s: number) => clock(s, length) },
+        axisLabel: {
+          color: colors.ink3,
+          fontSize: 11,
+          hideOverlap: true,
+          formatter: (s: number) => clock(s, length),
+        },
       },
       yAxis: {
         ...axis(colors),

@@ -86,6 +86,22 @@ export function ActivityCanvas(props: {
     return sheet;
   }, [cells, timeline.columns, timeline.classes, rows.length, theme]);
   const marks = useMemo(() => marksOf(findings, rows, limit.t1), [findings, rows, limit.t1]);
+  // What does not change while somebody zooms is computed once, not in each frame.
+  const dots = useMemo(
+    () =>
+      stored
+        .map((s) => ({
+          r: rowOf(rows, s.program, s.rank),
+          t0: s.at_s,
+          t1: s.at_s + s.inclusive_us / 1e6,
+        }))
+        .filter((d) => d.r >= 0),
+    [stored, rows],
+  );
+  const colors = useMemo(
+    () => ({ theme, mark: token('ink'), dot: token('kind-slow') }), // both follow the theme
+    [theme],
+  );
 
   const x = (t: number) => ((t - frame.t0) / (frame.t1 - frame.t0)) * width;
   const y = (r: number) => ((r - frame.r0) / (frame.r1 - frame.r0)) * height;
@@ -100,27 +116,22 @@ export function ActivityCanvas(props: {
       const column = (t: number) => ((t - limit.t0) / (limit.t1 - limit.t0)) * timeline.columns;
       const [sx, sw] = [column(frame.t0), column(frame.t1) - column(frame.t0)];
       paper.drawImage(image, sx, frame.r0, sw, frame.r1 - frame.r0, 0, 0, width, height);
-      paper.strokeStyle = token('ink');
+      paper.strokeStyle = colors.mark;
       paper.lineWidth = 1.5;
       for (const m of marks) {
+        if (m.t1 < frame.t0 || m.t0 > frame.t1) continue;
         const h = Math.max(3, y(m.r1) - y(m.r0));
         paper.strokeRect(x(m.t0), y(m.r0), Math.max(3, x(m.t1) - x(m.t0)), h);
       }
-      paper.fillStyle = token('kind-slow');
-      for (const s of stored) {
-        const r = rowOf(rows, s.program, s.rank);
-        if (r < 0) continue;
-        const h = Math.max(2, (y(r + 1) - y(r)) / 2);
-        paper.fillRect(
-          x(s.at_s),
-          y(r),
-          Math.max(2, x(s.at_s + s.inclusive_us / 1e6) - x(s.at_s)),
-          h,
-        );
+      paper.fillStyle = colors.dot;
+      const h = Math.max(2, height / (frame.r1 - frame.r0) / 2);
+      for (const d of dots) {
+        if (d.t1 < frame.t0 || d.t0 > frame.t1) continue;
+        paper.fillRect(x(d.t0), y(d.r), Math.max(2, x(d.t1) - x(d.t0)), h);
       }
     });
     // eslint-disable-next-line react-hooks/exhaustive-deps -- x and y follow from these
-  }, [image, marks, stored, frame.t0, frame.t1, frame.r0, frame.r1, width, height, theme]);
+  }, [image, marks, dots, colors, frame.t0, frame.t1, frame.r0, frame.r1, width, height]);
 
   // The address follows when zooming pauses. Fewer ranks are fetched again with more detail.
   useEffect(() => {

@@ -1,1 +1,0 @@
-import{r as e}from"./rolldown-runtime-XKyaHtl9.js";import{Tt as t}from"./ExportTable-4N5j-7e1.js";var n=e(t(),1);function r(){let[e,t]=(0,n.useState)(null),[r,i]=(0,n.useState)(0);return(0,n.useEffect)(()=>{if(!e)return;let t=()=>i(e.clientWidth),n=new ResizeObserver(t);return n.observe(e),t(),()=>n.disconnect()},[e]),[t,r]}export{r as t};
