@@ -19,7 +19,7 @@ import (
 // SettingsOfOthers are the settings of other commands, which one file or environment may have for all.
 var SettingsOfOthers = []string{
 	"attach", "compare", "force", "freeze-model", "grace", "http", "http-host", "keep-traces", "load-model", "metrics-open", "nats-listen",
-	"on-finding", "out", "passes", "period", "quiet", "ranks", "read-only", "records", "roles", "save-model", "shards", "snapshot",
+	"on-finding", "out", "passes", "period", "quiet", "ranks", "read-only", "records", "roles", "runs", "save-model", "shards", "snapshot",
 	"sql-memory", "stats-dir", "stats-flush", "stats-period", "stats-schema", "stats-url", "stay", "store", "store-delay",
 	"stream-replicas", "stream-size", "tls-cert", "tls-client-ca", "tls-key", "ui-dir",
 }
