@@ -118,6 +118,8 @@ var routeCases = []string{
 	"GET R/heatmap?metric=own&columns=30&rows=4&from=0.5&to=2&program=0&host=*&func=*a*",
 	"GET R/timeline?rows=10",
 	"GET R/timeline?from=0.5&to=6&program=0&host=*&rank=0-3",
+	"GET R/timeline/counters",
+	"GET R/timeline/counters?program=0&rank=0-3",
 	"GET R/ranks",
 	"GET R/ranks?by=host&program=0&host=*&rank=0-7",
 	"GET R/ranks?by=device",

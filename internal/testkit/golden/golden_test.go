@@ -142,7 +142,7 @@ func (l *lab) page(t *testing.T) *viewer.Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := o.Serve(t.Context(), r, with.List, nil)
+	p, err := o.Serve(t.Context(), r, with, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
