@@ -71,12 +71,8 @@ function Lines({ list, length }: { list: readonly Efficiency[]; length: number }
     (colors: ChartColors) => ({
       grid: { left: 44, right: 16, top: 28, bottom: 24 },
       legend: {
-        type: 'scroll', // instead of a second line, which would cover the chart
         top: 0,
         left: 40,
-        right: 8,
-        pageIconColor: colors.ink2,
-        pageTextStyle: { color: colors.ink2 },
         textStyle: { color: colors.ink2, fontSize: 11 },
         itemHeight: 8,
         data: metrics.map(([, name]) => name),
