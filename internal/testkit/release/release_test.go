@@ -89,7 +89,8 @@ func TestArchiveIsComplete(t *testing.T) {
 			"bin/chimbuko", "bin/chimbuko-ad", "share/man/man1/chimbuko.1.gz", "share/man/man1/chimbuko-analyze.1.gz",
 			"share/bash-completion/completions/chimbuko", "share/zsh/site-functions/_chimbuko", "share/fish/vendor_completions.d/chimbuko.fish",
 			documents + "README.md", documents + "CHANGELOG.md", documents + "LICENSE",
-			documents + "sbom.cdx.json", documents + "licenses/third-party.md", documents + "systemd/chimbuko-nats.service",
+			documents + "sbom.cdx.json", documents + "licenses/third-party.md", documents + "licenses/duckdb/zstd/LICENSE",
+			documents + "licenses/duckdb/icu/LICENSE", documents + "licenses/duckdb/libpg_query/LICENSE", documents + "systemd/chimbuko-nats.service",
 		} {
 			if info, err := os.Stat(filepath.Join(a.root, file)); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v, or empty", file, err)
