@@ -40,8 +40,8 @@ export default function GpusView() {
       {any === false && (
         <Empty title="This run has no times of GPUs and no collective operations.">
           <p>
-            Its traces do not have them, it is live, or it was recorded by an earlier version.
-            Analyze the traces with chimbuko analyze to get them.
+            Its traces do not have them, it is live, or it was imported. Analyze the traces with
+            chimbuko analyze to get them.
           </p>
         </Empty>
       )}

@@ -44,7 +44,7 @@ export default function PipelineView() {
   return (
     <div className="pipeline">
       <h1 className="visually-hidden">Pipeline</h1>
-      <Health status={status} />
+      <Health status={status} incomplete={overview?.incomplete === true} />
       <PipelineTiles status={status} />
       <section className="panel pipeline-tables" aria-label={tabNames[tab]}>
         <div className="tabs" role="tablist" aria-label="Pipeline parts">
@@ -77,8 +77,15 @@ export default function PipelineView() {
 }
 
 /** Problems of the pipeline, or that there are none. */
-function Health({ status }: { status: Status }) {
+function Health({ status, incomplete }: { status: Status; incomplete: boolean }) {
   const wrong = (status.health ?? []).filter((h) => !h.ok);
+  if (wrong.length === 0 && incomplete) {
+    return (
+      <Notice level="watch">
+        The run has ended, and data is missing. The overview lists what.
+      </Notice>
+    );
+  }
   if (wrong.length === 0) {
     const n = (status.health ?? []).length;
     return (

@@ -7,10 +7,10 @@ import { renderIn, serve } from '../../test/render.tsx';
 import { busy, costs, sums, tallies, troubleOf } from './figures.ts';
 import PipelineView from './PipelineView.tsx';
 
-function show(now: Status | undefined = status(1000), hash = '') {
+function show(now: Status | undefined = status(1000), hash = '', incomplete = false) {
   location.hash = hash;
   serve({ pipeline: { body: now } });
-  return renderIn({ overview: overview(1000), status: now }, <PipelineView />);
+  return renderIn({ overview: { ...overview(1000), incomplete }, status: now }, <PipelineView />);
 }
 
 // Reads the table itself: queries by role compute the style of every cell, which takes seconds.
@@ -32,6 +32,12 @@ describe('the pipeline', () => {
       health: [{ part: 'store', ok: true, severity: 'info', sentence: 'it stores' }],
     });
     expect(screen.getByText('1 part healthy.')).toBeTruthy();
+  });
+
+  test('does not call an incomplete run healthy', () => {
+    show({ ...status(8), health: [] }, '', true);
+    expect(screen.getByText(/data is missing/)).toBeTruthy();
+    expect(screen.queryByText(/No problems/)).toBeNull();
   });
 
   test('lists analyzers with problems first', () => {
