@@ -69,10 +69,10 @@ export function EfficiencyPanel(props: {
 function Lines({ list, length }: { list: readonly Efficiency[]; length: number }) {
   const option = useCallback(
     (colors: ChartColors) => ({
-      grid: { left: 44, right: 16, top: 28, bottom: 24 },
+      grid: { left: 44, right: 16, top: 40, bottom: 24 },
       legend: {
         top: 0,
-        left: 40,
+        left: 0,
         textStyle: { color: colors.ink2, fontSize: 11 },
         itemHeight: 8,
         data: metrics.map(([, name]) => name),
