@@ -60,7 +60,7 @@ try {
         await page.getByRole('heading', { level: 1 }).first().waitFor({ timeout: 60_000 });
         await page.waitForLoadState('networkidle', { timeout: 5000 }).catch(() => undefined);
         await act(page).catch((e) => console.error(`${name}: ${e.message.split('\n')[0]}`));
-        await page.waitForLoadState('networkidle', { timeout: 3000 }).catch(() => undefined);
+        await page.waitForTimeout(2000); // what the action loads
         const wide = await page.evaluate(() => document.documentElement.scrollWidth);
         if (wide > width) console.error(`${name}, ${width} pixels: the page is ${wide} wide`);
         await page.screenshot({ path: join(out, `${name}-${width}-${colorScheme}.png`) });
