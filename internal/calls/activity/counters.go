@@ -129,14 +129,7 @@ func (t *counterTable) groupShift() int {
 	return max(0, bits.Len32(max(t.ranks, 1)-1)-bits.Len32(mostGroups-1))
 }
 
-type readingRow struct{ blocks []readingBlock }
-
-// readingBlock has the readings of a rank in some bins.
-type readingBlock struct {
-	number int64  // of its first bin, divided by readingBins
-	cells  []byte // bin and counter in a byte, and readings; in order
-	shared bool   // cells belong also to a clone
-}
+type readingRow struct{ blocks []block }
 
 func newReadings(unit trace.Unit) readings {
 	return readings{ShiftOf(unit), make(map[trace.Program]*counterTable), make(map[trace.RankKey]*readingRow), nil}
@@ -192,13 +185,13 @@ func (s *Sketch) Readings(dst []ReadingCell, key trace.RankKey) []ReadingCell {
 func (r *readingRow) appendTo(dst []ReadingCell) []ReadingCell {
 	if r != nil {
 		for i := range r.blocks {
-			dst = r.blocks[i].appendTo(dst)
+			dst = r.blocks[i].appendReadings(dst)
 		}
 	}
 	return dst
 }
 
-func (b *readingBlock) appendTo(dst []ReadingCell) []ReadingCell {
+func (b *block) appendReadings(dst []ReadingCell) []ReadingCell {
 	for cells := b.cells; len(cells) > 0; {
 		slot, r, rest := nextReading(cells)
 		dst = append(dst, ReadingCell{b.number<<readingShift | int64(slot>>counterBits), int(slot & counterInSlot), r})
@@ -404,18 +397,8 @@ func (e *readingEditor) put(slot byte, r Reading) {
 }
 
 func (e *readingEditor) unpack(number int64) {
-	e.number, e.open = number, true
-	blocks := e.row.blocks
-	i := len(blocks) - 1
-	if i < 0 || blocks[i].number != number {
-		var ok bool
-		i, ok = slices.BinarySearchFunc(blocks, number, func(b readingBlock, n int64) int { return cmp.Compare(b.number, n) })
-		if !ok {
-			e.row.blocks = slices.Insert(blocks, i, readingBlock{number: number})
-		}
-	}
-	e.block = i
-	for cells := e.row.blocks[i].cells; len(cells) > 0; {
+	e.number, e.open, e.block = number, true, find(&e.row.blocks, number)
+	for cells := e.row.blocks[e.block].cells; len(cells) > 0; {
 		slot, r, rest := nextReading(cells)
 		e.put(slot, r)
 		cells = rest
@@ -437,11 +420,7 @@ func (e *readingEditor) flush() {
 		e.used[w] = 0
 	}
 	e.readings.packed = b
-	to := &e.row.blocks[e.block]
-	if to.shared || len(b) > cap(to.cells) {
-		to.cells, to.shared = nil, false // no more memory than necessary
-	}
-	to.cells = append(to.cells[:0], b...)
+	e.row.blocks[e.block].set(b)
 }
 
 // AddReadings adds readings of a rank. It ignores those of ranks that cannot exist.

@@ -110,7 +110,7 @@ func (r *readings) readRow(c *codec.Coder, counters int, begin, end trace.Ticks)
 		}
 		number += int64(step)
 		cells := readPacked(c, counters, func(bin int64) bool { bin |= number << readingShift; return bin >= first && bin <= last })
-		row.blocks = append(row.blocks, readingBlock{number: number, cells: cells})
+		row.blocks = append(row.blocks, block{number: number, cells: cells})
 	}
 	return row
 }

@@ -41,11 +41,32 @@ type Sketch struct {
 // row has the activities of a rank.
 type row struct{ blocks []block }
 
-// block has the activities of a rank in some bins.
+// block has the activities, or the readings of counters, of a rank in some bins.
 type block struct {
-	number int64  // of its first bin, divided by blockBins
-	cells  []byte // bin and class in a byte, and ticks; in order
+	number int64  // of its first bin, divided by their number
+	cells  []byte // bin and class in a byte, and ticks, or bin and counter in a byte, and readings; in order
 	shared bool   // cells belong also to a clone
+}
+
+// find returns the index of the block with a number, which it inserts if it is missing.
+func find(blocks *[]block, number int64) int {
+	i := len(*blocks) - 1
+	if i < 0 || (*blocks)[i].number != number {
+		var ok bool
+		i, ok = slices.BinarySearchFunc(*blocks, number, func(b block, n int64) int { return cmp.Compare(b.number, n) })
+		if !ok {
+			*blocks = slices.Insert(*blocks, i, block{number: number})
+		}
+	}
+	return i
+}
+
+// set copies the cells.
+func (b *block) set(cells []byte) {
+	if b.shared || len(cells) > cap(b.cells) {
+		b.cells, b.shared = nil, false // no more memory than necessary
+	}
+	b.cells = append(b.cells[:0], cells...)
 }
 
 // Cell is the time of a class in a bin, summed up over the threads of a rank.
@@ -185,18 +206,8 @@ func (e *editor) add(bin int64, class Class, ticks uint64) {
 }
 
 func (e *editor) unpack(number int64) {
-	e.number, e.open = number, true
-	blocks := e.row.blocks
-	i := len(blocks) - 1
-	if i < 0 || blocks[i].number != number {
-		var ok bool
-		i, ok = slices.BinarySearchFunc(blocks, number, func(b block, n int64) int { return cmp.Compare(b.number, n) })
-		if !ok {
-			e.row.blocks = slices.Insert(blocks, i, block{number: number})
-		}
-	}
-	e.block = i
-	b := e.row.blocks[i].cells
+	e.number, e.open, e.block = number, true, find(&e.row.blocks, number)
+	b := e.row.blocks[e.block].cells
 	for at := 0; at < len(b); {
 		ticks, n := binary.Uvarint(b[at+1:])
 		e.ticks[b[at]] = ticks
@@ -218,11 +229,7 @@ func (e *editor) flush() {
 	}
 	e.sketch.packed = b
 	clear(e.ticks[:])
-	to := &e.row.blocks[e.block]
-	if to.shared || len(b) > cap(to.cells) {
-		to.cells, to.shared = nil, false // no more memory than necessary
-	}
-	to.cells = append(to.cells[:0], b...)
+	e.row.blocks[e.block].set(b)
 }
 
 // Add adds the records of a step of a rank, whose first and last events were at these times.
