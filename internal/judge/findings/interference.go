@@ -1,0 +1,410 @@
+package findings
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// interference sets the keys of the delays that hit whatever runs, except those that have one. order
+// has the anomalies in order of entry.
+func (c *conclusion) interference(order []int32, keys map[int32]*key) {
+	order = slices.DeleteFunc(slices.Clone(order), func(i int32) bool { return keys[i] != nil })
+	programs := make(map[trace.Program][]int32)
+	for _, i := range order {
+		a := &c.run.Anomalies[i]
+		u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]
+		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && a.Kind != provenance.TooManyCalls && !a.OnDevice &&
+			a.Lost > 0 && a.Kind != provenance.RarelyCalled {
+			programs[a.Program] = append(programs[a.Program], i)
+		}
+	}
+	for program, hits := range programs {
+		if hits, hosts := c.interrupted(c.notToBlame(program, hits)); len(hits) > 0 {
+			c.place(program, append(hits, c.inWaits(program, hosts, order)...), keys)
+		}
+	}
+}
+
+// interrupted returns the delays that are interference, and their hosts. If hosts have more unequal numbers of delays than by
+// chance, each host is tested by itself, and those without enough delays together: what interrupts one host does not
+// explain a few delays of others.
+func (c *conclusion) interrupted(hits []int32) (of []int32, hosts map[string]bool) {
+	byHost := make(map[string][]int32)
+	for _, i := range hits {
+		host := c.run.Anomalies[i].Host
+		byHost[host] = append(byHost[host], i)
+	}
+	hosts = make(map[string]bool)
+	var counts []int64
+	var rest []int32
+	for host, some := range byHost {
+		counts = append(counts, int64(len(some)))
+		if hosts[host] = c.isInterference(some); !hosts[host] {
+			rest = append(rest, some...)
+		}
+	}
+	slices.Sort(counts)
+	if evenChance(counts) >= byChance {
+		rest = hits
+	}
+	all := c.isInterference(rest)
+	for host := range hosts {
+		hosts[host] = hosts[host] || all
+	}
+	return slices.DeleteFunc(hits, func(i int32) bool { return !hosts[c.run.Anomalies[i].Host] }), hosts
+}
+
+// inWaits returns the delays that hit a rank of these hosts in a function that waits for others, and so made
+// others wait.
+func (c *conclusion) inWaits(program trace.Program, hosts map[string]bool, order []int32) (hits []int32) {
+	for _, i := range order {
+		a := &c.run.Anomalies[i]
+		if a.Program == program && hosts[a.Host] && (a.Wait == blame.Ranks || a.Wait == blame.Group) && c.links[i].Role == provenance.Culprit {
+			hits = append(hits, i)
+		}
+	}
+	return hits
+}
+
+// suspect is a call path of a program without its delays.
+type suspect struct {
+	path string
+	usage
+	time float64 // without delays
+	mean float64 // time of a call
+	// Delays by length: those of the path's slow mode, and others; nil if there are none.
+	mode, others *lengths
+}
+
+// lengths counts delays between powers of two.
+type lengths struct {
+	hits   [maxLengths]int64
+	blamed uint64 // bits of the lengths for which the path is to blame
+}
+
+const maxLengths = 48
+
+func lengthOf(a *blame.Anomaly) int { return min(bits.Len64(uint64(a.Lost)), maxLengths-1) }
+
+// between returns the number of delays of lengths from one to another that the path is not to blame for.
+func (l *lengths) between(from, to int) (n int64) {
+	if l != nil {
+		for k := from; k <= to; k++ {
+			if l.blamed>>k&1 == 0 {
+				n += l.hits[k]
+			}
+		}
+	}
+	return n
+}
+
+// shortest returns the length of the shortest delays that the path is not to blame for, or 0.
+func (l *lengths) shortest() int {
+	for k := range maxLengths {
+		if l.between(k, k) > 0 {
+			return k
+		}
+	}
+	return 0
+}
+
+// median returns the median of these lengths in ticks, to a factor of two.
+func (l *lengths) median(from, to int) float64 {
+	left := (l.between(from, to) + 1) / 2
+	for from < to && l.between(from, from) < left {
+		left -= l.between(from, from)
+		from++
+	}
+	return middle(from)
+}
+
+// middle returns the middle of the delays of a length in ticks.
+func middle(length int) float64 { return 0.75 * math.Exp2(float64(length)) }
+
+func (x *suspect) hits(from, to int) int64 {
+	return x.mode.between(from, to) + x.others.between(from, to)
+}
+
+// of returns the delays of the path that an anomaly belongs to.
+func (x *suspect) of(a *blame.Anomaly) **lengths {
+	if a.Kind == provenance.Recurring {
+		return &x.mode
+	}
+	return &x.others
+}
+
+// exposed returns the time of the path, or 0 if the path is to blame for all delays in it.
+func (x *suspect) exposed() float64 {
+	blamed := x.mode != nil && x.mode.blamed != 0 || x.others != nil && x.others.blamed != 0
+	if blamed && x.hits(0, maxLengths-1) == 0 {
+		return 0
+	}
+	return x.time
+}
+
+// suspects returns the computing paths of a program by the mean time of their calls.
+func (c *conclusion) suspects(program trace.Program, hits []int32) (all []*suspect, byPath map[string]*suspect) {
+	byPath = make(map[string]*suspect)
+	for k, u := range c.profile.paths {
+		if k.program == program && !u.waits && u.calls > 0 {
+			byPath[k.path] = &suspect{path: k.path, usage: u, time: float64(u.exclusive), mean: float64(u.calls)}
+		}
+	}
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		x := byPath[c.names.stable(a.Path)]
+		l := x.of(a)
+		if *l == nil {
+			*l = new(lengths)
+		}
+		(*l).hits[lengthOf(a)]++
+		x.time = max(1, x.time-float64(a.Lost))
+	}
+	all = slices.Collect(maps.Values(byPath))
+	for _, x := range all {
+		x.mean = x.time / x.mean
+	}
+	slices.SortFunc(all, func(a, b *suspect) int { return cmp.Or(cmp.Compare(a.mean, b.mean), cmp.Compare(a.path, b.path)) })
+	return all, byPath
+}
+
+// delays are some of the delays of a path, by length.
+type delays struct {
+	*lengths
+	from, to int
+}
+
+// candidates returns the delays of a path for which it may be to blame: its slow mode, all others, compared with all delays
+// and with those that are at least as long as its shortest, and those with lengths in any range. A function that sends wakes
+// other processes, which interrupt it more often than its time suggests, so it is never to blame; they may delay its caller
+// for longer than others, so that has no ranges.
+func (x *suspect) candidates() (all []delays) {
+	if x.sends {
+		return nil
+	}
+	if x.mode.between(0, maxLengths-1) > 0 {
+		all = append(all, delays{x.mode, 0, maxLengths - 1})
+	}
+	if x.others.between(0, maxLengths-1) > 0 {
+		all = append(all, delays{x.others, 0, maxLengths - 1})
+		if from := x.others.shortest(); from > 0 && !x.wakes {
+			all = append(all, delays{x.others, from, maxLengths - 1})
+		}
+	}
+	for from := range maxLengths {
+		for to := from; to < maxLengths && !x.wakes && x.others.between(from, from) > 0; to++ {
+			if x.others.between(to, to) > 0 && x.others.between(from, to) >= leastHits {
+				all = append(all, delays{x.others, from, to})
+			}
+		}
+	}
+	return all
+}
+
+// notToBlame removes the delays of paths that are to blame for them, one path after another. A path
+// is compared with those in which delays like its own would be noticed.
+func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
+	all, byPath := c.suspects(program, hits)
+	delayed := slices.DeleteFunc(slices.Clone(all), func(x *suspect) bool { return x.hits(0, maxLengths-1) == 0 })
+	times := make([]float64, len(all)+1) // of the paths with the shortest calls
+	for {
+		for i, x := range all {
+			times[i+1] = times[i] + x.exposed()
+		}
+		var worst delays
+		least := blameChance
+		for _, x := range delayed {
+			candidates := x.candidates()
+			for _, d := range candidates {
+				// In longer calls than these such a delay could hide.
+				longest := max(x.mean, d.median(d.from, d.to)/noticed)
+				end := sort.Search(len(all), func(k int) bool { return all[k].mean > longest })
+				if p := x.chance(d, delayed, longest, times[end]-x.exposed()) * float64(len(candidates)); p < least {
+					worst, least = d, p
+				}
+			}
+		}
+		if worst.lengths == nil {
+			break
+		}
+		for k := worst.from; k <= worst.to; k++ {
+			worst.blamed |= 1 << k
+		}
+	}
+	return slices.DeleteFunc(hits, func(i int32) bool {
+		a := &c.run.Anomalies[i]
+		return (*byPath[c.names.stable(a.Path)].of(a)).blamed>>lengthOf(a)&1 != 0
+	})
+}
+
+// chance returns the probability of delays of the path if they are as frequent as delays of the same lengths in the time of
+// other paths, whose calls are not longer on average; 1 if they are not far more frequent.
+func (x *suspect) chance(d delays, others []*suspect, longest, time float64) float64 {
+	var hits, all, most int64
+	var mostTime float64 // of the path that is delayed most often in its time
+	for _, o := range others {
+		if o == x || o.mean > longest {
+			continue
+		}
+		n := o.hits(d.from, d.to)
+		hits, all = hits+n, all+o.hits(0, maxLengths-1)
+		if n >= leastHits && (most == 0 || float64(n)*mostTime > float64(most)*o.time) {
+			most, mostTime = n, o.time
+		}
+	}
+	n, own := d.between(d.from, d.to), d.between(0, maxLengths-1)
+	p := x.chanceOf(n, blameRatio, hits, time)
+	if most > 0 {
+		p = min(p, x.chanceOf(n, eachRatio, most, mostTime))
+	}
+	if d.from > 0 && n < own { // these of its delays must have other lengths than those of others
+		share := float64(hits+1) / float64(all+1)
+		if float64(n) <= eachRatio*share*float64(own) {
+			return 1
+		}
+		p = max(p, binomialTail(n, own, share))
+	}
+	return p
+}
+
+// chanceOf returns the probability of n delays of the path if they are as frequent as others; 1 if they are not more than
+// ratio times as frequent.
+func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) float64 {
+	if float64(n)*time <= ratio*float64(hits)*x.time {
+		return 1
+	}
+	return binomialTail(n, n+hits, x.time/(x.time+time))
+}
+
+// isInterference reports whether delays hit many functions several times, not counting those that send.
+func (c *conclusion) isInterference(hits []int32) bool {
+	functions, n, several := make(map[string]int), 0, 0
+	for _, i := range hits {
+		if a := &c.run.Anomalies[i]; !c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends {
+			n++
+			if functions[a.Func]++; functions[a.Func] == leastEach {
+				several++
+			}
+		}
+	}
+	return n >= leastHits && (several >= leastFunctions || len(functions) >= leastHits)
+}
+
+// allRanks is the rank of keys of the interference of a host.
+const allRanks = -2
+
+// place sets the keys of delays: by host, by rank for those that lose much more, and as outliers
+// of a rank for delays that are too long to be like the others.
+func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
+	limit := c.limitOf(hits)
+	type rankKey struct {
+		host string
+		rank trace.Rank
+	}
+	lost, longest := make(map[rankKey]float64), make(map[trace.Rank]int32)
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		if a.Lost <= limit {
+			lost[rankKey{a.Host, a.Rank}] += float64(a.Lost)
+		} else if j, ok := longest[a.Rank]; !ok || a.Lost > c.run.Anomalies[j].Lost {
+			longest[a.Rank] = i
+		}
+	}
+	hosts := make(map[string][]float64)
+	for k, v := range lost {
+		hosts[k.host] = append(hosts[k.host], v)
+	}
+	places := make(map[rankKey][]int32)
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		where := rankKey{a.Host, a.Rank}
+		switch {
+		case a.Lost > limit: // named after the longest of its rank
+			x := &c.run.Anomalies[longest[a.Rank]]
+			keys[i] = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
+			continue
+		case lost[where] <= rankRatio*lowerMedian(hosts[a.Host]):
+			where.rank = allRanks
+		}
+		places[where] = append(places[where], i)
+	}
+	for where, some := range places {
+		if c.hitOne(some) { // which is slow there
+			continue
+		}
+		for _, i := range some {
+			keys[i] = &key{kind: provenance.Interference, program: program, host: where.host, rank: where.rank}
+		}
+	}
+}
+
+// hitOne reports whether several delays hit the same function.
+func (c *conclusion) hitOne(hits []int32) bool {
+	return len(hits) >= leastEach && !slices.ContainsFunc(hits, func(i int32) bool {
+		return c.run.Anomalies[i].Func != c.run.Anomalies[hits[0]].Func
+	})
+}
+
+// addHidden adds the delays that probably hit long calls, in which they cannot be seen, to those of interference: as
+// many of each length in the time of these calls as in that of the calls in which they can.
+func (c *conclusion) addHidden(g *group) {
+	var here [maxLengths]struct {
+		hits, lost    float64
+		visible, seen float64 // hits and time of paths in which such delays can be seen
+	}
+	total := 0.0
+	for k, u := range c.profile.paths {
+		if k.program != g.PID || u.waits || u.calls == 0 {
+			continue
+		}
+		total += float64(u.exclusive)
+		for l := range here {
+			if c.shows(l, u) {
+				here[l].seen += float64(u.exclusive)
+			}
+		}
+	}
+	for _, i := range g.members {
+		a := &g.all[i]
+		h := &here[lengthOf(a)]
+		h.hits++
+		h.lost += float64(a.Lost)
+		if u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]; ok && !u.waits && c.shows(lengthOf(a), u) {
+			h.visible++
+		}
+	}
+	calls, lost := float64(g.Calls), float64(g.LostOwn)
+	for _, h := range here {
+		if hidden := h.visible*total/max(1, h.seen) - h.hits; h.visible >= leastHits && hidden > 0 {
+			calls, lost = calls+hidden, lost+hidden*h.lost/h.hits
+		}
+	}
+	g.Calls, g.LostOwn = int64(calls), trace.Ticks(lost)
+}
+
+// shows reports whether delays of a length cannot hide in the calls of a path.
+func (c *conclusion) shows(length int, u usage) bool {
+	return noticed*float64(u.exclusive) <= middle(length)*float64(u.calls)
+}
+
+// limitOf returns the longest delay that is like others.
+func (c *conclusion) limitOf(hits []int32) trace.Ticks {
+	if len(hits) == 0 {
+		return 0
+	}
+	var lengths stats.Histogram
+	for _, i := range hits {
+		lengths.Add(int64(c.run.Anomalies[i].Lost))
+	}
+	return trace.Ticks(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
+}
