@@ -3,8 +3,11 @@ package pgstore
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,16 +30,18 @@ func BenchmarkWrite(b *testing.B) {
 	s := open(b, server.Database(b), Options{})
 	prepared := preparedRows(b, all)
 
-	var ours, bare time.Duration
+	var ours, bare, client, backends time.Duration
 	n := 0
 	for b.Loop() {
 		n++
 		id := newRun(b, s, fmt.Sprint("run ", n))
-		start := time.Now()
+		start, before, served := time.Now(), cpuTime(b), backendTime(b, s)
 		for batch := range slices.Chunk(all, provdb.DefaultSize) {
 			write(b, s, id, &provdb.Batch{Anomalies: batch})
 		}
 		ours += time.Since(start)
+		client += cpuTime(b) - before
+		backends += backendTime(b, s) - served
 
 		start = time.Now()
 		for batch := range slices.Chunk(prepared, provdb.DefaultSize) {
@@ -55,6 +60,47 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.ReportMetric(float64(n*records)/ours.Seconds(), "records/s")
 	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio-to-bare-COPY")
+	b.ReportMetric(client.Seconds()*1e6/float64(n*records), "client-cpu-us/record")
+	b.ReportMetric(backends.Seconds()*1e6/float64(n*records), "server-cpu-us/record")
+}
+
+// cpuTime returns the processor time of this process.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// backendTime returns the processor time of the server's processes for the connections of a store, 0 without /proc.
+func backendTime(b *testing.B, s *Store) (sum time.Duration) {
+	b.Helper()
+	rows, err := s.pool.Query(b.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+	if err != nil {
+		b.Fatal(err)
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		b.Fatal(err)
+	}
+	const tick = 10 * time.Millisecond // on all Linux systems
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return 0
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third of proc(5) on
+		for _, f := range fields[11:13] {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum += time.Duration(n) * tick
+		}
+	}
+	return sum
 }
 
 // BenchmarkDisk reports how much smaller the tables and indexes are than the records
@@ -91,8 +137,8 @@ func preparedRows(b *testing.B, records []*provenance.Record) [][]any {
 	b.Helper()
 	var rows [][]any
 	for i, r := range records {
-		e := new(encoder) // each row keeps its memory
-		row, err := e.row(r, true, catalog.Refs{Func: int32(1 + i%40), Path: 1, Model: 1})
+		e := &encoder{free: []int32{1}} // each row keeps its memory
+		row, err := e.row(r, true, catalog.Refs{Func: int32(1 + i%40), Path: 1, Model: 1}, make([]int32, len(r.CallStack)+len(r.EventWindow.Execs)))
 		if err != nil {
 			b.Fatal(err)
 		}

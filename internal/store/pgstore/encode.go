@@ -17,27 +17,29 @@ var executionColumns = []string{
 	"run", "pid", "rid", "fn", "path", "io_step", "ev_step", "anomalous", "is_gpu_event",
 	"lost_time", "outlier_severity", "outlier_score", "entry", "exit", "runtime_exclusive", "status", "hostname", "runtime_total",
 	"io_step_tstart", "io_step_tend", "ev_row", "tid", "version", "model", "sample", "ev_text", "detail", "doc", "kind",
-	"children", "usual_children",
+	"children", "usual_children", "block", "slot", "why",
 }
 
-// encoder converts records to rows of the table executions. Rows share its memory.
+// encoder converts records to rows of the tables executions and blocks. Rows of executions share its memory.
 type encoder struct {
 	run         provdb.RunID
+	free        []int32 // numbers for new blocks
+	blocks      []*block
 	values      []any
 	detail, doc bytes.Buffer
 }
 
-// row returns the row of a record, valid until the next call.
-func (e *encoder) row(r *provenance.Record, anomalous bool, n catalog.Refs) ([]any, error) {
-	step, row, ok := catalog.ParseID(r.EventID, r.RID)
+// row returns the row of a record, valid until the next call, and adds the context of the record to a block. fns are the numbers of
+// the functions of its stack, then of its window.
+func (e *encoder) row(r *provenance.Record, anomalous bool, n catalog.Refs, fns []int32) ([]any, error) {
+	o, ok := catalog.NewOrigin(r)
 	evText := ""
 	if !ok {
-		step, row, evText = -1, -1, storedID(r)
+		evText = storedID(r)
 	}
-	e.detail.Reset()
-	enc := json.NewEncoder(&e.detail)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&detail{r.CallStack, r.CounterEvents, r.EventWindow, r.GPULocation, r.GPUParent, r.Why}); err != nil {
+	block, slot := e.pack(r, &o, fns)
+	detail, err := e.rest(r, block != nil)
+	if err != nil {
 		return nil, err
 	}
 	var doc any
@@ -49,13 +51,48 @@ func (e *encoder) row(r *provenance.Record, anomalous bool, n catalog.Refs) ([]a
 		doc = e.doc.Bytes()
 	}
 	e.values = append(e.values[:0],
-		int32(e.run), int32(r.PID), int32(r.RID), n.Func, n.Path, r.IOStep, step, anomalous, r.IsGPUEvent,
+		int32(e.run), int32(r.PID), int32(r.RID), n.Func, n.Path, r.IOStep, o.Step, anomalous, r.IsGPUEvent,
 		int64(r.LostTime), r.OutlierSeverity, r.OutlierScore, int64(r.Entry), int64(r.Exit), int64(r.RuntimeExclusive),
 		catalog.OrNull(string(r.Status)), r.Hostname, int64(r.RuntimeTotal),
-		int64(r.IOStepStart), int64(r.IOStepEnd), row, int64(r.TID), int32(r.Version), catalog.OrNull(n.Model), catalog.OrNull(n.Sample),
-		evText, []byte(provdb.CleanJSON(e.detail.Bytes())), doc, catalog.OrNull(string(r.Kind)),
-		int64(r.Children), int64(r.UsualChildren))
+		int64(r.IOStepStart), int64(r.IOStepEnd), o.Row, int64(r.TID), int32(r.Version), catalog.OrNull(n.Model), catalog.OrNull(n.Sample),
+		evText, detail, doc, catalog.OrNull(string(r.Kind)),
+		int64(r.Children), int64(r.UsualChildren), block, slot, catalog.OrNull(r.Why))
 	return e.values, nil
+}
+
+// pack adds the context of a record to the last block, and returns its place, or nil if blocks cannot represent it.
+func (e *encoder) pack(r *provenance.Record, o *catalog.Origin, fns []int32) (number, slot any) {
+	var b *block
+	if n := len(e.blocks); n > 0 {
+		b = e.blocks[n-1]
+	}
+	if b == nil || b.slots() == blockSize {
+		b, e.free = newBlock(e.free[0], b), e.free[1:]
+		e.blocks = append(e.blocks, b)
+	}
+	if !b.add(r, o, fns) {
+		return nil, nil
+	}
+	return b.number, int16(b.slots() - 1)
+}
+
+// rest returns the parts of a record's document that are in neither columns nor a block, or nil.
+func (e *encoder) rest(r *provenance.Record, packed bool) (any, error) {
+	var parts any
+	gpu := gpuDetail{r.GPULocation, r.GPUParent}
+	switch {
+	case !packed:
+		parts = &detail{r.CallStack, r.CounterEvents, r.EventWindow, gpu}
+	case r.GPULocation != nil || r.GPUParent != nil:
+		parts = &gpu
+	default:
+		return nil, nil
+	}
+	e.detail.Reset()
+	enc := json.NewEncoder(&e.detail)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(parts)
+	return []byte(provdb.CleanJSON(e.detail.Bytes())), err
 }
 
 // longestID is about the longest text, in bytes, that an index can hold.
@@ -76,7 +113,11 @@ type detail struct {
 	CallStack     []provenance.StackEntry   `json:"call_stack"`
 	CounterEvents []provenance.CounterEntry `json:"counter_events"`
 	EventWindow   provenance.EventWindow    `json:"event_window"`
-	GPULocation   *provenance.GPULocation   `json:"gpu_location"`
-	GPUParent     any                       `json:"gpu_parent"`
-	Why           string                    `json:"why,omitempty"`
+	gpuDetail
+}
+
+// gpuDetail is the part of detail that blocks do not have.
+type gpuDetail struct {
+	GPULocation *provenance.GPULocation `json:"gpu_location"`
+	GPUParent   any                     `json:"gpu_parent"`
 }

@@ -29,6 +29,7 @@ type numbers struct {
 type numbered struct {
 	*provdb.Batch
 	refs   []catalog.Refs // of Typical, then of Anomalies
+	fns    []int32        // of the functions of their call stacks and windows
 	tables []catalog.Table
 }
 
@@ -58,6 +59,12 @@ func (s *Store) number(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 	for _, records := range [][]*provenance.Record{b.Typical, b.Anomalies} {
 		for _, r := range records {
 			d.refs = append(d.refs, n.cat.Refs(r))
+			for i := range r.CallStack {
+				d.fns = append(d.fns, n.cat.Func(r.PID, r.CallStack[i].FID, r.CallStack[i].Func))
+			}
+			for i := range r.EventWindow.Execs {
+				d.fns = append(d.fns, n.cat.Func(r.PID, r.EventWindow.Execs[i].FID, r.EventWindow.Execs[i].Func))
+			}
 		}
 	}
 	return d, nil

@@ -72,7 +72,7 @@ func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 		return err
 	}
 	if run.State == provdb.Finished {
-		_, err := tx.Exec(ctx, `UPDATE executions SET status = $2,
+		_, err := tx.Exec(ctx, `UPDATE executions SET status = $2, why = replace(why, $4, $5),
 				detail = jsonb_set_lax(detail, '{why}', to_jsonb(replace(detail ->> 'why', $4, $5)), false, 'return_target')
 			WHERE run = $1 AND status = $3`,
 			int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(),
@@ -97,7 +97,7 @@ func hasRun(ctx context.Context, tx pgx.Tx, id provdb.RunID) error {
 
 // runTables are all tables with rows of a run. Deleting the run itself first waits for
 // batches that are being written and prevents later ones; numbering prevents new entries.
-var runTables = append([]string{"runs", "numbering"}, catalog.RunTables...)
+var runTables = append([]string{"runs", "numbering", "blocks"}, catalog.RunTables...)
 
 // DeleteRun removes a run.
 func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {

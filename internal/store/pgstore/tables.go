@@ -9,17 +9,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 //go:embed sql/schema.sql
 var schema string
 
+//go:embed sql/blocks.sql
+var blockTables string
+
 //go:embed sql/views.sql
 var views string
 
 //go:embed sql/reader.sql
 var privileges string
+
+// Schema is the format of the tables and views.
+var Schema = fileformat.Format{Number: 13, Oldest: provdb.Schema.Oldest, Renew: provdb.Schema.Renew}
 
 const (
 	oldestServer = 140000     // as PostgreSQL numbers versions
@@ -52,7 +59,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case has != 0:
-		err = provdb.Schema.Check(has)
+		err = Schema.Check(has)
 	case !s.readOnly:
 		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.createTables(ctx, tx) })
 	}
@@ -99,7 +106,7 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 	}
 	has, err := s.version(ctx, tx)
 	if err == nil && has != 0 {
-		err = provdb.Schema.Check(has)
+		err = Schema.Check(has)
 	}
 	if err != nil || has != 0 {
 		return err
@@ -114,9 +121,9 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	statements := []string{
-		schema, views,
+		schema, blockTables, views,
 		"CREATE TABLE schema_version (version INTEGER NOT NULL)",
-		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema.Number),
+		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", Schema.Number),
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {

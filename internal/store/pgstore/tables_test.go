@@ -31,8 +31,8 @@ func TestSeveralProcessesCreateTablesAtOnce(t *testing.T) {
 		})
 	}
 	starts.Wait()
-	if got := server.Query(t, url, "SELECT version FROM chimbuko.schema_version"); got != strconv.Itoa(provdb.Schema.Number) {
-		t.Errorf("schema_version has %q, want one row with %d", got, provdb.Schema.Number)
+	if got := server.Query(t, url, "SELECT version FROM chimbuko.schema_version"); got != strconv.Itoa(Schema.Number) {
+		t.Errorf("schema_version has %q, want one row with %d", got, Schema.Number)
 	}
 }
 

@@ -7,12 +7,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/chimbuko/chimbuko/internal/base/fileformat"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// steps are the statements that convert tables to the next schema, the last one to provdb.Schema. Each leaves the views that
+// steps are the statements that convert tables to the next schema, the last one to Schema. Each leaves the views that
 // the next one expects.
-var steps []string
+var steps = []string{
+	// Records keep their details as JSON; those of new records are in blocks.
+	`ALTER TABLE executions ALTER COLUMN detail DROP NOT NULL,
+		ADD COLUMN block INTEGER, ADD COLUMN slot SMALLINT, ADD COLUMN why TEXT COLLATE "C";
+	ALTER TABLE executions DROP CONSTRAINT executions_pkey;
+	CREATE INDEX executions_rank ON executions (run, rid, ev_step);
+	DROP INDEX executions_step;
+	CREATE INDEX executions_step ON executions USING brin (run, io_step, block) WITH (pages_per_range = 32, autosummarize = on);` +
+		blockTables + views,
+}
 
 // ErrConnected means that other processes use a database that is to be converted.
 var ErrConnected = errors.New("other processes are connected (end live runs and pages of this database)")
@@ -20,7 +28,7 @@ var ErrConnected = errors.New("other processes are connected (end live runs and 
 // Upgrade converts the tables of all runs in the database of a URL to the current schema, unless dryRun, and returns the schema that
 // they had. All steps are one transaction, so an interrupted conversion changes nothing. No other chimbuko may be connected.
 func Upgrade(ctx context.Context, url string, dryRun bool) (from int, err error) {
-	return upgrade(ctx, url, dryRun, provdb.Schema, steps)
+	return upgrade(ctx, url, dryRun, Schema, steps)
 }
 
 func upgrade(ctx context.Context, url string, dryRun bool, to fileformat.Format, steps []string) (from int, err error) {

@@ -2,6 +2,9 @@ package pgstore
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,13 +12,15 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
 func TestStepsLeadToSchema(t *testing.T) {
-	if n := provdb.Schema.Number - provdb.Schema.Oldest; len(steps) != n {
-		t.Errorf("there are %d steps from schema %d to %d", len(steps), provdb.Schema.Oldest, provdb.Schema.Number)
+	if n := Schema.Number - Schema.Oldest; len(steps) != n {
+		t.Errorf("there are %d steps from schema %d to %d", len(steps), Schema.Oldest, Schema.Number)
 	}
 }
 
@@ -33,7 +38,7 @@ func disconnected(t *testing.T, server *pgtest.Server, url string) {
 func TestUpgradeTakesAllStepsOrNone(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
-	now := provdb.Schema.Number
+	now := Schema.Number
 	to := fileformat.Format{Number: now + 2, Oldest: now}
 	good := []string{"ALTER TABLE runs ADD COLUMN step_one INTEGER DEFAULT 1; CREATE TABLE extra (n INTEGER)", "UPDATE runs SET step_one = 2"}
 	f := func(dryRun bool, to fileformat.Format, steps []string, want error, words string, after int) {
@@ -74,4 +79,62 @@ func TestUpgradeTakesAllStepsOrNone(t *testing.T) {
 	if _, err := Open(t.Context(), url, Options{}); !errors.Is(err, fileformat.ErrNewer) {
 		t.Errorf("schema %d: %v", to.Number, err)
 	}
+}
+
+// contextViews are the views whose rows come from blocks or, for records of 1.0, from JSON.
+var contextViews = []string{"frames", "window_calls", "messages", "counter_events", "all_executions", "execution_documents"}
+
+// TestUpgradeKeepsAnswers converts a database that 1.0.0 wrote (testdata/1.0.sql), which has the records of contextRecords.
+func TestUpgradeKeepsAnswers(t *testing.T) {
+	server := pgtest.Shared(t)
+	url := server.Database(t)
+	dump, err := os.ReadFile(filepath.Join("testdata", "1.0.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Query(t, url, string(dump))
+	if _, err := Open(t.Context(), url, Options{}); !errors.Is(err, fileformat.ErrOlder) {
+		t.Fatalf("before the upgrade: %v", err)
+	}
+	before := make(map[string]string)
+	answer := func(view string, run provdb.RunID) string {
+		return server.Query(t, url, fmt.Sprintf(
+			"SELECT to_jsonb(v) - 'run' FROM chimbuko.%s v WHERE run = %d ORDER BY 1", view, run))
+	}
+	for _, view := range contextViews {
+		if before[view] = answer(view, 1); before[view] == "" {
+			t.Errorf("%s is empty", view)
+		}
+	}
+	disconnected(t, server, url)
+	if from, err := Upgrade(t.Context(), url, false); err != nil || from != 12 {
+		t.Fatalf("from %d: %v", from, err)
+	}
+	s := open(t, url, Options{})
+	run := newRun(t, s, "new")
+	anomalies, typical := contextRecords()
+	write(t, s, run, &provdb.Batch{Anomalies: anomalies, Typical: typical})
+	if got := server.Query(t, url, "SELECT run, count(*) FROM chimbuko.executions WHERE block IS NOT NULL GROUP BY run"); got != "2|4" {
+		t.Errorf("executions in blocks: %q", got)
+	}
+	check := func(run provdb.RunID) {
+		t.Helper()
+		for _, view := range contextViews {
+			if got := answer(view, run); got != before[view] {
+				t.Errorf("%s of run %d:\n got %s\nwant %s", view, run, got, before[view])
+			}
+		}
+	}
+	check(1)
+	check(run)
+	write(t, s, 1, &provdb.Batch{Anomalies: anomalies, Typical: typical}) // replaces the records as JSON
+	check(1)
+}
+
+// contextRecords returns records of all kinds of context.
+func contextRecords() (anomalies, typical []*provenance.Record) {
+	all := storetest.Records(4, 1)
+	all[2].GPULocation = &provenance.GPULocation{Context: 1, Device: 2, Stream: 3, Thread: 4}
+	all[2].GPUParent = provenance.GPUParent{TID: 1, EventID: all[2].CallStack[1].EventID, CallStack: all[2].CallStack[1:]}
+	return all[:3], all[3:]
 }

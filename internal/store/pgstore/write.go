@@ -72,20 +72,40 @@ func (w *writer) records(ctx context.Context, d *numbered) error {
 	if len(d.refs) == 0 {
 		return nil
 	}
-	enc := &encoder{run: w.run}
-	return appendRows(ctx, w.tx, "executions", executionColumns, len(d.refs), func(i int) ([]any, error) {
+	free, err := w.blockNumbers(ctx, (len(d.refs)+blockSize-1)/blockSize)
+	if err != nil {
+		return err
+	}
+	enc, fns := &encoder{run: w.run, free: free}, d.fns
+	err = appendRows(ctx, w.tx, "executions", executionColumns, len(d.refs), func(i int) ([]any, error) {
 		records, anomalous := d.Typical, false
 		k := i
 		if k >= len(records) {
 			k -= len(records)
 			records, anomalous = d.Anomalies, true
 		}
-		row, err := enc.row(records[k], anomalous, d.refs[i])
+		r := records[k]
+		calls := len(r.CallStack) + len(r.EventWindow.Execs)
+		row, err := enc.row(r, anomalous, d.refs[i], fns[:calls])
 		if err != nil {
-			return nil, fmt.Errorf("record %s: %w", records[k].EventID, err)
+			return nil, fmt.Errorf("record %s: %w", r.EventID, err)
 		}
+		fns = fns[calls:]
 		return row, nil
 	})
+	if err != nil {
+		return err
+	}
+	return copyBlocks(ctx, w.tx, w.run, enc.blocks)
+}
+
+// blockNumbers returns n numbers for new blocks.
+func (w *writer) blockNumbers(ctx context.Context, n int) ([]int32, error) {
+	rows, err := w.tx.Query(ctx, "SELECT nextval('block_numbers')::integer FROM generate_series(1, $1::integer)", n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
 // removeRecords removes the records that a batch replaces.
@@ -97,12 +117,25 @@ func (w *writer) removeRecords(ctx context.Context, d *numbered) error {
 			pids, ids = append(pids, int32(r.PID)), append(ids, storedID(r))
 		}
 	}
-	done, err := w.tx.Exec(ctx, `DELETE FROM executions e USING unnest($2::integer[], $3::text[]) AS k(pid, id)
-		WHERE e.run = $1 AND e.pid = k.pid AND
-			CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END = k.id`,
-		int32(w.run), pids, ids)
-	if err == nil && done.RowsAffected() == 0 {
-		w.n.replaces.Store(false)
+	rows, err := w.tx.Query(ctx, `WITH gone AS (
+			DELETE FROM executions e USING unnest($2::integer[], $3::text[]) AS k(pid, id)
+			WHERE e.run = $1 AND e.pid = k.pid AND
+				CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END = k.id
+			RETURNING e.block)
+		SELECT DISTINCT coalesce(block, 0) FROM gone`, int32(w.run), pids, ids)
+	if err != nil {
+		return err
 	}
+	blocks, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		return err
+	}
+	if len(blocks) == 0 {
+		w.n.replaces.Store(false)
+		return nil
+	}
+	// Blocks go with their last execution.
+	_, err = w.tx.Exec(ctx, `DELETE FROM blocks b WHERE b.run = $1 AND b.block = ANY($2)
+		AND NOT EXISTS (SELECT FROM executions e WHERE e.run = $1 AND e.block = b.block)`, int32(w.run), blocks)
 	return err
 }

@@ -204,5 +204,5 @@ func (r *Rows) Collect() ([][]any, error) {
 	return all, nil
 }
 
-// Schema is the format of the tables and views of stores. Earlier ones were never released.
+// Schema is the format of the tables and views of DuckDB files. Earlier ones were never released. Servers have pgstore.Schema.
 var Schema = fileformat.Format{Number: 12, Oldest: 12, Renew: "analyze the traces again"}

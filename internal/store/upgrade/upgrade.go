@@ -47,7 +47,7 @@ func Run(ctx context.Context, where string, dryRun bool) (changes []Change, err 
 
 func server(ctx context.Context, url string, dryRun bool) ([]Change, error) {
 	from, err := pgstore.Upgrade(ctx, url, dryRun)
-	return changed(rundir.Place{Server: url}.String(), from, provdb.Schema, err)
+	return changed(rundir.Place{Server: url}.String(), from, pgstore.Schema, err)
 }
 
 func database(ctx context.Context, path string, dryRun bool) ([]Change, error) {

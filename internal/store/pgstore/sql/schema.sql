@@ -94,12 +94,14 @@ CREATE TABLE executions (
     model             INTEGER, -- null for none
     sample            INTEGER, -- state of the node; null for none
     ev_text           TEXT COLLATE "C" NOT NULL DEFAULT '', -- event id, if not rank:step:row
-    detail            JSONB NOT NULL, -- call_stack, counter_events, event_window, gpu_location, gpu_parent and why of the document
+    detail            JSONB, -- other parts of the document: gpu_location and gpu_parent, and call_stack, counter_events and event_window without a block
     doc               JSONB, -- the document, if the columns cannot represent it
     kind              TEXT COLLATE "C", -- null for typical executions
     children          BIGINT NOT NULL, -- calls that it made; 0 also if unknown
     usual_children    BIGINT NOT NULL, -- if it made too many calls
-    PRIMARY KEY (run, rid, ev_step, ev_row, pid, ev_text)
+    block             INTEGER, -- of blocks, with call_stack, counter_events and event_window; null if detail has them
+    slot              SMALLINT, -- within the block
+    why               TEXT COLLATE "C" -- null for typical executions, and if detail has it
 );
 
 -- Store details apart from the heads whenever PostgreSQL can, which is for rows of more
@@ -118,15 +120,17 @@ END $$;
 -- An event id is unique within a program.
 CREATE UNIQUE INDEX executions_event ON executions
     (run, (CASE WHEN ev_text = '' THEN rid::text || ':' || ev_step::text || ':' || ev_row::text ELSE ev_text END), pid);
+-- For executions of a rank, and those of event ids that are given as numbers.
+CREATE INDEX executions_rank ON executions (run, rid, ev_step);
 -- For lists of the worst and first executions, and of one function.
 CREATE INDEX executions_severity ON executions (run, outlier_severity) WHERE anomalous;
 CREATE INDEX executions_lost ON executions (run, lost_time) WHERE anomalous;
 CREATE INDEX executions_score ON executions (run, outlier_score) WHERE anomalous;
 CREATE INDEX executions_entry ON executions (run, entry);
 CREATE INDEX executions_function ON executions (run, pid, fn);
--- For one run of many, and its steps. Rows are stored roughly in this order, so the index
--- is small.
-CREATE INDEX executions_step ON executions USING brin (run, io_step) WITH (pages_per_range = 32, autosummarize = on);
+-- For one run of many, its steps and blocks. Rows are stored roughly in this order, so the
+-- index is small.
+CREATE INDEX executions_step ON executions USING brin (run, io_step, block) WITH (pages_per_range = 32, autosummarize = on);
 
 CREATE TABLE metadata (
     run     INTEGER NOT NULL,

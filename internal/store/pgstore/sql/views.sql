@@ -15,7 +15,7 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row,
        CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
        e.anomalous, e.fn, f.fid, f.name AS func, e.path, e.model, e.hostname, e.entry, e."exit",
        e.runtime_exclusive, e.runtime_total, e.lost_time, e.outlier_score, e.outlier_severity, e.status,
-       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, (e.detail ->> 'why') COLLATE "C" AS why,
+       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, coalesce(e.why, e.detail ->> 'why') AS why,
        e.children, e.usual_children, e.rid AS "rank"
 FROM executions e LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn;
 
@@ -48,7 +48,19 @@ FROM executions e
 CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'call_stack') AS (
     entry bigint, event_id text COLLATE "C", "exit" bigint, fid bigint, func text COLLATE "C", is_anomaly boolean)
     ) WITH ORDINALITY AS s(entry, event_id, "exit", fid, func, is_anomaly, n)
-LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fid = s.fid AND f.name = s.func;
+LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fid = s.fid AND f.name = s.func
+WHERE e.block IS NULL
+UNION ALL
+SELECT e.run, e.pid, e.rid, e.tid,
+       CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
+       e.anomalous, (s."position" - 1)::integer AS depth, s.fn, f.fid, f.name AS func,
+       (e.rid::text || ':' || (e.ev_step + s.step)::text || ':' || (e.ev_row + s."row")::text) COLLATE "C" AS frame_event_id,
+       e.entry + s."at" AS entry, CASE WHEN s.flags & 2 = 0 THEN e.entry + s."at" + s."time" ELSE 0 END AS "exit", s.flags & 1 <> 0 AS is_anomaly,
+       e.rid AS "rank"
+FROM executions e
+JOIN blocks b ON b.run = e.run AND b.block = e.block
+CROSS JOIN block_frames(b, e.slot) s
+LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = s.fn;
 
 CREATE OR REPLACE VIEW window_calls AS -- around an execution, in order of entry
 SELECT e.run, e.pid, e.rid, e.tid,
@@ -60,7 +72,21 @@ FROM executions e
 CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'event_window' -> 'exec_window') AS (
     entry bigint, event_id text COLLATE "C", "exit" bigint, fid bigint, func text COLLATE "C", is_anomaly boolean, parent_event_id text COLLATE "C")
     ) WITH ORDINALITY AS s(entry, event_id, "exit", fid, func, is_anomaly, parent_event_id, n)
-LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fid = s.fid AND f.name = s.func;
+LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fid = s.fid AND f.name = s.func
+WHERE e.block IS NULL
+UNION ALL
+SELECT e.run, e.pid, e.rid, e.tid,
+       CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
+       e.anomalous, s."position"::integer AS "position", s.fn, f.fid, f.name AS func,
+       (e.rid::text || ':' || (e.ev_step + s.step)::text || ':' || (e.ev_row + s."row")::text) COLLATE "C" AS call_event_id,
+       CASE WHEN s.flags & 4 = 0 THEN (e.rid::text || ':' || (e.ev_step + s.parent_step)::text || ':' || (e.ev_row + s.parent_row)::text) COLLATE "C"
+            ELSE 'root' END AS parent_event_id,
+       e.entry + s."at" AS entry, CASE WHEN s.flags & 2 = 0 THEN e.entry + s."at" + s."time" ELSE 0 END AS "exit", s.flags & 1 <> 0 AS is_anomaly,
+       e.rid AS "rank"
+FROM executions e
+JOIN blocks b ON b.run = e.run AND b.block = e.block
+CROSS JOIN block_calls(b, e.slot) s
+LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = s.fn;
 
 CREATE OR REPLACE VIEW messages AS -- of windows
 SELECT e.run, e.pid, e.rid, e.tid,
@@ -70,7 +96,19 @@ SELECT e.run, e.pid, e.rid, e.tid,
 FROM executions e
 CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'event_window' -> 'comm_window') AS (
     bytes numeric(20, 0), execdata_key text COLLATE "C", src integer, tag integer, tar integer, "timestamp" bigint, type text COLLATE "C")
-    ) WITH ORDINALITY AS s(bytes, execdata_key, src, tag, tar, "timestamp", type, n);
+    ) WITH ORDINALITY AS s(bytes, execdata_key, src, tag, tar, "timestamp", type, n)
+WHERE e.block IS NULL
+UNION ALL
+SELECT e.run, e.pid, e.rid, e.tid,
+       CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
+       e.anomalous, s."position"::integer AS "position", CASE WHEN s.flags & 1 = 0 THEN 'SEND' ELSE 'RECV' END COLLATE "C" AS type,
+       CASE WHEN s.flags & 1 = 0 THEN e.rid ELSE e.rid + s.partner END AS src, CASE WHEN s.flags & 1 = 0 THEN e.rid + s.partner ELSE e.rid END AS tar,
+       CASE WHEN s.flags & 2 = 0 THEN s.bytes END::numeric(20, 0) AS bytes, s.tag, e.entry + s."at" AS "timestamp",
+       (e.rid::text || ':' || (e.ev_step + s.step)::text || ':' || (e.ev_row + s."row")::text) COLLATE "C" AS execdata_key, e.ev_step, e.ev_row,
+       e.rid AS "rank"
+FROM executions e
+JOIN blocks b ON b.run = e.run AND b.block = e.block
+CROSS JOIN block_messages(b, e.slot) s;
 
 CREATE OR REPLACE VIEW counter_events AS
 SELECT e.run, e.pid, e.rid, e.tid,
@@ -80,7 +118,17 @@ SELECT e.run, e.pid, e.rid, e.tid,
 FROM executions e
 CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'counter_events') AS (
     counter_idx bigint, counter_name text COLLATE "C", counter_value numeric(20, 0), ts bigint)
-    ) WITH ORDINALITY AS s(counter_idx, counter_name, counter_value, ts, n);
+    ) WITH ORDINALITY AS s(counter_idx, counter_name, counter_value, ts, n)
+WHERE e.block IS NULL
+UNION ALL
+SELECT e.run, e.pid, e.rid, e.tid,
+       CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
+       e.anomalous, s."position"::integer AS "position", s.idx AS counter_idx, s.name AS counter_name, s."value"::numeric(20, 0) AS counter_value,
+       e.entry + s."at" AS ts, e.ev_step, e.ev_row,
+       e.rid AS "rank"
+FROM executions e
+JOIN blocks b ON b.run = e.run AND b.block = e.block
+CROSS JOIN block_counters(b, e.slot) s;
 
 CREATE OR REPLACE VIEW node_states AS
 SELECT e.run, e.pid, e.rid, e.tid,
@@ -109,7 +157,36 @@ LEFT JOIN models v ON v.run = m.run AND v.pid = m.pid AND v.fn = m.fn AND v.mode
 
 CREATE OR REPLACE VIEW execution_documents AS
 SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row, nullif(e.ev_text, '') AS ev_text, e.anomalous,
-       coalesce(e.doc, e.detail || jsonb_build_object(
+       coalesce(e.doc, coalesce(e.detail, '{"gpu_location": null, "gpu_parent": null}')
+           || CASE WHEN e.block IS NULL THEN '{}' ELSE jsonb_build_object(
+               'call_stack', (
+               SELECT coalesce(jsonb_agg(jsonb_build_object('entry', e.entry + s."at", 'event_id', e.rid::text || ':' || (e.ev_step + s.step)::text || ':' || (e.ev_row + s."row")::text,
+                   'exit', CASE WHEN s.flags & 2 = 0 THEN e.entry + s."at" + s."time" ELSE 0 END,
+                   'fid', f.fid, 'func', f.name, 'is_anomaly', s.flags & 1 <> 0) ORDER BY s."position"), '[]')
+                FROM block_frames(b, e.slot) s
+                LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = s.fn),
+               'counter_events', (
+               SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'counter_idx', s.idx, 'counter_name', s.name, 'counter_value', s."value", 'pid', e.pid, 'rid', e.rid,
+                   'tid', e.tid, 'ts', e.entry + s."at") ORDER BY s."position"), '[]')
+                FROM block_counters(b, e.slot) s),
+               'event_window', jsonb_build_object(
+                   'comm_window', (
+               SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'bytes', CASE WHEN s.flags & 2 = 0 THEN s.bytes END, 'execdata_key', e.rid::text || ':' || (e.ev_step + s.step)::text || ':' || (e.ev_row + s."row")::text,
+                   'pid', e.pid, 'rid', e.rid, 'src', CASE WHEN s.flags & 1 = 0 THEN e.rid ELSE e.rid + s.partner END, 'tag', s.tag,
+                   'tar', CASE WHEN s.flags & 1 = 0 THEN e.rid + s.partner ELSE e.rid END, 'tid', e.tid, 'timestamp', e.entry + s."at",
+                   'type', CASE WHEN s.flags & 1 = 0 THEN 'SEND' ELSE 'RECV' END) ORDER BY s."position"), '[]')
+                FROM block_messages(b, e.slot) s),
+                   'exec_window', (
+               SELECT coalesce(jsonb_agg(jsonb_build_object('entry', e.entry + s."at", 'event_id', e.rid::text || ':' || (e.ev_step + s.step)::text || ':' || (e.ev_row + s."row")::text,
+                   'exit', CASE WHEN s.flags & 2 = 0 THEN e.entry + s."at" + s."time" ELSE 0 END,
+                   'fid', f.fid, 'func', f.name, 'is_anomaly', s.flags & 1 <> 0,
+                   'parent_event_id', CASE WHEN s.flags & 4 = 0 THEN e.rid::text || ':' || (e.ev_step + s.parent_step)::text || ':' || (e.ev_row + s.parent_row)::text
+                                      ELSE 'root' END) ORDER BY s."position"), '[]')
+                FROM block_calls(b, e.slot) s
+                LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = s.fn))) END
+           || jsonb_build_object(
            'algo_params', m.params::jsonb,
            'entry', e.entry,
            'event_id', CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END,
@@ -134,11 +211,13 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row, nullif(e.ev_text, '') AS
            || CASE WHEN e.usual_children <> 0 THEN jsonb_build_object('usual_children', e.usual_children) ELSE '{}' END
            || CASE WHEN e.kind IS NOT NULL THEN jsonb_build_object('kind', e.kind) ELSE '{}' END
            || CASE WHEN e.lost_time <> 0 THEN jsonb_build_object('lost_time', e.lost_time) ELSE '{}' END
-           || CASE WHEN e.status IS NOT NULL THEN jsonb_build_object('status', e.status) ELSE '{}' END) AS doc,
+           || CASE WHEN e.status IS NOT NULL THEN jsonb_build_object('status', e.status) ELSE '{}' END
+           || CASE WHEN e.why IS NOT NULL THEN jsonb_build_object('why', e.why) ELSE '{}' END) AS doc,
        e.rid AS "rank"
 FROM executions e
 LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn
 LEFT JOIN models m ON m.run = e.run AND m.pid = e.pid AND m.fn = e.fn AND m.model = e.model
+LEFT JOIN blocks b ON b.run = e.run AND b.block = e.block
 LEFT JOIN samples x ON x.run = e.run AND x.pid = e.pid AND x.sample = e.sample;
 
 CREATE OR REPLACE VIEW anomalies_json AS SELECT run, pid, rid, tid, ev_step, ev_row, ev_text, doc, "rank" FROM execution_documents WHERE anomalous;
