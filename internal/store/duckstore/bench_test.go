@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,4 +167,39 @@ func BenchmarkPeers(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(Size(s.path))/1e6, "MB")
+}
+
+// BenchmarkOpen opens and closes new and existing files. It reports the processor time.
+func BenchmarkOpen(b *testing.B) {
+	for _, name := range []string{"new", "existing"} {
+		b.Run(name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), FileName)
+			began := processorTime(b)
+			for b.Loop() {
+				s, err := Open(b.Context(), path, Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+				if name == "new" {
+					if err := os.Remove(path); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64((processorTime(b)-began).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// processorTime returns the processor time of this process.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

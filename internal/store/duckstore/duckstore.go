@@ -6,9 +6,7 @@ package duckstore
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
-	_ "embed" // schema and views
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,22 +19,12 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // FileName is the name of the database in a run directory.
 const FileName = "provenance.duckdb"
-
-// Settings of new files. Most runs store little, so blocks are as small as the compression
-// of wide integers permits. DuckDB 1.2 and newer read the format. DuckDB holds the row group
-// that it writes in memory; our rows are large, so a group has a quarter of the usual rows.
-const (
-	blockSize     = 64 << 10
-	groupSize     = 30 << 10 // rows
-	storageFormat = "v1.2.0"
-)
 
 // threadMemory is the memory limit for each thread from which on more threads are used.
 const threadMemory = 128 << 20
@@ -54,12 +42,6 @@ const spillSuffix = ".tmp"
 // checkpointSize is the size of the log at which DuckDB merges it into the file. Until then, it keeps
 // the data of the log in memory, and twice while it merges.
 const checkpointSize = "64MB"
-
-//go:embed sql/schema.sql
-var schema string
-
-//go:embed sql/views.sql
-var views string
 
 // Options are the options of Open.
 type Options struct {
@@ -98,38 +80,15 @@ var _ provdb.Store = (*Store)(nil)
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	_, err := os.Stat(path)
 	if !o.ReadOnly && errors.Is(err, fs.ErrNotExist) {
-		err = create(ctx, path, o)
+		err = create(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, path, o, false)
+	return open(ctx, path, o)
 }
 
-// newSuffix is the end of the names of files that are being created.
-const newSuffix = ".new"
-
-// create creates the database at path, unless another process does so first. A file that DuckDB has
-// begun to create cannot be opened, so it gets its name when it is complete.
-func create(ctx context.Context, path string, o Options) error {
-	temp := path + "." + rand.Text()[:8] + newSuffix
-	defer os.Remove(temp + ".wal") //nolint:errcheck // only after an error
-	s, err := open(ctx, temp, o, true)
-	if err == nil {
-		_, err = s.conn.ExecContext(ctx, "CHECKPOINT prov") // Close ignores its error
-		err = errors.Join(s.explain("create", err), s.Close())
-	}
-	if err != nil {
-		_ = os.Remove(temp) // err is the cause
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := atomicfile.Publish(temp, path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-func open(ctx context.Context, path string, o Options, create bool) (*Store, error) {
+func open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, claim: resolved(path), slots: provdb.NewSlots(),
 		queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
@@ -145,11 +104,11 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	}
 	s.db = sql.OpenDB(connector)
 	s.db.SetMaxIdleConns(-1) // each query has its own connection
-	if err := s.prepare(ctx, create); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		_ = s.release() // err is the cause
 		return nil, s.explain("open", err)
 	}
-	if !s.readOnly && !create {
+	if !s.readOnly {
 		removeLeft(path)
 	}
 	return s, nil
@@ -172,19 +131,15 @@ func resolved(path string) string {
 	return path
 }
 
-// prepare attaches the file, creates its tables if it is new, and disables access to other
-// files.
-func (s *Store) prepare(ctx context.Context, create bool) (err error) {
+// prepare attaches the file, disables access to other files, and checks the version of the tables.
+func (s *Store) prepare(ctx context.Context) (err error) {
 	s.conn, err = s.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	attach := "ATTACH " + quote(s.path) + " AS prov (TYPE duckdb"
-	switch {
-	case s.readOnly:
+	if s.readOnly {
 		attach += ", READ_ONLY"
-	case create:
-		attach += fmt.Sprintf(", BLOCK_SIZE %d, ROW_GROUP_SIZE %d, STORAGE_VERSION '%s'", blockSize, groupSize, storageFormat)
 	}
 	limit, spill := s.memory, ""
 	if !s.readOnly {
@@ -204,54 +159,31 @@ func (s *Store) prepare(ctx context.Context, create bool) (err error) {
 			return err
 		}
 	}
-	return s.createTables(ctx)
+	version, err := s.version(ctx)
+	if err != nil || s.any {
+		return err
+	}
+	return provdb.Schema.Check(version)
 }
 
 // quote returns a text as an SQL literal.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// version returns the schema version of the tables, 0 if there are none.
+// version returns the schema version of the tables.
 func (s *Store) version(ctx context.Context) (version int, err error) {
-	var tables, ours int
-	count := `SELECT count(*), count(*) FILTER (table_name IN ('schema_version', 'runs', 'executions'))
-		FROM duckdb_tables() WHERE database_name = 'prov'`
-	if err := s.conn.QueryRowContext(ctx, count).Scan(&tables, &ours); err != nil {
+	var ours int
+	count := `SELECT count(*) FROM duckdb_tables()
+		WHERE database_name = 'prov' AND table_name IN ('schema_version', 'runs', 'executions')`
+	if err := s.conn.QueryRowContext(ctx, count).Scan(&ours); err != nil {
 		return 0, err
 	}
-	switch {
-	case tables == 0 && !s.readOnly:
-		return 0, nil
-	case ours != 3:
+	if ours != 3 {
 		return 0, provdb.ErrForeign
 	}
 	if err := s.conn.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version); err != nil {
 		return 0, fmt.Errorf("%w: %w", provdb.ErrForeign, err)
 	}
 	return version, nil
-}
-
-// createTables creates the tables in a new file. In an existing one, it checks their version.
-func (s *Store) createTables(ctx context.Context) error {
-	version, err := s.version(ctx)
-	if err != nil {
-		return err
-	}
-	if s.any {
-		return nil
-	}
-	if version != 0 {
-		return provdb.Schema.Check(version)
-	}
-	newVersion := fmt.Sprintf("CREATE TABLE schema_version AS SELECT %d::INTEGER AS version", provdb.Schema.Number)
-	texts := []string{schema, views, newVersion}
-	return s.transaction(ctx, func(conn *sql.Conn) error {
-		for _, text := range texts {
-			if _, err := conn.ExecContext(ctx, text); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // running is a query that has not ended.
