@@ -130,7 +130,8 @@ func (b *Builder) NodeEvents() []trace.Event { return b.nodeEvents }
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
 	b.advance(t, events)
-	calls, stack, paths := t.Calls, t.stack, b.paths
+	calls, stack, paths := slices.Grow(t.Calls, len(events)/2), t.stack, b.paths
+	t.Done = slices.Grow(t.Done, len(events)/2)
 	activities, place, classes := b.activities(id)
 	for i := range events {
 		e := &events[i]

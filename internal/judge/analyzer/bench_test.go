@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/bits"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -40,7 +43,7 @@ func BenchmarkAnalyze(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
-				decode(b, inputs)
+				decode(b, inputs, func([]trace.Event) {})
 				decoding += time.Since(start)
 				start = time.Now()
 				dir := recordfile.NewWriter(b.TempDir())
@@ -66,8 +69,70 @@ func BenchmarkAnalyze(b *testing.B) {
 	}
 }
 
-// decode reads all events of the traces, one after the other.
-func decode(b *testing.B, inputs []analyzer.Input) {
+// BenchmarkOneCore analyzes four ranks with one worker and without storing records. It reports the events per second of
+// processor time, and their ratio to those of a loop that only decodes the same traces, matches entries with exits, and
+// counts times in a histogram. The two alternate.
+func BenchmarkOneCore(b *testing.B) {
+	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
+		b.Run(run, func(b *testing.B) {
+			var inputs []analyzer.Input
+			for _, path := range tracetest.Large(b, run) {
+				inputs = append(inputs, analyzer.Input{Path: path})
+			}
+			events := int64(0)
+			var analyzing, bare time.Duration
+			for b.Loop() {
+				start := processorTime(b)
+				decode(b, inputs, new(bareLoop).add)
+				bare += processorTime(b) - start
+				start = processorTime(b)
+				cfg := analyzer.Default()
+				cfg.Workers, cfg.SpoolDir = 1, b.TempDir()
+				res, err := analyzer.New(cfg, discardSink{}, nil).Run(b.Context(), inputs)
+				if err != nil {
+					b.Fatal(err)
+				}
+				analyzing += processorTime(b) - start
+				events += res.Totals.Events
+			}
+			b.ReportMetric(float64(events)/analyzing.Seconds()/1e6, "Mevents/s")
+			b.ReportMetric(bare.Seconds()/analyzing.Seconds(), "x-bare")
+		})
+	}
+}
+
+// bareLoop is the least that an analysis does.
+type bareLoop struct {
+	stack     []trace.Ticks
+	histogram [64]int
+}
+
+func (l *bareLoop) add(events []trace.Event) {
+	for i := range events {
+		switch e := &events[i]; e.Kind {
+		case trace.Enter:
+			l.stack = append(l.stack, e.Time)
+		case trace.Exit:
+			if n := len(l.stack) - 1; n >= 0 {
+				l.histogram[bits.Len64(uint64(e.Time-l.stack[n]))&63]++
+				l.stack = l.stack[:n]
+			}
+		}
+	}
+}
+
+// processorTime returns the processor time of this process.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// decode passes all events of the traces to use, one thread and step after the other.
+func decode(b *testing.B, inputs []analyzer.Input, use func([]trace.Event)) {
 	b.Helper()
 	for _, in := range inputs {
 		r, err := bp.Open(in.Path, bp.Default())
@@ -75,8 +140,14 @@ func decode(b *testing.B, inputs []analyzer.Input) {
 			b.Fatal(err)
 		}
 		steps := tau.NewReader(r, tau.Config{}, nil)
-		for err == nil {
-			_, err = steps.Next(b.Context())
+		for {
+			step, stepErr := steps.Next(b.Context())
+			if err = stepErr; err != nil {
+				break
+			}
+			for i := range step.Batches {
+				use(step.Batches[i].Events)
+			}
 		}
 		if !errors.Is(err, io.EOF) {
 			b.Fatal(err)

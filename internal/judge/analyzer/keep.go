@@ -233,13 +233,17 @@ func (r *rank) keepTypical() error {
 			if len(f.missingTypicals) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.missingTypicals, t.ID) {
 				continue
 			}
-			odd := f.judge().Oddness(r.time(c))
-			if f.typical < 0 {
-				f.typical, f.oddness = i, odd
-				r.typicals = append(r.typicals, f)
-			} else if odd < f.oddness {
-				f.typical, f.oddness = i, odd
+			v := r.time(c)
+			if f.typical >= 0 && v == f.typicalTime {
+				continue
 			}
+			odd := f.judge().Oddness(v)
+			if f.typical < 0 {
+				r.typicals = append(r.typicals, f)
+			} else if odd >= f.oddness {
+				continue
+			}
+			f.typical, f.typicalTime, f.oddness = i, v, odd
 		}
 		for _, f := range r.typicals {
 			call := f.typical

@@ -104,6 +104,7 @@ type localFunc struct {
 	pending         *delta         // use delta(); nil after forget
 	missingTypicals []trace.Thread // for which a typical execution is wanted
 	typical         int32          // the most typical call so far; -1 if none
+	typicalTime     int64          // of that call
 	oddness         float64        // of that call
 }
 
@@ -112,7 +113,15 @@ type localFunc struct {
 type delta struct {
 	summary.FunctionStats
 	model outlier.Model
-	work  callpath.Sums // of a thread in the current window of time
+	short outlier.ShortTimes // of calls that made no calls; not yet in the model and the stats
+	work  callpath.Sums      // of a thread in the current window of time
+}
+
+// addShort adds the short times to the rest.
+func (d *delta) addShort() {
+	sums := d.short.MoveTo(&d.model)
+	d.Exclusive.Merge(&sums)
+	d.Inclusive.Merge(&sums)
 }
 
 func (d *delta) merge(o *delta) {
@@ -308,18 +317,21 @@ func (r *rank) learn(profile bool) {
 				r.touched = append(r.touched, f)
 			}
 			r.counts.Calls++
-			l := f.delta()
+			l, exclusive := f.delta(), uint64(max(c.Exclusive(), 0))
 			if profile {
-				exclusive := uint64(max(c.Exclusive(), 0))
-				l.Exclusive.Add(exclusive)
-				l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
 				if r.work.includes(c.Entry, c.Exit) {
 					r.work.add(&l.work, c.Entry, c.Exit, exclusive)
 				} else {
 					r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
 				}
 			}
-			if r.cfg.SkipFirst && r.setUp(t.ID, f.whole) {
+			excluded := r.cfg.SkipFirst && r.setUp(t.ID, f.whole)
+			if c.Children == 0 && !excluded && l.short.Add(exclusive, int64(c.Exit)) {
+				continue
+			}
+			l.Exclusive.Add(exclusive)
+			l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
+			if excluded {
 				if c.Label = callstack.Normal; r.mayBeRare(t, c, f) {
 					c.Label = callstack.First
 				}
@@ -329,11 +341,18 @@ func (r *rank) learn(profile bool) {
 			if c.Children > 0 {
 				l.model.LearnMade(c.Children)
 			}
+			if !l.short.Includes(int64(c.Exit)) {
+				l.addShort()
+				l.short.Begin(&l.model, int64(c.Exit))
+			}
 		}
 		r.endWindow(t.ID)
 		if outer > 0 && r.outer[t.ID] < several {
 			r.outer[t.ID] += outer
 		}
+	}
+	for _, f := range r.touched {
+		f.pending.addShort()
 	}
 	if profile && !r.online {
 		threads := r.builder.Threads()

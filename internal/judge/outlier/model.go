@@ -23,6 +23,47 @@ func (m *Model) Learn(v, at int64) {
 	m.Times.Add(v, at)
 }
 
+// ShortTime is the limit of the times that ShortTimes counts.
+const ShortTime = 128
+
+// ShortTimes counts times below ShortTime, as most calls have, that belong to the same span of a model's timeline, and adds
+// them to the model together. The zero value counts nothing until Begin.
+type ShortTimes struct {
+	from, to int64 // the span
+	counts   [ShortTime]uint32
+}
+
+// Add counts time v of a call that ended at time at. It reports false if v is too long or at is not in the span.
+func (s *ShortTimes) Add(v uint64, at int64) bool {
+	if v >= ShortTime || !s.Includes(at) {
+		return false
+	}
+	s.counts[v]++
+	return true
+}
+
+// Includes reports whether a time is in the span.
+func (s *ShortTimes) Includes(at int64) bool { return at >= s.from && at < s.to }
+
+// Begin makes the span that of time at in the timeline of m, in which a call ended. Nothing must be counted.
+func (s *ShortTimes) Begin(m *Model, at int64) { s.from, s.to = m.Times.SpanAt(at) }
+
+// MoveTo adds the counted times to m, and returns their sums. The span ends.
+func (s *ShortTimes) MoveTo(m *Model) (sums stats.Sums) {
+	for v, n := range s.counts {
+		if n == 0 {
+			continue
+		}
+		sums.AddShort(uint32(v), n)
+		m.Hist.AddBin(stats.BinOf(int64(v)), uint64(n))
+		m.Times.AddCount(int64(v), s.from, uint64(n))
+		s.counts[v] = 0
+	}
+	m.Stats.Merge(&sums)
+	s.from, s.to = 0, 0
+	return sums
+}
+
 // madeUnits is the precision of Model.Made. The detector allows for the resolution of clocks,
 // which is 1, but numbers of calls are exact.
 const madeUnits = 64

@@ -47,6 +47,19 @@ func (s *Sums) Add(v uint64) {
 	carry(s.p4[2:], c)
 }
 
+// AddShort adds a value of less than 256 n times.
+func (s *Sums) AddShort(v, n uint32) {
+	if n == 0 {
+		return
+	}
+	value, count := uint64(v), uint64(n)
+	square := value * value
+	s.Merge(&Sums{
+		n: count, min: value, max: value, p1: [2]uint64{count * value}, p2: [3]uint64{count * square},
+		p3: [4]uint64{count * square * value}, p4: [5]uint64{count * square * square}, // below 2^64
+	})
+}
+
 // carry adds c, which is 0 or 1, to a number.
 func carry(words []uint64, c uint64) {
 	for i := 0; c != 0 && i < len(words); i++ {

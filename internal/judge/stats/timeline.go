@@ -84,16 +84,25 @@ func (c *coarse) reset() {
 }
 
 // Add counts v once at a time in ticks; negative times count as 0.
-func (t *Timeline) Add(v, at int64) {
+func (t *Timeline) Add(v, at int64) { t.AddCount(v, at, 1) }
+
+// AddCount counts v n times, which is not 0, at a time.
+func (t *Timeline) AddCount(v, at int64, n uint64) {
 	at = max(at, 0)
 	if len(t.spans) > 0 {
 		if i := at>>t.length - t.first; uint64(i) < uint64(len(t.spans)) {
-			t.spans[i].add(CoarseBinOf(v), 1)
+			t.spans[i].add(CoarseBinOf(v), n)
 			return
 		}
 	}
 	t.cover(at>>t.spanBits(), t.spanBits())
-	t.spans[at>>t.length-t.first].add(CoarseBinOf(v), 1)
+	t.spans[at>>t.length-t.first].add(CoarseBinOf(v), n)
+}
+
+// SpanAt returns the beginning of the span of a time that was counted, and of the next.
+func (t *Timeline) SpanAt(at int64) (from, to int64) {
+	from = max(at, 0) >> t.length << t.length
+	return from, from + min(1<<t.length, math.MaxInt64-from)
 }
 
 func (t *Timeline) spanBits() uint8 { return max(t.length, t.least, shortestSpan) }
@@ -208,8 +217,7 @@ type Span struct {
 func (t *Timeline) Spans() []Span {
 	spans := make([]Span, len(t.spans))
 	for i := range t.spans {
-		from := (t.first + int64(i)) << t.length
-		to := from + min(1<<t.length, math.MaxInt64-from)
+		from, to := t.SpanAt((t.first + int64(i)) << t.length)
 		spans[i] = Span{From: from, To: to, Total: t.spans[i].total, c: &t.spans[i]}
 	}
 	return spans
