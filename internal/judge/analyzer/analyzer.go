@@ -110,6 +110,7 @@ func (a *Analyzer) startModels() {
 	if a.models = a.cfg.InitialModels; a.models == nil {
 		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
 	}
+	a.models.workers = a.cfg.Workers
 }
 
 // compareInputs orders traces by program, by the rank in their names and by path, so

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -99,6 +100,29 @@ func BenchmarkOneCore(b *testing.B) {
 			b.ReportMetric(bare.Seconds()/analyzing.Seconds(), "x-bare")
 		})
 	}
+}
+
+// BenchmarkWorkers analyzes four ranks with one worker and with one for each processor. It reports the parallel efficiency:
+// the time with one worker, divided by the time with all and by their number. The two alternate. It needs an idle machine.
+func BenchmarkWorkers(b *testing.B) {
+	var inputs []analyzer.Input
+	for _, path := range tracetest.Large(b, "heat2d-large-BP4") {
+		inputs = append(inputs, analyzer.Input{Path: path})
+	}
+	workers := runtime.GOMAXPROCS(0)
+	took := make(map[int]time.Duration)
+	for b.Loop() {
+		for _, n := range []int{1, workers} {
+			start := time.Now()
+			cfg := analyzer.Default()
+			cfg.Workers, cfg.SpoolDir = n, b.TempDir()
+			if _, err := analyzer.New(cfg, discardSink{}, nil).Run(b.Context(), inputs); err != nil {
+				b.Fatal(err)
+			}
+			took[n] += time.Since(start)
+		}
+	}
+	b.ReportMetric(took[1].Seconds()/took[workers].Seconds()/float64(workers), "efficiency")
 }
 
 // bareLoop is the least that an analysis does.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -147,12 +148,16 @@ type Models struct {
 	names     []trace.FuncKey // of functions; never changed, only extended
 	byName    map[trace.FuncKey]*Function
 	changed   []*group
-	split     splitter
+	splitters sync.Pool
+	workers   int // goroutines that may create judges; 0 means one
 }
 
 // NewModels returns empty models.
 func NewModels(rules *outlier.Rules) *Models {
-	return &Models{rules: rules, byName: make(map[trace.FuncKey]*Function), split: splitter{least: uint64(rules.Config().MinSamples)}}
+	return &Models{
+		rules: rules, byName: make(map[trace.FuncKey]*Function),
+		splitters: sync.Pool{New: func() any { return &splitter{least: uint64(rules.Config().MinSamples)} }},
+	}
 }
 
 // Functions returns all functions in order of their numbers.
@@ -214,24 +219,38 @@ func (m *Models) touch(g *group) {
 	}
 }
 
-// settle creates the judges of all changed models.
+// settle creates the judges of all changed models. Functions do not depend on each other.
 func (m *Models) settle() {
-	for _, g := range m.changed {
-		g.changed = false
-		if g.function.ignored {
-			continue
-		}
-		g.whole.renew(m.rules, g.function.Name)
-		if m.rules.Config().ByPath() {
-			m.split.choose(g)
-		}
-		for s := range g.judges() {
-			if s.by == s && s.changed {
-				s.renew(m.rules, g.function.Name)
+	var next atomic.Int64
+	var g sync.WaitGroup
+	for range max(1, min(m.workers, len(m.changed))) {
+		g.Go(func() {
+			split := m.splitters.Get().(*splitter)
+			defer m.splitters.Put(split)
+			for i := next.Add(1) - 1; i < int64(len(m.changed)); i = next.Add(1) - 1 {
+				m.renew(m.changed[i], split)
 			}
+		})
+	}
+	g.Wait()
+	m.changed = m.changed[:0]
+}
+
+// renew creates the judges of a group whose models have changed.
+func (m *Models) renew(g *group, split *splitter) {
+	g.changed = false
+	if g.function.ignored {
+		return
+	}
+	g.whole.renew(m.rules, g.function.Name)
+	if m.rules.Config().ByPath() {
+		split.choose(g)
+	}
+	for s := range g.judges() {
+		if s.by == s && s.changed {
+			s.renew(m.rules, g.function.Name)
 		}
 	}
-	m.changed = m.changed[:0]
 }
 
 // Judge returns the judge of all calls of a function over all ranks.
