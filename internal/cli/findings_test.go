@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -24,6 +25,34 @@ func burstRun(t *testing.T) string {
 	prepare(t, "simulate", "--scenario", "burst", "--out", traces)
 	prepare(t, "analyze", traces, "--out", dir, "--records", "both", "--workers", "1")
 	return dir
+}
+
+func TestFilesDoNotDependOnWorkers(t *testing.T) {
+	one, several := burstRun(t), filepath.Join(t.TempDir(), "run")
+	prepare(t, "analyze", filepath.Join(sharedDir, "burst-traces"), "--out", several, "--records", "json", "--workers", "8")
+	files := 0
+	for _, part := range []string{"records", "global"} {
+		err := filepath.WalkDir(filepath.Join(one, part), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			files++
+			want, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if got, err := os.ReadFile(filepath.Join(several, strings.TrimPrefix(path, one))); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s differs: %v", path, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 50 {
+		t.Errorf("only %d files", files)
+	}
 }
 
 func TestFindingsListCausesFirst(t *testing.T) {

@@ -1,8 +1,10 @@
 package rundir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -42,6 +44,9 @@ func (k *Keeper) Findings(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.all.Conclude(o, paths, peers)
+	slices.SortFunc(found.Links, func(a, b provenance.Link) int { // anomalies arrive in any order of ranks
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.RID, b.RID), cmp.Compare(a.EventID, b.EventID))
+	})
 	return found.Findings, found.Links
 }
 
