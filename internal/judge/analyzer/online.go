@@ -202,7 +202,8 @@ func (a *Analyzer) follow(ctx context.Context) error {
 	ranks := 0
 	for {
 		now := time.Now()
-		if now.Sub(lastFind) >= findEvery {
+		over := a.online.ProgramEnded != nil && a.online.ProgramEnded()
+		if now.Sub(lastFind) >= findEvery || over && !complete {
 			lastFind = now
 			var err error
 			if complete, err = a.find(now); err != nil {

@@ -137,12 +137,16 @@ func (s *Stream) Pending(ctx context.Context) (messages, bytes uint64, err error
 	return info.State.Msgs, info.State.Bytes, nil
 }
 
-// ackPoll is the time between checks whether messages are acknowledged.
-const ackPoll = 50 * time.Millisecond
+// The time between checks whether messages are acknowledged: at first and at most.
+const (
+	ackPoll    = 5 * time.Millisecond
+	ackPollMax = 50 * time.Millisecond
+)
 
 // WaitAcked waits until all messages that the stream holds now are acknowledged.
 func (s *Stream) WaitAcked(ctx context.Context) error {
 	info, err := s.info(ctx)
+	pause := ackPoll
 	for last := uint64(0); err == nil && info.State.Msgs > 0; info, err = s.info(ctx) {
 		if last == 0 {
 			last = info.State.LastSeq
@@ -150,9 +154,10 @@ func (s *Stream) WaitAcked(ctx context.Context) error {
 		if info.State.FirstSeq > last {
 			break
 		}
-		if err := wait.Sleep(ctx, ackPoll); err != nil {
+		if err := wait.Sleep(ctx, pause); err != nil {
 			return fmt.Errorf("%d messages of stream %s are not acknowledged: %w", info.State.Msgs, s.name, err)
 		}
+		pause = min(2*pause, ackPollMax)
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", s.name, err)

@@ -37,7 +37,7 @@ func (c *Client) Promote(ctx context.Context, run *blame.Run) (promoted []int, e
 		default:
 			req = short
 		}
-		pause = min(max(2*pause, endPeriod/10), c.cfg.Period)
+		pause = min(max(2*pause, endPeriod), c.cfg.Period)
 		if stopped := wait.Sleep(ctx, pause); stopped != nil {
 			return nil, errors.Join(stopped, err)
 		}

@@ -18,8 +18,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// endPeriod is the initial time between exchanges after all traces have ended.
-const endPeriod = 100 * time.Millisecond
+// The time between exchanges while the analysis waits for the first reply, and at first after all traces
+// have ended.
+const (
+	startPeriod = 100 * time.Millisecond
+	endPeriod   = 5 * time.Millisecond
+)
 
 // Run exchanges data with the server until ctx ends or the client gives up.
 func (c *Client) Run(ctx context.Context) {
@@ -73,13 +77,10 @@ func (c *Client) period() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.synced && time.Since(c.started) < firstContact {
-		return min(endPeriod, c.cfg.Period)
+		return min(startPeriod, c.cfg.Period)
 	}
 	if !c.ended || c.final || c.lastErr != nil {
 		return c.cfg.Period
-	}
-	if !c.settled() {
-		return min(endPeriod, c.cfg.Period)
 	}
 	c.wait = min(max(2*c.wait, endPeriod), c.cfg.Period)
 	return c.wait

@@ -29,7 +29,9 @@ type ServerConfig struct {
 	// Stored returns nil when all records that analyzers have sent are durable. An analyzer whose results
 	// the server has does not read its traces again, so its records must not be lost. It may be nil.
 	Stored func(context.Context) error
-	Log    *slog.Logger
+	// Reviewing is called when the review begins. It may be nil.
+	Reviewing func(context.Context)
+	Log       *slog.Logger
 }
 
 // Server serves a State to analyzers over the bus.
@@ -37,6 +39,7 @@ type Server struct {
 	state    *State
 	cfg      ServerConfig
 	services []*bus.Service
+	progress chan struct{} // receives when an analyzer has reported an end
 
 	saving sync.Mutex
 	save   func() (size int, err error) // makes a snapshot; with saving held
@@ -83,7 +86,7 @@ func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) 
 // newServer returns a server without a bus.
 func newServer(state *State, cfg ServerConfig) *Server {
 	path := StatePath(cfg.Dir, state.cfg.Shard)
-	return &Server{state: state, cfg: cfg, save: func() (int, error) { return state.Save(path) }}
+	return &Server{state: state, cfg: cfg, progress: make(chan struct{}, 1), save: func() (int, error) { return state.Save(path) }}
 }
 
 // Close ends the service and makes the state durable.
@@ -117,7 +120,7 @@ func (s *Server) saveUpTo(changes uint64) error {
 	return err
 }
 
-// tick is the time between checks of the state.
+// tick is the time between checks of the state if no analyzer reports an end.
 const tick = 100 * time.Millisecond
 
 // Snapshots may take one part in snapshotShare of the time: those of 10 000 ranks have hundreds of megabytes. But
@@ -146,20 +149,34 @@ func (s *Server) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case now := <-ticker.C:
-			before := s.state.Phase()
-			if s.state.Tick(now) != before || now.Sub(saved) >= s.snapshotPeriod() {
-				saved = now
-				err := s.Save()
-				if err != nil && last == nil {
-					s.cfg.Log.Error("cannot store a snapshot; analyzers keep their data until it succeeds", "error", err)
-				}
-				last = err
-			}
-			if s.state.cfg.Shard == 0 && s.state.Reviewed(now) {
-				return s.Save()
-			}
+		case <-ticker.C:
+		case <-s.progress:
 		}
+		now := time.Now()
+		before := s.state.Phase()
+		after := s.state.Tick(now)
+		if after != before && s.cfg.Reviewing != nil {
+			s.cfg.Reviewing(ctx)
+		}
+		if after != before || now.Sub(saved) >= s.snapshotPeriod() {
+			saved = now
+			err := s.Save()
+			if err != nil && last == nil {
+				s.cfg.Log.Error("cannot store a snapshot; analyzers keep their data until it succeeds", "error", err)
+			}
+			last = err
+		}
+		if s.state.cfg.Shard == 0 && s.state.Reviewed(now) {
+			return s.Save()
+		}
+	}
+}
+
+// noteProgress makes Run check the state at once.
+func (s *Server) noteProgress() {
+	select {
+	case s.progress <- struct{}{}:
+	default:
 	}
 }
 
@@ -207,6 +224,9 @@ func (s *Server) answerExchange(data []byte, now time.Time) ([]byte, error) {
 		}
 		a.Durable = a.Last
 	}
+	if a.Flush {
+		s.noteProgress()
+	}
 	return a.Encode()
 }
 
@@ -231,12 +251,14 @@ func (s *Server) outcome(ctx context.Context, data []byte) ([]byte, error) {
 		if err == nil {
 			err = s.Save()
 		}
+		s.noteProgress()
 		return reply, err
 	})
 }
 
 func (s *Server) stop(context.Context, []byte) ([]byte, error) {
 	s.state.Stop(time.Now())
+	s.noteProgress()
 	return nil, s.Save() // for a restarted server, too
 }
 

@@ -65,10 +65,11 @@ func (n *numbers) allow() {
 
 // memory is a stream that keeps messages in memory, and fails for a while.
 type memory struct {
-	mu       sync.Mutex
-	failures int
-	messages []bus.Message
-	ids      map[string]bool
+	mu        sync.Mutex
+	failures  int
+	messages  []bus.Message
+	ids       map[string]bool
+	delivered uint64 // by Fetch
 }
 
 func (m *memory) Publish(_ context.Context, subject, id string, data []byte) error {

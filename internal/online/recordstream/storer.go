@@ -38,6 +38,8 @@ type Storer struct {
 	lines      *throttle.Lines
 	finish     func(ctx context.Context, info json.RawMessage) error
 	log        *slog.Logger
+	hurry      chan struct{} // closed by Hurry
+	hurryOnce  sync.Once
 
 	mu     sync.Mutex
 	stored StorerStats
@@ -72,6 +74,7 @@ func NewStorer(
 ) *Storer {
 	return &Storer{
 		source: source, store: store, run: run, delay: delay, runSubject: runSubject, finish: finish, log: log, lines: throttle.New(refusedEvery),
+		hurry: make(chan struct{}),
 	}
 }
 
@@ -89,7 +92,7 @@ func (s *Storer) Run(ctx context.Context) error {
 	for finished := false; !finished; {
 		var messages []bus.Message
 		err := s.retry(ctx, func() (err error) {
-			messages, err = s.source.Fetch(ctx, fetchMost, s.delay)
+			messages, err = s.gather(ctx)
 			return err
 		})
 		for err == nil && len(messages) > 0 && !finished {
@@ -102,6 +105,38 @@ func (s *Storer) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Hurry makes Run store messages as they arrive from now on, because the run is ending and others wait for
+// the store. More calls do nothing.
+func (s *Storer) Hurry() { s.hurryOnce.Do(func() { close(s.hurry) }) }
+
+// gather returns the messages that arrive until delay has passed or there are fetchMost, and after Hurry
+// those that the stream has. There are none if none has arrived.
+func (s *Storer) gather(ctx context.Context) ([]bus.Message, error) {
+	late := time.NewTimer(s.delay)
+	defer late.Stop()
+	all, err := s.source.Fetch(ctx, fetchMost, 0)
+	if err == nil && len(all) == 0 {
+		all, err = s.source.Fetch(ctx, 1, s.delay)
+	}
+	if err != nil || len(all) == 0 || len(all) == fetchMost {
+		return all, err
+	}
+	select {
+	case <-late.C:
+	case <-s.hurry:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	more, err := s.source.Fetch(ctx, fetchMost-len(all), 0)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil { // the next call has it, too
+		return all, nil //nolint:nilerr // these messages are not delivered again
+	}
+	return append(all, more...), nil
 }
 
 // retry calls f until it succeeds. It fails with the errors of Run.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -27,7 +28,14 @@ func (m *memory) Fetch(ctx context.Context, most int, _ time.Duration) ([]bus.Me
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return append([]bus.Message(nil), m.messages[:min(most, len(m.messages))]...), nil
+	fresh := m.messages
+	for len(fresh) > 0 && fresh[0].Seq <= m.delivered {
+		fresh = fresh[1:]
+	}
+	if fresh = fresh[:min(most, len(fresh))]; len(fresh) > 0 {
+		m.delivered = fresh[len(fresh)-1].Seq
+	}
+	return slices.Clone(fresh), nil
 }
 
 func (m *memory) Ack(_ context.Context, last bus.Message) error {
@@ -105,6 +113,19 @@ func TestMessageStaysInStreamUntilStored(t *testing.T) {
 	}
 }
 
+func TestHurryingStorerDoesNotGather(t *testing.T) {
+	t.Parallel()
+	m, w := new(memory), new(flaky)
+	send(t, m, storetest.Records(5, 1))
+	s := recordstream.NewStorer(m, w, 1, time.Hour, known, func(context.Context, json.RawMessage) error { return nil },
+		slog.New(slog.DiscardHandler))
+	s.Hurry()
+	s.Hurry()
+	if err := s.Run(t.Context()); err != nil || w.stored != 5 {
+		t.Errorf("%d documents stored, %v; want 5", w.stored, err)
+	}
+}
+
 func TestFailingStoreIsReported(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
@@ -137,7 +158,7 @@ func TestStorerReturnsErrBroken(t *testing.T) {
 func TestInvalidMessageDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	m, w := new(memory), new(flaky)
-	m.messages = []bus.Message{{ID: "rubbish", Data: []byte("rubbish"), Seq: 0}}
+	m.messages = []bus.Message{{ID: "rubbish", Data: []byte("rubbish"), Seq: 1}}
 	records := storetest.Records(5, 1)
 	records[3].PID = 1 << 31
 	send(t, m, records)

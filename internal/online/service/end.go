@@ -144,10 +144,17 @@ func (s *server) retry(ctx context.Context, what string, f func(context.Context)
 	}
 }
 
+// The time between checks whether the store has all records: at first and at most.
+const (
+	storePoll    = 5 * time.Millisecond
+	storePollMax = 20 * time.Millisecond
+)
+
 // waitForStore waits until the store has all records. A server that was killed after it
 // had sent the end of the run sends it again, but the store ends with the first one.
 func (s *server) waitForStore(ctx context.Context) error {
-	for outage := (wait.Outage{}); ; {
+	s.hurryStore(ctx)
+	for outage, pause := (wait.Outage{}), storePoll; ; pause = min(2*pause, storePollMax) {
 		left, _, err := s.stream.Pending(ctx)
 		if err == nil && left == 0 || s.hasFinished() {
 			return nil
@@ -155,7 +162,7 @@ func (s *server) waitForStore(ctx context.Context) error {
 		if lasted, log := outage.Failed("", time.Now()); log {
 			s.log.Warn("waiting for the store to write the records in the stream", "messages", left, "error", err, "for_seconds", lasted.Seconds())
 		}
-		if err := wait.Sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
@@ -52,7 +53,9 @@ func (s *server) openParams() error {
 			return err
 		}
 	}
-	server := paramserver.ServerConfig{Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Stored: s.recordsStored, Log: s.log}
+	server := paramserver.ServerConfig{
+		Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Stored: s.recordsStored, Reviewing: s.hurryStore, Log: s.log,
+	}
 	s.params, err = paramserver.NewServer(s.conn, s.state, server)
 	if err != nil {
 		return err
@@ -71,12 +74,44 @@ func (s *server) recordsStored(ctx context.Context) error {
 	defer cancel()
 	err := s.openStream(ctx)
 	if err == nil {
+		s.hurryStore(ctx)
 		err = s.stream.WaitAcked(ctx)
 	}
 	if err != nil && !s.hasFinished() {
 		return fmt.Errorf("the store does not have all records yet: %w", err)
 	}
 	return nil
+}
+
+// hurrySubject is where the process with the store learns that another waits for it.
+func hurrySubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".store.hurry" }
+
+// serveHurry makes the store of this process hurry when another process requests it.
+func (s *server) serveHurry() error {
+	service, err := s.conn.Serve(hurrySubject(s.run), "", 1, func(context.Context, []byte) ([]byte, error) {
+		s.storer.Hurry()
+		return nil, nil
+	})
+	if err == nil {
+		s.later(func() error { service.Close(); return nil })
+	}
+	return err
+}
+
+// hurryStore makes the store write records as they arrive, because the run is ending. It does not wait for a store
+// in another process. If that gets no request, the end only takes longer.
+func (s *server) hurryStore(ctx context.Context) {
+	if s.storer != nil {
+		s.storer.Hurry()
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, storedTimeout)
+		defer cancel()
+		if _, err := s.conn.Request(ctx, hurrySubject(s.run), nil); err != nil {
+			s.log.Debug("cannot reach the process with the store", "error", err)
+		}
+	}()
 }
 
 // openSender prepares the delivery of statistics.

@@ -155,6 +155,9 @@ func (s *server) open(ctx context.Context) error {
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
 		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay,
 			recordstream.KnownSubject(s.run), s.storeEnd, s.log)
+		if err := s.serveHurry(); err != nil { //nolint:contextcheck // it ends with close
+			return err
+		}
 	}
 	if s.cfg.has(RoleParams) {
 		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close
