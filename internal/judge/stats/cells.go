@@ -37,6 +37,9 @@ func binLow(bin, sub int) int64 {
 // after -1 for the first.
 func appendCount(b []byte, gap int, n uint64) []byte {
 	if gap == 1 {
+		if n < 0x40 {
+			return append(b, byte(n<<1))
+		}
 		return binary.AppendUvarint(b, n<<1)
 	}
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(gap)<<1|1), n)
@@ -84,6 +87,11 @@ type reader struct {
 }
 
 func (r *reader) uint(most uint64) uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 && uint64(r.b[0]) <= most && !r.bad { // as most are
+		v := uint64(r.b[0])
+		r.b = r.b[1:]
+		return v
+	}
 	v, n := binary.Uvarint(r.b)
 	if r.bad || n <= 0 || v > most {
 		r.bad = true
@@ -107,14 +115,22 @@ func (r *reader) count(most uint64) (gap uint64, n uint64) {
 	return gap, n
 }
 
+// next reads the count of the bin after bin, of bins below bins. It must be at most most.
+func (r *reader) next(bin, bins, most uint64) (after, n uint64) {
+	gap, n := r.count(most)
+	if bin += gap; gap > bins || bin >= bins {
+		r.bad = true
+	}
+	return bin, n
+}
+
 // counts reads counts that appendCounts wrote, of bins below bins, and calls add for
 // each. Their sum must be at most most; it returns the difference.
 func (r *reader) counts(bins, most uint64, add func(bin int, n uint64)) (left uint64) {
 	bin := ^uint64(0) // before the first
 	for used := r.uint(bins); used > 0; used-- {
-		gap, n := r.count(most)
-		if bin += gap; r.bad || gap > bins || bin >= bins {
-			r.bad = true
+		var n uint64
+		if bin, n = r.next(bin, bins, most); r.bad {
 			break
 		}
 		add(int(bin), n)

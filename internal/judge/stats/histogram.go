@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 )
 
 // Histogram counts integers from 0 in bins that are the same for all histograms: one
@@ -222,12 +223,22 @@ var ErrEncoding = errors.New("malformed statistics")
 func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
 	r := reader{b: b}
-	r.counts(NumBins, math.MaxInt64, func(bin int, n uint64) {
-		if len(h.counts) == 0 {
-			h.base = bin
+	bin, most := ^uint64(0), uint64(math.MaxInt64)
+	for used := r.uint(NumBins); used > 0; used-- {
+		after, n := r.next(bin, NumBins, most)
+		if r.bad {
+			break
 		}
-		h.AddBin(bin, n)
-	})
+		if len(h.counts) == 0 {
+			h.base = int(after)
+			h.counts = slices.Grow(h.counts, int(used))
+		}
+		last := int(after) - h.base
+		h.counts = slices.Grow(h.counts, last+1-len(h.counts))[:last+1] // the rest of its capacity is 0
+		h.counts[last] = n
+		bin, most = after, most-n
+		h.total += n
+	}
 	if r.bad {
 		h.Reset()
 		return nil, ErrEncoding

@@ -2,6 +2,7 @@ package paramclient
 
 import (
 	"iter"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -29,6 +30,8 @@ type bundle struct {
 	reports   []summary.StepReport // functions by name
 	paths     map[trace.Program]*callpath.Profile
 	load      *workload.Load // with the analyzer's numbers of functions; nil without
+
+	spare spare
 }
 
 func newBundle() *bundle {
@@ -39,13 +42,74 @@ func newBundle() *bundle {
 	}
 }
 
-// at returns the value of a key, new or not.
-func at[K comparable, V any](m map[K]*V, key K) *V {
-	v := m[key]
-	if v == nil {
-		v = new(V)
-		m[key] = v
+// spare is memory of exchanges that were encoded, for the next ones. All values are empty.
+type spare struct {
+	models    []*outlier.Model
+	functions []*summary.FunctionStats
+	sums      []*stats.Sums
+	delta     summary.Delta
+	encoded   []byte
+}
+
+// maxSpare is how many models may be spare for each model of an exchange.
+const maxSpare = 4
+
+// reuse takes the models of an exchange that is no longer needed.
+func (s *spare) reuse(models map[callpath.Context]*outlier.Model) {
+	for _, m := range models {
+		if len(s.models) >= maxSpare*len(models) {
+			return
+		}
+		m.Reset()
+		s.models = append(s.models, m)
 	}
+}
+
+// takeModels empties the bundle, keeps its memory, and returns its models.
+func (b *bundle) takeModels() map[callpath.Context]*outlier.Model {
+	models := b.models
+	b.models = make(map[callpath.Context]*outlier.Model, len(models))
+	clear(b.covers)
+	for _, f := range b.functions {
+		*f = summary.FunctionStats{}
+		b.spare.functions = append(b.spare.functions, f)
+	}
+	clear(b.functions)
+	for _, sums := range b.counters {
+		*sums = stats.Sums{}
+		b.spare.sums = append(b.spare.sums, sums)
+	}
+	clear(b.counters)
+	for _, sums := range b.ranks {
+		*sums = stats.Sums{}
+		b.spare.sums = append(b.spare.sums, sums)
+	}
+	clear(b.ranks)
+	clear(b.reports)
+	b.reports = b.reports[:0]
+	clear(b.paths)
+	b.load = nil
+	return models
+}
+
+// at returns the value of a key, new or not.
+func at[K comparable, V any](m map[K]*V, key K) *V { return reuseAt(m, key, nil) }
+
+// reuseAt returns the value of a key. A new one is one of the spare values, if there are any.
+func reuseAt[K comparable, V any](m map[K]*V, key K, spare *[]*V) *V {
+	v := m[key]
+	if v != nil {
+		return v
+	}
+	if spare != nil && len(*spare) > 0 {
+		last := len(*spare) - 1
+		v = (*spare)[last]
+		(*spare)[last] = nil
+		*spare = (*spare)[:last]
+	} else {
+		v = new(V)
+	}
+	m[key] = v
 	return v
 }
 
@@ -106,7 +170,7 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	steps.Host = c.Host
 	for context, model := range models(c) {
 		if model.Count() > 0 && paramwire.ShardOf(context.FuncKey, shards) == shard {
-			at(b.models, context).Merge(model)
+			reuseAt(b.models, context, &b.spare.models).Merge(model)
 		}
 	}
 	if shard != 0 {
@@ -118,13 +182,13 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	}
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		p := at(b.functions, f.FuncKey)
+		p := reuseAt(b.functions, f.FuncKey, &b.spare.functions)
 		p.Exclusive.Merge(&f.Exclusive)
 		p.Inclusive.Merge(&f.Inclusive)
 		p.PerStep.Add(uint64(f.Anomalies.Score.N))
 	}
 	for _, counter := range c.Counters {
-		at(b.counters, counter.FuncKey).Merge(&counter.Values)
+		reuseAt(b.counters, counter.FuncKey, &b.spare.sums).Merge(&counter.Values)
 	}
 	b.pathsOf(c.Program).Merge(c.PathDepth, c.Paths)
 	b.report(c)
@@ -143,7 +207,7 @@ func (b *bundle) report(c *analyzer.Contribution) {
 		step.Scores.Merge(f.Anomalies.Score)
 		step.Functions = append(step.Functions, own)
 	}
-	at(b.ranks, c.RankKey).Add(uint64(step.Scores.N))
+	reuseAt(b.ranks, c.RankKey, &b.spare.sums).Add(uint64(step.Scores.N))
 	if len(step.Functions) > 0 && len(b.reports) < maxReports {
 		b.reports = append(b.reports, step)
 	}
@@ -198,12 +262,19 @@ func (b *bundle) steps() (n int64) {
 }
 
 // message writes the bundle to an exchange, and returns how many bytes the load has. id returns the ids of
-// functions, whose names in the load are given by the analyzer's numbers.
+// functions, whose names in the load are given by the analyzer's numbers. The delta of the exchange is valid until the next
+// call.
 func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) int, names []trace.FuncKey) (load int) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
-	var d summary.Delta
+	d := &b.spare.delta
+	*d = summary.Delta{
+		Models:    slices.Grow(d.Models[:0], len(b.models)),
+		Functions: slices.Grow(d.Functions[:0], len(b.functions)),
+		Ranks:     slices.Grow(d.Ranks[:0], len(b.ranks)),
+		Counters:  slices.Grow(d.Counters[:0], len(b.counters)),
+	}
 	for context, m := range b.models {
 		d.Models = append(d.Models, summary.ModelDelta{ID: id(context.FuncKey), Path: context.Path, Model: *m})
 	}
@@ -240,6 +311,8 @@ func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) i
 		d.Load = workload.New()
 		d.Load.Merge(b.load, func(_ trace.Program, function uint32) uint32 { return uint32(id(names[function])) })
 	}
-	req.Delta, load = d.AppendBinary(make([]byte, 0, 256*(len(d.Models)+len(d.Functions)+len(d.Counters))))
+	b.spare.encoded, load = d.AppendBinary(b.spare.encoded[:0])
+	req.Delta = b.spare.encoded
+	clear(d.Models) // which share memory with those of the bundle
 	return load
 }

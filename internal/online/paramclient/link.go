@@ -151,8 +151,8 @@ func (l *link) pack(id func(trace.FuncKey) int, names []trace.FuncKey) error {
 	}
 	l.held.count(load, len(b)-load)
 	l.number++
-	l.sent = append(l.sent, sentBundle{l.number, b, l.fresh.models, l.fresh.steps()})
-	l.fresh = newBundle()
+	steps := l.fresh.steps()
+	l.sent = append(l.sent, sentBundle{l.number, b, l.fresh.takeModels(), steps})
 	return nil
 }
 
@@ -227,6 +227,8 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32, pa
 			l.confirmed, l.number, kept, restartHint)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
+		l.fresh.spare.reuse(l.sent[0].models)
+		l.sent[0] = sentBundle{}
 		l.sent = l.sent[1:]
 	}
 	return nil
