@@ -58,7 +58,7 @@ func (a *flags) register(f *pflag.FlagSet) {
 	f.IntVar(&a.Traces, "traces", 0, "number of traces; 0 for all that appear until all have ended and no new one appears for --linger")
 	f.DurationVar(&a.Linger, "linger", 3*time.Second, "time to wait for further traces after all have ended")
 	f.DurationVar(&a.Idle, "idle", 0, "time without new data after which a trace counts as ended; 0 for never")
-	f.DurationVar(&a.Poll, "poll", 20*time.Millisecond, "interval between checks for new steps")
+	f.DurationVar(&a.Poll, "poll", 20*time.Millisecond, "interval between checks for new steps; up to five times as long while there are none")
 	f.DurationVar(&a.Exchange, "exchange", time.Second, "interval of exchanges with the parameter server")
 	f.Int64Var(&a.Outbox, "outbox", 64, "megabytes of records that may wait to be sent; others are sent with the review")
 	f.StringVar(&a.Spool, "spool", "", "directory for records until the review; a new temporary one by default")

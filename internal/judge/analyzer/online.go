@@ -96,7 +96,7 @@ type Online struct {
 	Sync ModelSync
 	// Find returns the existing traces, and whether the list is complete.
 	Find func() (inputs []Input, complete bool, err error)
-	// Poll is the time to wait if no trace has a new step.
+	// Poll is the time to wait if no trace has a new step. It grows up to maxPolls times while none has.
 	Poll time.Duration
 	// Idle is the time without a new step after which a trace has ended; 0 means
 	// forever. A killed writer leaves its trace unfinished.
@@ -199,10 +199,10 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 func (a *Analyzer) follow(ctx context.Context) error {
 	var lastFind, lastReport time.Time
 	complete := false
-	ranks := 0
+	ranks, idle := 0, 0
 	for {
 		now := time.Now()
-		over := a.online.ProgramEnded != nil && a.online.ProgramEnded()
+		over := a.programEnded()
 		if now.Sub(lastFind) >= findEvery || over && !complete {
 			lastFind = now
 			var err error
@@ -232,12 +232,36 @@ func (a *Analyzer) follow(ctx context.Context) error {
 			lastReport = now
 			a.report(now, false)
 		}
-		if !busy {
-			if err := a.online.Sleep(ctx, a.online.Poll); err != nil {
-				return err
-			}
+		idle++
+		if busy {
+			idle = 0
+		}
+		if err := a.pause(ctx, idle, over); err != nil {
+			return err
 		}
 	}
+}
+
+// pause waits after a number of rounds without new steps. It returns early when the program ends.
+func (a *Analyzer) pause(ctx context.Context, idle int, over bool) error {
+	for range min(idle, maxPolls) {
+		if err := a.online.Sleep(ctx, a.online.Poll); err != nil {
+			return err
+		}
+		if over || a.programEnded() {
+			break
+		}
+	}
+	return nil
+}
+
+// maxPolls is the greatest number of Poll between checks of traces that have no new steps. Each check opens a file of each
+// trace, at a cost like that of some hundred events.
+const maxPolls = 5
+
+// programEnded reports whether the program that writes the traces has ended.
+func (a *Analyzer) programEnded() bool {
+	return a.online.ProgramEnded != nil && a.online.ProgramEnded()
 }
 
 // find opens new traces.
@@ -341,7 +365,7 @@ const endedTimeout = 2 * time.Second
 
 // isOver reports whether the program that writes the traces ended some time ago.
 func (a *Analyzer) isOver(now time.Time) bool {
-	if a.programEnd.IsZero() && a.online.ProgramEnded != nil && a.online.ProgramEnded() {
+	if a.programEnd.IsZero() && a.programEnded() {
 		a.programEnd = now
 	}
 	return !a.programEnd.IsZero() && now.Sub(a.programEnd) > endedTimeout
