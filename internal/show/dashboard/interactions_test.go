@@ -202,16 +202,20 @@ func (s *scale) linked(b *testing.B, role string) (ids []string) {
 }
 
 // watching returns a pipeline with all ranks of the run.
-func (s *scale) watching() *pipeline {
+func (s *scale) watching(live bool) *pipeline {
 	status := someStatus()
-	status.Run.Name, status.Run.State = s.name, api.Finished
+	state, node := api.Finished, api.NodeDone
+	if live {
+		state, node = api.Running, api.NodeReading
+	}
+	status.Run.Name, status.Run.State = s.name, state
 	status.Nodes, status.Ranks = nil, nil
 	for _, host := range s.hosts {
-		status.Nodes = append(status.Nodes, api.Node{Name: host, Host: host, State: api.NodeDone})
+		status.Nodes = append(status.Nodes, api.Node{Name: host, Host: host, State: node})
 	}
 	for i := range s.ranks {
 		r := &s.ranks[i]
-		status.Ranks = append(status.Ranks, api.Rank{Rank: int64(r.Rank), Host: r.Host, Node: r.Host, Step: 99, Ended: true})
+		status.Ranks = append(status.Ranks, api.Rank{Rank: int64(r.Rank), Host: r.Host, Node: r.Host, Step: 99, Ended: !live})
 	}
 	return &pipeline{status: status, reader: s.store}
 }
@@ -259,10 +263,15 @@ func load() string {
 }
 
 // BenchmarkInteractions measures all requests of the page to a run of 10,000 ranks with a million
-// anomalies, and prints a table, since the run takes long to create.
+// anomalies, and prints a table, since the run takes long to create. With CHIMBUKO_BENCH_LIVE the run is not finished,
+// and its store gets records meanwhile.
 func BenchmarkInteractions(b *testing.B) {
 	s := openScale(b)
-	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: s.watching(), Run: s.name, Labels: new(memory)}})
+	live := os.Getenv("CHIMBUKO_BENCH_LIVE") != ""
+	if live {
+		s = s.resume(b)
+	}
+	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: s.watching(live), Run: s.name, Labels: new(memory)}})
 	send := func(method, path, encoding string, body io.Reader) []byte {
 		address, ofServer := strings.CutPrefix(path, "//")
 		if !ofServer {

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -106,6 +108,65 @@ func newScale(b *testing.B, file string, o duckstore.Options) *scale {
 	s.hosts = slices.Compact(s.hosts)
 	fmt.Printf("run %s: %d ranks on %d hosts, %.0f s, %d anomalies among %d executions that are kept\n", s.name, len(s.ranks), len(s.hosts),
 		s.length, kept.Anomalies, kept.Executions)
+	return s
+}
+
+// scaleRate is how many records per second a live run stores.
+const scaleRate = 100
+
+// resume makes the run live: not finished, with new records each second until the benchmark ends. It is that of a
+// copy of the store.
+func (s *scale) resume(b *testing.B) *scale {
+	b.Helper()
+	var file string
+	rows, err := s.store.Query(b.Context(), "SELECT path FROM duckdb_databases() WHERE path IS NOT NULL")
+	if err == nil {
+		var all [][]any
+		if all, err = rows.Collect(); err == nil && len(all) > 0 {
+			file, _ = all[0][0].(string)
+		}
+	}
+	if err != nil || file == "" {
+		b.Fatalf("the file of the store %q: %v", file, err)
+	}
+	if err := s.store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	own := filepath.Join(b.TempDir(), "live.duckdb")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(own, text, 0o600)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	s = newScale(b, own, duckstore.Options{})
+	runs, err := query.Runs(b.Context(), s.store)
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := runs[len(runs)-1]
+	run.State, run.Finished = provdb.Running, time.Time{}
+	if err := s.store.UpdateRun(b.Context(), run); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for seed := uint64(1000); wait.Sleep(ctx, time.Second) == nil; seed++ {
+			records := storetest.Records(scaleRate, seed)
+			for _, r := range records {
+				r.EventID = fmt.Sprintf("%s:%d", r.EventID, seed)
+			}
+			if err := s.store.Write(ctx, run.ID, &provdb.Batch{Anomalies: records}); err != nil && ctx.Err() == nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.Cleanup(func() {
+		cancel()
+		writing.Wait()
+	})
 	return s
 }
 
