@@ -226,20 +226,28 @@ func (a *Analyzer) parallel(ctx context.Context, sources []*source, f func(conte
 }
 
 // inOrder calls f for each source in parallel, and then sequentially for each source in
-// order, as soon as f has returned for it and all before it.
+// order, as soon as f has returned for it and all before it. Workers do not wait for each
+// other.
 func (a *Analyzer) inOrder(ctx context.Context, sources []*source, f func(context.Context, *source) error, then func(*source)) error {
 	var mu sync.Mutex
-	done, next := make(map[*source]bool), 0
+	done, next, busy := make(map[*source]bool), 0, false // busy while a worker calls then
 	return a.parallel(ctx, sources, func(ctx context.Context, s *source) error {
 		if err := f(ctx, s); err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for done[s] = true; next < len(sources) && done[sources[next]]; next++ {
+		done[s] = true
+		if busy { // the busy worker will see it
+			return nil
+		}
+		for busy = true; next < len(sources) && done[sources[next]]; next++ {
+			mu.Unlock()
 			then(sources[next])
+			mu.Lock()
 			delete(done, sources[next])
 		}
+		busy = false
 		return nil
 	})
 }
