@@ -72,6 +72,7 @@ type Store struct {
 	enc      encoder
 	stale    int // replaced rows since the last checkpoint
 	catalogs map[provdb.RunID]*catalog.Catalog
+	created  provdb.RunID // the last run that this store created, while it has no rows in other tables; or 0
 }
 
 var _ provdb.Store = (*Store)(nil)

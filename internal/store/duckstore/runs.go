@@ -24,6 +24,7 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 		}
 		_, err = conn.ExecContext(ctx, "INSERT INTO runs VALUES ($1, $2, $3, $4, $5, $6::JSON)",
 			append([]any{int32(id), name}, run.Values()...)...)
+		s.created, s.catalogs[id] = id, catalog.New() // removed again after an error
 		return err
 	})
 	if err != nil {
@@ -35,14 +36,15 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 // UpdateRun replaces state, times and info of a run.
 func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 	return s.locked(ctx, "update a run", func(conn *sql.Conn) error {
-		if err := hasRun(ctx, conn, run.ID); err != nil {
+		result, err := conn.ExecContext(ctx, "UPDATE runs SET state = $2, started = $3, finished = $4, info = $5::JSON WHERE run = $1",
+			append([]any{int32(run.ID)}, run.Values()...)...)
+		if err != nil {
 			return err
 		}
-		_, err := conn.ExecContext(ctx, "UPDATE runs SET state = $2, started = $3, finished = $4, info = $5::JSON WHERE run = $1",
-			append([]any{int32(run.ID)}, run.Values()...)...)
-		if err == nil {
-			_, err = conn.ExecContext(ctx, "DELETE FROM rollups WHERE run = $1", int32(run.ID))
+		if n, err := result.RowsAffected(); err == nil && n == 0 {
+			return run.ID.NotFound()
 		}
+		_, err = conn.ExecContext(ctx, "DELETE FROM rollups WHERE run = $1", int32(run.ID))
 		if err == nil && run.State == provdb.Finished {
 			_, err = conn.ExecContext(ctx, "UPDATE executions SET status = $2, why = replace(why, $4, $5) WHERE run = $1 AND status = $3",
 				int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(),

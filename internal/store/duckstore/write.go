@@ -25,6 +25,7 @@ func (s *Store) locked(ctx context.Context, doing string, f func(conn *sql.Conn)
 	err := s.transaction(ctx, f)
 	if err != nil {
 		clear(s.catalogs) // they may have entries that were not stored
+		s.created = 0
 	}
 	return s.explain(doing, err)
 }
@@ -41,7 +42,8 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 			return err
 		}
 		s.enc.cat, s.enc.run = cat, id
-		w := &writer{ctx: ctx, conn: conn, run: id}
+		w := &writer{ctx: ctx, conn: conn, run: id, first: id == s.created}
+		s.created = 0
 		return w.write(&s.enc, batch)
 	})
 	if err == nil && (batch.HasPeers() || batch.Breakdown.Len() > 0) {
@@ -77,6 +79,8 @@ type writer struct {
 	ctx  context.Context //nolint:containedctx // lives for one call
 	conn *sql.Conn
 	run  provdb.RunID
+
+	first bool // the run has no rows that the batch could replace
 }
 
 func (w *writer) write(enc *encoder, b *provdb.Batch) error {
@@ -88,9 +92,8 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 		return err
 	}
 	for _, t := range enc.cat.Tables(w.run, b) {
-		sql, args := t.Delete(w.run)
-		if _, err := w.conn.ExecContext(w.ctx, sql, args...); err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
+		if err := w.replaceRows(&t); err != nil {
+			return err
 		}
 		if err := w.appendTable(&t); err != nil {
 			return err
@@ -101,6 +104,18 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 		if err := w.appendTable(&t); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// replaceRows removes the rows that those of the table replace.
+func (w *writer) replaceRows(t *catalog.Table) error {
+	if w.first {
+		return nil
+	}
+	sql, args := t.Delete(w.run)
+	if _, err := w.conn.ExecContext(w.ctx, sql, args...); err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return nil
 }
@@ -171,6 +186,9 @@ func addRecords(enc *encoder, b *provdb.Batch, add adder) error {
 // replaceRecords removes the records that the batch replaces. Bounds of ranks and steps
 // spare DuckDB from reading the others.
 func (w *writer) replaceRecords(b *provdb.Batch) error {
+	if w.first {
+		return nil
+	}
 	var pids []int32
 	var ids []string
 	firstRank, lastRank, firstStep, lastStep := int32(math.MaxInt32), int32(math.MinInt32), int32(math.MaxInt32), int32(-1)
