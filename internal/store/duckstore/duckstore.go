@@ -29,6 +29,10 @@ const FileName = "provenance.duckdb"
 // threadMemory is the memory limit for each thread from which on more threads are used.
 const threadMemory = 128 << 20
 
+// threadSize is the size of a file from which on more threads read it. Threads divide the row groups of a table,
+// of which smaller files have one or two, and keep a processor busy while they wait for each other.
+const threadSize = 16 << 20
+
 // maxWriterMemory is the largest memory limit of a writer.
 const maxWriterMemory = 2 << 30
 
@@ -151,10 +155,15 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		attach + ")", "USE prov",
 		"SET temp_directory = " + quote(spill), "SET enable_external_access = false", "SET lock_configuration = true",
 	}
+	threads := int64(runtime.NumCPU())
 	if limit > 0 {
-		threads := max(1, min(int64(runtime.NumCPU()), limit/threadMemory))
-		statements = append([]string{fmt.Sprintf("SET memory_limit = '%dB'; SET threads = %d", limit, threads)}, statements...)
+		threads = min(threads, limit/threadMemory)
+		statements = append([]string{fmt.Sprintf("SET memory_limit = '%dB'", limit)}, statements...)
 	}
+	if s.readOnly {
+		threads = min(threads, 1+Size(s.path)/threadSize)
+	}
+	statements = append([]string{fmt.Sprintf("SET threads = %d", max(1, threads))}, statements...)
 	for _, statement := range statements {
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
 			return err
