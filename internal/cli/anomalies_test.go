@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // listed orders records as `anomalies` lists them.
@@ -246,6 +248,7 @@ func TestAnomaliesHaveKindAndReason(t *testing.T) {
 }
 
 func TestExportsHaveKindAndReason(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	dir, out := analyzed(t, "workflow", workflowRun), t.TempDir()
 	want := make(map[string][2]string)
 	for _, k := range recordsOf(t, dir) {

@@ -139,6 +139,7 @@ func TestPathsWithoutTraceAreExplained(t *testing.T) {
 // Programs of a workflow have the same ranks. A run that failed because two programs could not
 // be distinguished reports that everywhere.
 func TestReportOfWorkflowAndOfFailedRun(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	dir := t.TempDir()
 	traces, run, failed := filepath.Join(dir, "traces"), filepath.Join(dir, "run"), filepath.Join(dir, "failed")
 	prepare(t, "simulate", "--scenario", "workflow", "--steps", "30", "--out", traces)

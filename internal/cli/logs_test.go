@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // TestStragglerInLogs simulates a training job with a rank that is late from the third second on, and analyzes what NCCL
 // Inspector logs of it.
 func TestStragglerInLogs(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	for _, format := range []string{"inspector", "inspector-verbose"} {
 		t.Run(format, func(t *testing.T) {
 			dir := t.TempDir()

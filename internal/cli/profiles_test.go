@@ -16,6 +16,7 @@ import (
 // TestStallsOfATrainingJobAreFound expects the stalls that were planted in the recorded profiles, by rank and step, and few
 // other findings. The kernel of three of them runs in no other step.
 func TestStallsOfATrainingJobAreFound(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	dir := filepath.Join(t.TempDir(), "run")
 	prepare(t, "analyze", tracetest.Kineto(t, "transformer4-stalls"), "--out", dir)
 	all := queryJSON(t, "findings", dir)
@@ -49,6 +50,7 @@ func TestStallsOfATrainingJobAreFound(t *testing.T) {
 // TestSlowWorkersAndLongStages expects one slow worker in two jobs, and none in a job whose last stage is long by design: there
 // a note names the stage. The run of straggler-AR takes 1.97 times as long as without its slow worker.
 func TestSlowWorkersAndLongStages(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	for name, want := range map[string]struct {
 		severity, function string
 		ranks              []any
@@ -86,6 +88,7 @@ func TestSlowWorkersAndLongStages(t *testing.T) {
 // TestExtraWorkOfARank expects that rank 2 does extra work from step 18 on: about 2 ms of a step, and more because the four
 // ranks share a GPU. No other finding is about the kernel.
 func TestExtraWorkOfARank(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	traces := tracetest.Kineto(t, "transformer4-straggler")
 	dir := filepath.Join(t.TempDir(), "run")
 	must(t, "analyze", traces, "--out", dir)

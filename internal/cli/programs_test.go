@@ -23,6 +23,7 @@ func copyRing(t *testing.T, from, dir, name string) {
 }
 
 func TestProgramsAreRecognizedByNamesOfTraces(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	f := func(name, want string, args ...string) {
 		t.Helper()
 		to := filepath.Join(t.TempDir(), "run")
@@ -80,6 +81,7 @@ func TestConflictingRanksPrintCommandThatWorks(t *testing.T) {
 
 // The truth numbers programs in the order of the scenario: simulation, analysis.
 func TestEvalMatchesProgramsByName(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	dir := t.TempDir()
 	traces := filepath.Join(dir, "traces")
 	prepare(t, "simulate", "--scenario", "workflow", "--steps", "60", "--out", traces)

@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // slowRankRun analyzes a simulated program in which rank 3 is slow from 4 s to 7 s.
@@ -91,6 +92,7 @@ func TestFunctionsOfRank(t *testing.T) {
 }
 
 func TestFindingShowsEvidenceOfSlowRank(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	dir := slowRankRun(t)
 	text := must(t, "findings", dir, "1")
 	for _, want := range []string{

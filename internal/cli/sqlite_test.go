@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/testkit/sqlitetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // sqliteWriters write a trace of a program, and have names of its calls.
@@ -30,6 +31,7 @@ var sqliteWriters = map[string]struct {
 
 // TestSlowKernelsInSQLiteTraces plants slow kernels on rank 2 and expects them in all answers, with the calls that launched them.
 func TestSlowKernelsInSQLiteTraces(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	for format, c := range sqliteWriters {
 		t.Run(format, func(t *testing.T) {
 			traces := writeSQLite(t, format)

@@ -190,6 +190,7 @@ func sameAnswers(t *testing.T, a, b string) {
 }
 
 func TestImportedRunGivesSameAnswers(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes or compares large runs")
 	original := analyzed(t, "workflow", workflowRun)
 	dir := filepath.Join(t.TempDir(), "imported")
 	text := must(t, "import", original, "--out", dir)

@@ -483,6 +483,7 @@ func TestProcessDoesNotGrowWithRun(t *testing.T) {
 
 // TestMemoryDoesNotGrowWithRun measures the live heap after many steps.
 func TestMemoryDoesNotGrowWithRun(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes large runs")
 	if tracetest.WithoutRace(t) {
 		return
 	}

@@ -241,6 +241,7 @@ func TestUnnamedCallPathsAreCounted(t *testing.T) {
 // TestFoldedCallPathsAreCounted uses five functions that call each other in all ways to a
 // depth of 7.
 func TestFoldedCallPathsAreCounted(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes large runs")
 	if tracetest.WithoutRace(t) {
 		return
 	}

@@ -173,6 +173,7 @@ factor = 3
 // which a sample is kept. The services would have to review flags that the analyzer forgets. In the end the anomalies are those
 // of the recorded traces.
 func TestEveryFlagOfManyIsReviewed(t *testing.T) {
+	tracetest.SkipShort(t, "analyzes large runs")
 	if tracetest.WithoutRace(t) {
 		return
 	}

@@ -144,6 +144,7 @@ func withSmallLosses() outlier.Config {
 // above times that clocks round. What tail misses of the lognormal ones is close to
 // normal times, so little of the lost time.
 func TestTailFindsAnomaliesOfFourDataSets(t *testing.T) {
+	tracetest.SkipShort(t, "judges millions of calls")
 	rules := outlier.NewRules(withSmallLosses())
 	for _, w := range workloads {
 		for _, calls := range []int{20, 200} {

@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // monitor reads a counter of some threads of a program every 0.2 s.
@@ -160,6 +161,7 @@ func TestCountersThatDiffer(t *testing.T) {
 
 // TestCountersThatDoNotDiffer counts unrelated counters that are listed: chance may do that in 1 % of the cases.
 func TestCountersThatDoNotDiffer(t *testing.T) {
+	tracetest.SkipShort(t, "judges many simulated runs")
 	for _, ranks := range []int{3, 4, 5, 8, 20} {
 		runs, listed := 0, map[string]int{}
 		for seed := range uint64(20) {

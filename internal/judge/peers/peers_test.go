@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // work is a function that a thread calls in each iteration.
@@ -147,6 +148,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 }
 
 func TestSlowRankSinceSomeTime(t *testing.T) {
+	tracetest.SkipShort(t, "judges many simulated runs")
 	for seed, at := range []float64{3.1, 4.7, 6.23, 8.5} {
 		p := program{ranks: 16, perHost: 4, seconds: 12, works: usualWork, noise: 0.05, seed: uint64(seed), slow: since(at, 1.8, 5)}
 		l, seconds := p.run()
@@ -182,6 +184,7 @@ func TestRankThatIsAlwaysSlow(t *testing.T) {
 }
 
 func TestCostOfMildSlownessInNoise(t *testing.T) {
+	tracetest.SkipShort(t, "judges many simulated runs")
 	for _, noise := range []float64{0.02, 0.1, 0.2} {
 		for _, factor := range []float64{1.15, 1.3, 2} {
 			t.Run(fmt.Sprint(factor, " in ", noise), func(t *testing.T) {
@@ -242,6 +245,7 @@ func TestRankThatIsSlowForAWhile(t *testing.T) {
 }
 
 func TestSlowHost(t *testing.T) {
+	tracetest.SkipShort(t, "judges many simulated runs")
 	for _, ranks := range []int{8, 16, 64} {
 		p := program{ranks: ranks, perHost: 4, seconds: 10, works: usualWork, noise: 0.05, slow: since(4.2, 1.9, 4, 5, 6, 7)}
 		l, _ := p.run()
@@ -561,6 +565,7 @@ func TestNoiseIsNoSlowRank(t *testing.T) {
 
 // TestFewRanksAreSeldomBlamed has programs with two or three ranks in noise, of which one in a hundred may be blamed.
 func TestFewRanksAreSeldomBlamed(t *testing.T) {
+	tracetest.SkipShort(t, "judges many simulated runs")
 	const seeds = 200
 	for _, ranks := range []int{2, 3} {
 		for what, p := range map[string]program{

@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestSlowPeersAreComparedWithTruth(t *testing.T) {
+	tracetest.SkipShort(t, "measures quality")
 	f := func(c peerCase) {
 		t.Helper()
 		s, err := c.scenario()

@@ -263,6 +263,7 @@ func TestLostTimeOfLevelShift(t *testing.T) {
 // TestRightFindingsOfBuiltInScenarios checks which kinds of finding are right, and which
 // troubles are only informational.
 func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
+	tracetest.SkipShort(t, "simulates large runs")
 	if tracetest.WithoutRace(t) {
 		return
 	}
@@ -306,6 +307,7 @@ func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
 
 // TestDesignOfWorkloads checks the figures that the comments of scenarios claim.
 func TestDesignOfWorkloads(t *testing.T) {
+	tracetest.SkipShort(t, "simulates large runs")
 	if tracetest.WithoutRace(t) {
 		return
 	}

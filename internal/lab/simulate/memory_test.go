@@ -73,6 +73,7 @@ func TestMemoryOfTenThousandRanks(t *testing.T) {
 // TestMemoryOfWritingManyRanks compares two sizes of the same
 // program.
 func TestMemoryOfWritingManyRanks(t *testing.T) {
+	tracetest.SkipShort(t, "simulates large runs")
 	f := func(ranks int) (perRank int64) {
 		s := parse(t, crowd)
 		s.Steps, s.Iterations = 2, 20

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // limited returns the rows of a statement with a memory limit.
@@ -68,6 +69,7 @@ func TestLimitedQuerySeesCommittedData(t *testing.T) {
 }
 
 func TestQueriesAboveTheirMemoryLimitFail(t *testing.T) {
+	tracetest.SkipShort(t, "runs queries for seconds")
 	s := openTemp(t)
 	for name, sql := range map[string]string{
 		"aggregate that DuckDB accounts for": "SELECT max(len(l)) FROM (SELECT list(range) l FROM range(4000000000))",
@@ -122,6 +124,7 @@ func pause(t *testing.T, d time.Duration) {
 }
 
 func TestOtherQueriesRunBesideLimitedOnes(t *testing.T) {
+	tracetest.SkipShort(t, "runs queries for seconds")
 	s := openTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

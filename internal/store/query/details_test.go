@@ -19,6 +19,7 @@ import (
 // Explanations of large runs examine the details of a sample. A twentieth of a small run, as here,
 // is harder.
 func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
+	tracetest.SkipShort(t, "stores many records")
 	if tracetest.WithoutRace(t) {
 		return
 	}
@@ -95,6 +96,7 @@ func TestDetailsOutsideSampleAreReadFromStore(t *testing.T) {
 
 // Estimates from a sample are within four standard deviations.
 func TestEstimatesFromSampleAreClose(t *testing.T) {
+	tracetest.SkipShort(t, "stores many records")
 	a := explainedRun(t, "slow-link")
 	whole := explainedAs(t, a, query.Selection{})
 	groups := func(a *query.Queries) *api.ExplainGroups {

@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // countingStore counts the documents in answers.
@@ -41,6 +42,7 @@ func (s *countingStore) Query(ctx context.Context, sql string, args ...any) (*pr
 }
 
 func TestDocumentsOfOneRankAreReadInParts(t *testing.T) {
+	tracetest.SkipShort(t, "stores many records")
 	const most = 4000
 	// Rank 1 has many records, the others have few.
 	var want []*provenance.Record
