@@ -37,7 +37,8 @@ import (
 //
 // CPU-s/step is the processor time for a step of all ranks, without the simulator:
 // with two processors it must be below 2 for real time, whatever else the machine
-// does. p99-ms is the time of an exchange for its client.
+// does. p99-ms is the time of an exchange for its client. CHIMBUKO_BENCH_RANKS and
+// CHIMBUKO_BENCH_ANALYZERS set other numbers than 10 000 and 100.
 func BenchmarkScale(b *testing.B) {
 	text, err := scenario.Builtin("scale")
 	if err != nil {
@@ -55,9 +56,12 @@ func BenchmarkScale(b *testing.B) {
 					b.Fatal(err)
 				}
 				s.Iterations = kind.iterations
+				s.Programs[0].Ranks = setting("CHIMBUKO_BENCH_RANKS", s.Programs[0].Ranks)
+				analyzers := setting("CHIMBUKO_BENCH_ANALYZERS", len(s.Programs[0].Hosts))
 				of := &scale{scenario: s, run: simulate.New(s), hosts: make(map[string][]*simulate.Stream), simulator: simulatorTime(b, s)}
 				for _, rank := range of.run.Streams() {
-					of.hosts[rank.Host()] = append(of.hosts[rank.Host()], rank)
+					name := fmt.Sprint("analyzer", of.ranks*analyzers/s.Programs[0].Ranks)
+					of.hosts[name] = append(of.hosts[name], rank)
 					of.ranks++
 				}
 				kind.run(b, of)
@@ -66,11 +70,19 @@ func BenchmarkScale(b *testing.B) {
 	}
 }
 
+// setting returns the number in an environment variable, or another if there is none.
+func setting(variable string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
 // scale is a large program.
 type scale struct {
 	scenario *scenario.Scenario
 	run      *simulate.Run
-	hosts    map[string][]*simulate.Stream
+	hosts    map[string][]*simulate.Stream // by analyzer
 	ranks    int
 	events   atomic.Int64
 

@@ -69,6 +69,7 @@ type scale struct {
 	length float64 // seconds
 	ranks  []query.RankHost
 	hosts  []string
+	roles  map[string][]string // events of a live run, whose store has no roles; nil if it is finished
 }
 
 // newScale opens the last run of a store.
@@ -129,6 +130,7 @@ func (s *scale) resume(b *testing.B) *scale {
 	if err != nil || file == "" {
 		b.Fatalf("the file of the store %q: %v", file, err)
 	}
+	roles := map[string][]string{"culprit": s.linked(b, "culprit"), "victim": s.linked(b, "victim")}
 	if err := s.store.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -141,6 +143,7 @@ func (s *scale) resume(b *testing.B) *scale {
 		b.Fatal(err)
 	}
 	s = newScale(b, own, duckstore.Options{})
+	s.roles = roles
 	runs, err := query.Runs(b.Context(), s.store)
 	if err != nil {
 		b.Fatal(err)
