@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/memo"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -58,6 +60,7 @@ type Insight struct {
 	caches     memo.Memo[executions.Source]
 	details    memo.Memo[*query.Details]
 	tops       memo.Memo[[]json.RawMessage]
+	lost       memo.Memo[map[ranks.LostKey]trace.Ticks]
 }
 
 // New returns an Insight. The configuration must have a source.
@@ -66,11 +69,12 @@ func New(cfg Config) *Insight {
 	cfg.MaxQueries = cmp.Or(cfg.MaxQueries, 4)
 	return &Insight{
 		Config: cfg, slots: make(chan struct{}, cfg.MaxQueries),
-		queries: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
+		queries: memo.Memo[*query.Queries]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns, ServeStale: true},
 		conclusion: memo.Memo[*conclusion]{Size: maxRuns, ServeStale: true},
 		caches:     memo.Memo[executions.Source]{Size: maxCaches, ServeStale: true},
 		details:    memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
 		tops:       memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
+		lost:       memo.Memo[map[ranks.LostKey]trace.Ticks]{Size: maxCaches, ServeStale: true},
 	}
 }
 

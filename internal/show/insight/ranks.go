@@ -29,11 +29,23 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 		if of.By == ranks.ByThread || of.By == ranks.ByDevice {
 			return ranks.New(d, of), nil
 		}
-		d.Lost = make(map[ranks.LostKey]trace.Ticks)
-		err := q.LostTime(ctx, false, func(of trace.RankKey, tid int64, lost trace.Ticks) {
-			d.Lost[ranks.LostKey{RankKey: of, TID: tid}] = lost
-		})
+		var err error
+		d.Lost, err = in.lostTime(ctx, q)
 		return ranks.New(d, of), err
+	})
+}
+
+// lostTime returns the time that ranks lost to anomalies. The sums over all anomalies of a live run take long.
+func (in *Insight) lostTime(ctx context.Context, q *runQuery) (map[ranks.LostKey]trace.Ticks, error) {
+	a := *q.Queries
+	return in.lost.Get(ctx, runKey(&a.Run), func(ctx context.Context) (map[ranks.LostKey]trace.Ticks, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, in.Timeout)
+		defer cancel()
+		all := make(map[ranks.LostKey]trace.Ticks)
+		err := a.LostTime(ctx, false, func(of trace.RankKey, tid int64, lost trace.Ticks) {
+			all[ranks.LostKey{RankKey: of, TID: tid}] = lost
+		})
+		return all, !a.Run.State.Open(), err
 	})
 }
 
