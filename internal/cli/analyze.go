@@ -115,7 +115,7 @@ can be read is analyzed. The summary states what is missing, and the exit code i
 			if err != nil {
 				return err
 			}
-			defer collectEarlier(60)()
+			defer collectEarlier(25)()
 			traces, err := flags.traces(cmd.Context(), env, paths)
 			if err != nil {
 				return err

@@ -321,8 +321,8 @@ var buildPeak = sync.OnceValues(func() (string, error) {
 func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		// DuckDB adds its code, in any case, and its buffers. The limits leave room for garbage
-		// that a busy machine collects late: idle ones need at most 126 and 177 MB.
-		for records, limit := range map[string]int64{"json": 200, "db": 260} {
+		// that a busy machine collects late: idle ones need at most 97 and 124 MB.
+		for records, limit := range map[string]int64{"json": 160, "db": 190} {
 			t.Run(run+" "+records, func(t *testing.T) {
 				args := append([]string{"analyze", "--records", records, "--out", filepath.Join(t.TempDir(), "run")}, tracetest.Large(t, run)...)
 				n := peak(t, args...) >> 20

@@ -137,7 +137,7 @@ func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
 }
 
 // collectEarlier collects garbage earlier than usual, unless GOGC is set, until end is called. It
-// saves a tenth of the memory at little cost, as the data of steps is short-lived.
+// saves a fifth of the memory at little cost, as the data of steps is short-lived.
 func collectEarlier(percent int) (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

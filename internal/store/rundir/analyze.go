@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -37,6 +38,7 @@ func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs 
 	defer func() { err = errors.Join(err, k.Close()) }()
 	analysis.SpoolDir = k.Dir.Spool()
 	res, err = analyzer.New(analysis, k.Sink(), progress.Show).Run(ctx, inputs)
+	debug.FreeOSMemory() // of the analyzer, before the store needs more
 	progress.Clear()
 	if err == nil {
 		err = k.writeResult(ctx, res, info, progress)
