@@ -87,8 +87,7 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 	if err := w.replaceRecords(b); err != nil {
 		return err
 	}
-	err := appendTo(w.ctx, w.conn, "prov", "executions", func(add adder) error { return addRecords(enc, b, add) })
-	if err != nil {
+	if err := w.appendRecords(enc, b); err != nil {
 		return err
 	}
 	for _, t := range enc.cat.Tables(w.run, b) {
@@ -168,19 +167,48 @@ func structs(state []provenance.StateEntry) []any {
 	return all
 }
 
-func addRecords(enc *encoder, b *provdb.Batch, add adder) error {
+// appendRecords appends the executions of a batch.
+func (w *writer) appendRecords(enc *encoder, b *provdb.Batch) error {
+	if len(b.Typical)+len(b.Anomalies) == 0 {
+		return nil
+	}
+	return w.conn.Raw(func(raw any) (err error) {
+		columns := enc.columns()
+		for _, c := range columns {
+			c.reset() // after an error there are rows
+		}
+		to, err := newChunks(raw.(*duckdb.Conn), "executions", columns)
+		if err != nil {
+			return fmt.Errorf("executions: %w", err)
+		}
+		defer func() { err = errors.Join(err, to.close()) }()
+		if err := addRecords(w.ctx, enc, b, to); err != nil {
+			return errors.Join(fmt.Errorf("executions: %w", err), to.discard())
+		}
+		return to.flush()
+	})
+}
+
+func addRecords(ctx context.Context, enc *encoder, b *provdb.Batch, to *chunks) error {
+	rows, most := 0, duckdb.GetDataChunkCapacity()
 	for i, records := range [][]*provenance.Record{b.Typical, b.Anomalies} {
 		for _, r := range records {
-			row, err := enc.record(r, i == 1)
-			if err == nil {
-				err = add(row...)
-			}
-			if err != nil {
+			if err := enc.add(r, i == 1); err != nil {
 				return fmt.Errorf("record %s: %w", r.EventID, err)
 			}
+			if rows++; rows < most {
+				continue
+			}
+			if err := errors.Join(ctx.Err(), to.append(rows)); err != nil {
+				return err
+			}
+			rows = 0
 		}
 	}
-	return nil
+	if rows == 0 {
+		return nil
+	}
+	return to.append(rows)
 }
 
 // replaceRecords removes the records that the batch replaces. Bounds of ranks and steps
