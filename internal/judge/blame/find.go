@@ -19,6 +19,8 @@ type Link struct {
 	Known bool
 	// Hops is the number of waits from a victim to its culprit, including its own.
 	Hops int
+	// Own reports that a wait is the cause itself: no rank was late, but a message was in transit, or the rank was held up.
+	Own bool
 }
 
 // Settings, chosen by simulated runs.
@@ -121,7 +123,7 @@ func newFinder(run *Run) *finder {
 	f.gather()
 	f.holdups = f.heldUp(run.Ranks)
 	for _, h := range f.holdups {
-		f.links[h.wait].Role, f.state[h.wait] = provenance.Culprit, done
+		f.links[h.wait].Role, f.links[h.wait].Own, f.state[h.wait] = provenance.Culprit, true, done
 	}
 	return f
 }

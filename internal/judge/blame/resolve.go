@@ -25,7 +25,7 @@ func (f *finder) resolve(i int32) {
 		f.blame(i, f.explain(f.others(i, f.programs[w.Program]), w.span(), f.since[i], nil))
 	case Group:
 		if f.heldBack(i) {
-			f.links[i].Role = provenance.Culprit
+			f.links[i].Role, f.links[i].Own = provenance.Culprit, true
 			return
 		}
 		g := f.gathered[i]
@@ -95,7 +95,7 @@ func (f *finder) blamePartner(i int32) {
 		until = w.Exit
 	} else if at, ok := f.sent(w); ok {
 		if float64(until-max(at, w.Entry)) >= onTheWay*float64(w.Lost) {
-			l.Role, l.Hops = provenance.Culprit, 0
+			l.Role, l.Hops, l.Own = provenance.Culprit, 0, true
 			return
 		}
 		until = at

@@ -249,7 +249,7 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 			late = c.run.Anomalies[l.Culprit].Rank
 		}
 		known := l.Known || l.Culprit >= 0
-		if a.Program != p.PID || a.Wait != blame.Ranks && a.Wait != blame.Group || !p.meanwhile(a.Entry) || !p.meanwhile(a.Exit) ||
+		if a.Program != p.PID || a.Wait != blame.Ranks && a.Wait != blame.Group || l.Own || !p.meanwhile(a.Entry) || !p.meanwhile(a.Exit) ||
 			slices.Contains(p.Ranks, a.Rank) || known && !slices.Contains(p.Ranks, late) || c.causes[i] != nil && c.causes[i] != p.key {
 			continue
 		}

@@ -93,7 +93,7 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 	var hit sums
 	for _, i := range order {
 		a, l := &c.run.Anomalies[i], &c.links[i]
-		if a.Program != e.key.program || a.Wait == blame.Nothing || c.causes[i] != nil || slices.Contains(e.ranks, a.Rank) {
+		if a.Program != e.key.program || a.Wait == blame.Nothing || l.Own || c.causes[i] != nil || slices.Contains(e.ranks, a.Rank) {
 			continue
 		}
 		if l.Culprit < 0 {

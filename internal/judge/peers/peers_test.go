@@ -512,6 +512,25 @@ func TestTwoRanks(t *testing.T) {
 	})
 }
 
+// TestSlowHalfWithShortPast has four ranks of which two become slow early: neither the peers nor the past alone show which.
+func TestSlowHalfWithShortPast(t *testing.T) {
+	for _, at := range []float64{1.2, 2, 2.5} {
+		p := program{ranks: 4, seconds: 10, works: usualWork, noise: 0.02, slow: since(at, 3, 0, 1)}
+		l, _ := p.run()
+		all := blamed(peers.Compare(l, name))
+		if len(all) == 0 {
+			t.Errorf("slow since %v s: nobody is blamed", at)
+		}
+		for _, s := range all {
+			if slices.ContainsFunc(s.Ranks, func(r trace.Rank) bool { return r > 1 }) || s.Pattern != provenance.Since {
+				t.Errorf("slow since %v s: %+v", at, s)
+			}
+			near(t, "ratio", s.Ratio, 3, 0.1)
+			near(t, "begin", s.From, at, 0.3)
+		}
+	}
+}
+
 func TestNobodyIsBlamed(t *testing.T) {
 	tests := map[string]program{
 		"work grows for all ranks": {slow: func(_, _ int, now float64) float64 { return 1 + now/4 }},
@@ -563,11 +582,11 @@ func TestNoiseIsNoSlowRank(t *testing.T) {
 	}
 }
 
-// TestFewRanksAreSeldomBlamed has programs with two or three ranks in noise, of which one in a hundred may be blamed.
+// TestFewRanksAreSeldomBlamed has programs with two to four ranks in noise, of which one in a hundred may be blamed.
 func TestFewRanksAreSeldomBlamed(t *testing.T) {
 	tracetest.SkipShort(t, "judges many simulated runs")
 	const seeds = 200
-	for _, ranks := range []int{2, 3} {
+	for _, ranks := range []int{2, 3, 4} {
 		for what, p := range map[string]program{
 			"noise": {noise: 0.2}, "stops": {noise: 0.05, stops: 0.0005}, "drift": {noise: 0.1, slow: drift},
 		} {

@@ -15,7 +15,7 @@ import (
 // their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy
 // GPUs of one kind differ by 8 %, at most by 22 %. Fewer than enoughPeers do not show how much units differ: then
 // it must be slower than in the rest of the run as well, so much that noise gives that in at most weakChance of all
-// runs. If the rest is shorter than fewestBatches of the shortest intervals, it must be slower by fewPeersRatio instead.
+// runs. If the rest is shorter than fewestBatches of the shortest intervals, being slower by fewPeersRatio is sufficient.
 const (
 	leastRatio       = 1.05
 	leastDeviceRatio = 1.10
@@ -94,11 +94,12 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 }
 
 // standsOut reports whether a unit with few peers is slow. Where there is a past, or a time after, the unit is compared with
-// that. Otherwise it must be much slower than several peers: a single one may be fast by itself.
+// that. If it is short, it is sufficient to be much slower than several peers: a single one may be fast by itself.
 func (c *comparison) standsOut(u *unit, v *interval, values []float64, from, to int) bool {
-	if rest := len(values) - (to - from); rest < fewestBatches*c.fewest {
+	rest, far := len(values)-(to-from), u.peers > 1 && v.level >= math.Log(fewPeersRatio) && v.z >= leastZ
+	if rest < c.fewest || far && rest < fewestBatches*c.fewest {
 		v.chance = studentTail(v.z, float64(u.peers-1))
-		return u.peers > 1 && v.level >= math.Log(fewPeersRatio) && v.z >= leastZ
+		return far
 	}
 	v.chance = min(1, c.ownChance(u, v, values, from, to)*float64(len(values)/c.fewest))
 	return v.chance < weakChance
@@ -106,14 +107,20 @@ func (c *comparison) standsOut(u *unit, v *interval, values []float64, from, to 
 
 // ownChance returns the probability that noise makes a unit in an interval slower than its peers, and slower in
 // relation to them and to itself than in the rest of the run, as much as it is. How much the ratio varies is
-// measured by its means over batches of windows in the rest, which need not be independent windows. Few of them may be
-// disturbed.
+// measured by its means over batches of windows in the rest, and in the interval as well if the rest is short; windows need
+// not be independent. Few of them may be disturbed.
 func (c *comparison) ownChance(u *unit, v *interval, values []float64, from, to int) float64 {
 	rest := slices.Concat(values[:from], values[to:])
 	least := min(v.level, v.level-mean(rest), math.Log(max(c.ownRatio(u, v.includes), 1e-9)))
 	spread := max(leastSpread, deviation(appendMeans(nil, rest, c.fewest)))
 	batches, inside := float64(len(rest))/float64(c.fewest), float64(to-from)/float64(c.fewest)
-	return studentTail(least/(spread*math.Sqrt(1/inside+1/batches)), batches-1)
+	degrees := batches - 1
+	if batches < fewestBatches { // too few to measure the spread alone
+		in := max(leastSpread, deviation(appendMeans(nil, values[from:to], c.fewest)))
+		spread = math.Sqrt((batches*spread*spread + inside*in*in) / (batches + inside))
+		degrees += inside - 1
+	}
+	return studentTail(least/(spread*math.Sqrt(1/inside+1/batches)), degrees)
 }
 
 // studentTail approximates the probability that a value with Student's distribution is greater (Wallace).
