@@ -15,7 +15,8 @@ import (
 // their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy
 // GPUs of one kind differ by 8 %, at most by 22 %. Fewer than enoughPeers do not show how much units differ: then
 // it must be slower than in the rest of the run as well, so much that noise gives that in at most weakChance of all
-// runs. If the rest is shorter than fewestBatches of the shortest intervals, being slower by fewPeersRatio is sufficient.
+// runs. If the rest is shorter than fewestBatches of the shortest intervals, it must be slower by fewPeersRatio, and either
+// slower than in the rest or leastZ times the spread of its peers.
 const (
 	leastRatio       = 1.05
 	leastDeviceRatio = 1.10
@@ -94,12 +95,17 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 }
 
 // standsOut reports whether a unit with few peers is slow. Where there is a past, or a time after, the unit is compared with
-// that. If it is short, it is sufficient to be much slower than several peers: a single one may be fast by itself.
+// that. If it is short, or there is none, the unit must be much slower than its peers; than several if that is all that shows
+// it, because a single one may be fast by itself.
 func (c *comparison) standsOut(u *unit, v *interval, values []float64, from, to int) bool {
-	rest, far := len(values)-(to-from), u.peers > 1 && v.level >= math.Log(fewPeersRatio) && v.z >= leastZ
-	if rest < c.fewest || far && rest < fewestBatches*c.fewest {
-		v.chance = studentTail(v.z, float64(u.peers-1))
-		return far
+	if rest := len(values) - (to - from); rest < fewestBatches*c.fewest {
+		apart := u.peers > 1 && v.z >= leastZ
+		if v.chance = studentTail(v.z, float64(u.peers-1)); v.level < math.Log(fewPeersRatio) {
+			return false
+		}
+		if apart || rest < c.fewest {
+			return apart
+		}
 	}
 	v.chance = min(1, c.ownChance(u, v, values, from, to)*float64(len(values)/c.fewest))
 	return v.chance < weakChance
