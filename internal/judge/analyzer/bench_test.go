@@ -6,10 +6,10 @@ import (
 	"io"
 	"math/bits"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -30,85 +30,85 @@ func (discardSink) Records(context.Context, analyzer.StepKey, []*provenance.Reco
 	return nil
 }
 
+// withLargeTraces runs a benchmark with the traces of four ranks in each format.
+func withLargeTraces(b *testing.B, bench func(b *testing.B, inputs []analyzer.Input)) {
+	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
+		b.Run(run, func(b *testing.B) { bench(b, largeInputs(b, run)) })
+	}
+}
+
+func largeInputs(tb testing.TB, run string) (inputs []analyzer.Input) {
+	tb.Helper()
+	for _, path := range tracetest.Large(tb, run) {
+		inputs = append(inputs, analyzer.Input{Path: path})
+	}
+	return inputs
+}
+
 // BenchmarkAnalyze analyzes four ranks and writes their records. It reports the rate,
 // and its ratio to the rate at which one core decodes the same traces in the same run.
 func BenchmarkAnalyze(b *testing.B) {
-	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
-		b.Run(run, func(b *testing.B) {
-			var inputs []analyzer.Input
-			for _, path := range tracetest.Large(b, run) {
-				inputs = append(inputs, analyzer.Input{Path: path})
+	withLargeTraces(b, func(b *testing.B, inputs []analyzer.Input) {
+		events := int64(0)
+		var analyzing, decoding time.Duration
+		b.ReportAllocs()
+		for b.Loop() {
+			start := time.Now()
+			decode(b, inputs, func([]trace.Event) {})
+			decoding += time.Since(start)
+			start = time.Now()
+			dir := recordfile.NewWriter(b.TempDir())
+			cfg := analyzer.Default()
+			cfg.SpoolDir = b.TempDir()
+			res, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs)
+			if err != nil {
+				b.Fatal(err)
 			}
-			events := int64(0)
-			var analyzing, decoding time.Duration
-			b.ReportAllocs()
-			for b.Loop() {
-				start := time.Now()
-				decode(b, inputs, func([]trace.Event) {})
-				decoding += time.Since(start)
-				start = time.Now()
-				dir := recordfile.NewWriter(b.TempDir())
-				cfg := analyzer.Default()
-				cfg.SpoolDir = b.TempDir()
-				res, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs)
-				if err != nil {
-					b.Fatal(err)
-				}
-				known, err := res.Collections()
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := dir.WriteGlobal(known); err != nil {
-					b.Fatal(err)
-				}
-				events += res.Totals.Events
-				analyzing += time.Since(start)
+			known, err := res.Collections()
+			if err != nil {
+				b.Fatal(err)
 			}
-			b.ReportMetric(float64(events)/analyzing.Seconds()/1e6, "Mevents/s")
-			b.ReportMetric(100*decoding.Seconds()/analyzing.Seconds(), "%ofdecode")
-		})
-	}
+			if err := dir.WriteGlobal(known); err != nil {
+				b.Fatal(err)
+			}
+			events += res.Totals.Events
+			analyzing += time.Since(start)
+		}
+		b.ReportMetric(float64(events)/analyzing.Seconds()/1e6, "Mevents/s")
+		b.ReportMetric(100*decoding.Seconds()/analyzing.Seconds(), "%ofdecode")
+	})
 }
 
 // BenchmarkOneCore analyzes four ranks with one worker and without storing records. It reports the events per second of
 // processor time, and their ratio to those of a loop that only decodes the same traces, matches entries with exits, and
 // counts times in a histogram. The two alternate.
 func BenchmarkOneCore(b *testing.B) {
-	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
-		b.Run(run, func(b *testing.B) {
-			var inputs []analyzer.Input
-			for _, path := range tracetest.Large(b, run) {
-				inputs = append(inputs, analyzer.Input{Path: path})
+	withLargeTraces(b, func(b *testing.B, inputs []analyzer.Input) {
+		events := int64(0)
+		var analyzing, bare time.Duration
+		for b.Loop() {
+			start := cputime.OfProcess()
+			decode(b, inputs, new(bareLoop).add)
+			bare += cputime.OfProcess() - start
+			start = cputime.OfProcess()
+			cfg := analyzer.Default()
+			cfg.Workers, cfg.SpoolDir = 1, b.TempDir()
+			res, err := analyzer.New(cfg, discardSink{}, nil).Run(b.Context(), inputs)
+			if err != nil {
+				b.Fatal(err)
 			}
-			events := int64(0)
-			var analyzing, bare time.Duration
-			for b.Loop() {
-				start := processorTime(b)
-				decode(b, inputs, new(bareLoop).add)
-				bare += processorTime(b) - start
-				start = processorTime(b)
-				cfg := analyzer.Default()
-				cfg.Workers, cfg.SpoolDir = 1, b.TempDir()
-				res, err := analyzer.New(cfg, discardSink{}, nil).Run(b.Context(), inputs)
-				if err != nil {
-					b.Fatal(err)
-				}
-				analyzing += processorTime(b) - start
-				events += res.Totals.Events
-			}
-			b.ReportMetric(float64(events)/analyzing.Seconds()/1e6, "Mevents/s")
-			b.ReportMetric(bare.Seconds()/analyzing.Seconds(), "x-bare")
-		})
-	}
+			analyzing += cputime.OfProcess() - start
+			events += res.Totals.Events
+		}
+		b.ReportMetric(float64(events)/analyzing.Seconds()/1e6, "Mevents/s")
+		b.ReportMetric(bare.Seconds()/analyzing.Seconds(), "x-bare")
+	})
 }
 
 // BenchmarkWorkers analyzes four ranks with one worker and with one for each processor. It reports the parallel efficiency:
 // the time with one worker, divided by the time with all and by their number. The two alternate. It needs an idle machine.
 func BenchmarkWorkers(b *testing.B) {
-	var inputs []analyzer.Input
-	for _, path := range tracetest.Large(b, "heat2d-large-BP4") {
-		inputs = append(inputs, analyzer.Input{Path: path})
-	}
+	inputs := largeInputs(b, "heat2d-large-BP4")
 	workers := runtime.GOMAXPROCS(0)
 	took := make(map[int]time.Duration)
 	for b.Loop() {
@@ -145,16 +145,6 @@ func (l *bareLoop) add(events []trace.Event) {
 	}
 }
 
-// processorTime returns the processor time of this process.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // decode passes all events of the traces to use, one thread and step after the other.
 func decode(b *testing.B, inputs []analyzer.Input, use func([]trace.Event)) {
 	b.Helper()
@@ -183,26 +173,20 @@ func decode(b *testing.B, inputs []analyzer.Input, use func([]trace.Event)) {
 // BenchmarkDetectors reports the time of an analysis with the default detector relative
 // to hbos as x-hbos. The detectors alternate.
 func BenchmarkDetectors(b *testing.B) {
-	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
-		b.Run(run, func(b *testing.B) {
-			var inputs []analyzer.Input
-			for _, path := range tracetest.Large(b, run) {
-				inputs = append(inputs, analyzer.Input{Path: path})
-			}
-			took := make(map[outlier.Algorithm]time.Duration)
-			for b.Loop() {
-				for _, detector := range []outlier.Algorithm{outlier.Default().Algorithm, outlier.HBOS} {
-					start := time.Now()
-					dir := recordfile.NewWriter(b.TempDir())
-					cfg := analyzer.Default()
-					cfg.Outlier.Algorithm, cfg.SpoolDir = detector, b.TempDir()
-					if _, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs); err != nil {
-						b.Fatal(err)
-					}
-					took[detector] += time.Since(start)
+	withLargeTraces(b, func(b *testing.B, inputs []analyzer.Input) {
+		took := make(map[outlier.Algorithm]time.Duration)
+		for b.Loop() {
+			for _, detector := range []outlier.Algorithm{outlier.Default().Algorithm, outlier.HBOS} {
+				start := time.Now()
+				dir := recordfile.NewWriter(b.TempDir())
+				cfg := analyzer.Default()
+				cfg.Outlier.Algorithm, cfg.SpoolDir = detector, b.TempDir()
+				if _, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs); err != nil {
+					b.Fatal(err)
 				}
+				took[detector] += time.Since(start)
 			}
-			b.ReportMetric(took[outlier.Default().Algorithm].Seconds()/took[outlier.HBOS].Seconds(), "x-hbos")
-		})
-	}
+		}
+		b.ReportMetric(took[outlier.Default().Algorithm].Seconds()/took[outlier.HBOS].Seconds(), "x-hbos")
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -401,7 +402,7 @@ func usage() (rss int64, seconds float64) {
 			rss = pages * int64(os.Getpagesize())
 		}
 	}
-	return rss, ProcessorSeconds()
+	return rss, cputime.OfProcess().Seconds()
 }
 
 // orForever bounds ctx by d, unless that is 0.

@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
@@ -119,7 +119,7 @@ func benchClients(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	before := cpuTime(b)
+	before := cputime.OfProcess()
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var wg sync.WaitGroup
@@ -160,18 +160,7 @@ func benchClients(b *testing.B) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reportRate(b, s.in, s.out)
-	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "CPU-us/exchange")
-}
-
-// cpuTime returns the processor time of this process: unlike the rate, it does not depend on others that
-// use the machine.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	b.ReportMetric(float64((cputime.OfProcess()-before).Microseconds())/float64(b.N), "CPU-us/exchange")
 }
 
 // benchSteps are some steps of a rank.

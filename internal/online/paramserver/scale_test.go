@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
@@ -95,7 +96,7 @@ type scale struct {
 // simulatorTime returns the processor time of the simulation alone.
 func simulatorTime(b *testing.B, of *scenario.Scenario) time.Duration {
 	b.Helper()
-	began, run := cpuTime(b), simulate.New(of)
+	began, run := cputime.OfProcess(), simulate.New(of)
 	for run.Advance() {
 		for _, rank := range run.Streams() {
 			if _, err := rank.Next(b.Context()); err != nil {
@@ -104,7 +105,7 @@ func simulatorTime(b *testing.B, of *scenario.Scenario) time.Duration {
 			rank.Release()
 		}
 	}
-	return cpuTime(b) - began
+	return cputime.OfProcess() - began
 }
 
 // timedConn measures the exchanges of a client.
@@ -126,7 +127,7 @@ func (t timedConn) Request(ctx context.Context, subject string, data []byte) ([]
 
 func (s *scale) report(b *testing.B, took time.Duration, server *Server) {
 	b.Helper()
-	b.ReportMetric((cpuTime(b)-s.began-s.simulator).Seconds()/float64(s.scenario.Steps), "CPU-s/step")
+	b.ReportMetric((cputime.OfProcess()-s.began-s.simulator).Seconds()/float64(s.scenario.Steps), "CPU-s/step")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.exchanges)
@@ -170,7 +171,7 @@ func scaleSummary(b *testing.B, s *scale) {
 		defer talk(b.Context(), clients[host])()
 	}
 	began := time.Now()
-	s.began = cpuTime(b)
+	s.began = cputime.OfProcess()
 	for s.run.Advance() {
 		hosts := make(chan string, len(s.hosts))
 		for host := range s.hosts {
@@ -272,7 +273,7 @@ func scaleWhole(b *testing.B, s *scale) {
 	lock := &lockstep{of: s}
 	var sink flagCounter
 	began := time.Now()
-	s.began = cpuTime(b)
+	s.began = cputime.OfProcess()
 	var wg sync.WaitGroup
 	for host, streams := range s.hosts {
 		var inputs []analyzer.Input

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/peers"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
-	"github.com/chimbuko/chimbuko/internal/online/node"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 )
 
@@ -41,7 +41,7 @@ func (s *server) storePeers(ctx context.Context) {
 func sendPeers(
 	ctx context.Context, stream recordstream.Stream, run string, load func() (*workload.Load, func(trace.Program, uint32) string),
 ) (sent bool, pause time.Duration) {
-	begin, used := time.Now(), node.ProcessorSeconds()
+	begin, used := time.Now(), cputime.OfProcess()
 	p := peers.Compare(load())
 	rows := len(p.Loads)
 	for i := range p.Loads {
@@ -52,8 +52,8 @@ func sendPeers(
 		sent = recordstream.SendPeers(ctx, stream, run, recordstream.KnownSubject(run), id, p) == nil
 	}
 	took := time.Since(begin)
-	if used = node.ProcessorSeconds() - used; used > 0 { // with other work, but without waiting for a processor
-		took = min(took, time.Duration(used*float64(time.Second)))
+	if used = cputime.OfProcess() - used; used > 0 { // with other work, but without waiting for a processor
+		took = min(took, used)
 	}
 	return sent, max((peersShare-1)*took, time.Duration(rows)*time.Second/peerRows)
 }

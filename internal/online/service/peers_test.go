@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
-	"github.com/chimbuko/chimbuko/internal/online/node"
 )
 
 // countingStream counts bytes.
@@ -29,12 +29,12 @@ func BenchmarkStorePeers(b *testing.B) {
 	for b.Loop() {
 		runtime.GC()
 		var stream countingStream
-		before := node.ProcessorSeconds()
+		before := cputime.OfProcess()
 		sent, pause := sendPeers(b.Context(), &stream, "run", func() (*workload.Load, func(trace.Program, uint32) string) {
 			return load.Clone(), name
 		})
 		runtime.GC()
-		took := node.ProcessorSeconds() - before
+		took := (cputime.OfProcess() - before).Seconds()
 		if !sent {
 			b.Fatal("nothing was sent")
 		}

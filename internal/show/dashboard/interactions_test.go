@@ -16,10 +16,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -223,15 +223,6 @@ func (s *scale) watching(live bool) *pipeline {
 	return &pipeline{status: status, reader: s.store}
 }
 
-// processTime returns the processor time of this process, including the store.
-func processTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // answered is a response. A stream ends after the overview.
 type answered struct {
 	*httptest.ResponseRecorder
@@ -323,13 +314,13 @@ func BenchmarkInteractions(b *testing.B) {
 			for try := range 3 {
 				request(&x, tries+try) // warm-up
 			}
-			used := processTime()
+			used := cputime.OfProcess()
 			for try := range tries {
 				begin := time.Now()
 				size = max(size, len(request(&x, try)))
 				took = append(took, time.Since(begin))
 			}
-			used = (processTime() - used) / time.Duration(tries)
+			used = (cputime.OfProcess() - used) / time.Duration(tries)
 			slices.Sort(took)
 			p95 := took[len(took)*95/100-1]
 			if p95 > scaleTarget {

@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/source/chrome"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
@@ -49,17 +49,6 @@ func scan(b []byte) (sum byte) {
 	return sum
 }
 
-// cpuTime returns the processor time of this process, which depends less on the load of the
-// machine than time does.
-func cpuTime(tb testing.TB) time.Duration {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // BenchmarkRead reads recorded traces, plain and compressed. MB/cpu-s is the speed by
 // processor time; ratio is it divided by that of a loop over the same bytes, measured in
 // turns with the reading. The target is 250 MB/cpu-s and a ratio of 0.2 for plain files.
@@ -83,13 +72,13 @@ func benchmark(b *testing.B, in, plain []byte) {
 	var reading, scanning time.Duration
 	events := 0
 	for b.Loop() {
-		start := cpuTime(b)
+		start := cputime.OfProcess()
 		events += drain(b, chrome.NewReader(bytes.NewReader(in), wanted, nil))
-		reading += cpuTime(b) - start
+		reading += cputime.OfProcess() - start
 		b.StopTimer()
-		start = cpuTime(b)
+		start = cputime.OfProcess()
 		sink += scan(plain)
-		scanning += cpuTime(b) - start
+		scanning += cputime.OfProcess() - start
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(len(plain))*float64(b.N)/1e6/reading.Seconds(), "MB/cpu-s")

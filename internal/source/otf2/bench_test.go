@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/source/otf2"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -80,9 +80,9 @@ func BenchmarkAgainstReferenceLibrary(b *testing.B) {
 			var ours time.Duration
 			drain(b, anchor)
 			for b.Loop() {
-				start := cpuTime(b)
+				start := cputime.OfProcess()
 				drain(b, anchor)
-				ours += cpuTime(b) - start
+				ours += cputime.OfProcess() - start
 				b.StopTimer()
 				local.read(b)
 				global.read(b)
@@ -165,14 +165,4 @@ func (r *reference) read(b *testing.B) {
 	}
 	r.events += events
 	r.time += elapsed
-}
-
-// cpuTime returns the processor time of this process.
-func cpuTime(tb testing.TB) time.Duration {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
@@ -44,26 +44,16 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(cpu.Seconds()*1e6/float64(b.N*benchRecords), "cpu-us/record")
 }
 
-// cpuTime returns the processor time of this process.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 func writeAll(b *testing.B, records []*provenance.Record) (took, cpu time.Duration) {
 	b.Helper()
 	s, id := openBench(b)
-	began, before := time.Now(), cpuTime(b)
+	began, before := time.Now(), cputime.OfProcess()
 	for batch := range slices.Chunk(records, benchBatch) {
 		if err := s.Write(b.Context(), id, &provdb.Batch{Anomalies: batch}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	took, cpu = time.Since(began), cpuTime(b)-before
+	took, cpu = time.Since(began), cputime.OfProcess()-before
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -120,7 +110,7 @@ func BenchmarkOpen(b *testing.B) {
 	for _, name := range []string{"new", "existing"} {
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), FileName)
-			began := processorTime(b)
+			began := cputime.OfProcess()
 			for b.Loop() {
 				s, err := Open(b.Context(), path, Options{})
 				if err != nil {
@@ -135,17 +125,7 @@ func BenchmarkOpen(b *testing.B) {
 					}
 				}
 			}
-			b.ReportMetric(float64((processorTime(b)-began).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(float64((cputime.OfProcess()-began).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
 		})
 	}
-}
-
-// processorTime returns the processor time of this process.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

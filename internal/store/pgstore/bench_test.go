@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,12 +36,12 @@ func BenchmarkWrite(b *testing.B) {
 	for b.Loop() {
 		n++
 		id := newRun(b, s, fmt.Sprint("run ", n))
-		start, before, served := time.Now(), cpuTime(b), backendTime(b, s)
+		start, before, served := time.Now(), cputime.OfProcess(), backendTime(b, s)
 		for batch := range slices.Chunk(all, provdb.DefaultSize) {
 			write(b, s, id, &provdb.Batch{Anomalies: batch})
 		}
 		ours += time.Since(start)
-		client += cpuTime(b) - before
+		client += cputime.OfProcess() - before
 		backends += backendTime(b, s) - served
 
 		start = time.Now()
@@ -62,16 +63,6 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio-to-bare-COPY")
 	b.ReportMetric(client.Seconds()*1e6/float64(n*records), "client-cpu-us/record")
 	b.ReportMetric(backends.Seconds()*1e6/float64(n*records), "server-cpu-us/record")
-}
-
-// cpuTime returns the processor time of this process.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // backendTime returns the processor time of the server's processes for the connections of a store, 0 without /proc.

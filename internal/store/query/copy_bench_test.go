@@ -3,10 +3,10 @@ package query_test
 import (
 	"context"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -15,29 +15,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-func cpu() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // BenchmarkCopyDuckDB measures queries over a run in memory.
 func BenchmarkCopyDuckDB(b *testing.B) {
 	ctx := context.WithoutCancel(b.Context())
 	a := largeDuck.open(b, func() (provdb.Store, error) {
 		return duckstore.Open(ctx, filepath.Join(dir, duckstore.FileName), duckstore.Options{})
 	})
-	begin, used := time.Now(), cpu()
+	begin, used := time.Now(), cputime.OfProcess()
 	var err error
 	if a.Memory, err = a.Copy(ctx, executions.MaxCached); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("copy: %v, processor %v", time.Since(begin), cpu()-used)
-	begin, used = time.Now(), cpu()
+	b.Logf("copy: %v, processor %v", time.Since(begin), cputime.OfProcess()-used)
+	begin, used = time.Now(), cputime.OfProcess()
 	if err := a.ForExplain(ctx); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("details: %v, processor %v", time.Since(begin), cpu()-used)
+	b.Logf("details: %v, processor %v", time.Since(begin), cputime.OfProcess()-used)
 	kept, err := a.Kept(ctx, 0)
 	if err != nil {
 		b.Fatal(err)
@@ -111,14 +105,14 @@ func BenchmarkCopyDuckDB(b *testing.B) {
 		}},
 	} {
 		b.Run(q.name, func(b *testing.B) {
-			used, n := cpu(), 0
+			used, n := cputime.OfProcess(), 0
 			for b.Loop() {
 				if err := q.ask(); err != nil {
 					b.Fatal(err)
 				}
 				n++
 			}
-			b.ReportMetric(float64((cpu()-used).Microseconds())/1000/float64(n), "cpu-ms")
+			b.ReportMetric(float64((cputime.OfProcess()-used).Microseconds())/1000/float64(n), "cpu-ms")
 		})
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/cputime"
 )
 
 var (
@@ -90,7 +91,7 @@ func guard(f Format, files Files) error {
 		}()
 		done <- f.Read(files)
 	}()
-	start, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), cputime.OfProcess()
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
 	for {
@@ -103,18 +104,9 @@ func guard(f Format, files Files) error {
 			}
 			return err
 		case <-ticks.C:
-			if used := cpuTime() - cpu; used > maxCPU && !f.Process || time.Since(start) > maxWait {
+			if used := cputime.OfProcess() - cpu; used > maxCPU && !f.Process || time.Since(start) > maxWait {
 				return fmt.Errorf("no end after %v of processor time", used)
 			}
 		}
 	}
-}
-
-// cpuTime returns the processor time of this process.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
