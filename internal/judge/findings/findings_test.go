@@ -284,6 +284,29 @@ func TestInterferenceHitsFunctionsSeveralTimes(t *testing.T) {
 	}
 }
 
+// A function that is hit often does not hide that others are hit as well.
+func TestInterferenceHitsOthersThanTheFunctionHitMost(t *testing.T) {
+	for n, want := range map[int]provenance.FindingKind{9: provenance.Outlier, 10: provenance.Interference} {
+		s := newScene(4, "most 200000 80000000", "often 100000 40000000", "once 50000 2000000", "twice 50000 4000000")
+		rng := rand.New(rand.NewPCG(7, 8))
+		for i := range 30 + n {
+			name := "most"
+			switch {
+			case i == 0:
+				name = "once"
+			case i <= 2:
+				name = "twice"
+			case i < n:
+				name = "often"
+			}
+			s.slow(name, i%4, trace.Ticks(rng.IntN(10*second)), 5000)
+		}
+		if got := s.conclude().Findings[0]; got.Kind != want {
+			t.Errorf("%d delays outside: got %s", n, got.Kind)
+		}
+	}
+}
+
 func TestInterferenceHitsManyFunctionsOnce(t *testing.T) {
 	for n, want := range map[int]provenance.FindingKind{9: provenance.Outlier, 10: provenance.Interference} {
 		var functions []string

@@ -288,16 +288,18 @@ func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) flo
 
 // isInterference reports whether delays hit many functions several times, not counting those that send.
 func (c *conclusion) isInterference(hits []int32) bool {
-	functions, n, several := make(map[string]int), 0, 0
+	functions, n, most, several := make(map[string]int), 0, 0, 0
 	for _, i := range hits {
 		if a := &c.run.Anomalies[i]; !c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends {
 			n++
 			if functions[a.Func]++; functions[a.Func] == leastEach {
 				several++
 			}
+			most = max(most, functions[a.Func])
 		}
 	}
-	return n >= leastHits && (several >= leastFunctions || len(functions) >= leastHits)
+	return n >= leastHits && (several >= leastFunctions || len(functions) >= leastHits) ||
+		n-most >= leastHits && len(functions) > leastFunctions
 }
 
 // allRanks is the rank of keys of the interference of a host.

@@ -23,7 +23,8 @@ const (
 	noticed     = 10
 
 	// Delays are interference if at least leastHits of them hit functions, and at least leastFunctions of these at least
-	// leastEach times, because one or two delays may have a cause of their own; or if they hit leastHits functions.
+	// leastEach times, because one or two delays may have a cause of their own; or if they hit leastHits functions; or if
+	// leastHits of them hit at least leastFunctions besides the function that is hit most.
 	leastHits      = 10
 	leastFunctions = 3
 	leastEach      = 3
