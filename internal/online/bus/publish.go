@@ -61,8 +61,11 @@ func (s *Stream) publish(ctx context.Context, subject, id string, data []byte) e
 	}
 	defer done()
 	ack, err := s.conn.js.PublishMsg(ctx, m, jetstream.WithMsgID(id))
-	if err == nil && ack.Stream != s.name {
-		return fmt.Errorf("the subject belongs to the stream %s", ack.Stream)
+	if err == nil {
+		if ack.Stream != s.name {
+			return fmt.Errorf("the subject belongs to the stream %s", ack.Stream)
+		}
+		s.published(ack.Sequence)
 	}
 	return s.publishError(ctx, err, len(m.Data))
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -43,9 +44,10 @@ type StreamOptions struct {
 // Stream keeps messages in files of the server until its consumer acknowledges them.
 // A full stream rejects new ones.
 type Stream struct {
-	conn *Conn
-	name string
-	nats jetstream.Stream
+	conn   *Conn
+	name   string
+	nats   jetstream.Stream
+	newest atomic.Uint64 // sequence of the last message that this process knows to be in it
 }
 
 // Stream creates a stream, or attaches to it and applies the settings in opt. Without
@@ -128,7 +130,8 @@ func (c *Conn) DeleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// Pending returns the number and the bytes of messages that are not acknowledged.
+// Pending returns the number and the bytes of messages that are not acknowledged. It knows all that this process
+// published.
 func (s *Stream) Pending(ctx context.Context) (messages, bytes uint64, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
@@ -165,12 +168,25 @@ func (s *Stream) WaitAcked(ctx context.Context) error {
 	return nil
 }
 
+// errOutdated is the error of a server that led the cluster before it was cut off and still believes so: for some time
+// after its return it answers with what it knew then.
+var errOutdated = errors.New("the server that answered lacks messages that the stream has confirmed")
+
+// info returns the state of the stream, at least as new as the last message that this process published.
 func (s *Stream) info(ctx context.Context) (info *jetstream.StreamInfo, err error) {
 	err = s.conn.settle(ctx, func(ctx context.Context) error {
-		info, err = s.nats.Info(ctx)
+		if info, err = s.nats.Info(ctx); err == nil && info.State.LastSeq < s.newest.Load() {
+			err = errOutdated
+		}
 		return err
 	})
 	return info, err
+}
+
+// published notes that the stream has a message with this sequence.
+func (s *Stream) published(sequence uint64) {
+	for old := s.newest.Load(); old < sequence && !s.newest.CompareAndSwap(old, sequence); old = s.newest.Load() {
+	}
 }
 
 // settle calls f until the server answers: it retries while there is no connection,
@@ -219,7 +235,7 @@ func unsettled(err error) bool {
 		}
 		return false
 	}
-	return isAny(err, ErrNotConnected, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded,
+	return isAny(err, ErrNotConnected, errOutdated, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded,
 		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled)
 }
 
@@ -229,7 +245,7 @@ func IsTemporary(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return slices.Contains(noLeader, api.ErrorCode) || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "offline")
 	}
-	return isAny(err, ErrNotConnected, ErrNoService, ErrFull, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
+	return isAny(err, ErrNotConnected, ErrNoService, ErrFull, errOutdated, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
 		jetstream.ErrNoStreamResponse)
 }
 

@@ -206,3 +206,32 @@ func TestTemporaryErrors(t *testing.T) {
 	f(false, ErrDenied)
 	f(false, ErrTooLarge)
 }
+
+// TestOutdatedAnswersAreNotBelieved pretends that the server that answers was cut off before the last message, as a former
+// leader of a cluster may be: it must not appear as if all messages were acknowledged.
+func TestOutdatedAnswersAreNotBelieved(t *testing.T) {
+	noLeaks(t)
+	c := join(t, startServer(t, ServerOptions{}))
+	s := openStream(t, c, StreamOptions{})
+	s.published(1)
+	short, cancel := context.WithTimeout(t.Context(), 3*settleTick)
+	defer cancel()
+	if _, _, err := s.Pending(short); !errors.Is(err, errOutdated) {
+		t.Errorf("Pending: error %v, want %v", err, errOutdated)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.WaitAcked(soon(t)) }()
+	other := openStream(t, c, StreamOptions{})
+	publishSome(t, other, 1) // the server learns of the message
+	consumer := consume(t, other)
+	select {
+	case err := <-done:
+		t.Fatalf("WaitAcked returned %v before the message was acknowledged", err)
+	default:
+	}
+	ack(t, consumer, fetch(t, consumer, 1)[0])
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	wantPending(t, s, 0)
+}
