@@ -11,6 +11,9 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
+# Programs with the race detector wait before they exit, by default for a second: tests, and the processes of their queries.
+export GORACE ?= atexit_sleep_ms=0
+
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden golden-run clean
 .PHONY: damage soak nightly licenses dist install source release-check wheel site site-check
 
