@@ -17,7 +17,11 @@ export GORACE ?= atexit_sleep_ms=0
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check vet lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden golden-run clean
 .PHONY: damage soak nightly licenses dist install source release-check wheel site site-check
 
-check: fmt-check vet layers docs-check site-check tidy-check licenses lint vuln web-check ## check format, vet, layers, docs, links, modules, licenses, lint, vulnerabilities and the page
+check: ## check format, vet, layers, docs, links, modules, licenses, lint, vulnerabilities and the page
+	@$(MAKE) -j $(PROCESSORS) --output-sync $(CHECKS)
+
+# The checks are independent of each other. Those that take longest begin first.
+CHECKS = fmt-check lint web-check site-check vuln vet tidy-check docs-check layers licenses
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
