@@ -294,6 +294,9 @@ func TestNodeStateIsFromTimeOfAnomaly(t *testing.T) {
 }
 
 func TestProfileAndModelCountCallsOnce(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	for _, samples := range []int{1, 30, 1 << 30} {
 		a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
 			c.Outlier.MinSamples, c.SkipFirst = samples, false
@@ -312,39 +315,6 @@ func TestProfileAndModelCountCallsOnce(t *testing.T) {
 	}
 }
 
-func TestFrozenModelWithoutFunctionsJudgesNothing(t *testing.T) {
-	ring := analyze(t, tracetest.Recorded(t, "ring-BP4"), nil)
-	before := ring.Models.AppendBinary(nil)
-	loaded, err := analyzer.ReadModels(before, outlier.NewRules(outlier.Default()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
-		c.InitialModels, c.Freeze, c.SkipFirst = loaded, true, false
-	})
-	if a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls {
-		t.Errorf("%d anomalies, %d of %d calls not judged, want none and all", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
-	}
-	for i, f := range a.Functions {
-		if f.Name == "run_step(int) [{gpuapp.cu} {80,0}]" && a.learned(i).Count() != 0 {
-			t.Error("a frozen model learned")
-		}
-	}
-}
-
-func TestLoadedModelJudgesFirstStep(t *testing.T) {
-	datasets := tracetest.Recorded(t, "gpu-BP5")
-	first := analyze(t, datasets, func(c *analyzer.Config) { c.Passes = 2 })
-	loaded, err := analyzer.ReadModels(first.Models.AppendBinary(nil), outlier.NewRules(outlier.Default()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := analyze(t, datasets, func(c *analyzer.Config) { c.InitialModels, c.Freeze = loaded, true })
-	if !maps.Equal(first.ids(t), again.ids(t)) {
-		t.Errorf("two passes find %d, the saved model finds %d; they differ", len(first.ids(t)), len(again.ids(t)))
-	}
-}
-
 func TestIgnoredFunctionsAreOnlyProfiled(t *testing.T) {
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.Ignore = []string{"cuda*", "table_lookup(*"} })
 	for _, r := range a.records(t, "anomalies") {
@@ -360,6 +330,9 @@ func TestIgnoredFunctionsAreOnlyProfiled(t *testing.T) {
 }
 
 func TestFunctionThreshold(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	count := func(change func(*analyzer.Config)) (sleepers int) {
 		for _, r := range analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
 			c.Outlier.Algorithm = outlier.SSTD
@@ -381,6 +354,9 @@ func TestFunctionThreshold(t *testing.T) {
 }
 
 func TestReviewUsesConfiguredStatistic(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive = true })
 	b := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive, c.Passes = true, 2 })
 	if one, two := a.ids(t), b.ids(t); !maps.Equal(one, two) || len(one) == 0 {

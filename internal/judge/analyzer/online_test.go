@@ -286,15 +286,6 @@ func TestStoppedRunIsReviewed(t *testing.T) {
 	}
 }
 
-func TestFrozenModelsDoNotLearn(t *testing.T) {
-	l := newLedger()
-	l.frozen = true
-	res, _ := follow(t, l, analyzer.Online{Find: inputsOf(tracetest.Recorded(t, "gpu-BP5"))})
-	if i := slices.IndexFunc(res.Models.Functions(), func(f *analyzer.Function) bool { return f.Learned().Count() > 0 }); i >= 0 {
-		t.Errorf("%s was learned", res.Models.Functions()[i].Name)
-	}
-}
-
 func TestAnalysisBeginsWhenModelsAreReady(t *testing.T) {
 	l := newLedger()
 	l.waits = 3
