@@ -13,6 +13,9 @@ import (
 
 func TestAnalysisOnFailingDiskIsCompleteOrFails(t *testing.T) {
 	tracetest.SkipShort(t, "starts processes")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	result := func(spool string) (string, error) {
 		cfg := analyzer.Default()
 		cfg.SpoolDir = spool
