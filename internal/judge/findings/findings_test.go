@@ -390,6 +390,37 @@ func TestInterferenceInsideWaits(t *testing.T) {
 	}
 }
 
+// Interference inside waits hits ranks as often as elsewhere. If it is always the same one, what it waits for is late.
+func TestWaitsOfOneRankAreNotInterference(t *testing.T) {
+	for ranks, want := range map[int][]string{
+		4: {"interference  [0 1]", "interference  [2 3]"}, 1: {"interference  [0 1]", "interference  [2 3]", "recurring MPI_Send() [0]"},
+	} {
+		s, _ := interrupted()
+		s.paths = append(s.paths, provenance.PathStats{Node: 9, Func: "MPI_Send()", Calls: 1000, Exclusive: 10_000})
+		for i := range 60 {
+			late := i % ranks
+			for k, rank := range []int{late, (late + 1) % 4} {
+				a := s.call("MPI_Send()", rank, trace.Ticks(i)*second/6+100*trace.Ticks(k), 4000-100*trace.Ticks(k))
+				a.Last = &blame.Message{Partner: trace.Rank(2*late + 1 - rank), Sent: true, Time: a.Entry}
+				if late == 3 {
+					a.Last.Partner = trace.Rank(3 - rank)
+				}
+				s.Anomalies = append(s.Anomalies, a)
+			}
+		}
+		got := s.conclude()
+		var list []string
+		for i, text := range of(got) {
+			if got.Findings[i].Cause == 0 {
+				list = append(list, text)
+			}
+		}
+		if slices.Sort(list); !slices.Equal(list, want) {
+			t.Errorf("delays inside waits of %d ranks: got %q, want %q", ranks, list, want)
+		}
+	}
+}
+
 func TestLongestDelayIsAnOutlier(t *testing.T) {
 	s, _ := interrupted()
 	s.slow("short", 2, 5*second, 900_000)

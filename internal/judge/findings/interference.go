@@ -30,7 +30,7 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 	}
 	for program, hits := range programs {
 		if hits, hosts := c.interrupted(c.notToBlame(program, hits)); len(hits) > 0 {
-			c.place(program, append(hits, c.inWaits(program, hosts, order)...), keys)
+			c.place(program, append(hits, c.likeOthers(hits, c.inWaits(program, hosts, order))...), keys)
 		}
 	}
 }
@@ -74,6 +74,30 @@ func (c *conclusion) inWaits(program trace.Program, hosts map[string]bool, order
 		}
 	}
 	return hits
+}
+
+// likeOthers returns the delays in functions that wait, without those of a function on a rank that has far more of them than
+// of the delays that hit whatever runs: what it waits for there is late.
+func (c *conclusion) likeOthers(hits, inWaits []int32) []int32 {
+	type place struct {
+		function string
+		rank     trace.Rank
+	}
+	ranks, functions, places := make(map[trace.Rank]int64), make(map[string]int64), make(map[place]int64)
+	for _, i := range hits {
+		ranks[c.run.Anomalies[i].Rank]++
+	}
+	for _, i := range inWaits {
+		a := &c.run.Anomalies[i]
+		functions[a.Func]++
+		places[place{a.Func, a.Rank}]++
+	}
+	return slices.DeleteFunc(inWaits, func(i int32) bool {
+		a := &c.run.Anomalies[i]
+		n, all := places[place{a.Func, a.Rank}], functions[a.Func]
+		share := float64(ranks[a.Rank]+1) / float64(len(hits)+1)
+		return float64(n) > eachRatio*share*float64(all) && binomialTail(n, all, share) < blameChance
+	})
 }
 
 // suspect is a call path of a program without its delays.
