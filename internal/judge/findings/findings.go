@@ -200,7 +200,11 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	a := &c.run.Anomalies[i]
 	if k == nil {
 		k = c.keyOf(a)
-		switch cause := c.causes[i]; {
+		cause := c.causes[i]
+		if cause == nil && l.Culprit >= 0 { // what made the culprit wait
+			cause = c.causes[int32(l.Culprit)]
+		}
+		switch {
 		case cause != nil:
 			k.victim, k.kind, k.cause = true, provenance.Waiting, groups[*cause]
 			k.cause.Role = provenance.Culprit

@@ -346,6 +346,25 @@ func TestSlowPeerExplainsWaitsThatAreNotLonger(t *testing.T) {
 	f("cudaDeviceSynchronize", 4*second, 440_000, 0)
 }
 
+// TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt has a rank that waits for a slow one, and others that wait for both, one since
+// before and one since later.
+func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
+	s := quiet()
+	s.slow("MPI_Wait()", 1, 4*second, 25_000)
+	w := &s.Anomalies[0]
+	w.Last = &blame.Message{Partner: 4, Time: w.Exit - 1}
+	s.slow("MPI_Allreduce()", 2, 4*second-500, 25_600)
+	s.slow("MPI_Allreduce()", 3, 4*second+500, 24_600)
+	r := s.concludeWith(slowHost())
+	want := []string{"slow-peer long [4 5]", "wait MPI_Allreduce() [2 3]", "wait MPI_Wait() [1]"}
+	if got := of(r); !slices.Equal(got, want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	if r.Findings[1].Cause != 1 || r.Findings[2].Cause != 1 {
+		t.Errorf("got %+v", r.Findings)
+	}
+}
+
 // TestSlowModeOfARoleIsANote has a rank whose calls are slow throughout its program, which ends before the run.
 func TestSlowModeOfARoleIsANote(t *testing.T) {
 	s := quiet()
