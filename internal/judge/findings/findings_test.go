@@ -373,6 +373,21 @@ func TestRankWithMoreInterferenceIsNamed(t *testing.T) {
 	}
 }
 
+// What interrupts one rank does not explain a few delays on another of its host.
+func TestInterferenceIsOfRanksThatAreInterrupted(t *testing.T) {
+	s, rng := interrupted()
+	for i := range s.Anomalies {
+		s.Anomalies[i].Rank, s.Anomalies[i].Host = 1, "node0"
+	}
+	for range 2 {
+		s.slow("short", 0, trace.Ticks(rng.IntN(10*second)), 4000)
+	}
+	want := []string{"interference  [1]", "outlier short [0]"}
+	if list := of(s.conclude()); !slices.Equal(list, want) {
+		t.Errorf("got %q, want %q", list, want)
+	}
+}
+
 // TestInterferenceInsideWaits has a rank that is delayed inside a send, while its partner
 // sends to it.
 func TestInterferenceInsideWaits(t *testing.T) {

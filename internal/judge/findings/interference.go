@@ -350,7 +350,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	for k, v := range lost {
 		hosts[k.host] = append(hosts[k.host], v)
 	}
-	places := make(map[rankKey][]int32)
+	places, apart := make(map[rankKey][]int32), make(map[string]bool)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
 		where := rankKey{a.Host, a.Rank}
@@ -361,11 +361,16 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 			continue
 		case lost[where] <= rankRatio*lowerMedian(hosts[a.Host]):
 			where.rank = allRanks
+		default:
+			apart[a.Host] = true
 		}
 		places[where] = append(places[where], i)
 	}
 	for where, some := range places {
 		if c.hitOne(some) { // which is slow there
+			continue
+		}
+		if where.rank == allRanks && apart[where.host] && !c.isInterference(some) { // what interrupts a rank does not explain them
 			continue
 		}
 		for _, i := range some {
