@@ -3,6 +3,7 @@ package otf2
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,14 +62,28 @@ func Open(path string) (*Archive, error) {
 	if a.epoch = int64(a.defs.epoch); a.defs.epoch > 1<<63-1 {
 		a.epoch = int64(scale(a.defs.offset, a.defs.resolution))
 	}
-	a.known.closed = true
-	for id := range a.defs.regions {
-		a.known.set(id, id)
-	}
+	a.number()
 	if a.place(); len(a.places) == 0 {
 		return nil, cmp.Or(a.err, fmt.Errorf("%s: no location has events", path))
 	}
 	return a, nil
+}
+
+// number numbers the regions as the archive does, but gives those with far numbers the next near ones. EZTrace divides all
+// numbers among its processes.
+func (a *Archive) number() {
+	a.known.closed = true
+	next := uint32(0)
+	for _, id := range slices.Sorted(maps.Keys(a.defs.regions)) {
+		number := id
+		if id >= nearest && next < nearest {
+			number = next
+			a.defs.regions[number] = a.defs.regions[id]
+			delete(a.defs.regions, id)
+		}
+		a.known.set(id, number)
+		next = number + 1
+	}
 }
 
 // base returns the path of the archive without the extension.

@@ -24,6 +24,9 @@ const calls = "testdata/calls"
 // records is an archive that has every event of the reference library, with a call of "work" after each.
 const records = "testdata/records"
 
+// eztrace is an archive of EZTrace, of a program of three ranks.
+var eztrace = filepath.Join("..", "..", "..", "testdata", "otf2", "eztrace")
+
 // event is an event with its names.
 type event struct {
 	rank   trace.Rank
@@ -253,6 +256,32 @@ func clock(time uint64, ticks byte) []byte {
 	b := append([]byte{6, 18}, binary.LittleEndian.AppendUint64(nil, time)...)
 	b = append(b, 1, ticks)
 	return append(b, make([]byte, 8)...)
+}
+
+// TestFarRegionsHaveNearNumbers reads an archive whose ranks have regions of their own, with numbers all over the range.
+func TestFarRegionsHaveNearNumbers(t *testing.T) {
+	names := make(map[trace.Rank]map[string]bool)
+	_, _, err := readEvents(t, eztrace, func(n *trace.Names, b *trace.Batch, e *trace.Event) {
+		if e.Kind != trace.Enter {
+			return
+		}
+		if e.ID > 100 {
+			t.Errorf("a region of rank %d has the number %d", b.Rank, e.ID)
+		}
+		if names[b.Rank] == nil {
+			names[b.Rank] = make(map[string]bool)
+		}
+		name, _ := n.Func(b.Rank, e.Func())
+		names[b.Rank][name] = true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range trace.Rank(3) {
+		if got, want := len(names[rank]), 4; got != want || !names[rank]["MPI_Allreduce"] {
+			t.Errorf("rank %d calls %v, want %d functions", rank, names[rank], want)
+		}
+	}
 }
 
 func TestLocalDefinitions(t *testing.T) {

@@ -24,6 +24,7 @@ func TestEventsAsReferenceLibrary(t *testing.T) {
 		"calls":   func(*testing.T) string { return calls },
 		"records": func(*testing.T) string { return records },
 		"cuda":    func(*testing.T) string { return "testdata/launches/cuda" },
+		"eztrace": func(*testing.T) string { return eztrace },
 		"mi300": func(t *testing.T) string {
 			return filepath.Dir(unpacked(t, "mi300-example"))
 		},
