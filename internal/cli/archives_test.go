@@ -3,6 +3,7 @@ package cli_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,11 +43,36 @@ func TestArchive(t *testing.T) {
 		t.Errorf("trace dump: %+v", r)
 	}
 	out := filepath.Join(t.TempDir(), "run")
-	if got := must(t, "analyze", archive, "--out", out); !strings.Contains(got, "28 events, 7 calls of 3 functions on 2 ranks") {
+	if got := must(t, "analyze", archive, "--out", out); !strings.Contains(got, "28 events, 9 calls of 4 functions on 2 ranks") {
 		t.Errorf("analyze prints\n%s", got)
 	}
 	r := run(t, "analyze", archive, tracetest.Recorded(t, "ring-BP4")[0], "--out", out, "--force")
 	if r.code == 0 || !strings.Contains(r.stderr, "is an OTF2 archive and") {
 		t.Errorf("analyze of an archive and a dataset: %+v", r)
 	}
+}
+
+// TestTracesOfCommunicationShowDelaysBetweenCalls analyzes a program of which EZTrace recorded nothing but MPI. Its rank 1 slept
+// three times.
+func TestTracesOfCommunicationShowDelaysBetweenCalls(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run(t, "analyze", tracetest.Root("testdata", "otf2", "eztrace"), "--out", dir) // EZTrace lacks two entries
+	var found []struct {
+		Kind, Function string
+		Ranks          []int
+		Calls          int
+	}
+	r := run(t, "findings", dir, "--format", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &found); err != nil {
+		t.Fatalf("%v: %s", err, r.stdout)
+	}
+	for _, f := range found {
+		if f.Kind == "outlier" {
+			if f.Function != "code between MPI_Allreduce and MPI_Sendrecv" || !slices.Equal(f.Ranks, []int{1}) || f.Calls != 3 {
+				t.Errorf("the outlier is %+v, want 3 calls of the code before MPI_Sendrecv on rank 1", f)
+			}
+			return
+		}
+	}
+	t.Errorf("no finding is an outlier: %s", r.stdout)
 }

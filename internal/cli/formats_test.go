@@ -53,8 +53,8 @@ func TestQueriesAnswerForAllFormats(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			prepare(t, "analyze", traces(t), "--out", dir)
-			finding := queryJSON(t, "findings", dir)[0]
-			function, id := finding["function"].(string), finding["examples"].([]any)[0].(string)
+			longest := queryJSON(t, "anomalies", dir)[0]
+			function, id := longest["function"].(string), longest["event_id"].(string)
 			for _, args := range [][]string{
 				{"findings", dir},
 				{"findings", dir, "1"},

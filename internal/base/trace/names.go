@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // WholeThread begins the name of the call that TAU makes of a whole thread, also of a stream.
@@ -84,9 +85,30 @@ func resolve(names map[nameKey]string, rank Rank, id uint32) (string, bool) {
 	return name, ok
 }
 
-// Func returns the name of a function, or false while it is unknown.
+// Numbers of code between calls of two functions have codeMark and the numbers of these, each in codeBits bits. Only damaged
+// traces have functions with so large numbers.
+const (
+	codeMark = 1 << 30
+	codeBits = 15
+)
+
+// CodeBetween returns the number of the code between a call of one function and the next, of another or the same. It reports
+// false if their numbers are too large.
+func CodeBetween(first, second FuncID) (FuncID, bool) {
+	return codeMark | first<<codeBits | second, (first|second)>>codeBits == 0
+}
+
+// Func returns the name of a function, or of code between two, or false while it is unknown.
 func (n *Names) Func(rank Rank, id FuncID) (string, bool) {
-	return resolve(n.funcs, rank, uint32(id))
+	name, ok := resolve(n.funcs, rank, uint32(id))
+	if ok || id&codeMark == 0 {
+		return name, ok
+	}
+	first, ok := resolve(n.funcs, rank, uint32(id&^codeMark>>codeBits))
+	if ok {
+		name, ok = resolve(n.funcs, rank, uint32(id&(1<<codeBits-1)))
+	}
+	return "code between " + strings.TrimSuffix(first, "()") + " and " + strings.TrimSuffix(name, "()"), ok
 }
 
 // Work returns the kind of work of a function.

@@ -138,17 +138,18 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		switch e.Kind {
 		case trace.Enter:
 			if len(stack) >= b.cfg.MaxDepth {
-				b.tally.Add(tally.StackTooDeep, 1)
-				t.drop(e.Func())
+				b.drop(t, e.Func())
 				continue
+			}
+			if len(stack) == 1 && t.code.set {
+				calls = b.addCode(t, calls, stack[0], e, place)
 			}
 			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
 			from := callpath.Root
 			if n := len(stack); n > 0 {
-				c.Parent = stack[n-1]
-				parent := &calls[c.Parent]
+				parent := &calls[stack[n-1]]
 				parent.Children++
-				from, c.ParentStep, c.ParentRow = parent.Path(), parent.Step, parent.Row
+				from, c.Parent, c.ParentStep, c.ParentRow = parent.Path(), stack[n-1], parent.Step, parent.Row
 			}
 			path := paths.Find(from, e.ID)
 			if path == callpath.Root {
@@ -159,15 +160,13 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			if activities != nil {
 				class, known := classes.Class(e.Func())
 				if !known {
-					class = activities.Class(e.Func(), place)
-					classes = activities.Known(place)
+					class, classes = activities.Class(e.Func(), place), activities.Known(place)
 				}
 				if c.flags = uint8(class) << classBits; !t.activity.Switch(e.Time, class) {
 					activities.Cross(&t.activity, e.Time, class)
 				}
 			}
-			stack = append(stack, int32(len(calls)))
-			calls = append(calls, c)
+			calls, stack = append(calls, c), append(stack, int32(len(calls)))
 		case trace.Exit:
 			n := len(stack)
 			if len(t.dropped) > 0 && t.undrop(e.Func()) {
@@ -187,6 +186,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 					parent.children += e.Time - c.Entry
 					class = parent.class()
 				}
+				t.noteExit(n, c, b.step, e.Row)
 				if activities != nil && !t.activity.Switch(e.Time, class) {
 					activities.Cross(&t.activity, e.Time, class)
 				}
@@ -198,7 +198,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			}
 			t.Calls, t.stack = calls, stack
 			b.resynchronize(t, e)
-			stack = t.stack
+			stack, t.code.set = t.stack, false
 		default:
 			t.Calls, t.stack = calls, stack
 			b.addSide(t, e)
@@ -208,6 +208,49 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	if activities != nil && len(events) > 0 {
 		activities.EndStep(&t.activity, events[0].Time)
 	}
+}
+
+// codeStart is where code between two communication calls may begin: at the exit of a call that the outermost call made.
+type codeStart struct {
+	at    trace.Ticks
+	after trace.FuncID
+	step  int32
+	row   uint32
+	set   bool // that call was communication
+}
+
+// noteExit notes the exit of a call, the last of n on the stack.
+func (t *Thread) noteExit(n int, c *Call, step int32, row uint32) {
+	if n <= 2 {
+		t.code = codeStart{c.Exit, c.Func, step, row, n == 2 && c.class() == activity.MPI}
+	}
+}
+
+// addCode adds a call to calls for the code that the outermost call ran between two communication calls, if e begins the second
+// of these. Tracers that record nothing but communication show the work of a program only there. The row of the call is
+// that of the exit where it began, which identifies no other.
+func (b *Builder) addCode(t *Thread, calls []Call, outermost int32, e *trace.Event, place activity.Place) []Call {
+	t.code.set = false
+	id, ok := trace.CodeBetween(t.code.after, e.Func())
+	if !ok || e.Time <= t.code.at || b.cfg.Activities.Class(e.Func(), place) != activity.MPI {
+		return calls
+	}
+	parent := &calls[outermost]
+	parent.Children++
+	parent.children += e.Time - t.code.at
+	c := Call{
+		Entry: t.code.at, Exit: e.Time, Func: id, Step: t.code.step, Row: t.code.row,
+		Parent: outermost, ParentStep: parent.Step, ParentRow: parent.Row, flags: uint8(activity.Own) << classBits,
+	}
+	path := b.paths.Find(parent.Path(), uint32(id))
+	if path == callpath.Root {
+		t.Calls = calls
+		path = b.newPath(parent.Path(), uint32(id))
+	}
+	c.path = uint16(path)
+	b.paths.Add(path, uint64(c.Exclusive()))
+	t.Done = append(t.Done, int32(len(calls)))
+	return append(calls, c)
 }
 
 // activities returns the recorder of activities, which may be nil, and where a thread runs.
@@ -253,6 +296,7 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 	}
 	if events[0].Time < t.last-b.cfg.MaxSetback {
 		b.tally.Add(tally.TimeBackwards, 1)
+		t.code.set = false
 		for _, o := range t.stack {
 			c := &t.Calls[o]
 			c.Entry = min(c.Entry, events[0].Time)
@@ -273,8 +317,9 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 // maxDropped is the number of dropped entries to remember.
 const maxDropped = 1 << 12
 
-// drop remembers a dropped entry, so that its exit can be dropped, too.
-func (t *Thread) drop(fn trace.FuncID) {
+// drop drops an entry, and remembers it, so that its exit can be dropped, too.
+func (b *Builder) drop(t *Thread, fn trace.FuncID) {
+	b.tally.Add(tally.StackTooDeep, 1)
 	if len(t.dropped) == maxDropped {
 		t.dropped = t.dropped[:0]
 	}

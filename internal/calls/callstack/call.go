@@ -105,6 +105,7 @@ type Thread struct {
 	kept    []int32        // calls that Trim keeps
 	dropped []trace.FuncID // dropped entries whose exits are expected
 	last    trace.Ticks
+	code    codeStart
 
 	activity activity.Meter
 }
