@@ -286,8 +286,11 @@ func (r *Reader) other() bool {
 		}
 		if n >= 0 {
 			i := skipSpace(r.p.b, n)
-			if i >= r.p.end && r.read(r.w.pos, MaxProperty) {
-				continue
+			if i >= r.p.end {
+				if r.read(r.w.pos, MaxProperty) {
+					continue
+				}
+				return r.skipDamage() // the list does not go on; n and i may be of an earlier window
 			}
 			if r.p.b[i] == ',' || r.p.b[i] == ']' {
 				r.note(tally.ElementUnknown, r.Offset(), r.Offset()+int64(n-r.w.pos))
