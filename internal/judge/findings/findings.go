@@ -201,7 +201,7 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	if k == nil {
 		k = c.keyOf(a)
 		cause := c.causes[i]
-		if cause == nil && l.Culprit >= 0 { // what made the culprit wait
+		if cause == nil && l.Role == provenance.Victim && l.Culprit >= 0 { // what made the culprit wait
 			cause = c.causes[int32(l.Culprit)]
 		}
 		switch {

@@ -365,6 +365,20 @@ func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
 	}
 }
 
+// TestSlowCallIsNoWaitForASlowPeer has a slow call that is a culprit of the same waits as a larger one, which waits for a slow rank.
+func TestSlowCallIsNoWaitForASlowPeer(t *testing.T) {
+	s := quiet()
+	s.slow("MPI_Wait()", 1, 4*second, 25_000)
+	w := &s.Anomalies[0]
+	w.Last = &blame.Message{Partner: 4, Time: w.Exit - 1}
+	s.slow("MPI_Allreduce()", 2, 4*second-500, 25_600)
+	s.slow("long", 3, 4*second, 20_000)
+	r := s.concludeWith(slowHost())
+	if got := of(r); !slices.Contains(got, "outlier long [3]") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestSlowModeOfARoleIsANote has a rank whose calls are slow throughout its program, which ends before the run.
 func TestSlowModeOfARoleIsANote(t *testing.T) {
 	s := quiet()
