@@ -175,11 +175,17 @@ var errOutdated = errors.New("the server that answered lacks messages that the s
 // info returns the state of the stream, at least as new as the last message that this process published.
 func (s *Stream) info(ctx context.Context) (info *jetstream.StreamInfo, err error) {
 	err = s.conn.settle(ctx, func(ctx context.Context) error {
-		if info, err = s.nats.Info(ctx); err == nil && info.State.LastSeq < s.newest.Load() {
-			err = errOutdated
-		}
+		info, err = s.infoOnce(ctx)
 		return err
 	})
+	return info, err
+}
+
+func (s *Stream) infoOnce(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := s.nats.Info(ctx)
+	if err == nil && info.State.LastSeq < s.newest.Load() {
+		err = errOutdated
+	}
 	return info, err
 }
 
