@@ -85,8 +85,8 @@ func resolve(names map[nameKey]string, rank Rank, id uint32) (string, bool) {
 	return name, ok
 }
 
-// Numbers of code between calls of two functions have codeMark and the numbers of these, each in codeBits bits. Only damaged
-// traces have functions with so large numbers.
+// Numbers of code between calls of two functions have codeMark and the numbers of these, each in codeBits bits. A function of
+// the trace with such a number, as only damaged traces have, keeps its name.
 const (
 	codeMark = 1 << 30
 	codeBits = 15
@@ -104,11 +104,12 @@ func (n *Names) Func(rank Rank, id FuncID) (string, bool) {
 	if ok || id&codeMark == 0 {
 		return name, ok
 	}
-	first, ok := resolve(n.funcs, rank, uint32(id&^codeMark>>codeBits))
-	if ok {
-		name, ok = resolve(n.funcs, rank, uint32(id&(1<<codeBits-1)))
+	first, known := resolve(n.funcs, rank, uint32((id&^codeMark)>>codeBits))
+	second, ok := resolve(n.funcs, rank, uint32(id&(1<<codeBits-1)))
+	if !known || !ok {
+		return "", false
 	}
-	return "code between " + strings.TrimSuffix(first, "()") + " and " + strings.TrimSuffix(name, "()"), ok
+	return "code between " + strings.TrimSuffix(first, "()") + " and " + strings.TrimSuffix(second, "()"), true
 }
 
 // Work returns the kind of work of a function.

@@ -47,3 +47,29 @@ func TestKeyOrder(t *testing.T) {
 		t.Error("event keys are out of order")
 	}
 }
+
+func TestNamesOfCodeBetweenCalls(t *testing.T) {
+	names := trace.NewNames("", []string{"MPI_Wait()", "MPI_Send()"}, nil, nil)
+	f := func(first, second trace.FuncID, want string, wantOK bool) {
+		t.Helper()
+		id, ok := trace.CodeBetween(first, second)
+		if !ok {
+			t.Fatalf("the code between %d and %d has no number", first, second)
+		}
+		if got, ok := names.Func(3, id); got != want || ok != wantOK {
+			t.Errorf("between %d and %d: got %q, %t, want %q, %t", first, second, got, ok, want, wantOK)
+		}
+	}
+	f(0, 1, "code between MPI_Wait and MPI_Send", true)
+	f(1, 0, "code between MPI_Send and MPI_Wait", true)
+	f(1, 1, "code between MPI_Send and MPI_Send", true)
+	f(0, 2, "", false)
+	f(2, 0, "", false)
+	if _, ok := trace.CodeBetween(0, 1<<15); ok {
+		t.Error("functions with large numbers have code between them")
+	}
+	names.DefineFunc(trace.AnyRank, 1<<30|1, "damaged")
+	if got, _ := names.Func(3, 1<<30|1); got != "damaged" {
+		t.Errorf("a function of the trace is called %q", got)
+	}
+}

@@ -346,14 +346,20 @@ func TestSlowPeerExplainsWaitsThatAreNotLonger(t *testing.T) {
 	f("cudaDeviceSynchronize", 4*second, 440_000, 0)
 }
 
-// TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt has a rank that waits for a slow one, and others that wait for both, one since
-// before and one since later.
-func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
+// waitForSlowHost has a rank that waits for one of slowHost, and another one that waits for both.
+func waitForSlowHost() *scene {
 	s := quiet()
 	s.slow("MPI_Wait()", 1, 4*second, 25_000)
 	w := &s.Anomalies[0]
 	w.Last = &blame.Message{Partner: 4, Time: w.Exit - 1}
 	s.slow("MPI_Allreduce()", 2, 4*second-500, 25_600)
+	return s
+}
+
+// TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt has a rank that waits for a slow one, and others that wait for both, one since
+// before and one since later.
+func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
+	s := waitForSlowHost()
 	s.slow("MPI_Allreduce()", 3, 4*second+500, 24_600)
 	r := s.concludeWith(slowHost())
 	want := []string{"slow-peer long [4 5]", "wait MPI_Allreduce() [2 3]", "wait MPI_Wait() [1]"}
@@ -367,11 +373,7 @@ func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
 
 // TestSlowCallIsNoWaitForASlowPeer has a slow call that is a culprit of the same waits as a larger one, which waits for a slow rank.
 func TestSlowCallIsNoWaitForASlowPeer(t *testing.T) {
-	s := quiet()
-	s.slow("MPI_Wait()", 1, 4*second, 25_000)
-	w := &s.Anomalies[0]
-	w.Last = &blame.Message{Partner: 4, Time: w.Exit - 1}
-	s.slow("MPI_Allreduce()", 2, 4*second-500, 25_600)
+	s := waitForSlowHost()
 	s.slow("long", 3, 4*second, 20_000)
 	r := s.concludeWith(slowHost())
 	if got := of(r); !slices.Contains(got, "outlier long [3]") {
