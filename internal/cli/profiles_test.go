@@ -61,7 +61,7 @@ func TestSlowWorkersAndLongStages(t *testing.T) {
 		"resnet4-always": {"alarm", "optimizer", []any{1.}, 0.1, 0.2},
 	} {
 		dir := filepath.Join(t.TempDir(), name)
-		must(t, "analyze", tracetest.Kineto(t, name), "--out", dir)
+		prepare(t, "analyze", tracetest.Kineto(t, name), "--out", dir)
 		var slow []map[string]any
 		for _, row := range queryJSON(t, "findings", dir, "--notes") {
 			if row["kind"] == "slow-peer" {
@@ -91,7 +91,7 @@ func TestExtraWorkOfARank(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes or compares large runs")
 	traces := tracetest.Kineto(t, "transformer4-straggler")
 	dir := filepath.Join(t.TempDir(), "run")
-	must(t, "analyze", traces, "--out", dir)
+	prepare(t, "analyze", traces, "--out", dir)
 	const kernel = "cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params) [grid 128×1×1, block 256×1×1]"
 	for i, row := range queryJSON(t, "findings", dir) {
 		if strings.Contains(row["function"].(string), kernel) != (i == 0) {

@@ -82,6 +82,9 @@ func TestConflictingRanksPrintCommandThatWorks(t *testing.T) {
 // The truth numbers programs in the order of the scenario: simulation, analysis.
 func TestEvalMatchesProgramsByName(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes or compares large runs")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	dir := t.TempDir()
 	traces := filepath.Join(dir, "traces")
 	prepare(t, "simulate", "--scenario", "workflow", "--steps", "60", "--out", traces)

@@ -158,9 +158,9 @@ func TestRanksOfGPUsAreListed(t *testing.T) {
 
 func TestImportedRunsHaveSameRanks(t *testing.T) {
 	dir, again := slowRankRun(t), filepath.Join(t.TempDir(), "again")
-	must(t, "import", dir, "--out", again)
+	prepare(t, "import", dir, "--out", again)
 	url := pgtest.Shared(t).Database(t)
-	must(t, "import", dir, "--out", filepath.Join(t.TempDir(), "server"), "--store", url)
+	prepare(t, "import", dir, "--out", filepath.Join(t.TempDir(), "server"), "--store", url)
 	for _, by := range []string{"rank", "host", "role", "thread", "device"} {
 		want := ranksOf(t, dir, "--by", by)
 		same(t, by, ranksOf(t, again, "--by", by), want)
@@ -184,6 +184,6 @@ func TestRunsWithoutLoadsAreExplained(t *testing.T) {
 		}
 	}
 	imported := filepath.Join(t.TempDir(), "imported")
-	must(t, "import", old, "--out", imported)
+	prepare(t, "import", old, "--out", imported)
 	fails(t, 1, []string{"ranks", imported}, "has no load of ranks to compare", "imported from records without them")
 }

@@ -222,7 +222,7 @@ func must(t *testing.T, args ...string) string {
 // that take ten times as long; other tests run the same commands with it.
 func prepare(t *testing.T, args ...string) {
 	t.Helper()
-	if testing.Short() || !tracetest.Race {
+	if tracetest.RaceStays() {
 		must(t, args...)
 	} else {
 		peak(t, args...)

@@ -272,7 +272,7 @@ func TestSimulateStopsWhenInterrupted(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		env := &cli.Env{Stdout: &stdout, Stderr: &stderr}
-		done <- cli.Run(ctx, env, []string{"simulate", "--scenario", file, "--out", out, "--live", "--duration", "10m"})
+		done <- cli.Run(ctx, env, []string{"simulate", "--scenario", file, "--out", out, "--live", "--duration", "2m"})
 	}()
 	for written := false; !written; { // until the second step of rank 0 is there
 		index, err := os.Stat(filepath.Join(out, "tau-metrics-pair-0.bp", "md.idx"))

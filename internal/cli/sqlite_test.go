@@ -32,6 +32,9 @@ var sqliteWriters = map[string]struct {
 // TestSlowKernelsInSQLiteTraces plants slow kernels on rank 2 and expects them in all answers, with the calls that launched them.
 func TestSlowKernelsInSQLiteTraces(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes or compares large runs")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	for format, c := range sqliteWriters {
 		t.Run(format, func(t *testing.T) {
 			traces := writeSQLite(t, format)

@@ -136,6 +136,9 @@ func rounded(text string) string {
 
 // A trace in nanoseconds has the same results as the same trace in microseconds.
 func TestUnitDoesNotChangeResults(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	for _, name := range tracetest.Sample([]string{"burst", "slow-rank"}, 2) {
 		t.Run(name, func(t *testing.T) {
 			micros, nanos := analyzeSimulation(t, name, trace.Microsecond, 0), analyzeSimulation(t, name, trace.Nanosecond, 0)

@@ -19,8 +19,9 @@ const (
 	everywhereEnv = "RACE_EVERYWHERE"
 )
 
-// staysHere reports whether tests run in this process.
-func staysHere() bool {
+// RaceStays reports whether all work of tests is done in this process: it lacks the race detector, or
+// RACE_EVERYWHERE=1 asks for it in all tests. Otherwise tests may prepare data with programs without the detector.
+func RaceStays() bool {
 	return !Race || testing.Short() || os.Getenv(plainEnv) != "" || os.Getenv(everywhereEnv) != ""
 }
 
@@ -36,7 +37,7 @@ func staysHere() bool {
 // stress and make nightly set it, these tests have the detector, too.
 func WithoutRace(t *testing.T) bool {
 	t.Helper()
-	if staysHere() {
+	if RaceStays() {
 		return false
 	}
 	bin, err := buildPlain()
@@ -66,7 +67,7 @@ func WithoutRace(t *testing.T) bool {
 //	func TestMain(m *testing.M) { os.Exit(tracetest.MainWithoutRace(m)) }
 func MainWithoutRace(m *testing.M) int {
 	flag.Parse()
-	if staysHere() {
+	if RaceStays() {
 		return m.Run()
 	}
 	bin, err := buildPlain()
