@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // walk follows a list to its end and returns the ids of its events.
@@ -38,6 +39,9 @@ func walk(t *testing.T, at, query string, between func()) (ids []string) {
 }
 
 func TestPagesListAllEventsOnce(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	at, _ := serve(t, nil)
 	a, err := query.New(t.Context(), filled(t), "monday")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestInvalidRequestsAreExplained(t *testing.T) {
@@ -78,6 +79,9 @@ func TestRunBeforeFirstRecord(t *testing.T) {
 }
 
 func TestSQLAnswersWithColumnsAndRows(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	at, _ := serve(t, nil)
 	a := do(t, at+monday+"/sql", `{"sql": "SELECT $1 AS t, $2::BIGINT AS n, $3::DOUBLE AS x, $4 AS none, $5 AS yes, 'nan'::DOUBLE AS odd", "args": ["<é", 9007199254740993, 1.5, null, true]}`)
 	if a.code != 200 || !strings.HasPrefix(a.body, `{"columns":[{"name":"t","type":"string"},{"name":"n","type":"int"},{"name":"x","type":"float"},`) ||

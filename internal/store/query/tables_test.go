@@ -43,6 +43,9 @@ func (s *countingStore) Query(ctx context.Context, sql string, args ...any) (*pr
 
 func TestDocumentsOfOneRankAreReadInParts(t *testing.T) {
 	tracetest.SkipShort(t, "stores many records")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	const most = 4000
 	// Rank 1 has many records, the others have few.
 	var want []*provenance.Record
