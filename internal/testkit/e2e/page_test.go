@@ -73,13 +73,15 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// chromium is the path of Chromium.
+// chromium is the path of Chromium, preferably of the program without a window, which needs a third less time.
 func chromium() string {
 	if path := os.Getenv("CHROMIUM"); path != "" {
 		return path
 	}
-	if path, err := exec.LookPath("chromium"); err == nil {
-		return path
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
 	}
 	return "/usr/bin/chromium"
 }
