@@ -195,6 +195,20 @@ func (t *Tree) putRecursion(parent Node, fn uint32, n Node) {
 // Last returns the last function of a path and the path without it. The root has none.
 func (t *Tree) Last(n Node) (parent Node, fn uint32) { return t.nodes[n].parent, t.nodes[n].fn }
 
+// Hash returns the hash of a path with the names of functions, or 0 if one is unknown.
+func (t *Tree) Hash(n Node, name func(fn uint32) (string, bool)) (h Hash) {
+	parent, fn := t.Last(n)
+	if parent != Root {
+		if h = t.Hash(parent, name); h == 0 {
+			return 0
+		}
+	}
+	if known, ok := name(fn); ok {
+		return h.Then(known)
+	}
+	return 0
+}
+
 // put enters a path into the slots.
 func (t *Tree) put(n Node) { t.enter(keyOf(t.nodes[n].parent, t.nodes[n].fn), n) }
 

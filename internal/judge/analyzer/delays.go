@@ -130,6 +130,7 @@ func (r *rank) findDelays() (*delays, error) {
 	if err := r.settle(); err != nil {
 		return nil, err
 	}
+	r.findUnrecorded()
 	var d delays
 	for _, s := range []*spool.Spool{r.spool, r.late} {
 		unneeded := make([]bool, 0, s.Count())
@@ -181,7 +182,7 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 		return false
 	}
 	call, time := c.Call(), r.timeOf(c)
-	work := r.withoutRare(c.Work(), keyOf(c))
+	work := r.capturedWork(f, c)
 	_, verdict := j.JudgeCall(time, work)
 	if verdict == outlier.NotJudged {
 		return false

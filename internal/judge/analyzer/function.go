@@ -6,6 +6,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -24,11 +25,12 @@ type localFunc struct {
 	models          *group     // only of whole; nil while the name is unknown
 	model           *scoped    // nil while the name is unknown
 	wait            provenance.Wait
-	hasWait         bool         // wait is valid
-	settled         uint64       // threads below 64 on which setUp excludes no more calls
-	first           threadCounts // calls
-	late            uint64       // bits of lanes on which its calls began after the set-up of their caller
+	hasWait         bool               // wait is valid
+	settled         uint64             // threads below 64 on which setUp excludes no more calls
+	first           stats.ThreadCounts // calls
+	late            uint64             // bits of lanes on which its calls began after the set-up of their caller
 	calls           uint64
+	last            trace.Ticks    // entry of the last call
 	rareCalls       uint64         // calls that mayBeRare of which it is the caller
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged

@@ -64,7 +64,7 @@ func (r *rank) judgeHeld() error {
 		if j == nil { // ignored
 			continue
 		}
-		score, verdict := j.JudgeCall(r.timeOf(c), r.withoutRare(c.Work(), keyOf(c)))
+		score, verdict := j.JudgeCall(r.timeOf(c), r.capturedWork(f, c))
 		switch {
 		case verdict >= outlier.Recurring:
 			c.Kind = provenance.Anomaly
@@ -188,7 +188,7 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 		usual = f.whole.models.function.Learned() // of all ranks
 	}
 	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
-	explain(record, f.judge(), time, r.withoutRare(c.Work(), keyOf(c)), onPath, status)
+	explain(record, f.judge(), time, r.capturedWork(f, c), onPath, status)
 	return record
 }
 

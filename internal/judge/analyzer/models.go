@@ -281,28 +281,30 @@ func (m *Models) change(f *Function, s *outlier.Shift) summary.Change {
 	if s.Drift {
 		kind = "drift"
 	}
-	before, after := m.callsMade(f, s)
-	return summary.Change{
+	c := summary.Change{
 		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Ticks(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
-		Lost: s.Lost, MadeBefore: before, MadeAfter: after,
+		Lost: s.Lost,
 	}
+	m.countCallsMade(f, s, &c)
+	return c
 }
 
-// maxExtended bounds the call paths that callsMade looks for, and so its time.
+// maxExtended bounds the call paths that countCallsMade looks for, and so its time.
 const maxExtended = 1 << 20
 
-// callsMade returns how many calls a call of a function made on average before and after its time changed: the
-// number of calls on paths that extend one of its paths. It returns 0 if there are too many.
-func (m *Models) callsMade(f *Function, s *outlier.Shift) (before, after float64) {
+// countCallsMade sets how many calls a call of a function made on average before and after its time changed, the
+// number of calls on paths that extend one of its paths, and the calls that are no longer recorded. It sets nothing if there
+// are too many.
+func (m *Models) countCallsMade(f *Function, s *outlier.Shift, c *summary.Change) {
 	if f.Learned().Made.Total() == 0 || f.models.paths.Len()*len(m.functions)*len(callpath.Hash(0).Hashes()) > maxExtended {
-		return 0, 0
+		return
 	}
 	count := func(m *outlier.Model, before, after *float64) {
 		*before += m.CallsBetween(math.MinInt64, s.BeforeEnd)
 		*after += m.CallsBetween(s.AfterBegin, math.MaxInt64)
 	}
 	var own []callpath.Hash
-	var calls, later float64
+	var calls, later, most float64
 	for path, of := range f.models.paths.Sorted() {
 		own = append(own, path.Path())
 		count(&of.model, &calls, &later)
@@ -318,14 +320,25 @@ func (m *Models) callsMade(f *Function, s *outlier.Shift) (before, after float64
 				inside[h.Then(g.Name).Path()] = true
 			}
 		}
+		var before, after, shortlyBefore float64
 		for path, of := range g.models.paths.Sorted() {
 			if inside[path.Path()] {
 				count(&of.model, &before, &after)
+				shortlyBefore += of.model.CallsBetween(s.BeforeEnd-(s.BeforeEnd-s.Begin)/2, s.BeforeEnd)
 			}
 		}
+		ends := stopped*shortlyBefore > before && g.Throttled(g.Exclusive.Count())
+		before, after = before/max(1, calls), after/max(1, later)
+		c.MadeBefore, c.MadeAfter = c.MadeBefore+before, c.MadeAfter+after
+		if ends && before > max(most, stopped*after) {
+			most, c.Unrecorded = before, g.Name
+		}
 	}
-	return before / max(1, calls), after / max(1, later)
 }
+
+// stopped is the factor by which the calls of a function decrease if most ranks no longer record them: at a change, and not
+// before the last half of the time until then.
+const stopped = 10
 
 // Modes returns the slow modes of all functions, ordered by program, name and path.
 func (m *Models) Modes() (modes []summary.Mode) {

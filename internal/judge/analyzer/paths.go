@@ -69,36 +69,22 @@ func (r *rank) pooled() (n int64) {
 	return n
 }
 
-// hash returns the hash of a path, or 0 if a name on it is unknown.
-func (r *rank) hash(n callpath.Node) callpath.Hash {
-	parent, fn := r.builder.Paths().Last(n)
-	name, ok := r.names.Func(r.key.Rank, trace.FuncID(fn))
-	if !ok {
-		return 0
-	}
-	if parent == callpath.Root {
-		return callpath.Hash(0).Then(name)
-	}
-	h := r.hash(parent)
-	if h == 0 {
-		return 0
-	}
-	return h.Then(name)
-}
+// funcName returns the name of a function on a path, if it is known.
+func (r *rank) funcName(fn uint32) (string, bool) { return r.names.Func(r.key.Rank, trace.FuncID(fn)) }
 
 // takePaths moves the calls that ended since the last time, by call path, to the end of
 // list. Calls of functions without a name, and calls in them, wait for the name; it
 // returns their number.
 func (r *rank) takePaths(list []callpath.NamedEntry) (taken []callpath.NamedEntry, waiting uint64) {
 	r.paths, waiting = r.builder.Paths().Take(r.paths[:0], func(fn uint32) bool {
-		_, named := r.names.Func(r.key.Rank, trace.FuncID(fn))
+		_, named := r.funcName(fn)
 		return !named
 	})
 	for i := range r.paths {
 		e := &r.paths[i]
 		name := callpath.OtherName
 		if e.Func != callpath.Other {
-			name, _ = r.names.Func(r.key.Rank, trace.FuncID(e.Func))
+			name, _ = r.funcName(e.Func)
 		}
 		list = append(list, callpath.NamedEntry{Parent: e.Parent, Name: name, Sums: e.Sums})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/judge/devices"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/nodestate"
@@ -44,8 +45,9 @@ type rank struct {
 
 	step            int // current; -1 between steps
 	steps           int
-	rareCalls       uint64             // calls on GPUs that mayBeRare, without a caller
-	rareInside      map[callKey]uint32 // calls that mayBeRare that a call made directly
+	rareCalls       uint64                        // calls on GPUs that mayBeRare, without a caller
+	rareInside      map[callKey]uint32            // calls that mayBeRare that a call made directly
+	unrecorded      map[callpath.Node]trace.Ticks // when calls that a path made were last recorded; set for the review
 	start, end      trace.Ticks
 	firstEvent      trace.Ticks
 	delayLimit      int64             // time beyond the median from which calls of the step may be delays
@@ -229,7 +231,8 @@ func (r *rank) learn(profile bool) {
 				outer++
 			}
 			f := r.of(c)
-			if bit&^f.first[countBits-1] != 0 {
+			f.last = max(f.last, c.Entry)
+			if !f.first.Many(bit) && bit != 0 {
 				r.count(f, bit)
 			}
 			if !f.touched {
@@ -293,7 +296,7 @@ const maxSetUp = 16
 // the thread's first collective call. Ranks start at different times, and until they
 // have synchronized each wait may be for a rank that is still starting.
 func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
-	thisThread := threadBit(thread)
+	thisThread := stats.ThreadBit(uint32(thread))
 	if f.settled&thisThread != 0 {
 		return false
 	}
@@ -393,7 +396,7 @@ func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
 	}
 	if f.model == nil || f.model == whole.model || f.model.dropped {
 		if f.node != callpath.Root && f.path == 0 {
-			if f.path = r.hash(f.node); f.path != 0 {
+			if f.path = r.builder.Paths().Hash(f.node, r.funcName); f.path != 0 {
 				f.path = f.path.With(f.work)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -20,20 +21,7 @@ import (
 
 // manyCalls is how often a caller must have run before something new in it is not set-up, and how many calls it must have
 // for each rare one. It is the inverse of the greatest share of calls that may be slow without being usual.
-const manyCalls = 1 << (countBits - 1)
-
-// threadCounts counts calls on up to 64 threads, up to manyCalls. Each element has one bit of all numbers.
-type threadCounts [countBits]uint64
-
-const countBits = 4
-
-// threadBit returns the bit of a thread, or 0 if there are too many threads.
-func threadBit(thread trace.Thread) uint64 {
-	if thread >= 64 {
-		return 0
-	}
-	return 1 << thread
-}
+const manyCalls = stats.ManyCalls
 
 // anyStream is the bit of all GPU streams: kernels run on any of them.
 const anyStream = 1 << 63
@@ -43,27 +31,15 @@ func (r *rank) laneBit(thread trace.Thread) uint64 {
 	if _, onDevice := r.GPU(thread); onDevice {
 		return anyStream
 	}
-	return threadBit(thread) &^ anyStream
-}
-
-// many reports whether the number of a thread is manyCalls.
-func (n *threadCounts) many(bit uint64) bool { return n[countBits-1]&bit != 0 }
-
-func (n *threadCounts) none(bit uint64) bool { return (n[0]|n[1]|n[2]|n[3])&bit == 0 }
-
-// add increases the number of a thread, which is less than manyCalls.
-func (n *threadCounts) add(bit uint64) {
-	for i := range n {
-		n[i], bit = n[i]^bit, n[i]&bit
-	}
+	return stats.ThreadBit(uint32(thread)) &^ anyStream
 }
 
 // count counts one of the first calls of a function with a path on a thread.
 func (r *rank) count(f *localFunc, bit uint64) {
-	if f.first.none(bit) && r.beginsLate(f, bit) {
+	if f.first.None(bit) && r.beginsLate(f, bit) {
 		f.late |= bit
 	}
-	f.first.add(bit)
+	f.first.Add(bit)
 }
 
 // beginsLate reports whether the first call of a path on a thread is after the set-up of its caller, and not a wait for others.
@@ -86,7 +62,7 @@ func (r *rank) caller(f *localFunc, bit uint64) *localFunc {
 			continue
 		}
 		for c := r.nodes[n]; c != nil; c = c.next {
-			if c.first.many(bit) {
+			if c.first.Many(bit) {
 				return c
 			}
 		}

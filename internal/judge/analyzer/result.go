@@ -214,7 +214,7 @@ func (v *review) judge(c *provenance.Capture) {
 	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
 	if v.cfg.Review || c.Kind == provenance.Unjudged || c.Kind == provenance.First {
-		score, verdict = j.JudgeCall(time, v.rank.withoutRare(c.Work(), keyOf(c)))
+		score, verdict = j.JudgeCall(time, v.rank.capturedWork(f, c))
 	}
 	explains := verdict < outlier.Recurring && c.Kind != provenance.Typical && v.rank.promoted[keyOf(c)]
 	if explains {

@@ -123,6 +123,7 @@ type group struct {
 	// Of recurring calls: on all ranks, or all with the roles of these if ofRole is true, and throughout the run.
 	everywhere, always bool
 	ofRole             bool
+	unrecorded         string     // of a function that changed: what it calls without a record since then
 	madeCalls          [2]float64 // of a function that has more to do: calls that it makes, before and after its change
 	peer               *slowPeer
 	placed             bool // it is about a rank, or the ranks of a host, rather than a call path
@@ -446,9 +447,10 @@ func (c *conclusion) changed(change *summary.Change) *group {
 	g.First, g.Last, g.Expected, g.Actual = max(change.Since, c.begin), c.end, change.Before, change.After
 	g.LostOwn = trace.Ticks(change.Lost)
 	g.Ranks, g.Hosts, g.Examples = []trace.Rank{}, []string{}, []string{}
-	if change.After <= change.Before || change.ByWork() {
+	if change.After <= change.Before || change.ByWork() || change.Unrecorded != "" {
 		g.Severity = provenance.Note
 	}
+	g.unrecorded = change.Unrecorded
 	if change.ByWork() {
 		g.madeCalls = [2]float64{change.MadeBefore, change.MadeAfter}
 	}

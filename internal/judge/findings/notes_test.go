@@ -79,22 +79,24 @@ func TestCallsThatExplainFewWaitsAreNote(t *testing.T) {
 	f("unusual", 60, false, false)
 }
 
-func TestFunctionWithMoreToDoIsNote(t *testing.T) {
-	f := func(madeBefore, madeAfter float64, noted bool) {
+func TestFunctionWithOtherWorkIsNote(t *testing.T) {
+	f := func(madeBefore, madeAfter float64, unrecorded string, noted bool) {
 		t.Helper()
 		s := newScene(2, "step 4000 1000000")
 		change := summary.Change{
 			Function: "step", Kind: "shift", Since: 5 * second, Before: 100, After: 200, Calls: 2000, Lost: 200_000,
-			MadeBefore: madeBefore, MadeAfter: madeAfter,
+			MadeBefore: madeBefore, MadeAfter: madeAfter, Unrecorded: unrecorded,
 		}
 		got := findings.Conclude(&s.Run, blame.Find(&s.Run), []summary.Change{change}, s.profile(), nil).Findings
 		if len(got) != 1 || got[0].Kind != provenance.LastingChange || got[0].Noted() != noted || got[0].Listed() == noted {
 			t.Errorf("%g calls, then %g: got %+v", madeBefore, madeAfter, got)
 		}
 	}
-	f(10, 20, true)
-	f(10, 19, false)
-	f(0, 0, false)
+	f(10, 20, "", true)
+	f(10, 19, "", false)
+	f(0, 0, "", false)
+	f(10, 0, "", false)
+	f(10, 0, "cell", true) // calls of cell count as step
 }
 
 func TestNotesFollowFindings(t *testing.T) {

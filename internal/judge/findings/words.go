@@ -27,6 +27,9 @@ func (c *conclusion) summary(g *group) string {
 		if g.madeCalls[1] > 0 {
 			say(", because it makes %s calls instead of %s", text.ThreeDigits(g.madeCalls[1]), text.ThreeDigits(g.madeCalls[0]))
 		}
+		if g.unrecorded != "" {
+			say(", because calls of %s are no longer recorded, and their time counts as its own", text.ShortName(g.unrecorded))
+		}
 	case provenance.Interference:
 		if g.Form == provenance.Recording {
 			say("Writing the trace delayed %s %s times by about %s, %s of the time there; most often in %s", Where(&g.Finding), text.Int(g.Calls),

@@ -15,8 +15,8 @@ type Shift struct {
 	Before, After float64 // medians
 	Calls         uint64  // since then
 	Lost          float64 // time that these calls took longer than those before; 0 if they took less
-	// BeforeEnd and AfterBegin are when the time of Before ends, and that of After begins.
-	BeforeEnd, AfterBegin int64
+	// Begin and BeforeEnd are when the time of Before begins and ends, and AfterBegin when that of After begins.
+	Begin, BeforeEnd, AfterBegin int64
 }
 
 // The rules of shifts.
@@ -61,7 +61,7 @@ func (m *Model) Shift() (Shift, bool) {
 			continue
 		}
 		s := Shift{
-			Since: spans[k].From, BeforeEnd: spans[k].From, AfterBegin: spans[k].From,
+			Since: spans[k].From, Begin: spans[0].From, BeforeEnd: spans[k].From, AfterBegin: spans[k].From,
 			Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total,
 		}
 		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k) {

@@ -30,6 +30,18 @@ func (f *FunctionStats) Merge(o *FunctionStats) {
 	f.LostTime += o.LostTime
 }
 
+// TAU's limits, by default, of functions that it no longer records: the number of calls on a rank, and their mean time in ticks.
+const (
+	throttleCalls = 100_000
+	throttleTime  = 10
+)
+
+// Throttled reports whether TAU records no more calls of a function after so many on a rank, because they are short. From
+// then on its callers seem to make fewer calls, whose time counts as theirs.
+func (f *FunctionStats) Throttled(calls uint64) bool {
+	return calls > throttleCalls && f.Inclusive.RunStats().Mean < throttleTime
+}
+
 // Metrics sum up anomalies of a function.
 type Metrics struct {
 	Count     stats.Sums // for each rank and step with anomalies

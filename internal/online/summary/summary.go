@@ -125,6 +125,8 @@ type Change struct {
 	// MadeBefore and MadeAfter are how many calls a call of the function makes on average; 0 for none.
 	MadeBefore float64 `json:"made_before,omitempty"`
 	MadeAfter  float64 `json:"made_after,omitempty"`
+	// Unrecorded is the function that it called most of those of which the trace has no calls since then, see FunctionStats.Throttled.
+	Unrecorded string `json:"unrecorded,omitempty"`
 }
 
 // ByWork reports whether the function makes at least as many times more calls as it takes longer: it has more to do.

@@ -104,6 +104,9 @@ func changes(w io.Writer, s *provdb.Info) {
 		if c.ByWork() {
 			why = fmt.Sprintf(", because it makes %s calls instead of %s", text.ThreeDigits(c.MadeAfter), text.ThreeDigits(c.MadeBefore))
 		}
+		if c.Unrecorded != "" {
+			why = fmt.Sprintf(", because calls of %s are no longer recorded", text.ShortName(c.Unrecorded))
+		}
 		fmt.Fprintf(w, "changed: %s %s %s instead of %s since +%.3f s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
 			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)),
 			since(s, c.Since), why, text.Int(c.Calls))

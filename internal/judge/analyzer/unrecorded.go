@@ -1,0 +1,37 @@
+package analyzer
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// findUnrecorded finds the paths that seem to make fewer calls from some time on, because TAU no longer records some of
+// them: those that go on for at least as long without these calls as with them.
+func (r *rank) findUnrecorded() {
+	calls := make(map[*localFunc]uint64)
+	for _, f := range r.all {
+		calls[f.whole] += f.calls
+	}
+	r.unrecorded = make(map[callpath.Node]trace.Ticks)
+	for _, f := range r.all {
+		if f.node == callpath.Root || f.whole.models == nil || !f.whole.models.function.Throttled(calls[f.whole]) {
+			continue
+		}
+		caller, _ := r.builder.Paths().Last(f.node)
+		for c := r.nodes[caller]; c != nil; c = c.next {
+			if c.last-f.last >= f.last-r.firstEvent {
+				r.unrecorded[caller] = max(r.unrecorded[caller], f.last)
+			}
+		}
+	}
+}
+
+// capturedWork returns the calls that a call made, without rare ones; none if such calls are not recorded later.
+func (r *rank) capturedWork(f *localFunc, c *provenance.Capture) outlier.Work {
+	if c.Call().Entry <= r.unrecorded[f.node] && f.node != callpath.Root {
+		return outlier.Work{}
+	}
+	return r.withoutRare(c.Work(), keyOf(c))
+}
