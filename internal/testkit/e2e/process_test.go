@@ -21,10 +21,13 @@ import (
 // program is the path of chimbuko, built for these tests.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+// The programs that these tests start do the work, without the race detector.
+func TestMain(m *testing.M) { os.Exit(tracetest.MainWithoutRace(system{m})) }
 
-func runTests(m *testing.M) int {
-	flag.Parse()
+// system runs the tests of this package.
+type system struct{ m *testing.M }
+
+func (s system) Run() int {
 	if *isStarter {
 		return runStarter(flag.Arg(0), flag.Args()[1:]...)
 	}
@@ -55,7 +58,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return pgtest.Main(m)
+	return pgtest.Main(s.m)
 }
 
 // patience is how long anything may take that a test waits for, and lifetime how

@@ -15,7 +15,7 @@ import (
 
 // plainEnv marks the processes that WithoutRace starts, and everywhereEnv keeps the race detector in all tests.
 const (
-	plainEnv      = "CHIMBUKO_TEST_WITHOUT_RACE"
+	plainEnv      = "TEST_WITHOUT_RACE" // no setting of chimbuko
 	everywhereEnv = "RACE_EVERYWHERE"
 )
 
@@ -62,10 +62,10 @@ func WithoutRace(t *testing.T) bool {
 
 // MainWithoutRace runs the tests of a package like [testing.M.Run], but in a process without the race
 // detector. It is for TestMain of packages without goroutines of their own, or whose tests compare results
-// of code that other packages test for races:
+// of code that other packages test for races, or of other programs:
 //
 //	func TestMain(m *testing.M) { os.Exit(tracetest.MainWithoutRace(m)) }
-func MainWithoutRace(m *testing.M) int {
+func MainWithoutRace(m interface{ Run() int }) int {
 	flag.Parse()
 	if RaceStays() {
 		return m.Run()
