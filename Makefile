@@ -14,6 +14,9 @@ SEED    ?= 1
 # Programs with the race detector wait before they exit, by default for a second: tests, and the processes of their queries.
 export GORACE ?= atexit_sleep_ms=0
 
+# Builds do not depend on the directory of the clone, so that a new one uses the cache of others.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null)) -trimpath)
+
 .PHONY: check help build demo test unit stress web web-check pictures bench-ui fmt fmt-check lint vuln tidy-check layers docs docs-check quality fuzz faults disk-faults partitions bench bench-compare golden golden-run clean
 .PHONY: damage soak nightly licenses dist install source release-check wheel site site-check
 
