@@ -30,8 +30,8 @@ type localFunc struct {
 	first           stats.ThreadCounts // calls
 	late            uint64             // bits of lanes on which its calls began after the set-up of their caller
 	calls           uint64
-	last            trace.Ticks    // entry of the last call
 	rareCalls       uint64         // calls that mayBeRare of which it is the caller
+	last            trace.Ticks    // entry of the call that ended last
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget

@@ -231,7 +231,7 @@ func (r *rank) learn(profile bool) {
 				outer++
 			}
 			f := r.of(c)
-			f.last = max(f.last, c.Entry)
+			f.last = c.Entry
 			if !f.first.Many(bit) && bit != 0 {
 				r.count(f, bit)
 			}
