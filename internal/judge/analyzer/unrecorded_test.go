@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // throttled is a program that calls work, which calls long once. In the first calls it makes so many calls of other that TAU no
@@ -30,6 +31,9 @@ func throttled(first, later, calls int, micros uint64) *program {
 }
 
 func TestCallsThatAreNoLongerRecordedAreNoExcessWork(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	f := func(micros uint64, want int) {
 		t.Helper()
 		n := 0
@@ -47,6 +51,9 @@ func TestCallsThatAreNoLongerRecordedAreNoExcessWork(t *testing.T) {
 }
 
 func TestChangeByCallsThatAreNoLongerRecorded(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	f := func(micros uint64, want string) {
 		t.Helper()
 		changes := analyze(t, throttled(101, 300, 1000, micros).write(t), nil).Changes
@@ -59,6 +66,9 @@ func TestChangeByCallsThatAreNoLongerRecorded(t *testing.T) {
 }
 
 func TestChangeLongAfterCallsThatAreNoLongerRecorded(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	p := throttled(21, 300, 5000, 2)
 	p.enter(1)
 	for i := range 300 {
