@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/activity"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // names are functions by number.
@@ -164,7 +165,7 @@ func TestTimesAreThoseOfTheInnermostCalls(t *testing.T) {
 }
 
 func TestMergingIsExactInAnyOrderAndGrouping(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range tracetest.Cases(uint64(10), 2) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		all := activity.New(trace.Microsecond)
 		var parts [3]*activity.Sketch
@@ -245,7 +246,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 	s := activity.New(trace.Microsecond)
 	record(s, trace.RankKey{Rank: 3}, randomSteps(rand.New(rand.NewPCG(1, 4))), func() {})
 	b := s.AppendBinary(nil)
-	for n := range b {
+	for n := 0; n < len(b); n += tracetest.Cases(1, 7) {
 		if _, err := activity.Decode(b[:n], math.MaxUint64); err == nil {
 			t.Fatalf("the first %d of %d bytes are valid", n, len(b))
 		}

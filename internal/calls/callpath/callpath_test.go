@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // call is a call with its path, in the plainest form.
@@ -166,7 +167,7 @@ func randomCalls(rng *rand.Rand) []call {
 // TestMergeIsIndependentOfOrder divides calls among trees at random, merges these into
 // others, some through their encoding, and compares the result with the definition.
 func TestMergeIsIndependentOfOrder(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range tracetest.Cases(uint64(150), 20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		calls, limit := randomCalls(rng), 1+rng.IntN(120)
 		want, depth := folded(calls, limit)

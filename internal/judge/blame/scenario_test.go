@@ -36,7 +36,7 @@ func TestCulpritsOfScenarios(t *testing.T) {
 	fmt.Fprintf(&table, "\n%-16s %-10s %9s | %7s %7s %7s %7s %7s | %7s %7s\n",
 		"scenario", "flagged", "anomalies", "victims", "of them", "point", "right", "rank", "causes", "named")
 	var all, found score
-	for _, name := range tracetest.Sample(propagating, 3) {
+	for _, name := range tracetest.Sample(propagating, 6) {
 		s := load(t, name)
 		exact := measure(plant(t, s))
 		judged := measure(analyze(t, s))

@@ -168,7 +168,7 @@ func TestSlowRankSinceSomeTime(t *testing.T) {
 }
 
 func TestRankThatIsAlwaysSlow(t *testing.T) {
-	for _, ranks := range []int{5, 8, 64} {
+	for _, ranks := range tracetest.Sample([]int{5, 64, 8}, 2) {
 		p := program{ranks: ranks, perHost: 8, seconds: 8, works: usualWork, noise: 0.05, slow: since(0, 1.5, 3)}
 		l, seconds := p.run()
 		s := only(t, peers.Compare(l, name))
@@ -461,7 +461,7 @@ func TestRoamingSlowness(t *testing.T) {
 }
 
 func TestHealthyRanksThatDiffer(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range tracetest.Cases(uint64(20), 5) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		speed := make([]float64, 16)
 		for i := range speed {
@@ -573,7 +573,7 @@ func TestSlowRankThatStartsLateAndDoesLess(t *testing.T) {
 }
 
 func TestNoiseIsNoSlowRank(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range tracetest.Cases(uint64(100), 26) {
 		p := program{ranks: 4 + int(seed)%13, perHost: 4, seconds: 4, works: usualWork, noise: 0.05, stops: 0.0005, seed: seed}
 		l, _ := p.run()
 		if all := peers.Compare(l, name).Slow; len(all) > 0 {

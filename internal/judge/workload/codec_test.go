@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // randomLoad returns a load of several programs, hosts and devices.
@@ -39,7 +40,7 @@ func decode(t *testing.T, b []byte) *workload.Load {
 }
 
 func TestDecodedLoadsAreEqual(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range tracetest.Cases(uint64(30), 6) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		one, other := randomLoad(rng), randomLoad(rng)
 		first, second := decode(t, one.AppendDense(nil)), decode(t, other.AppendBinary([]byte("x"))[1:])
@@ -57,7 +58,7 @@ func TestDecodedLoadsAreEqual(t *testing.T) {
 func TestDecodeRejectsDamage(t *testing.T) {
 	l := randomLoad(rand.New(rand.NewPCG(1, 4)))
 	for _, b := range [][]byte{l.AppendBinary(nil), l.AppendDense(nil)} {
-		for n := range min(len(b), 3000) {
+		for n := range min(len(b), tracetest.Cases(3000, 600)) {
 			if _, err := workload.Decode(b[:n], math.MaxUint64); !errors.Is(err, stats.ErrEncoding) {
 				t.Fatalf("%d of %d bytes: got %v", n, len(b), err)
 			}

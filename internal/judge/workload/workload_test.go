@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // event is a call to add.
@@ -92,7 +93,7 @@ func content(l *workload.Load) map[string]string {
 // TestMergeIsIndependentOfOrder divides events among loads at random, and compares the merged
 // result with that of adding all of them to one load.
 func TestMergeIsIndependentOfOrder(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range tracetest.Cases(uint64(40), 8) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		events := randomEvents(rng)
 		whole := workload.New()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // valid has something of everything.
@@ -392,7 +393,7 @@ func TestHandMadeScenarioIsValidated(t *testing.T) {
 // hostileTexts returns texts that take a careless parser hours, or make it report errors
 // without end.
 func hostileTexts() map[string]string {
-	const size = 1 << 18
+	size := tracetest.Cases(1<<18, 1<<15)
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
 	number := func(head, format string) string {
 		b := []byte(head)

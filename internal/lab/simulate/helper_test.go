@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // parse reads a scenario of a test's own.
@@ -46,10 +47,10 @@ func builtin(tb testing.TB, name string, ranks, steps int) *scenario.Scenario {
 	return s
 }
 
-// each runs a subtest for every scenario that is built in, made small: fewer
+// each runs a subtest for every scenario that is built in, or with -short every third, made small: fewer
 // ranks, steps and iterations, and the times of its troubles in proportion.
 func each(t *testing.T, f func(t *testing.T, s *scenario.Scenario)) {
-	for _, name := range scenario.Names() {
+	for _, name := range tracetest.Sample(scenario.Names(), 3) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := builtin(t, name, 5, 6)

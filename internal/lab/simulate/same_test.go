@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestSameSeedGivesSameStepsAndTruth(t *testing.T) {
@@ -134,6 +135,11 @@ var troubles = map[scenario.TroubleKind]string{
 	scenario.Burst:          `ranks = [1]` + "\n" + `functions = ["strip"]` + "\ncount = 7\nextra = { normal = [900, 50] }",
 }
 
+// someTroubles returns all kinds of trouble, or with -short every third.
+func someTroubles() []scenario.TroubleKind {
+	return tracetest.Sample(slices.Sorted(maps.Keys(troubles)), 3)
+}
+
 // troubled is the busy program with a trouble.
 func troubled(t *testing.T, kind scenario.TroubleKind) *scenario.Scenario {
 	t.Helper()
@@ -142,7 +148,7 @@ func troubled(t *testing.T, kind scenario.TroubleKind) *scenario.Scenario {
 
 func TestTroubleChangesNothingBeforeItStarts(t *testing.T) {
 	quiet := record(t, parse(t, busy))
-	for kind := range troubles {
+	for _, kind := range someTroubles() {
 		s := troubled(t, kind)
 		from := start(s) + 60_000
 		for i, r := range record(t, s) {

@@ -161,7 +161,7 @@ func TestOtherQueriesRunBesideLimitedOnes(t *testing.T) {
 }
 
 func TestCloseEndsLimitedQueries(t *testing.T) {
-	for i := range 10 { // also those that are starting
+	for i := range tracetest.Cases(10, 4) { // also those that are starting
 		s := openTemp(t)
 		ended := make(chan error, 1)
 		go func() {

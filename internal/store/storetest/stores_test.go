@@ -53,7 +53,7 @@ func testStore(t *testing.T, open opener) {
 		{"buffer", bufferTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			for _, test := range tracetest.Sample(part.tests, 3) {
+			for _, test := range tracetest.Sample(part.tests, 6) {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					test.run(start(t, open))

@@ -32,7 +32,7 @@ const (
 type Format struct {
 	Files  Files
 	Others []Files  // of other runs
-	Sample int      // number of mutations if -damage is 0; 40 if it is 0
+	Sample int      // number of mutations if -damage is 0; 40 if it is 0; a quarter with -short
 	Seeds  []uint64 // mutations that once failed; always read
 	// Read reads the files and returns an error if the result violates a rule of the
 	// format. Files that cannot be read are no violation.
@@ -54,6 +54,9 @@ func Run(t *testing.T, f Format) {
 		n = f.Sample
 		if n == 0 {
 			n = 40
+		}
+		if testing.Short() {
+			n /= 4
 		}
 	}
 	seeds := f.Seeds

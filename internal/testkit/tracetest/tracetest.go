@@ -54,6 +54,14 @@ func Sample[T any](cases []T, n int) []T {
 	return some
 }
 
+// Cases returns how many cases a test has: all, or with -short the second number.
+func Cases[N int | uint64](all, short N) N {
+	if testing.Short() {
+		return short
+	}
+	return all
+}
+
 // Recorded returns the datasets of a run in testdata/traces.
 func Recorded(tb testing.TB, run string) []string {
 	tb.Helper()
