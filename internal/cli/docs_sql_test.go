@@ -85,6 +85,7 @@ func exampleAnswer(t *testing.T, run string, e example) string {
 }
 
 func TestExamplesOfSQLPage(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	if tracetest.WithoutRace(t) {
 		return
 	}
@@ -155,6 +156,7 @@ func compareExamplesOnPostgreSQL(t *testing.T) {
 var privateTables = []string{"blocks", "function_names", "numbering", "schema_version"}
 
 func TestSQLPageListsAllColumns(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	schema, _ := sqlPage(t)
 	for _, name := range privateTables {
 		if !strings.Contains(schema, "`"+name+"`") {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // burstRun analyses a simulated program in which two bursts make others wait.
@@ -169,6 +170,7 @@ func TestFindingHasEvidence(t *testing.T) {
 }
 
 func TestEventNamesVictimAndCulprit(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := burstRun(t)
 	one := func(where string) object {
 		rows := queryJSON(t, "query", dir, "SELECT event_id, culprit_event_id FROM links WHERE "+where+" ORDER BY event_id LIMIT 1")
@@ -199,6 +201,7 @@ func TestEventNamesVictimAndCulprit(t *testing.T) {
 }
 
 func TestFindingsAreInFilesAndSummary(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := burstRun(t)
 	var findings []provenance.Finding
 	var links []provenance.Link
@@ -225,6 +228,7 @@ func TestFindingsAreInFilesAndSummary(t *testing.T) {
 
 // An imported run has the same findings, as they are found out from the store.
 func TestImportedRunHasSameFindings(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := burstRun(t)
 	imported := filepath.Join(t.TempDir(), "imported")
 	must(t, "import", dir, "--out", imported)

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 const pathSums = "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path"
 
 func TestCallPathsAreInFilesAndDatabase(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	for name, args := range map[string][]string{"workflow": workflowRun, "gpu": gpuRun} {
 		dir := analyzed(t, name, args)
 		var list []provenance.PathStats
@@ -38,6 +40,7 @@ func TestCallPathsAreInFilesAndDatabase(t *testing.T) {
 }
 
 func TestCallPathsAddUpToFunctions(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "gpu", gpuRun)
 	rows := queryJSON(t, "query", dir, `SELECT s.fname FROM func_stats s
 		LEFT JOIN (SELECT run, pid, fn, sum(calls) AS calls, sum(exclusive_us) AS time FROM path_stats GROUP BY run, pid, fn) p

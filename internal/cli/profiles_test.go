@@ -147,6 +147,7 @@ func TestProfilesNeedRanksOfTheirOwn(t *testing.T) {
 
 // TestClocksOfRanksThatShareAFile analyzes two ranks in one file, of which the second has a clock that is 5 ms ahead.
 func TestClocksOfRanksThatShareAFile(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	var b strings.Builder
 	for rank := range 2 {
 		fmt.Fprintf(&b, `{"distributedInfo":{"rank":%d,"world_size":2,"pg_config":[{"pg_name":"0","pg_size":2,"ranks":[0,1]}]},"traceEvents":[{}`, rank)

@@ -64,6 +64,7 @@ func TestProgramsAreRecognizedByNamesOfTraces(t *testing.T) {
 
 // Each trace of one directory contains a rank that a trace of the other contains, too, under the same name.
 func TestConflictingRanksPrintCommandThatWorks(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	to := filepath.Join(t.TempDir(), "my run")
 	r := run(t, "analyze", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5", "--out", to)
 	_, command, ok := strings.Cut(r.stderr, "to separate them, run: chimbuko ")

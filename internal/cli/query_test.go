@@ -13,6 +13,7 @@ import (
 )
 
 func TestQueryBindsItsParameters(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	same(t, "all sorts", queryJSON(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d, $5 AS e, $6 AS f`,
 		"--param", "-3", "--param", "2.5", "--param", "true", "--param", "null", "--param", "it's; --", "--param", "0x10"),
@@ -27,6 +28,7 @@ func TestQueryBindsItsParameters(t *testing.T) {
 }
 
 func TestQueryReadsStatementFromFileOrStandardInput(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	file := filepath.Join(t.TempDir(), "query.sql")
 	const sql = "-- a comment first\nSELECT 1 AS one;\n-- and one last\n"
@@ -43,6 +45,7 @@ func TestQueryReadsStatementFromFileOrStandardInput(t *testing.T) {
 }
 
 func TestQueryWarnsAboutOmittedRows(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	f := func(rows int, cut bool, limit string) {
 		t.Helper()
@@ -58,6 +61,7 @@ func TestQueryWarnsAboutOmittedRows(t *testing.T) {
 }
 
 func TestQueryOnlyReads(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	before := queryJSON(t, "query", dir, "SELECT run, name, state FROM runs")
 	file := filepath.Join(t.TempDir(), "written")
@@ -84,6 +88,7 @@ func TestQueryOnlyReads(t *testing.T) {
 }
 
 func TestQueryShowsDatabaseError(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	fails(t, 1, []string{"query", dir, "SELECT nothing FROM runs"}, `"nothing" not found`, "LINE 1: SELECT nothing FROM runs")
 	fails(t, 1, []string{"query", dir, "SELECT * FROM anomalie"}, "anomalie does not exist", "Did you mean")
@@ -92,12 +97,14 @@ func TestQueryShowsDatabaseError(t *testing.T) {
 }
 
 func TestQueryHasTimeLimit(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	endless := "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c WHERE a.range + b.range + c.range = 7"
 	fails(t, 1, []string{"query", dir, endless, "--timeout", "50ms"}, "no answer within 50ms", "--timeout")
 }
 
 func TestAnswerFormats(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	const sql = `SELECT 3::BIGINT AS zeta, '<a|b>' || chr(10) || '"c",*' AS alpha, NULL::VARCHAR AS "none", true AS "Yes", 2.5::DOUBLE AS half, 'nan'::DOUBLE AS nan,
 		1500 AS took_us, 0.25::DOUBLE AS at_s, -1::DOUBLE AS before_s, 12.5::DOUBLE AS share_percent, TIMESTAMP '2026-01-02 03:04:05.5' AS t,
@@ -191,6 +198,7 @@ func TestParquetIsReadable(t *testing.T) {
 var shown = regexp.MustCompile(`(?m)^-- \$\d+ = (.*)$`)
 
 func TestShownSQLGivesSameAnswer(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "workflow", workflowRun)
 	f := func(args ...string) {
 		t.Helper()

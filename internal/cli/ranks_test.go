@@ -157,6 +157,7 @@ func TestRanksOfGPUsAreListed(t *testing.T) {
 }
 
 func TestImportedRunsHaveSameRanks(t *testing.T) {
+	tracetest.SkipShort(t, "starts PostgreSQL")
 	dir, again := slowRankRun(t), filepath.Join(t.TempDir(), "again")
 	prepare(t, "import", dir, "--out", again)
 	url := pgtest.Shared(t).Database(t)

@@ -27,6 +27,7 @@ func exchanges() tracetest.Step {
 }
 
 func TestImpossibleMessageSizesAreUnknown(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := t.TempDir()
 	path := tracetest.WriteBP4(t, dir, []tracetest.Step{exchanges()})
 	const note = "2,000 messages of an impossible size"

@@ -46,6 +46,7 @@ func countsOf(t *testing.T, dir string) map[string]int {
 }
 
 func TestExportWritesAllTables(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := analyzed(t, "ring", ringRun)
 	want := countsOf(t, dir)
 	f := func(form string, count func(paths []string) map[string]int) {
@@ -213,6 +214,7 @@ func TestImportedRunGivesSameAnswers(t *testing.T) {
 }
 
 func TestDamagedRecordsAreImportedInPart(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	original := analyzed(t, "ring", ringRun)
 	records := filepath.Join(t.TempDir(), "records")
 	if err := os.CopyFS(records, os.DirFS(filepath.Join(original, "records"))); err != nil {

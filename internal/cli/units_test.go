@@ -136,6 +136,7 @@ func rounded(text string) string {
 
 // A trace in nanoseconds has the same results as the same trace in microseconds.
 func TestUnitDoesNotChangeResults(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	if tracetest.WithoutRace(t) {
 		return
 	}
@@ -179,6 +180,7 @@ func TestUnitDoesNotChangeResults(t *testing.T) {
 
 // A nanosecond is visible in all answers.
 func TestNanosecondsAreKept(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	const extra = 7
 	dir := analyzeSimulation(t, "burst", trace.Nanosecond, extra)
 	var rows []struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/alert"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // finding returns a finding of a function that deserves an alert.
@@ -33,6 +34,7 @@ func runner(command string, log io.Writer) *alert.Runner {
 }
 
 func TestCommandRunsOnceForEachNewFinding(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := t.TempDir()
 	r := runner(`cat > "$(mktemp `+filepath.Join(dir, "XXXXXX")+`)"`, io.Discard)
 	minor, note, withdrawn, caused := finding(3, "minor"), finding(4, "note"), finding(5, "withdrawn"), finding(6, "caused")
@@ -68,6 +70,7 @@ func TestCommandRunsOnceForEachNewFinding(t *testing.T) {
 }
 
 func TestFewCommandsRunAtATime(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := t.TempDir()
 	// Each command counts those that run; the first ones wait until four do.
 	r := runner(fmt.Sprintf(`cd %s; touch running.$$; ls running.* | wc -l >> counts
@@ -96,6 +99,7 @@ while [ "$(ls | grep -c 'running\|done')" -lt 4 ]; do sleep 0.01; done; mv runni
 }
 
 func TestProblemsOfCommandAreLogged(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	f := func(command string, limit time.Duration, want string) {
 		t.Helper()
 		var log bytes.Buffer
@@ -113,6 +117,7 @@ func TestProblemsOfCommandAreLogged(t *testing.T) {
 }
 
 func TestEndOfContextEndsCommands(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	ctx, cancel := context.WithCancel(t.Context())
 	r := runner("sleep 1000", io.Discard)
 	r.Check(ctx, []provenance.Finding{finding(1, "solve"), finding(2, "read")})

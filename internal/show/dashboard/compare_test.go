@@ -22,6 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // comparableOf returns the comparable data of a run.
@@ -46,6 +47,7 @@ func pairPath(what, a, b, more string) string {
 // compareScene serves the scenes with another store and a baseline to compare with.
 func compareScene(t *testing.T) (at string, baseline *comparison.Run) {
 	t.Helper()
+	tracetest.SkipShort(t, "starts a server")
 	var b bytes.Buffer
 	if err := comparableOf(t, openScenes(t), "burst").Encode(&b); err != nil {
 		t.Fatal(err)

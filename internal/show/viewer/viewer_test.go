@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestTunnel(t *testing.T) {
@@ -102,6 +103,7 @@ func TestStatusOfStoredRun(t *testing.T) {
 }
 
 func TestOpenBrowser(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	seen := filepath.Join(dir, "seen")

@@ -26,6 +26,7 @@ func limited(ctx context.Context, s *Store, memory int64, sql string, args ...an
 }
 
 func TestLimitedQuerySeesCommittedData(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	path := filepath.Join(t.TempDir(), FileName)
 	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
@@ -95,6 +96,7 @@ func TestQueriesAboveTheirMemoryLimitFail(t *testing.T) {
 }
 
 func TestLimitedQueriesEndInTime(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	s := openTemp(t)
 	for _, sql := range []string{ // DuckDB does not interrupt the first
 		"SELECT sum(levenshtein(repeat('x', 20000 + range::INT), repeat('y', 20000))) FROM range(2000)",
@@ -161,7 +163,8 @@ func TestOtherQueriesRunBesideLimitedOnes(t *testing.T) {
 }
 
 func TestCloseEndsLimitedQueries(t *testing.T) {
-	for i := range tracetest.Cases(10, 4) { // also those that are starting
+	tracetest.SkipShort(t, "starts processes")
+	for i := range 10 { // also those that are starting
 		s := openTemp(t)
 		ended := make(chan error, 1)
 		go func() {
@@ -182,6 +185,7 @@ func TestCloseEndsLimitedQueries(t *testing.T) {
 }
 
 func TestCrashEndsOneQueryOnly(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	s := openTemp(t)
 	for what, crash := range map[string]func(w *worker) error{
 		"the process crashes":   func(w *worker) error { return w.cmd.Process.Signal(syscall.SIGSEGV) },
@@ -213,6 +217,7 @@ func TestCrashEndsOneQueryOnly(t *testing.T) {
 }
 
 func TestAbandonedLimitedQueryEnds(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	s := openTemp(t)
 	rows, err := s.Query(provdb.WithLimits(t.Context(), provdb.Limits{}), "SELECT range FROM range(1000000)")
 	if err != nil {

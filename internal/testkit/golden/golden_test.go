@@ -424,6 +424,7 @@ func TestDifferencesFindLostFieldsAndChangedValues(t *testing.T) {
 }
 
 func TestModelsOfOtherFormatsAreRefused(t *testing.T) {
+	tracetest.SkipShort(t, "starts processes")
 	t.Chdir(tracetest.Root())
 	l := unpack(t, versions(t)[0])
 	models, err := os.ReadFile(l.path("models"))

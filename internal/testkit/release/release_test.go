@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/version"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestProgramsNeedOnlyAnOldGlibc(t *testing.T) {
@@ -44,6 +45,7 @@ func TestProgramsNeedOnlyAnOldGlibc(t *testing.T) {
 
 // A program that is linked on this machine as C++ programs usually are.
 func TestLibrariesAndNewerVersionsAreReported(t *testing.T) {
+	tracetest.SkipShort(t, "runs a compiler")
 	compiler, err := exec.LookPath("c++")
 	if err != nil {
 		t.Skipf("SKIP: %v", err)
