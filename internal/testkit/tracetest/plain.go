@@ -104,10 +104,12 @@ var buildPlain = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-// LinkFlags returns the flag of go build that links programs for tests fast.
+// LinkFlags returns the flag of go build that links programs for tests fast, as LINK in the Makefile.
 func LinkFlags() string {
-	if _, err := exec.LookPath("ld.gold"); err == nil {
-		return "-ldflags=-s -w -extldflags=-fuse-ld=gold"
+	for _, linker := range []string{"mold", "lld", "gold"} {
+		if _, err := exec.LookPath("ld." + linker); err == nil {
+			return "-ldflags=-s -w -extldflags=-fuse-ld=" + linker
+		}
 	}
 	return "-ldflags=-s -w"
 }
