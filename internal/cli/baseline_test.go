@@ -17,7 +17,7 @@ func TestBaselineReplacesRun(t *testing.T) {
 	if r := run(t, "baseline", a, file); r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, `baseline of run "rank0"`) {
 		t.Fatalf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	for _, show := range tracetest.Sample([]string{"lost", "time", "metadata"}, 2) {
+	for _, show := range tracetest.Sample([]string{"lost", "time", "metadata"}, 3) {
 		for _, sides := range tracetest.Sample([][4]string{{a, b, file, b}, {b, a, b, file}, {a, a, file, file}}, 3) {
 			same(t, show, queryCSV(t, "diff", sides[2], sides[3], "--show", show, "--all"),
 				queryCSV(t, "diff", sides[0], sides[1], "--show", show, "--all"))

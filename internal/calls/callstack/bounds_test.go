@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestTrimKeepsWindowOpenAndWaitingCalls(t *testing.T) {
@@ -98,7 +99,7 @@ func TestTrimKeepsSidesOfWindowAndOpenCalls(t *testing.T) {
 func TestManyStepsEqualModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 2000)
-	for range 40 {
+	for range tracetest.Cases(40, 10) {
 		for i := range data {
 			data[i] = byte(rng.Uint32())
 		}

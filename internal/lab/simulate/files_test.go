@@ -24,6 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // write writes a scenario and returns the directory.
@@ -146,7 +147,7 @@ func TestWrittenStepsEqualStreams(t *testing.T) {
 			checkWrittenTruth(t, s, dir, all, &done)
 		})
 	}
-	for _, name := range []string{"workflow", "threads", "gpu-clock-drop", "memory-pressure", "message-size", "slow-link"} {
+	for _, name := range tracetest.Sample([]string{"workflow", "threads", "gpu-clock-drop", "memory-pressure", "message-size", "slow-link"}, 3) {
 		f(builtin(t, name, 6, 4))
 	}
 	f(parse(t, busy))

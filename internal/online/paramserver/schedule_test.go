@@ -204,7 +204,7 @@ func runSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
 func TestRandomFaultsCountEverythingOnce(t *testing.T) {
 	kills, seeds := 0, schedules
 	if testing.Short() {
-		seeds /= 4
+		seeds /= 8
 	}
 	for seed := range seeds {
 		kills += runSchedule(t, seed, Config{Shards: []int{1, 1, 2, 5}[seed%4]}).kills

@@ -169,7 +169,7 @@ func compareExecutions(t *testing.T, store, memory *query.Queries, found *findin
 	}
 	step := 487
 	if testing.Short() {
-		step = 997
+		step = 1399
 	}
 	for i := 0; i < len(all); i += step {
 		r := all[i]
@@ -316,12 +316,12 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *find
 		{Without: terms(t, functions.Rows[0].Term), Filter: executions.Filter{Until: at(4)}},
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: executions.Filter{Since: at(1)}},
-	}, 7) {
+	}, 9) {
 		if q.Finding == nil || !q.Finding.IsChange() {
 			for _, by := range tracetest.Sample([]contrast.FieldKind{
 				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,
 				contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream,
-			}, 4) {
+			}, 5) {
 				group := func(a *query.Queries) func() (*api.ExplainGroups, error) {
 					return func() (*api.ExplainGroups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
 				}

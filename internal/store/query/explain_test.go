@@ -52,7 +52,7 @@ func quickCauses() (causes []*plantedCause) {
 			causes = append(causes, &plantedCauses[i])
 		}
 	}
-	return tracetest.Sample(causes, 3)
+	return tracetest.Sample(causes, 5)
 }
 
 var plantedCauses = []plantedCause{
