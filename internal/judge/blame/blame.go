@@ -34,30 +34,31 @@ const (
 
 // Anomaly has the fields of an anomaly that Find and Conclude need.
 type Anomaly struct {
-	Event    string // its id
-	Program  trace.Program
-	Rank     trace.Rank
-	Thread   trace.Thread
-	Host     string
-	Func     string
-	Path     string // call path from the outermost function, separated by " > "
-	Kind     provenance.AnomalyKind
+	Event    string                 `sql:"event_id"` // its id
+	Program  trace.Program          `sql:"pid"`
+	Rank     trace.Rank             `sql:"rid"`
+	Thread   trace.Thread           `sql:"tid"`
+	Host     string                 `sql:"hostname"`
+	Func     string                 `sql:"func"`
+	Path     string                 // call path from the outermost function, separated by " > "
+	Kind     provenance.AnomalyKind `sql:"kind"`
 	Wait     Wait
-	OnDevice bool // it ran on a GPU
-	Calls    bool // it called other functions, in which its rank may have waited
-	Entry    trace.Ticks
-	Exit     trace.Ticks
+	OnDevice bool        `sql:"is_gpu_event"` // it ran on a GPU
+	Calls    bool        `sql:"calls"`        // it called other functions, in which its rank may have waited
+	Entry    trace.Ticks `sql:"entry"`
+	Exit     trace.Ticks `sql:"exit"`
 	// Exclusive is the time without that of nested calls.
-	Exclusive trace.Ticks
-	Lost      trace.Ticks // time beyond the typical one
-	Status    provenance.Status
+	Exclusive trace.Ticks       `sql:"runtime_exclusive"`
+	Lost      trace.Ticks       `sql:"lost_time"` // time beyond the typical one
+	Status    provenance.Status `sql:"status"`
 	// Recorded is true if the trace was written during the call: it ended in a later step of the trace than it began.
 	// StepTime is the time of that step; 0 if unknown.
-	Recorded bool
-	StepTime trace.Ticks
+	Recorded bool        `sql:"recorded"`
+	StepTime trace.Ticks `sql:"step_time"`
 	// Children and UsualChildren are the calls that it made and the usual number, if it made too
 	// many.
-	Children, UsualChildren int64
+	Children      int64 `sql:"children"`
+	UsualChildren int64 `sql:"usual_children"`
 	// Candidate is true if its own time is not unusual, and Share is then the share of the
 	// calls like it that take as long. Only Promote accepts candidates.
 	Candidate bool

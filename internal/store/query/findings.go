@@ -174,24 +174,8 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		return nil, err
 	}
 	type row struct {
-		trace.EventKey `sql:"pid,event_id"`
-		Rank           trace.Rank             `sql:"rid"`
-		Thread         trace.Thread           `sql:"tid"`
-		Host           string                 `sql:"hostname"`
-		Func           string                 `sql:"func"`
-		Path           int32                  `sql:"path"`
-		Kind           provenance.AnomalyKind `sql:"kind"`
-		OnDevice       bool                   `sql:"is_gpu_event"`
-		Calls          bool                   `sql:"calls"`
-		Entry          trace.Ticks            `sql:"entry"`
-		Exit           trace.Ticks            `sql:"exit"`
-		Exclusive      trace.Ticks            `sql:"runtime_exclusive"`
-		Lost           trace.Ticks            `sql:"lost_time"`
-		Status         provenance.Status      `sql:"status"`
-		Children       int64                  `sql:"children"`
-		UsualChildren  int64                  `sql:"usual_children"`
-		Recorded       bool                   `sql:"recorded"`
-		StepTime       trace.Ticks            `sql:"step_time"`
+		blame.Anomaly
+		PathID executions.PathID `sql:"pid,path"`
 	}
 	run := &blame.Run{Begin: a.Begin, Unit: a.Unit}
 	if run.End, err = a.end(ctx); err != nil {
@@ -199,18 +183,13 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 	}
 	at := make(map[trace.EventKey]int)
 	err = executions.ReadEach(ctx, a, text("blame_anomalies"), func(r *row) {
-		x := blame.Anomaly{
-			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func,
-			Path: paths[executions.PathID{Program: r.Program, Path: r.Path}],
-			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Exclusive: r.Exclusive,
-			Lost: r.Lost, Status: r.Status, Children: r.Children, UsualChildren: r.UsualChildren,
-			Recorded: r.Recorded, StepTime: r.StepTime,
-		}
+		x := r.Anomaly
+		x.Path, x.Wait = paths[r.PathID], run.WaitOf(x.Func)
 		if x.Status == provenance.Withdrawn {
 			run.Withdrawn = append(run.Withdrawn, x)
 			return
 		}
-		at[r.EventKey] = len(run.Anomalies)
+		at[trace.EventKey{Program: x.Program, ID: x.Event}] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, x)
 	}, provisional)
 	if err != nil || len(run.Anomalies) == 0 {

@@ -42,11 +42,7 @@ func (a *Queries) readLoadWindows(ctx context.Context, loads []provenance.RankLo
 		RID    trace.Rank    `sql:"rid"`
 		TID    int64         `sql:"tid"`
 		Device bool          `sql:"device"`
-		From   float64       `sql:"from_s"`
-		To     float64       `sql:"to_s"`
-		Useful trace.Ticks   `sql:"useful_us"`
-		Wait   trace.Ticks   `sql:"wait_us"`
-		Ratio  *float64      `sql:"ratio"`
+		provenance.LoadWindow
 	}
 	i := 0
 	return executions.ReadEach(ctx, a, text("load_windows"), func(r *row) {
@@ -55,8 +51,7 @@ func (a *Queries) readLoadWindows(ctx context.Context, loads []provenance.RankLo
 			i++
 		}
 		if i < len(loads) && compareLoads(&loads[i], &of) == 0 { // or it is of a comparison that was stored since
-			w := provenance.LoadWindow{From: r.From, To: r.To, Useful: r.Useful, Wait: r.Wait, Ratio: r.Ratio}
-			loads[i].Windows = append(loads[i].Windows, w)
+			loads[i].Windows = append(loads[i].Windows, r.LoadWindow)
 		}
 	})
 }
@@ -77,14 +72,11 @@ func compareLoads(a, b *provenance.RankLoad) int {
 // Activity returns the activities of the ranks over time, as encoded by activity.Sketch. It returns nil if there are none,
 // in the first seconds of a run.
 func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
-	type row struct {
-		Packed string `sql:"packed"`
-	}
-	rows, err := executions.ReadAll[row](ctx, a, text("activity"))
-	if err != nil || len(rows) == 0 {
+	packed, err := executions.ReadValue[string](ctx, a, text("activity"))
+	if err != nil || packed == "" {
 		return nil, err
 	}
-	return base64.StdEncoding.DecodeString(rows[0].Packed)
+	return base64.StdEncoding.DecodeString(packed)
 }
 
 // SlowPeers returns the stored peers that are slow, the costliest first.

@@ -1,3 +1,3 @@
-SELECT packed
+SELECT packed AS value
 FROM activity
 WHERE run = $1
