@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // Global reads the collections over all ranks. dir is the directory of a run, one with a
@@ -21,7 +22,7 @@ import (
 // their files has data. If files are damaged, Global returns what it could
 // read, and errors that name them. Notes may be nil.
 func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collections, error) {
-	if base(dir) == "records" {
+	if runfiles.Name(dir) == "records" {
 		dir = filepath.Join(dir, "..")
 	}
 	d := &decoder{notes: notes}

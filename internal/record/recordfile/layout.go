@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
 // collection is a kind of records. Each has one file per step.
@@ -56,7 +57,7 @@ func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
 			return
 		}
 		of, err := levelOf(dir, numbers)
-		if err == nil && of == levelUnknown && base(dir) != "records" {
+		if err == nil && of == levelUnknown && runfiles.Name(dir) != "records" {
 			err = fmt.Errorf("%s: no files named PROGRAM/RANK/STEP.anomalies.json, .normalexecs.json or .metadata.json", dir)
 		}
 		if err != nil {
@@ -64,7 +65,7 @@ func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
 			return
 		}
 		if of == levelRank {
-			program, ok := number(base(dir), math.MaxUint32)
+			program, ok := number(runfiles.Name(dir), math.MaxUint32)
 			if !ok {
 				program = 0
 			}
@@ -132,14 +133,6 @@ func levelOf(dir string, numbers []int64) (level, error) {
 		}
 	}
 	return levelUnknown, unreadable
-}
-
-// base returns the last element of a path, also of ".".
-func base(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	return filepath.Base(path)
 }
 
 // numbered returns the directories in dir whose names are numbers, sorted, and the number
