@@ -83,14 +83,6 @@ func basic(v reflect.Value) any {
 	return v.Interface()
 }
 
-// optional returns v, or NULL for its zero value.
-func optional[T comparable](v T) any {
-	if v == *new(T) {
-		return nil
-	}
-	return v
-}
-
 // firstOf returns the first n items that keep chooses.
 func firstOf[T any](list []T, n int, keep func(x *T) bool) (chosen []T) {
 	for i := range list {

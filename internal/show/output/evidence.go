@@ -110,7 +110,7 @@ func (e *Evidence) Answer() *Answer {
 	rows := rowsOf(columns("event_id rank:int thread:int thread_name host function start_s:float own_us:int lost_us:int why"), all.Executions,
 		func(x *exampleJSON) []any {
 			return []any{
-				x.Event, x.Rank, x.Thread, optional(x.ThreadName), optional(x.Host), x.Func, x.Start, x.Took, x.Lost, optional(x.Why),
+				x.Event, x.Rank, x.Thread, provdb.OrNull(x.ThreadName), provdb.OrNull(x.Host), x.Func, x.Start, x.Took, x.Lost, provdb.OrNull(x.Why),
 			}
 		})
 	answer := &Answer{Text: func(w io.Writer) error { return e.write(w, &all) }, JSON: ticksJSON{e.Unit, all}, Rows: rows}
@@ -211,7 +211,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 		shown = append(slices.Clip(shown), *all.Twin)
 	}
 	err := writeTable(w, rowsOf(table, shown, func(x *exampleJSON) []any {
-		return []any{x.Event, x.Rank, x.threadText(), optional(x.Host), x.Start, x.Took, x.Lost, x.Func}
+		return []any{x.Event, x.Rank, x.threadText(), provdb.OrNull(x.Host), x.Start, x.Took, x.Lost, x.Func}
 	}))
 	if err != nil {
 		return err

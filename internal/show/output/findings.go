@@ -62,12 +62,12 @@ func (l *FindingList) Answer() *Answer {
 				worst = nil
 			}
 			return []any{
-				x.Number, x.Kind, optional(x.Form), x.Status, x.Severity, x.PID, optional(x.Func), optional(x.Path), optional(x.Role),
-				optional(x.Cause), optional(text.Ranges(x.Ranks)), optional(strings.Join(text.KnownHosts(x.Hosts), ",")),
-				x.From, x.To, x.Calls, x.OfCalls,
-				x.Expected, x.Actual, x.Period, x.LostOwn, x.LostCaused, x.Lost, x.Share, x.Confidence, x.Summary, optional(x.Reason),
-				optional(strings.Join(x.Examples, ",")), x.Longest, worst, optional(x.Trend), x.Waits, x.WaitRanks,
-				optional(x.Late),
+				x.Number, x.Kind, provdb.OrNull(x.Form), x.Status, x.Severity, x.PID, provdb.OrNull(x.Func), provdb.OrNull(x.Path),
+				provdb.OrNull(x.Role), provdb.OrNull(x.Cause), provdb.OrNull(text.Ranges(x.Ranks)),
+				provdb.OrNull(strings.Join(text.KnownHosts(x.Hosts), ",")), x.From, x.To, x.Calls, x.OfCalls,
+				x.Expected, x.Actual, x.Period, x.LostOwn, x.LostCaused, x.Lost, x.Share, x.Confidence, x.Summary, provdb.OrNull(x.Reason),
+				provdb.OrNull(strings.Join(x.Examples, ",")), x.Longest, worst, provdb.OrNull(x.Trend), x.Waits, x.WaitRanks,
+				provdb.OrNull(x.Late),
 			}
 		}))}
 }
@@ -89,8 +89,9 @@ func (l *FindingList) write(w io.Writer) error {
 			expected, actual, calls = nil, nil, nil
 		}
 		return []any{
-			x.Number, x.Kind, x.LostOwn, x.LostCaused, x.Lost, text.Percent(100 * x.Share), calls, expected, actual, optional(text.Ranges(x.Ranks)),
-			optional(text.Hosts(x.Hosts)), x.From, until(x), sparkline(x.OverTime), optional(x.Example()), optional(x.Func),
+			x.Number, x.Kind, x.LostOwn, x.LostCaused, x.Lost, text.Percent(100 * x.Share), calls, expected, actual,
+			provdb.OrNull(text.Ranges(x.Ranks)), provdb.OrNull(text.Hosts(x.Hosts)), x.From, until(x), sparkline(x.OverTime),
+			provdb.OrNull(x.Example()), provdb.OrNull(x.Func),
 		}
 	})))
 	if err != nil {

@@ -51,8 +51,8 @@ func (l *RankList) Answer() *Answer {
 		},
 		Rows: rowsOf(peerColumns, l.Rows, func(r *ranks.Row) []any {
 			return []any{
-				r.Program, text.Ranges(r.Ranks), r.Thread, optional(r.Host), r.Role, r.Peers, r.Units, r.HaveData, r.Slow, r.Useful, r.Wait,
-				r.Lost, r.Ratio, optional(r.Pattern), r.From, r.To, r.Saved, r.Share,
+				r.Program, text.Ranges(r.Ranks), r.Thread, provdb.OrNull(r.Host), r.Role, r.Peers, r.Units, r.HaveData, r.Slow, r.Useful, r.Wait,
+				r.Lost, r.Ratio, provdb.OrNull(r.Pattern), r.From, r.To, r.Saved, r.Share,
 			}
 		}),
 	}

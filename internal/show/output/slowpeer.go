@@ -161,7 +161,7 @@ func (s *slowSheet) sides() *provdb.Rows {
 	return rowsOf(columns("place host useful_us:int wait_us:int of_time_waiting"), []api.Side{s.Here, *s.Twin}, func(a *api.Side) []any {
 		all := max(1, a.Useful+a.Wait)
 		return []any{
-			a.Place, optional(a.Host), a.Useful, a.Wait, text.Percent(100 * float64(a.Wait) / float64(all)),
+			a.Place, provdb.OrNull(a.Host), a.Useful, a.Wait, text.Percent(100 * float64(a.Wait) / float64(all)),
 		}
 	})
 }

@@ -34,8 +34,8 @@ func loadTable(run provdb.RunID, loads []provenance.RankLoad) Table {
 			l := &loads[i]
 			return []any{
 				int32(run), int32(l.PID), int32(l.RID), l.TID, l.Device, l.Host, int32(l.Role), int32(l.Peers), int64(l.Elapsed), int64(l.Useful),
-				int64(l.Wait), int64(l.Sync), pointed(l.Ratio), OrNull(string(l.Pattern)), pointed(l.From), pointed(l.To), int64(l.Saved), l.Share,
-				list(l.Functions),
+				int64(l.Wait), int64(l.Sync), pointed(l.Ratio), provdb.OrNull(string(l.Pattern)), pointed(l.From), pointed(l.To), int64(l.Saved),
+				l.Share, list(l.Functions),
 			}
 		},
 	}
@@ -94,7 +94,7 @@ func slowTable(run provdb.RunID, all []provenance.SlowPeer) Table {
 				twin = int32(*s.Twin)
 			}
 			return []any{
-				int32(run), int32(i + 1), int32(s.PID), string(s.Pattern), OrNull(s.Host), list(s.Ranks), list(s.Hosts), s.TID, s.Device,
+				int32(run), int32(i + 1), int32(s.PID), string(s.Pattern), provdb.OrNull(s.Host), list(s.Ranks), list(s.Hosts), s.TID, s.Device,
 				int32(s.Role), int32(s.Peers), s.Weak, s.Ratio, s.From, pointed(s.To), int64(s.LostOwn), int64(s.LostCaused), int64(s.Saved),
 				s.Share, s.Confidence, list(s.Windows), list(s.Functions), list(s.Counters), twin, s.SyncShare, s.PeerSync,
 			}

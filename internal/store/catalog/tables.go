@@ -106,11 +106,11 @@ func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 				worst, worstTime = nil, nil
 			}
 			return []any{
-				int32(run), int32(x.Number), string(x.Kind), OrNull(string(x.Form)), string(x.Status), string(x.Severity), int32(x.PID), x.Func,
-				x.Path, OrNull(string(x.Role)), OrNull(int32(x.Cause)), list(x.Ranks), list(x.Hosts), x.From, pointed(x.To), x.Calls, x.OfCalls,
-				x.Expected, x.Actual, pointed(x.Period), int64(x.LostOwn), int64(x.LostCaused), int64(x.Lost), x.Share, x.Confidence, x.Summary,
-				OrNull(x.Reason), list(x.Examples), int64(x.Longest), worst, worstTime, int64(x.First), int64(x.Last),
-				OrNull(string(x.Trend)), list(x.OverTime), x.Waits, x.WaitRanks, OrNull(string(x.Late)),
+				int32(run), int32(x.Number), string(x.Kind), provdb.OrNull(string(x.Form)), string(x.Status), string(x.Severity), int32(x.PID), x.Func,
+				x.Path, provdb.OrNull(string(x.Role)), provdb.OrNull(int32(x.Cause)), list(x.Ranks), list(x.Hosts), x.From, pointed(x.To), x.Calls,
+				x.OfCalls, x.Expected, x.Actual, pointed(x.Period), int64(x.LostOwn), int64(x.LostCaused), int64(x.Lost), x.Share, x.Confidence,
+				x.Summary, provdb.OrNull(x.Reason), list(x.Examples), int64(x.Longest), worst, worstTime, int64(x.First), int64(x.Last),
+				provdb.OrNull(string(x.Trend)), list(x.OverTime), x.Waits, x.WaitRanks, provdb.OrNull(string(x.Late)),
 			}
 		},
 	}
@@ -141,8 +141,8 @@ func linkTable(run provdb.RunID, links []provenance.Link) Table {
 				late = int32(*l.LateRank)
 			}
 			return []any{
-				int32(run), int32(l.PID), int32(l.RID), l.EventID, int32(l.Finding), OrNull(string(l.Role)), culprit, OrNull(l.Culprit), late,
-				int32(l.Hops), l.Waits, l.WaitRanks, int64(l.WaitTime),
+				int32(run), int32(l.PID), int32(l.RID), l.EventID, int32(l.Finding), provdb.OrNull(string(l.Role)), culprit, provdb.OrNull(l.Culprit),
+				late, int32(l.Hops), l.Waits, l.WaitRanks, int64(l.WaitTime),
 			}
 		},
 	}
@@ -214,7 +214,7 @@ func (c *Catalog) finalModelTable(run provdb.RunID, models []provenance.ADModel)
 	}
 	return Table{
 		Name: "final_models", Columns: []string{"run", "pid", "fn", "model"}, Keys: []Key{{"pid", pids}, {"fn", fns}}, Len: len(models),
-		Row: func(i int) []any { return []any{int32(run), pids[i], fns[i], OrNull(versions[i])} },
+		Row: func(i int) []any { return []any{int32(run), pids[i], fns[i], provdb.OrNull(versions[i])} },
 	}
 }
 
@@ -282,14 +282,6 @@ func summaryColumns(columns []string, prefixes ...string) []string {
 // appendSummary appends the values of a summary in the order of summaryFields.
 func appendSummary(row []any, s *stats.Summary) []any {
 	return append(row, s.Accumulate, s.Count, s.Kurtosis, s.Maximum, s.Mean, s.Minimum, s.Skewness, s.Stddev)
-}
-
-// OrNull returns v, or nil for the zero value.
-func OrNull[T comparable](v T) any {
-	if v == *new(T) {
-		return nil
-	}
-	return v
 }
 
 // list returns a list of numbers or text as JSON.

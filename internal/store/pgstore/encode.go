@@ -53,10 +53,10 @@ func (e *encoder) row(r *provenance.Record, anomalous bool, n catalog.Refs, fns 
 	e.values = append(e.values[:0],
 		int32(e.run), int32(r.PID), int32(r.RID), n.Func, n.Path, r.IOStep, o.Step, anomalous, r.IsGPUEvent,
 		int64(r.LostTime), r.OutlierSeverity, r.OutlierScore, int64(r.Entry), int64(r.Exit), int64(r.RuntimeExclusive),
-		catalog.OrNull(string(r.Status)), r.Hostname, int64(r.RuntimeTotal),
-		int64(r.IOStepStart), int64(r.IOStepEnd), o.Row, int64(r.TID), int32(r.Version), catalog.OrNull(n.Model), catalog.OrNull(n.Sample),
-		evText, detail, doc, catalog.OrNull(string(r.Kind)),
-		int64(r.Children), int64(r.UsualChildren), block, slot, catalog.OrNull(r.Why))
+		provdb.OrNull(string(r.Status)), r.Hostname, int64(r.RuntimeTotal),
+		int64(r.IOStepStart), int64(r.IOStepEnd), o.Row, int64(r.TID), int32(r.Version), provdb.OrNull(n.Model), provdb.OrNull(n.Sample),
+		evText, detail, doc, provdb.OrNull(string(r.Kind)),
+		int64(r.Children), int64(r.UsualChildren), block, slot, provdb.OrNull(r.Why))
 	return e.values, nil
 }
 

@@ -70,6 +70,14 @@ func (r *Run) Values() []any {
 	return []any{string(r.State), r.Started.UTC(), finished, info}
 }
 
+// OrNull returns v, or nil for the zero value.
+func OrNull[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
+}
+
 // Batch is a set of documents that are stored atomically.
 type Batch struct {
 	Anomalies []*provenance.Record
