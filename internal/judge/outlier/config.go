@@ -6,6 +6,7 @@
 package outlier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -171,3 +172,6 @@ func Glob(pattern string) *regexp.Regexp {
 	p := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(string([]rune(pattern))))
 	return regexp.MustCompile(`(?s)^` + p + `$`)
 }
+
+// Matcher returns whether a name matches a pattern as in Glob; all match an empty one.
+func Matcher(pattern string) func(name string) bool { return Glob(cmp.Or(pattern, "*")).MatchString }

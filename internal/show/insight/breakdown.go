@@ -6,7 +6,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/gpus"
@@ -42,14 +41,9 @@ func (in *Insight) Breakdown(ctx context.Context, run string, of BreakdownParams
 		if err != nil {
 			return nil, err
 		}
-		hosts, match := q.data.hosts(), func(string) bool { return true }
-		if of.Host != "" {
-			match = outlier.Glob(of.Host).MatchString
-		}
-		selected := func(t *provenance.GPUTime) bool {
-			return executions.Selects(of.Ranks, int64(t.RID)) && (of.Program == nil || t.PID == *of.Program) &&
-				match(hosts[trace.RankKey{Program: t.PID, Rank: t.RID}])
-		}
+		hosts := q.data.hosts()
+		selects := of.selects(hosts)
+		selected := func(t *provenance.GPUTime) bool { return selects(trace.RankKey{Program: t.PID, Rank: t.RID}) }
 		b := &api.Breakdown{
 			Times:       *gpus.Times(q.Unit, times, false, maxGPURanks, q.data.info.Notes, selected),
 			Collectives: *gpus.Collectives(collectives, of.Program, maxCollectives, q.data.info.Notes),

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -75,13 +76,9 @@ func (in *Insight) Heatmap(ctx context.Context, run string, h HeatmapParams) (*a
 }
 
 func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (*api.Heatmap, error) {
-	v := view{data: q.data}
-	if q.Run.Name == in.Run {
-		status, err := in.Source.Status(ctx)
-		if err != nil {
-			return nil, err
-		}
-		v.status = status
+	v, err := in.view(ctx, q)
+	if err != nil {
+		return nil, err
 	}
 	silent, never := v.silentRanks()
 	ranks := slices.Clone(v.ranks())
@@ -189,27 +186,24 @@ func chosenRanks(all []query.RankHost, f executions.Filter) []query.RankHost {
 	if f.Program == nil && f.Host == "" {
 		return all
 	}
-	match := func(string) bool { return true }
-	if f.Host != "" {
-		match = outlier.Glob(f.Host).MatchString
-	}
+	match := outlier.Matcher(f.Host)
 	return slices.DeleteFunc(slices.Clone(all), func(r query.RankHost) bool {
 		return f.Program != nil && r.Program != *f.Program || !match(r.Host)
 	})
 }
 
-// groupRanks divides ranks, ordered by program, host and rank, into at most that many groups
+// groupRanks divides all ranks, ordered by program, host and rank, into at most that many groups
 // of neighbors: within a host if possible, else of whole hosts of one program, else across
 // programs.
-func groupRanks(ranks []query.RankHost, most int) [][]query.RankHost {
-	if len(ranks) == 0 {
+func groupRanks(all []query.RankHost, most int) [][]query.RankHost {
+	if len(all) == 0 {
 		return nil
 	}
-	hosts := cutWhere(ranks, func(a, b query.RankHost) bool { return a.Program != b.Program || a.Host != b.Host })
+	hosts := ranks.CutWhere(all, func(a, b query.RankHost) bool { return a.Program != b.Program || a.Host != b.Host })
 	if len(hosts) <= most {
 		return smallest(most, hosts, func(host []query.RankHost, n int) [][]query.RankHost { return slices.Collect(slices.Chunk(host, n)) })
 	}
-	programs := cutWhere(hosts, func(a, b []query.RankHost) bool { return a[0].Program != b[0].Program })
+	programs := ranks.CutWhere(hosts, func(a, b []query.RankHost) bool { return a[0].Program != b[0].Program })
 	if len(programs) > most {
 		programs = [][][]query.RankHost{hosts}
 	}
@@ -219,18 +213,6 @@ func groupRanks(ranks []query.RankHost, most int) [][]query.RankHost {
 		}
 		return groups
 	})
-}
-
-// cutWhere splits a list between neighbors that are apart.
-func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
-	first := 0
-	for i := 1; i <= len(list); i++ {
-		if i == len(list) || apart(list[i-1], list[i]) {
-			parts = append(parts, list[first:i])
-			first = i
-		}
-	}
-	return parts
 }
 
 // smallest cuts each part into pieces of the smallest size that gives at most that many

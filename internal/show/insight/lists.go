@@ -10,20 +10,14 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 //go:embed sql/*.sql
 var files embed.FS
 
-// statement returns the text of a file in sql/.
-func statement(name string) string {
-	b, err := files.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic(err) // all names are constants
-	}
-	return strings.TrimSpace(string(b))
-}
+func statement(name string) string { return executions.Statement(files, name) }
 
 // MaxRows bounds the rows of a list, maxTops the cached lists of Top.
 const (

@@ -28,6 +28,15 @@ type view struct {
 	labels map[string]api.Label
 }
 
+// view returns what is known of a run that has data.
+func (in *Insight) view(ctx context.Context, q *runQuery) (v view, err error) {
+	v.data = q.data
+	if q.Run.Name == in.Run {
+		v.status, err = in.Source.Status(ctx)
+	}
+	return v, err
+}
+
 // Overview combines the state of the pipeline and the stored data of a run. It fails if
 // neither is available; if one is missing, a notice gives the reason.
 func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (*api.Overview, error) {

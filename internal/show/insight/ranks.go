@@ -17,19 +17,14 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 		return nil, Problemf(api.Invalid, ParamsHint, "parameter by: unknown row %.40q (want %s)", of.By, strings.Join(ranks.By, ", "))
 	}
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.RankTable, error) {
-		v := view{data: q.data}
-		if q.Run.Name == in.Run {
-			status, err := in.Source.Status(ctx)
-			if err != nil {
-				return nil, err
-			}
-			v.status = status
+		v, err := in.view(ctx, q)
+		if err != nil {
+			return nil, err
 		}
 		d := ranks.Data{Peers: q.data.peers, Links: q.data.slowLinks(), Known: v.knownRanks()}
 		if of.By == ranks.ByThread || of.By == ranks.ByDevice {
 			return ranks.New(d, of), nil
 		}
-		var err error
 		d.Lost, err = in.lostTime(ctx, q)
 		return ranks.New(d, of), err
 	})

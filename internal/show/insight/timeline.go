@@ -41,10 +41,7 @@ type CounterTimelineParams struct {
 
 // selects returns whether ranks are selected.
 func (of *BreakdownParams) selects(hosts map[trace.RankKey]string) func(trace.RankKey) bool {
-	match := func(string) bool { return true }
-	if of.Host != "" {
-		match = outlier.Glob(of.Host).MatchString
-	}
+	match := outlier.Matcher(of.Host)
 	return func(k trace.RankKey) bool {
 		return executions.Selects(of.Ranks, int64(k.Rank)) && (of.Program == nil || k.Program == *of.Program) && match(hosts[k])
 	}

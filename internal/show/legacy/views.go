@@ -201,10 +201,10 @@ func (p *Packets) Functions(_ context.Context, _ string, of query.FunctionTable)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	glob := outlier.Glob(cmp.Or(of.Name, "*"))
+	matches := outlier.Matcher(of.Name)
 	all := []api.FunctionRow{}
 	for _, f := range p.functions {
-		if ofProgram(of.Program, f.Program) && glob.MatchString(f.Name) {
+		if ofProgram(of.Program, f.Program) && matches(f.Name) {
 			all = append(all, f.row())
 		}
 	}
@@ -251,14 +251,14 @@ func (f *Function) row() api.FunctionRow {
 func (p *Packets) Counters(_ context.Context, _ string, of insight.CountersParams) (*api.List, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	glob := outlier.Glob(cmp.Or(of.Name, "*"))
+	matches := outlier.Matcher(of.Name)
 	list := &api.List{Rows: []json.RawMessage{}}
 	for _, key := range slices.SortedFunc(maps.Keys(p.counters), trace.FuncKey.Compare) {
 		if len(list.Rows) == of.Limit {
 			break
 		}
 		c := p.counters[key]
-		if !ofProgram(of.Program, c.Program) || !glob.MatchString(c.Name) {
+		if !ofProgram(of.Program, c.Program) || !matches(c.Name) {
 			continue
 		}
 		row, err := api.Marshal(struct {

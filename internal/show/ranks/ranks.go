@@ -244,10 +244,7 @@ func (u *unit) tid() int64 {
 
 // excludes returns a function that reports which units the filter leaves out.
 func (t *table) excludes() func(u unit) bool {
-	match := func(string) bool { return true }
-	if t.Host != "" {
-		match = outlier.Glob(t.Host).MatchString
-	}
+	match := outlier.Matcher(t.Host)
 	return func(u unit) bool {
 		inside := func(r Range) bool { return int64(u.Rank) >= r.First && int64(u.Rank) <= r.Last }
 		return t.Program != nil && u.Program != *t.Program || !match(u.host) || len(t.Ranks) > 0 && !slices.ContainsFunc(t.Ranks, inside) ||
@@ -297,7 +294,7 @@ func (t *table) indexSlow() {
 func (t *table) group(units []unit) [][]unit {
 	switch t.By {
 	case ByHost:
-		return cutWhere(units, otherHost)
+		return CutWhere(units, otherHost)
 	case ByRole:
 		role := func(u unit) int {
 			if u.load == nil {
@@ -308,20 +305,20 @@ func (t *table) group(units []unit) [][]unit {
 		slices.SortStableFunc(units, func(a, b unit) int {
 			return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(role(a), role(b)), cmp.Compare(a.Rank, b.Rank))
 		})
-		return cutWhere(units, func(a, b unit) bool { return otherProgram(a, b) || role(a) != role(b) })
+		return CutWhere(units, func(a, b unit) bool { return otherProgram(a, b) || role(a) != role(b) })
 	}
-	return cutWhere(units, func(_, _ unit) bool { return true })
+	return CutWhere(units, func(_, _ unit) bool { return true })
 }
 
 func otherHost(a, b unit) bool    { return otherProgram(a, b) || a.host != b.host }
 func otherProgram(a, b unit) bool { return a.Program != b.Program }
 
-// cutWhere splits a list between neighbors that are apart.
-func cutWhere(units []unit, apart func(a, b unit) bool) (parts [][]unit) {
+// CutWhere splits a list between neighbors that are apart.
+func CutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 	first := 0
-	for i := 1; i <= len(units); i++ {
-		if i == len(units) || apart(units[i-1], units[i]) {
-			parts = append(parts, units[first:i])
+	for i := 1; i <= len(list); i++ {
+		if i == len(list) || apart(list[i-1], list[i]) {
+			parts = append(parts, list[first:i])
 			first = i
 		}
 	}
@@ -342,14 +339,7 @@ func neighbors(groups [][]unit, most int) [][]unit {
 	}
 	never := func(_, _ []unit) bool { return false }
 	for _, apart := range []func(a, b []unit) bool{either(host, data), host, either(program, data), program, never} {
-		var sections [][][]unit
-		first := 0
-		for i := 1; i <= len(groups); i++ {
-			if i == len(groups) || apart(groups[i-1], groups[i]) {
-				sections = append(sections, groups[first:i])
-				first = i
-			}
-		}
+		sections := CutWhere(groups, apart)
 		if len(sections) > most {
 			continue
 		}
@@ -389,7 +379,7 @@ func (t *table) missing(units []unit) {
 	slices.SortFunc(without, func(a, b unit) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.host, b.host), cmp.Compare(a.Rank, b.Rank))
 	})
-	for _, part := range cutWhere(without, otherHost) {
+	for _, part := range CutWhere(without, otherHost) {
 		if len(t.answer.Missing) == maxRows {
 			break
 		}

@@ -146,14 +146,16 @@ const (
 	Lots   = 1009
 )
 
-// text returns the statement of a file in sql/.
-func text(name string) string {
+// Statement returns the text of an embedded file sql/NAME.sql, which must exist.
+func Statement(files embed.FS, name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
-		panic(err) // a bug in this package: the file is not embedded
+		panic(err) // a bug of the caller: the file is not embedded
 	}
 	return strings.TrimSpace(string(b))
 }
+
+func text(name string) string { return Statement(files, name) }
 
 // OptionalProgram returns a program as a parameter, or NULL.
 func OptionalProgram(p *trace.Program) any {

@@ -133,11 +133,4 @@ func (a *Queries) rollupStatement(ctx context.Context, name string) (string, err
 	return strings.ReplaceAll(text(name), "/*rollups*/", from), err
 }
 
-// text returns the statement of a file in sql/.
-func text(name string) string {
-	b, err := files.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic(err) // a bug in this package: the file is not embedded
-	}
-	return strings.TrimSpace(string(b))
-}
+func text(name string) string { return executions.Statement(files, name) }
