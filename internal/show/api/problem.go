@@ -1,5 +1,7 @@
 package api
 
+import "fmt"
+
 // The usual statuses of problems, as in HTTP.
 const (
 	Invalid     = 400 // invalid request
@@ -16,6 +18,14 @@ type Problem struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
+}
+
+// ParamsHint is the hint of problems with parameters.
+const ParamsHint = "docs/api.md lists the parameters"
+
+// Problemf returns a problem with a formatted message.
+func Problemf(status int, hint, format string, args ...any) error {
+	return &Problem{Status: status, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // Error returns the message with its hint.

@@ -219,7 +219,7 @@ func (rs *Runs) find(ctx context.Context, id string, two *pair, at int) error {
 }
 
 func errNotComparable(id string) error {
-	return insight.Problemf(api.NotFound, "comparable lists the runs; chimbuko view --compare adds others", "no comparable run %.80q", id)
+	return api.Problemf(api.NotFound, "comparable lists the runs; chimbuko view --compare adds others", "no comparable run %.80q", id)
 }
 
 // Params names two runs and limits each list of the answer.

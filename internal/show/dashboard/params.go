@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -49,7 +50,7 @@ func (p *params) done() error {
 	if len(p.errs) == 0 {
 		return nil
 	}
-	return problem(http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), insight.ParamsHint)
+	return problem(http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), api.ParamsHint)
 }
 
 // path returns a part of the path.

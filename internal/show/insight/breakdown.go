@@ -71,7 +71,7 @@ func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*a
 			return nil, err
 		}
 		if len(whole) == 0 {
-			return nil, Problemf(api.NotFound, "see runs/{run}/breakdown", "rank %d of program %d has no times of GPUs", of.Rank, of.Program)
+			return nil, api.Problemf(api.NotFound, "see runs/{run}/breakdown", "rank %d of program %d has no times of GPUs", of.Rank, of.Program)
 		}
 		steps, err := q.GPUTimes(ctx, true, &of.RankKey)
 		if err != nil {
@@ -111,7 +111,7 @@ func (d *runData) needBreakdown(has bool) error {
 		what += " and no collective operations"
 	}
 	hint := "its traces do not have them, it is live (times of GPUs need chimbuko analyze), or it was imported from records without them"
-	return Problemf(api.NotFound, hint, "run %s has %s", d.run.Name, what)
+	return api.Problemf(api.NotFound, hint, "run %s has %s", d.run.Name, what)
 }
 
 // hosts returns the known hosts of ranks.

@@ -37,7 +37,7 @@ func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, erro
 	if of.Cursor != "" {
 		var err error
 		if after, err = cursor.Parse(of.Cursor, hash); err != nil {
-			return nil, Problemf(api.Invalid, ParamsHint, "parameter cursor: %v", err)
+			return nil, api.Problemf(api.Invalid, api.ParamsHint, "parameter cursor: %v", err)
 		}
 		q.Begin = after.Begin
 	}
@@ -79,7 +79,7 @@ func (q *runQuery) page(ctx context.Context, f executions.Filter, after *cursor.
 			return nil, 0, err
 		}
 	}
-	return nil, 0, Problemf(api.Unavailable, "try again in a moment", "the list changes too fast")
+	return nil, 0, api.Problemf(api.Unavailable, "try again in a moment", "the list changes too fast")
 }
 
 // maxTries bounds the searches for the start of a page.
@@ -124,7 +124,7 @@ func (in *Insight) ExecutionsPDB(ctx context.Context, run string, of query.Execu
 				return nil, err
 			}
 			if size += len(doc); size > maxAnswer {
-				return nil, Problemf(api.TooLarge, "request fewer steps, or one rank", "the answer has more than %d bytes", maxAnswer)
+				return nil, api.Problemf(api.TooLarge, "request fewer steps, or one rank", "the answer has more than %d bytes", maxAnswer)
 			}
 			rows = append(rows, doc)
 		}

@@ -43,7 +43,7 @@ func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*exec
 
 func tooLarge(e *executions.Event) error {
 	if len(e.Document) > maxAnswer {
-		return Problemf(api.TooLarge, "query its parts with SQL", "the record is too large")
+		return api.Problemf(api.TooLarge, "query its parts with SQL", "the record is too large")
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (in *Insight) selection(ctx context.Context, q *runQuery, of ExplainParams)
 	var err error
 	if of.Lasso != "" {
 		if selection.Lasso, err = contrast.ParseLasso(of.Lasso); err != nil {
-			return nil, Problemf(api.Invalid, ParamsHint, "parameter lasso: %v", err)
+			return nil, api.Problemf(api.Invalid, api.ParamsHint, "parameter lasso: %v", err)
 		}
 	}
 	if of.Finding != "" {

@@ -145,7 +145,7 @@ func (q *runQuery) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
 }
 
 func noFinding(key string) error {
-	return Problemf(api.NotFound, "findings lists the keys; findings of a running run may disappear",
+	return api.Problemf(api.NotFound, "findings lists the keys; findings of a running run may disappear",
 		"no finding has the key %.40q", key)
 }
 

@@ -18,7 +18,7 @@ type FlameParams struct {
 // Check rejects invalid parameters.
 func (p *FlameParams) Check() error {
 	if p.Metric != "time" && p.Metric != MetricLost {
-		return Problemf(api.Invalid, ParamsHint, "parameter metric: unknown metric %.40q (want lost or time)", p.Metric)
+		return api.Problemf(api.Invalid, api.ParamsHint, "parameter metric: unknown metric %.40q (want lost or time)", p.Metric)
 	}
 	return nil
 }

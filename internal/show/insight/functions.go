@@ -85,7 +85,7 @@ func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.P
 	}
 	f, err := q.numbered(ctx, id)
 	if err == nil && f == nil {
-		err = Problemf(api.NotFound, "functions lists the ids", "run %s has no function %s", q.Run.Name, id)
+		err = api.Problemf(api.NotFound, "functions lists the ids", "run %s has no function %s", q.Run.Name, id)
 	}
 	return f, err
 }

@@ -44,16 +44,13 @@ func (h *HeatmapParams) Check() error {
 			}
 		}
 	default:
-		return Problemf(api.Invalid, ParamsHint, "parameter metric: unknown metric %.40q (want anomalies, lost or own)", h.Metric)
+		return api.Problemf(api.Invalid, api.ParamsHint, "parameter metric: unknown metric %.40q (want anomalies, lost or own)", h.Metric)
 	}
 	if h.From != nil && h.To != nil && *h.To <= *h.From {
-		return Problemf(api.Invalid, ParamsHint, "parameter to: must be after from")
+		return api.Problemf(api.Invalid, api.ParamsHint, "parameter to: must be after from")
 	}
 	return nil
 }
-
-// ParamsHint is the hint of problems with parameters.
-const ParamsHint = "docs/api.md lists the parameters"
 
 // span returns the times of the heatmap of a run of that length. It is never empty.
 func (h *HeatmapParams) span(unit trace.Unit, length trace.Ticks) (from, to trace.Ticks) {

@@ -114,11 +114,6 @@ func AsProblem(err error) *api.Problem {
 	return &api.Problem{Status: api.Internal, Message: text}
 }
 
-// Problemf returns a problem with a formatted message.
-func Problemf(status int, hint, format string, args ...any) error {
-	return &api.Problem{Status: status, Message: fmt.Sprintf(format, args...), Hint: hint}
-}
-
 // runQuery is a query about a run.
 type runQuery struct {
 	*query.Queries
@@ -188,7 +183,7 @@ func (in *Insight) slot(ctx context.Context, timeout time.Duration) (_ context.C
 		return ctx, func() { <-in.slots; cancel() }, nil
 	case <-ctx.Done():
 		cancel()
-		return nil, nil, Problemf(api.Unavailable, "try again in a moment", "%d other queries are running", cap(in.slots))
+		return nil, nil, api.Problemf(api.Unavailable, "try again in a moment", "%d other queries are running", cap(in.slots))
 	}
 }
 
@@ -221,12 +216,12 @@ func (in *Insight) queriesBy(ctx context.Context, r provdb.Reader, name string) 
 func (in *Insight) queriesOf(ctx context.Context, run string) (*query.Queries, error) {
 	r := in.Source.Reader()
 	if r == nil {
-		return nil, Problemf(api.Unavailable, "query the process that stores the records",
+		return nil, api.Problemf(api.Unavailable, "query the process that stores the records",
 			"this process has no store")
 	}
 	a, err := in.queriesBy(ctx, r, run)
 	if errors.Is(err, provdb.ErrNotFound) && run == in.Run {
-		return nil, Problemf(api.NotFound, "try again when the first records are written", "nothing of run %q is stored yet", run)
+		return nil, api.Problemf(api.NotFound, "try again when the first records are written", "nothing of run %q is stored yet", run)
 	}
 	if err != nil || !a.BeginEstimated {
 		return a, err

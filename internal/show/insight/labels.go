@@ -25,7 +25,7 @@ func (in *Insight) Writable() bool { return in.Labels != nil && !in.ReadOnly }
 // SetLabel replaces the label of a finding.
 func (in *Insight) SetLabel(ctx context.Context, run string, l api.Label) error {
 	if !in.Writable() {
-		return Problemf(api.Forbidden, "start the server without --read-only, with a run directory that can be written",
+		return api.Problemf(api.Forbidden, "start the server without --read-only, with a run directory that can be written",
 			"this server cannot set labels")
 	}
 	d, err := in.data(ctx, run, in.caches.TryGet)

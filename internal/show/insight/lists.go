@@ -84,5 +84,5 @@ func forAPI(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "--program") {
 		return err
 	}
-	return Problemf(api.Invalid, "add ?program=N", "%s", strings.ReplaceAll(err.Error(), "--program", "the parameter program"))
+	return api.Problemf(api.Invalid, "add ?program=N", "%s", strings.ReplaceAll(err.Error(), "--program", "the parameter program"))
 }

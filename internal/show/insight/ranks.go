@@ -14,7 +14,7 @@ import (
 // Ranks compares the ranks of a run with their peers.
 func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api.RankTable, error) {
 	if !slices.Contains(ranks.By, of.By) {
-		return nil, Problemf(api.Invalid, ParamsHint, "parameter by: unknown row %.40q (want %s)", of.By, strings.Join(ranks.By, ", "))
+		return nil, api.Problemf(api.Invalid, api.ParamsHint, "parameter by: unknown row %.40q (want %s)", of.By, strings.Join(ranks.By, ", "))
 	}
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.RankTable, error) {
 		v, err := in.view(ctx, q)
@@ -66,7 +66,7 @@ func (in *Insight) SlowPeer(ctx context.Context, run string, of FindingParams) (
 				return ranks.Evidence(p, s, q.data.slowLinks()), nil
 			}
 		}
-		return nil, Problemf(api.NotFound, "only findings of kind slow-peer, and lasting ones of kind excess-work, have one",
+		return nil, api.Problemf(api.NotFound, "only findings of kind slow-peer, and lasting ones of kind excess-work, have one",
 			"finding %d has no slow peer", x.Number)
 	})
 }

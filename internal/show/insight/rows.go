@@ -11,7 +11,7 @@ import (
 // maxAnswer bounds the bytes of an uncompressed answer.
 const maxAnswer = 32 << 20
 
-var errTooLarge = Problemf(api.TooLarge, "request fewer rows with limit", "the answer has more than %d bytes", maxAnswer)
+var errTooLarge = api.Problemf(api.TooLarge, "request fewer rows with limit", "the answer has more than %d bytes", maxAnswer)
 
 // objects encodes rows as JSON objects with keys in the order of columns, like --format json.
 func objects(rows *provdb.Rows, err error) ([]json.RawMessage, error) {

@@ -37,7 +37,7 @@ type SearchParams struct {
 func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*api.FoundList, error) {
 	text := strings.TrimSpace(of.Text)
 	if len(text) > maxSearch {
-		return nil, Problemf(api.Invalid, ParamsHint, "parameter q: longer than %d characters", maxSearch)
+		return nil, api.Problemf(api.Invalid, api.ParamsHint, "parameter q: longer than %d characters", maxSearch)
 	}
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FoundList, error) {
 		found := &api.FoundList{Rows: []api.Found{}}

@@ -10,7 +10,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -58,13 +57,13 @@ func ParseExecutions(param func(name string) string) (*query.ExecutionsPDB, erro
 	severity, score, order := number("severity"), number("score"), param("order")
 	switch {
 	case errs != nil:
-		return nil, insight.Problemf(api.Invalid, insight.ParamsHint, "%s", text.OneLine(errors.Join(errs...).Error()))
+		return nil, api.Problemf(api.Invalid, api.ParamsHint, "%s", text.OneLine(errors.Join(errs...).Error()))
 	case pid == nil && rid == nil && fid == nil && first == nil && last == nil && severity == nil && score == nil:
-		return nil, insight.Problemf(api.Invalid, "give pid, step1, step2, and rid or fid", "no parameters given")
+		return nil, api.Problemf(api.Invalid, "give pid, step1, step2, and rid or fid", "no parameters given")
 	case rid == nil && fid == nil:
 		return nil, nil
 	case pid == nil || first == nil || last == nil:
-		return nil, insight.Problemf(api.Invalid, "use -1 for the other parameters to match any value", "pid, step1 and step2 are required")
+		return nil, api.Problemf(api.Invalid, "use -1 for the other parameters to match any value", "pid, step1 and step2 are required")
 	}
 	q := &query.ExecutionsPDB{
 		Program: trace.Program(*pid), Steps: executions.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64,

@@ -23,7 +23,7 @@ import (
 )
 
 // ErrNotInPackets is the answer to requests for data that packets do not contain.
-var ErrNotInPackets = insight.Problemf(api.NotFound, "analyze the traces with chimbuko analyze or ad, then chimbuko view shows all of it",
+var ErrNotInPackets = api.Problemf(api.NotFound, "analyze the traces with chimbuko analyze or ad, then chimbuko view shows all of it",
 	"statistics packets contain counts of anomalies only: no executions, call paths, hosts or typical times")
 
 // seconds returns the time since the first anomaly.
