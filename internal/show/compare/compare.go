@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/flame"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/memo"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -352,6 +353,6 @@ func (rs *Runs) CompareFlame(ctx context.Context, of FlameParams) (*api.FlamePai
 		return nil, err
 	}
 	several := of.Program == nil && len(two.programs()) > 1
-	root, partial := flame.Pair(two.runs, of.Metric == insight.MetricLost, of.Program, several)
+	root, partial := flame.Pair(two.runs, of.Metric == heatmap.MetricLost, of.Program, several)
 	return &api.FlamePair{Metric: of.Metric, Root: root, Partial: partial}, nil
 }

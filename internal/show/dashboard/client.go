@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -61,7 +62,7 @@ func (c *Client) Findings(ctx context.Context, run string) (*api.FindingList, er
 }
 
 // Heatmap returns ranks over time of a complete run. It ignores the times and the filter.
-func (c *Client) Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error) {
+func (c *Client) Heatmap(ctx context.Context, run string, of heatmap.Params) (*api.Heatmap, error) {
 	values := url.Values{"metric": {of.Metric}, "columns": {strconv.Itoa(of.Columns)}, "rows": {strconv.Itoa(of.Rows)}}
 	return fetch[api.Heatmap](ctx, c, values, "runs", run, "heatmap")
 }

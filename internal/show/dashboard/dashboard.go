@@ -19,6 +19,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/compare"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -82,7 +83,7 @@ func (c Config) Validate() error {
 // views are the answers that statistics packets give, too.
 type views interface {
 	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
-	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
+	Heatmap(ctx context.Context, run string, of heatmap.Params) (*api.Heatmap, error)
 	Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error)
 	Counters(ctx context.Context, run string, of insight.CountersParams) (*api.List, error)
 	Search(ctx context.Context, run string, of insight.SearchParams) (*api.FoundList, error)

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/compare"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
@@ -89,10 +90,10 @@ func (p *params) function() insight.FunctionParams {
 	}
 }
 
-func (p *params) heatmap() insight.HeatmapParams {
-	return insight.HeatmapParams{
+func (p *params) heatmap() heatmap.Params {
+	return heatmap.Params{
 		From: p.duration("from", time.Second), To: p.duration("to", time.Second), Columns: p.columns(insight.DefaultColumns),
-		Rows: int(p.integer("rows", defaultHeatRows, 1, maxHeatRows)), Metric: p.word("metric", insight.MetricLost),
+		Rows: int(p.integer("rows", defaultHeatRows, 1, maxHeatRows)), Metric: p.word("metric", heatmap.MetricLost),
 		Filter: executions.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
 	}
 }

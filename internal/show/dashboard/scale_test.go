@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
@@ -67,7 +68,7 @@ type scale struct {
 	name   string
 	before string  // a run to compare it with; or itself
 	length float64 // seconds
-	ranks  []query.RankHost
+	ranks  []executions.RankHost
 	hosts  []string
 	roles  map[string][]string // events of a live run, whose store has no roles; nil if it is finished
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // maxBehind is the delay up to which nothing is reported.
@@ -65,7 +65,7 @@ func (d *runData) reviewed(r *api.ReviewEnd, list *noticeList) {
 	level, words := api.LevelGood, fmt.Sprintf("%s confirmed at the end", wasWere(r.Confirmed, "flag"))
 	if r.Withdrawn > 0 {
 		words = fmt.Sprintf("%s of %s withdrawn at the end", text.Int(r.Withdrawn), wasWere(r.Flagged, "flag"))
-		several := slices.ContainsFunc(d.ranks, func(p query.RankHost) bool { return p.Host != d.ranks[0].Host })
+		several := slices.ContainsFunc(d.ranks, func(p executions.RankHost) bool { return p.Host != d.ranks[0].Host })
 		if h := d.withdrawn; several && h.share >= 0.5 {
 			words += fmt.Sprintf(", %s on %s", text.Percent(100*h.share), text.OneLine(h.host))
 			if r.Withdrawn > r.Confirmed {
@@ -133,7 +133,7 @@ func (v *view) ended() bool {
 
 // gaps returns the ranks that are missing between rank 0 and the last rank of each program. A program of which
 // most ranks are missing was not traced on all of them.
-func gaps(all []query.RankHost) (missing []trace.RankKey) {
+func gaps(all []executions.RankHost) (missing []trace.RankKey) {
 	seen := make(map[trace.RankKey]bool, len(all))
 	last, count := make(map[trace.Program]trace.Rank), make(map[trace.Program]int)
 	for _, r := range all {

@@ -9,6 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -308,8 +309,8 @@ func (v *view) programs() []api.Program {
 }
 
 // ranks returns the ranks of the store and of the pipeline, ordered by program, host and rank.
-func (v *view) ranks() []query.RankHost {
-	var stored []query.RankHost
+func (v *view) ranks() []executions.RankHost {
+	var stored []executions.RankHost
 	if v.data != nil {
 		stored = v.data.ranks
 	}
@@ -325,12 +326,12 @@ func (v *view) ranks() []query.RankHost {
 		r := &v.status.Ranks[i]
 		p := trace.RankKey{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
 		if j, ok := at[p]; !ok {
-			all = append(all, query.RankHost{RankKey: p, Host: r.Host})
+			all = append(all, executions.RankHost{RankKey: p, Host: r.Host})
 		} else if all[j].Host == "" {
 			all[j].Host = r.Host
 		}
 	}
-	SortRanks(all)
+	heatmap.SortRanks(all)
 	return all
 }
 

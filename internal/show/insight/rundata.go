@@ -1,7 +1,6 @@
 package insight
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/memo"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -31,7 +31,7 @@ type runData struct {
 	extent      trace.Ticks // from begin to the newest time
 	info        *provdb.Info
 	kept        query.Kept
-	ranks       []query.RankHost // ordered by program, host and rank
+	ranks       []executions.RankHost // ordered by program, host and rank
 	names       map[trace.Program]string
 	slowest     []api.Slowest
 	strip       api.Strip // in DefaultColumns columns
@@ -180,7 +180,7 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runDa
 	if d.ranks, err = a.Ranks(ctx, maxRanks); err != nil {
 		return nil, err
 	}
-	SortRanks(d.ranks)
+	heatmap.SortRanks(d.ranks)
 	if d.names, err = a.Executables(ctx); err != nil {
 		return nil, err
 	}
@@ -283,13 +283,6 @@ func (f *conclusion) findSparse(ctx context.Context, a *query.Queries) error {
 		if _, n, ok := m.Typical(); ok && n < least {
 			f.sparse[trace.FuncKey{Program: p, Name: name}] = true
 		}
-	})
-}
-
-// SortRanks sorts ranks by program, host and rank.
-func SortRanks(ranks []query.RankHost) {
-	slices.SortFunc(ranks, func(a, b query.RankHost) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/activity"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -156,19 +157,19 @@ func (p *Packets) strip(columns int) api.Strip {
 }
 
 // Heatmap returns the anomalies of ranks over the first time of their steps, whatever the metric.
-func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) (*api.Heatmap, error) {
+func (p *Packets) Heatmap(_ context.Context, _ string, h heatmap.Params) (*api.Heatmap, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h.Metric = insight.MetricAnomalies
-	ranks := make([]query.RankHost, 0, len(p.ranks))
+	h.Metric = heatmap.MetricAnomalies
+	ranks := make([]executions.RankHost, 0, len(p.ranks))
 	for rank := range p.ranks {
-		ranks = append(ranks, query.RankHost{RankKey: rank})
+		ranks = append(ranks, executions.RankHost{RankKey: rank})
 	}
-	insight.SortRanks(ranks)
-	heat, t := insight.NewHeatmap(&h, ranks, nil, trace.Microsecond, max(1, p.end-p.begin))
+	heatmap.SortRanks(ranks)
+	heat, t := heatmap.New(&h, ranks, nil, trace.Microsecond, max(1, p.end-p.begin))
 	lines := make([]executions.Line, len(heat.Rows))
 	for i := range lines {
 		lines[i] = executions.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
@@ -182,7 +183,7 @@ func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) 
 		}
 	}
 	for i := range lines {
-		insight.AddLine(heat, trace.Microsecond, &lines[i])
+		heatmap.AddLine(heat, trace.Microsecond, &lines[i])
 	}
 	return heat, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -33,7 +34,7 @@ const (
 type Source interface {
 	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
 	Findings(ctx context.Context, run string) (*api.FindingList, error)
-	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
+	Heatmap(ctx context.Context, run string, of heatmap.Params) (*api.Heatmap, error)
 	Ranks(ctx context.Context, run string, of ranks.Params) (*api.RankTable, error)
 	Functions(ctx context.Context, run string, of query.FunctionTable) (*api.FunctionTable, error)
 	Evidence(ctx context.Context, run string, of insight.EventParams) (*api.Evidence, error)
@@ -62,10 +63,10 @@ func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 		return nil, err
 	}
 	keep(r, "The findings", &r.Findings)(from.Findings(ctx, run))
-	heat := insight.HeatmapParams{Metric: insight.MetricOwn, Columns: heatColumns, Rows: heatRows}
+	heat := heatmap.Params{Metric: heatmap.MetricOwn, Columns: heatColumns, Rows: heatRows}
 	keep(r, "The heatmap", &r.Own)(from.Heatmap(ctx, run, heat))
 	if r.Overview.Figures.Victims > 0 {
-		heat.Metric = insight.MetricLost
+		heat.Metric = heatmap.MetricLost
 		keep(r, "The heatmap with waits", &r.Lost)(from.Heatmap(ctx, run, heat))
 	}
 	keep(r, "The ranks", &r.Ranks)(from.Ranks(ctx, run, ranks.Params{By: ranks.ByRank}))

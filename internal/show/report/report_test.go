@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 	"github.com/chimbuko/chimbuko/internal/show/report"
@@ -46,7 +47,7 @@ func (a *fakeSource) Findings(context.Context, string) (*api.FindingList, error)
 	return &a.findings, a.fail
 }
 
-func (a *fakeSource) Heatmap(context.Context, string, insight.HeatmapParams) (*api.Heatmap, error) {
+func (a *fakeSource) Heatmap(context.Context, string, heatmap.Params) (*api.Heatmap, error) {
 	return &a.heat, a.fail
 }
 

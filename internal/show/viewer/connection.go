@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/heatmap"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/report"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
@@ -201,7 +202,7 @@ func (l *Live) Picture(ctx context.Context, columns, rows int) (*terminal.Pictur
 			return err
 		}
 		// The view can do without these.
-		heat := insight.HeatmapParams{Metric: insight.MetricOwn, Columns: columns, Rows: rows}
+		heat := heatmap.Params{Metric: heatmap.MetricOwn, Columns: columns, Rows: rows}
 		if p.Heatmap, err = page.Heatmap(ctx, page.Run, heat); err != nil {
 			p.Heatmap = nil
 		}

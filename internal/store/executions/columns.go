@@ -73,6 +73,12 @@ type Fact struct {
 	Value         string `sql:"value"`
 }
 
+// RankHost is a rank and its host.
+type RankHost struct {
+	trace.RankKey `sql:"pid,rid"`
+	Host          string `sql:"host"` // empty if unknown
+}
+
 // CallPath is a call path of a run.
 type CallPath struct {
 	Name  string

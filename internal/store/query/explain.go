@@ -27,7 +27,7 @@ type Selection struct {
 	Only, Without []contrast.Term
 	Lasso         []contrast.Vertex
 	// Ranks are all ranks of the run, and Extent is its duration. If nil or 0, they are read from the store.
-	Ranks  []RankHost
+	Ranks  []executions.RankHost
 	Extent trace.Ticks
 }
 

@@ -36,20 +36,14 @@ func (a *Queries) Kept(ctx context.Context, minCalls int) (*Kept, error) {
 	return k, nil
 }
 
-// RankHost is a rank and its host.
-type RankHost struct {
-	trace.RankKey `sql:"pid,rid"`
-	Host          string `sql:"host"` // empty if unknown
-}
-
 // Provisional returns the number of anomalies that have not been reviewed.
 func (a *Queries) Provisional(ctx context.Context) (int64, error) {
 	return executions.ReadValue[int64](ctx, a, `SELECT count(*) AS "value" FROM executions WHERE run = $1 AND status = 'provisional'`)
 }
 
 // Ranks returns the stored ranks in order, at most limit.
-func (a *Queries) Ranks(ctx context.Context, limit int) ([]RankHost, error) {
-	return executions.ReadAll[RankHost](ctx, a, text("ranks"), int64(limit))
+func (a *Queries) Ranks(ctx context.Context, limit int) ([]executions.RankHost, error) {
+	return executions.ReadAll[executions.RankHost](ctx, a, text("ranks"), int64(limit))
 }
 
 // Executables returns the executables of programs that are in the metadata.

@@ -1,4 +1,4 @@
-package insight
+package heatmap
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // FuzzSpan checks that columns cover the span.
@@ -17,11 +16,11 @@ func FuzzSpan(f *testing.F) {
 	f.Add(int64(-1e18), int64(1e18), int64(1), 2000)
 	f.Fuzz(func(t *testing.T, first, last, length int64, columns int) {
 		bound := func(n int64) *time.Duration { return new(time.Duration(max(math.MinInt64/2, min(n, math.MaxInt64/2)))) }
-		h := HeatmapParams{From: bound(first), To: bound(last), Columns: 1 + int(uint(columns)%2000), Metric: MetricLost}
+		h := Params{From: bound(first), To: bound(last), Columns: 1 + int(uint(columns)%2000), Metric: MetricLost}
 		if h.Check() != nil {
 			return
 		}
-		from, to := h.span(trace.Nanosecond, trace.Ticks(max(0, min(length, MaxMicros))))
+		from, to := h.span(trace.Nanosecond, trace.Ticks(max(0, min(length, 1e16))))
 		line := executions.Timeline{From: from, To: to, Columns: h.Columns}
 		width := line.ColumnWidth()
 		if to <= from || width < 1 || width*trace.Ticks(h.Columns) < to-from {
@@ -35,9 +34,9 @@ func FuzzGroups(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 1, 2}, uint8(3))
 	f.Add([]byte{0, 16, 32, 48, 64}, uint8(2))
 	f.Fuzz(func(t *testing.T, places []byte, most uint8) {
-		var ranks []query.RankHost
+		var ranks []executions.RankHost
 		for i, b := range places {
-			ranks = append(ranks, query.RankHost{
+			ranks = append(ranks, executions.RankHost{
 				RankKey: trace.RankKey{Program: trace.Program(b >> 5), Rank: trace.Rank(i)},
 				Host:    string(rune('a' + b&31)),
 			})
