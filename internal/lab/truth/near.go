@@ -35,13 +35,9 @@ func (p *timedCall) place() place { return place{p.rank, plainName(p.function)} 
 
 // candidate is a flag that may match a planted anomaly.
 type candidate struct {
-	entry, exit             trace.Ticks
-	launchEntry, launchExit trace.Ticks
-	kernel                  bool // its name may be that of a kernel
-	launched                bool
-	excused                 bool // if it matches no planted anomaly
-	finding                 int
-	lost                    trace.Ticks
+	Flag
+	kernel  bool // its name may be that of a kernel
+	excused bool // if it matches no planted anomaly
 }
 
 func (m *Matcher) addNear(f *Flag, excused bool) {
@@ -51,11 +47,7 @@ func (m *Matcher) addNear(f *Flag, excused bool) {
 		return
 	}
 	arguments := f.Function[len(at.function):]
-	m.near[at] = append(flags, candidate{
-		entry: f.Entry, exit: f.Exit, kernel: arguments == "" || arguments[0] == '(',
-		launched: f.Launched, launchEntry: f.LaunchEntry, launchExit: f.LaunchExit, excused: excused,
-		finding: f.Finding, lost: f.Lost,
-	})
+	m.near[at] = append(flags, candidate{*f, arguments == "" || arguments[0] == '(', excused})
 }
 
 // distance returns the time between a planted anomaly and a flag, and whether they may
@@ -64,16 +56,16 @@ func (p *timedCall) distance(f *candidate) (trace.Ticks, bool) {
 	away := func(t trace.Ticks) trace.Ticks { return max(t-p.entry, p.entry-t) }
 	switch {
 	case !p.kernel:
-		covers := f.entry <= p.entry+slack && p.exit <= f.exit+slack
-		overlaps := f.entry <= p.exit && p.entry <= f.exit
-		return away(f.entry), covers || overlaps && away(f.entry) < max(nearby, p.injected/2)
+		covers := f.Entry <= p.entry+slack && p.exit <= f.Exit+slack
+		overlaps := f.Entry <= p.exit && p.entry <= f.Exit
+		return away(f.Entry), covers || overlaps && away(f.Entry) < max(nearby, p.injected/2)
 	case !f.kernel:
 		return 0, false
-	case f.launched:
-		running := f.launchExit == 0 || p.entry-nearby <= f.launchExit
-		return away(f.launchEntry), f.launchEntry <= p.entry+slack && running
+	case f.Launched:
+		running := f.LaunchExit == 0 || p.entry-nearby <= f.LaunchExit
+		return away(f.LaunchEntry), f.LaunchEntry <= p.entry+slack && running
 	}
-	return away(f.entry), p.entry-nearby <= f.entry && f.entry <= p.entry+pending
+	return away(f.Entry), p.entry-nearby <= f.Entry && f.Entry <= p.entry+pending
 }
 
 // nearMatches returns the flag of each planted anomaly of the text formats that has one. It matches them
@@ -130,13 +122,13 @@ func (m *Matcher) scoreNear(s *Score) {
 // matchNear adds the flags of planted anomalies of the text formats to their troubles.
 func (m *Matcher) matchNear() {
 	for i, c := range m.nearMatches() {
-		of := m.members[c.finding]
+		of := m.members[c.Finding]
 		if of == nil {
 			continue
 		}
 		p := &m.truth.timed[i]
-		of.in += c.lost
-		of.add(&touch{trouble: int32(len(m.truth.Troubles)) + p.trouble, lost: max(0, p.injected)}, c.lost)
+		of.in += c.Lost
+		of.add(&touch{trouble: int32(len(m.truth.Troubles)) + p.trouble, lost: max(0, p.injected)}, c.Lost)
 	}
 }
 
