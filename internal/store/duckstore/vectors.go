@@ -16,21 +16,21 @@ type column interface {
 	reset()
 }
 
-// values is a column of fixed size.
-type values[T bool | int32 | int64 | uint64 | float64 | listEntry] struct {
+// cells are the values of a column.
+type cells[T comparable] struct {
 	all   []T
 	nulls []int // rows
 }
 
-func (c *values[T]) add(v T) { c.all = append(c.all, v) }
+func (c *cells[T]) add(v T) { c.all = append(c.all, v) }
 
-func (c *values[T]) addNull() {
+func (c *cells[T]) addNull() {
 	c.nulls = append(c.nulls, len(c.all))
 	c.all = append(c.all, *new(T))
 }
 
 // addOrNull adds a value, or null if it is zero.
-func (c *values[T]) addOrNull(v T) {
+func (c *cells[T]) addOrNull(v T) {
 	if v == *new(T) {
 		c.addNull()
 	} else {
@@ -38,7 +38,13 @@ func (c *values[T]) addOrNull(v T) {
 	}
 }
 
-func (c *values[T]) reset() { c.all, c.nulls = c.all[:0], c.nulls[:0] }
+func (c *cells[T]) reset() {
+	clear(c.all) // frees texts
+	c.all, c.nulls = c.all[:0], c.nulls[:0]
+}
+
+// values is a column of fixed size.
+type values[T bool | int32 | int64 | uint64 | float64 | listEntry] struct{ cells[T] }
 
 func (c *values[T]) fill(v mapping.Vector) {
 	if len(c.all) > 0 {
@@ -61,31 +67,7 @@ func invalidate(v mapping.Vector, rows []int) {
 }
 
 // textValues is a column of VARCHAR or JSON.
-type textValues struct {
-	all   []string
-	nulls []int
-}
-
-func (c *textValues) add(s string) { c.all = append(c.all, s) }
-
-func (c *textValues) addNull() {
-	c.nulls = append(c.nulls, len(c.all))
-	c.all = append(c.all, "")
-}
-
-// addOrNull adds a text, or null if it is empty.
-func (c *textValues) addOrNull(s string) {
-	if s == "" {
-		c.addNull()
-	} else {
-		c.add(s)
-	}
-}
-
-func (c *textValues) reset() {
-	clear(c.all)
-	c.all, c.nulls = c.all[:0], c.nulls[:0]
-}
+type textValues struct{ cells[string] }
 
 // shortText is a text of at most 12 bytes as DuckDB has it in vectors, duckdb_string_t.
 type shortText struct {
