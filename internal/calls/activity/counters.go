@@ -76,7 +76,7 @@ func (r *Reading) Merge(o Reading) {
 	case r.Count == 0:
 		*r = o
 	default:
-		r.Count, r.Sum = limitedSum(r.Count, o.Count), limitedSum(r.Sum, o.Sum)
+		r.Count, r.Sum = LimitedSum(r.Count, o.Count), LimitedSum(r.Sum, o.Sum)
 		r.Min, r.Max = min(r.Min, o.Min), max(r.Max, o.Max)
 	}
 }
@@ -86,7 +86,8 @@ func (r *Reading) Mean() float64 {
 	return min(max(float64(r.Sum)/float64(r.Count), float64(r.Min)), float64(r.Max))
 }
 
-func limitedSum(a, b uint64) uint64 {
+// LimitedSum returns the sum, or the greatest number if that is too small.
+func LimitedSum(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	if carry != 0 {
 		return math.MaxUint64

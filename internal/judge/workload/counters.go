@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -51,20 +50,13 @@ type Reading struct {
 // Add adds a reading that is greater than the one before it by increase.
 func (r *Reading) Add(value, increase uint64) {
 	r.Count++
-	r.Sum, r.Increase = limitedSum(r.Sum, value), limitedSum(r.Increase, increase)
+	r.Sum, r.Increase = activity.LimitedSum(r.Sum, value), activity.LimitedSum(r.Increase, increase)
 }
 
 // Merge adds other readings of the counter.
 func (r *Reading) Merge(o *Reading) {
-	r.Count, r.Sum, r.Increase = limitedSum(r.Count, o.Count), limitedSum(r.Sum, o.Sum), limitedSum(r.Increase, o.Increase)
-}
-
-func limitedSum(a, b uint64) uint64 {
-	sum, carry := bits.Add64(a, b, 0)
-	if carry != 0 {
-		return math.MaxUint64
-	}
-	return sum
+	r.Count, r.Sum = activity.LimitedSum(r.Count, o.Count), activity.LimitedSum(r.Sum, o.Sum)
+	r.Increase = activity.LimitedSum(r.Increase, o.Increase)
 }
 
 // CounterWindow has the readings of a lane in a window of time.
