@@ -33,8 +33,3 @@ type EventKey struct {
 	Program Program
 	ID      string
 }
-
-// Compare orders keys by program and id.
-func (k EventKey) Compare(o EventKey) int {
-	return cmp.Or(cmp.Compare(k.Program, o.Program), strings.Compare(k.ID, o.ID))
-}

@@ -69,9 +69,6 @@ type Reasons struct {
 	Other      trace.Ticks // any other gap, for example a wait for another stream
 }
 
-// Total returns the idle time of all reasons.
-func (r Reasons) Total() trace.Ticks { return r.HostWait + r.KernelWait + r.Other }
-
 type reason uint8
 
 const (
@@ -90,20 +87,6 @@ func (r *Reasons) addTime(why reason, t trace.Ticks) {
 	case noReason, otherWait:
 		r.Other += t
 	}
-}
-
-func (r *Reasons) add(o Reasons) {
-	r.HostWait += o.HostWait
-	r.KernelWait += o.KernelWait
-	r.Other += o.Other
-}
-
-// Add adds the sums of another span.
-func (s *Sums) Add(o *Sums) {
-	for i, t := range o.BySet {
-		s.BySet[i] += t
-	}
-	s.Idle.add(o.Idle)
 }
 
 // Total returns the length of the span. It is the sum of Active(Compute),
@@ -136,9 +119,6 @@ func (s *Sums) ExposedCommunication() trace.Ticks {
 
 // ExposedMemory returns the time of memory copies without computation and communication.
 func (s *Sums) ExposedMemory() trace.Ticks { return s.BySet[SetOf(Memory)] }
-
-// NonCompute returns HTA's non-compute time: activities without computation.
-func (s *Sums) NonCompute() trace.Ticks { return s.ExposedCommunication() + s.ExposedMemory() }
 
 // Overlap returns the time in which communication and computation ran at once. HTA's overlap is
 // its share of Active(Communication).

@@ -165,12 +165,6 @@ func (r *Run) Fact(program trace.Program, name, value string, ranks, distinct, a
 	}
 }
 
-// Program reports whether the run has that program.
-func (r *Run) Program(p trace.Program) bool {
-	return slices.ContainsFunc(r.Functions, func(f Function) bool { return f.Program == p }) ||
-		slices.ContainsFunc(r.Paths, func(t Path) bool { return t.Program == p })
-}
-
 // Function returns a function, or nil.
 func (r *Run) Function(program trace.Program, name string) *Function {
 	i := slices.IndexFunc(r.Functions, func(f Function) bool { return f.Program == program && f.Name == name })

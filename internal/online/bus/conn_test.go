@@ -106,7 +106,7 @@ func TestInvalidServerOptionsFail(t *testing.T) {
 	}
 	f(ServerOptions{}, "needs a directory")
 	f(ServerOptions{Dir: dir}, "in use by another", dir)
-	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:" + strconv.Itoa(running.Port())}, "address already in use")
+	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:" + strconv.Itoa(running.port)}, "address already in use")
 	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1"}, "want host:port")
 	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:http"}, "invalid port")
 	f(ServerOptions{Dir: t.TempDir(), Listen: "0.0.0.0:0"}, "set a token")
@@ -116,7 +116,7 @@ func TestInvalidServerOptionsFail(t *testing.T) {
 
 func TestServerListensOnAllAddresses(t *testing.T) {
 	s := startServer(t, ServerOptions{Listen: "0.0.0.0:0", Token: "secret"})
-	if want := "nats://127.0.0.1:" + strconv.Itoa(s.Port()); s.URL() != want {
+	if want := "nats://127.0.0.1:" + strconv.Itoa(s.port); s.URL() != want {
 		t.Errorf("got %s, want %s", s.URL(), want)
 	}
 	wantConnected(t, connect(t, Options{URL: s.URL(), Token: "secret"}))

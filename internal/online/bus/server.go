@@ -248,9 +248,6 @@ func start(ctx context.Context, conf *server.Options, log *serverLog) (*server.S
 	return s, nil
 }
 
-// Port returns the port on which the server listens.
-func (s *Server) Port() int { return s.port }
-
 // URL returns the address for clients on this machine, without the token. If the server
 // listens on all addresses, others use URLOf with the machine's name.
 func (s *Server) URL() string { return s.URLOf(s.host) }

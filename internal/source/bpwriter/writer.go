@@ -58,9 +58,6 @@ func Create(dir string) (*Writer, error) {
 	return w, nil
 }
 
-// Steps returns the number of steps written.
-func (w *Writer) Steps() int { return int(w.steps) }
-
 // Release closes the files; the Writer opens them again when it needs them. The dataset
 // stays active.
 func (w *Writer) Release() {

@@ -70,8 +70,8 @@ func TestStepExistsWithIndexRecord(t *testing.T) {
 			w.Release() // nothing is buffered
 		}
 	}
-	if err := w.Close(); err != nil || w.Steps() != 3 {
-		t.Errorf("closed after %d steps with %v", w.Steps(), err)
+	if err := w.Close(); err != nil {
+		t.Error(err)
 	}
 	want("Close", "3 steps, active false")
 	if err := w.Close(); !errors.Is(err, os.ErrClosed) {
@@ -212,8 +212,8 @@ func BenchmarkWriter(b *testing.B) {
 	var s bpwriter.Step
 	b.ReportAllocs()
 	b.SetBytes(events * 48)
-	for b.Loop() {
-		if w.Steps() == 100 { // limit the size on disk
+	for n := 1; b.Loop(); n++ {
+		if n%100 == 0 { // limit the size on disk
 			w.Release()
 			var err error
 			if w, err = bpwriter.Create(dir); err != nil {
