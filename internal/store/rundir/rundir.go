@@ -48,10 +48,7 @@ func Create(path string, overwrite bool) (*Dir, error) {
 			}
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
-		return nil, err
-	}
-	return newDir(path), nil
+	return Join(path)
 }
 
 // check returns an error if no run can be created at path, and whether it replaces another.
