@@ -61,8 +61,7 @@ func (q *queryFlags) chosenProgram() *trace.Program {
 	if q.program < 0 {
 		return nil
 	}
-	p := trace.Program(q.program)
-	return &p
+	return new(trace.Program(q.program))
 }
 
 // check returns an error if the flags make no sense.

@@ -242,6 +242,5 @@ func (s *sides) beyond(value float64, large bool) *float64 {
 		return nil
 	}
 	v := s.moments.Deviation * s.moments.Deviation
-	most := v / (v + d*d)
-	return &most
+	return new(v / (v + d*d))
 }

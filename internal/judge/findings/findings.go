@@ -387,8 +387,7 @@ func (c *conclusion) complete(g *group) {
 		return
 	}
 	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= lasting*float64(c.end-c.begin)) {
-		to := c.seconds(g.Last)
-		g.To = &to
+		g.To = new(c.seconds(g.Last))
 	}
 	switch {
 	case g.IsChange():

@@ -311,8 +311,7 @@ func mark(loads []provenance.RankLoad, s *provenance.SlowPeer) {
 		streams := s.Device && s.TID == provenance.AllThreads // several of a GPU
 		if l.PID == s.PID && l.Pattern == "" && l.Device == s.Device && (l.TID == s.TID || streams) && l.Saved <= s.Saved &&
 			slices.Contains(s.Ranks, l.RID) {
-			from := s.From
-			l.Pattern, l.Saved, l.Share, l.From, l.To = s.Pattern, s.Saved, s.Share, &from, s.To
+			l.Pattern, l.Saved, l.Share, l.From, l.To = s.Pattern, s.Saved, s.Share, new(s.From), s.To
 		}
 	}
 }
@@ -359,8 +358,7 @@ func ratio(time, expected float64) *float64 {
 	if expected <= 0 {
 		return nil
 	}
-	r := time / expected
-	return &r
+	return new(time / expected)
 }
 
 func sum(values []float64) (s float64) {

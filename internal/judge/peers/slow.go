@@ -411,8 +411,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	s.Ratio = time / max(1, time-float64(s.LostOwn))
 	s.From = c.seconds(trace.Ticks(median(from)))
 	if 2*open <= len(some) {
-		end := c.seconds(trace.Ticks(median(to)))
-		s.To = &end
+		s.To = new(c.seconds(trace.Ticks(median(to))))
 	}
 	saved, caused := c.whatIf(p, some, (*unit).fixed)
 	s.Saved, s.LostCaused = ticks(saved), ticks(caused)

@@ -113,8 +113,7 @@ func (c *comparison) noiseOf(p *population) float64 {
 				}
 			}
 		}
-		v := deviation(steps) * math.Sqrt(p.rounds)
-		p.noise = &v
+		p.noise = new(deviation(steps) * math.Sqrt(p.rounds))
 	}
 	return *p.noise
 }

@@ -77,8 +77,7 @@ func (r *Result) Add(o *Result) {
 	switch {
 	case o.Late == nil:
 	case r.Late == nil:
-		late := *o.Late
-		r.Late = &late
+		r.Late = new(*o.Late)
 	default:
 		r.Late.Found += o.Late.Found
 		r.Late.Missed += o.Late.Missed

@@ -67,8 +67,7 @@ func (s *Set) Measure(ctx context.Context, detector outlier.Algorithm, temp stri
 	if s.Unlike {
 		findings.Fit.Lists, findings.Report.Lists = nil, nil
 	}
-	all := findings.All()
-	sum.Findings = &all
+	sum.Findings = new(findings.All())
 	return sum, findings, nil
 }
 

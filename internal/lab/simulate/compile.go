@@ -262,8 +262,7 @@ func (p *program) base(key string, f *scenario.Function) op {
 	}
 	o := op{fn: p.function(key, cmp.Or(f.Name, key)), time: f.Time.Sampler(), usual: &f.Time, spread: f.Spread}
 	if f.Message != nil {
-		m := f.Message.Sampler()
-		o.message = &m
+		o.message = new(f.Message.Sampler())
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Counters)) {
 		d := f.Counters[name]

@@ -74,8 +74,7 @@ func (p *program) names() *trace.Names {
 			gpus[trace.Rank(r)][trace.Thread(p.streamThread(s))] = p.gpu(s)
 		}
 	}
-	n := trace.NewNames(p.Name, p.funcs, p.counters, gpus)
-	return &n
+	return new(trace.NewNames(p.Name, p.funcs, p.counters, gpus))
 }
 
 func (p *program) gpu(stream int) trace.GPU {

@@ -88,16 +88,14 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 	}
 	d.Contexts = make([]analyzer.ContextDelta, len(c.Contexts))
 	for i := range c.Contexts {
-		model := c.Contexts[i].Model.Clone()
-		d.Contexts[i] = analyzer.ContextDelta{Context: c.Contexts[i].Context, Model: &model}
+		d.Contexts[i] = analyzer.ContextDelta{Context: c.Contexts[i].Context, Model: new(c.Contexts[i].Model.Clone())}
 	}
 	d.Paths = slices.Clone(c.Paths)
 	if c.Load != nil {
 		d.Load = c.Load.Clone()
 	}
 	for i, counter := range c.Counters {
-		own := *counter
-		d.Counters[i] = &own
+		d.Counters[i] = new(*counter)
 	}
 	return &d
 }

@@ -121,8 +121,7 @@ func (p *params) rankFunctions() ranks.Params {
 	of := p.rankTable()
 	of.Role = int(p.integer("role", 0, 0, math.MaxInt32))
 	if p.text("thread") != "" {
-		tid := p.integer("thread", 0, 0, math.MaxInt64)
-		of.Thread = &tid
+		of.Thread = new(p.integer("thread", 0, 0, math.MaxInt64))
 	}
 	return of
 }

@@ -70,8 +70,7 @@ func (d *runData) pageFinding(i int, labels map[string]api.Label) api.Finding {
 		p.Ranks = append(p.Ranks, int64(r))
 	}
 	if !x.IsChange() {
-		worst := int64(x.WorstRank)
-		p.WorstRank, p.WorstLost = &worst, d.micros(x.WorstTime)
+		p.WorstRank, p.WorstLost = new(int64(x.WorstRank)), d.micros(x.WorstTime)
 	}
 	if l, ok := labels[p.Key]; ok {
 		p.Label = &l

@@ -172,18 +172,15 @@ func (v *view) figures(o *api.Overview) api.Figures {
 	}
 	if v.ended() {
 		if _, never := v.silentRanks(); len(never) > 0 {
-			expected := f.Ranks + int64(len(never))
-			f.RanksExpected = &expected
+			f.RanksExpected = new(f.Ranks + int64(len(never)))
 		}
 	}
 	if f.Calls != nil && f.Kept > 0 {
-		r := float64(*f.Calls) / float64(f.Kept)
-		f.Reduction = &r
+		f.Reduction = new(float64(*f.Calls) / float64(f.Kept))
 	}
 	f.CoreHoursLost = f.Lost / 3.6e9
 	if core := o.Length * float64(f.Ranks); core > 0 {
-		percent := 100 * f.Lost / 1e6 / core
-		f.LostPercent = &percent
+		f.LostPercent = new(100 * f.Lost / 1e6 / core)
 	}
 	if o.Length > 0 {
 		f.AnomaliesPerHour = float64(f.Anomalies) / o.Length * 3600

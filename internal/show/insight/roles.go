@@ -31,8 +31,7 @@ func (q *runQuery) addRoles(ctx context.Context, e *executions.Event, place *exe
 	}
 	v.Roles.Role, v.Roles.Waits, v.Roles.WaitLost = string(l.Role), l.Waits, q.Unit.Micros(l.WaitTime)
 	if l.LateRank != nil {
-		late := int64(*l.LateRank)
-		v.Roles.LateRank = &late
+		v.Roles.LateRank = new(int64(*l.LateRank))
 	}
 	if err := q.addOthers(ctx, e, place, l, v); err != nil {
 		return err
@@ -55,8 +54,7 @@ func (q *runQuery) addOthers(
 			return err
 		}
 		if culprit != nil {
-			o := q.data.other(culprit)
-			v.Roles.Culprit = &o
+			v.Roles.Culprit = new(q.data.other(culprit))
 		}
 	}
 	if !q.data.stored {

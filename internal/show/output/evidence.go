@@ -93,8 +93,7 @@ func (e *Evidence) Answer() *Answer {
 		all.Executions = append(all.Executions, e.example(r))
 	}
 	if e.Twin != nil {
-		twin := e.example(e.Twin)
-		all.Twin = &twin
+		all.Twin = new(e.example(e.Twin))
 	}
 	if e.Differs != nil {
 		for i := range e.Differs.Fields {

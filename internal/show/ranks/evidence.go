@@ -47,8 +47,7 @@ func Evidence(p *provenance.Peers, s *provenance.SlowPeer, links Links) *api.Slo
 		e.Windows = append(e.Windows, api.RatioWindow{From: w.From, To: w.To, Ratio: w.Ratio, Slow: isSlowIn(s, w)})
 	}
 	if twin := twinOf(p, s); twin != nil {
-		t := side(p.Unit, s, []*provenance.RankLoad{twin})
-		e.Twin = &t
+		e.Twin = new(side(p.Unit, s, []*provenance.RankLoad{twin}))
 	}
 	return e
 }

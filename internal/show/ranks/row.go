@@ -210,8 +210,7 @@ func rounded(ratio *float64) *float64 {
 	if ratio == nil {
 		return noRatio
 	}
-	v := max(0.01, math.Round(*ratio*100)/100)
-	return &v
+	return new(max(0.01, math.Round(*ratio*100)/100))
 }
 
 // place names a row, whose units are on hosts from first to last.

@@ -167,8 +167,7 @@ func (i *Info) Finish(res *summary.Outcome) {
 	i.State = Finished
 	i.Seconds = time.Since(i.Started).Seconds()
 	i.Totals = Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
-	review := res.Review
-	i.Review, i.Changes, i.Modes = &review, res.Changes, res.Modes
+	i.Review, i.Changes, i.Modes = new(res.Review), res.Changes, res.Modes
 	i.EventRate = float64(res.Totals.Events) / i.Seconds
 	i.Top, i.Notes = []TopFunction{}, res.Tally.Notes()
 	worst := slices.Clone(res.Functions)
