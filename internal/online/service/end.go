@@ -100,7 +100,7 @@ func (s *server) conclude(ctx context.Context) error {
 	s.info.Traces, s.info.TraceBytes = s.state.Traces()
 	s.info.Program = cmp.Or(s.program.Load(), s.info.Program)
 	s.info.Finish(outcome)
-	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	id := messageID("finish", time.Now())
 	all := provenance.NewCollections(outcome, ad)
 	all.Peers = peers.OfRun(outcome)
 	err = s.retry(ctx, "the run-level data", func(ctx context.Context) error {
