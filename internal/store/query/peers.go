@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -82,4 +83,63 @@ func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
 // SlowPeers returns the stored peers that are slow, the costliest first.
 func (a *Queries) SlowPeers(ctx context.Context) ([]provenance.SlowPeer, error) {
 	return executions.ReadAll[provenance.SlowPeer](ctx, a, text("slow_peers"))
+}
+
+// LostTime returns the time that ranks lost to anomalies, or their threads. The thread of entire ranks is
+// provenance.AllThreads.
+func (a *Queries) LostTime(ctx context.Context, ofThreads bool, f func(of trace.RankKey, tid int64, lost trace.Ticks)) error {
+	sql, err := a.rollupStatement(ctx, "lost_by_rank")
+	if ofThreads {
+		sql = text("lost_by_thread")
+	}
+	if err != nil {
+		return err
+	}
+	type row struct {
+		trace.RankKey `sql:"pid,rid"`
+		TID           int64       `sql:"tid"`
+		Lost          trace.Ticks `sql:"lost_us"`
+	}
+	return executions.ReadEach(ctx, a, sql, func(r *row) { f(r.RankKey, r.TID, r.Lost) })
+}
+
+// Efficiency returns the efficiency of the programs of the run: of the entire run, or by windows of
+// time. It returns none if it is unknown.
+func (a *Queries) Efficiency(ctx context.Context, entire bool) ([]provenance.Efficiency, error) {
+	all, err := executions.ReadAll[provenance.Efficiency](ctx, a, text("efficiency"))
+	return slices.DeleteFunc(all, func(e provenance.Efficiency) bool { return e.Entire != entire }), err
+}
+
+// HasBreakdown reports whether it is known how the GPUs of the run spent their time, and whether the run has
+// collective operations. Live runs have only these, if their traces have them.
+func (a *Queries) HasBreakdown(ctx context.Context) (gpus, collectives bool, err error) {
+	type row struct {
+		Times       int64 `sql:"gpu_times"`
+		Collectives int64 `sql:"collectives"`
+	}
+	err = executions.ReadEach(ctx, a, text("breakdown_count"), func(r *row) { gpus, collectives = r.Times > 0, r.Collectives > 0 })
+	return gpus, collectives, err
+}
+
+// GPUTimes returns how the GPUs of ranks, or of their training steps, spent their time: of one rank, or
+// of all if it is nil. The run must have a breakdown.
+func (a *Queries) GPUTimes(ctx context.Context, steps bool, of *trace.RankKey) ([]provenance.GPUTime, error) {
+	program, rank := int32(-1), int32(0) // all
+	if of != nil {
+		program, rank = int32(of.Program), int32(of.Rank)
+	}
+	wanted := int32(0)
+	if steps {
+		wanted = 1
+	}
+	return executions.ReadAll[provenance.GPUTime](ctx, a, text("gpu_times"), wanted, program, rank)
+}
+
+// Collectives returns a breakdown without times. The run must have a breakdown.
+func (a *Queries) Collectives(ctx context.Context) (*provenance.Breakdown, error) {
+	b := provenance.Breakdown{Unit: a.Unit}
+	var errs [2]error
+	b.Collectives, errs[0] = executions.ReadAll[provenance.CollectiveStats](ctx, a, text("collectives"))
+	b.Clocks, errs[1] = executions.ReadAll[provenance.RankClock](ctx, a, text("clocks"))
+	return &b, errors.Join(errs[:]...)
 }
