@@ -55,11 +55,14 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{findings: newFindings(r.key, r.host), rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed, live: a.online != nil}
+			v := review{
+				RankFindings: summary.NewRankFindings(r.key, r.host), rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed,
+				live: a.online != nil,
+			}
 			if err := v.run(ctx); err != nil {
 				return err
 			}
-			s.outcomes = append(s.outcomes, v.outcome())
+			s.outcomes = append(s.outcomes, v.Result())
 			r.finish()
 		}
 		return nil
@@ -84,7 +87,7 @@ func (r *rank) finish() {
 
 // review judges the captures of a rank again with the final models.
 type review struct {
-	findings
+	summary.RankFindings
 	rank     *rank
 	cfg      *Config
 	sink     RecordSink
@@ -95,57 +98,6 @@ type review struct {
 	visited   int64 // in the step
 	anomalies []*provenance.Record
 	typical   []*provenance.Record
-}
-
-// findings are the anomalies of a rank by function.
-type findings struct {
-	summary.RankOutcome
-	functions map[*Function]*summary.FunctionStats
-	inStep    map[functionStep]uint64 // not yet counted in functions
-}
-
-type functionStep struct {
-	function *Function
-	step     int32
-}
-
-func newFindings(key trace.RankKey, host string) findings {
-	return findings{
-		RankOutcome: summary.RankOutcome{RankKey: key, Host: host},
-		functions:   make(map[*Function]*summary.FunctionStats), inStep: make(map[functionStep]uint64),
-	}
-}
-
-// add adds an anomaly to the statistics of its function.
-func (o *findings) add(f *Function, step int32, entry, exit trace.Ticks, score float64, exclusive, lost trace.Ticks) {
-	o.Review.Anomalies++
-	stats := o.functions[f]
-	if stats == nil {
-		stats = &summary.FunctionStats{FuncKey: f.FuncKey}
-		o.functions[f] = stats
-	}
-	stats.Anomalies.Add(step, entry, exit, score, exclusive)
-	stats.LostTime += lost
-	o.inStep[functionStep{f, step}]++
-}
-
-// endSteps counts the anomalies of steps that are complete.
-func (o *findings) endSteps() {
-	for key, n := range o.inStep {
-		o.functions[key.function].Anomalies.Count.Add(n)
-	}
-	clear(o.inStep)
-}
-
-// outcome returns the result of the rank.
-func (o *findings) outcome() *summary.RankOutcome {
-	o.endSteps()
-	o.Functions = nil
-	for _, f := range o.functions {
-		o.Functions = append(o.Functions, *f)
-	}
-	slices.SortFunc(o.Functions, func(a, b summary.FunctionStats) int { return cmp.Compare(a.Name, b.Name) })
-	return &o.RankOutcome
 }
 
 func (v *review) run(ctx context.Context) error {
@@ -264,13 +216,13 @@ func (v *review) judge(c *provenance.Capture) {
 	}
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
-		v.add(f.whole.models.function, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
+		v.Add(f.whole.models.function.FuncKey, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
 	}
 }
 
 // flush passes the records of a step to the sink.
 func (v *review) flush(ctx context.Context) error {
-	v.endSteps()
+	v.EndSteps()
 	defer func() {
 		v.reviewed(v.visited)
 		v.visited = 0

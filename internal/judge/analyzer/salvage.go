@@ -15,14 +15,14 @@ import (
 type Salvage struct {
 	models    *Models
 	inclusive bool
-	ranks     map[trace.RankKey]*findings
+	ranks     map[trace.RankKey]*summary.RankFindings
 }
 
 // Salvage returns a review by the models, which must be final, of inclusive or
 // exclusive times.
 func (m *Models) Salvage(inclusive bool) *Salvage {
 	m.settle()
-	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*findings)}
+	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*summary.RankFindings)}
 }
 
 // Add judges an anomaly again and sets its record to confirmed or withdrawn. It
@@ -30,8 +30,7 @@ func (m *Models) Salvage(inclusive bool) *Salvage {
 func (s *Salvage) Add(r *provenance.Record) {
 	key := trace.RankKey{Program: r.PID, Rank: r.RID}
 	if s.ranks[key] == nil {
-		o := newFindings(key, r.Hostname)
-		s.ranks[key] = &o
+		s.ranks[key] = new(summary.NewRankFindings(key, r.Hostname))
 	}
 	o := s.ranks[key]
 	time := int64(r.RuntimeExclusive)
@@ -66,7 +65,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 		return
 	}
 	o.Review.Confirmed++
-	o.add(f, r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive, r.LostTime)
+	o.Add(f.FuncKey, r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive, r.LostTime)
 }
 
 // pathOf returns the call path of a record, with its work.
@@ -80,7 +79,7 @@ func pathOf(r *provenance.Record) (h callpath.Hash) {
 // Outcomes returns the results of the ranks in order.
 func (s *Salvage) Outcomes() (all []*summary.RankOutcome) {
 	for _, o := range s.ranks {
-		all = append(all, o.outcome())
+		all = append(all, o.Result())
 	}
 	slices.SortFunc(all, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	return all
