@@ -6,18 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/gpus"
 	"github.com/chimbuko/chimbuko/internal/show/output"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newBreakdownCmd(env *Env) *cobra.Command {
 	var q queryFlags
 	var steps, collectives bool
-	var chosen []executions.Range
+	var chosen []trace.Range
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "breakdown RUN",
@@ -79,7 +79,7 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
 			return nil, err
 		}
 		selected := func(t *provenance.GPUTime) bool {
-			return (program == nil || t.PID == *program) && executions.Selects(chosen, int64(t.RID))
+			return (program == nil || t.PID == *program) && trace.Selects(chosen, int64(t.RID))
 		}
 		return output.GPUTimes{GPUTimes: gpus.Times(a.Unit, times, steps, limit, notes, selected)}.Answer(), nil
 	})

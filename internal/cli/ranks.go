@@ -53,9 +53,7 @@ docs/findings.md describes the rules.` + runHelp,
 	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPUs) or role")
 	cmd.Flags().Func("rank", "only these ranks, as in 0,4-7, with the functions that take most of their time", func(text string) error {
 		ranges, err := query.ParseRanks(text)
-		for _, r := range ranges {
-			table.Ranks = append(table.Ranks, ranks.Range(r))
-		}
+		table.Ranks = append(table.Ranks, ranges...)
 		return err
 	})
 	cmd.Flags().IntVar(&limit, "limit", 20, "number of rows")

@@ -57,9 +57,9 @@ func TestPagesListAllEventsOnce(t *testing.T) {
 		"limit=1250&withdrawn=1":        {Order: "severity", Withdrawn: true},
 		"limit=5000":                    {Order: "severity"},
 		"limit=99&kind=slow,gpu":        {Order: "severity", Kinds: []string{"slow", "gpu"}},
-		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []executions.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
+		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []trace.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
 		"limit=9&host=node001?&step=1:&since=0.5&until=1m&min_severity=1ms&min_lost=500&min_score=9&program=0": {
-			Order: "severity", Host: "node001?", Steps: &executions.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: time.Millisecond, Lost: 500 * time.Microsecond, Score: 9,
+			Order: "severity", Host: "node001?", Steps: &trace.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: time.Millisecond, Lost: 500 * time.Microsecond, Score: 9,
 		},
 	}
 	for _, params := range slices.Sorted(maps.Keys(filters)) {

@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
-
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // Any parameters give a valid filter, or a problem.
@@ -26,7 +25,7 @@ func FuzzParameters(f *testing.F) {
 			}
 			return
 		}
-		for _, r := range append(filter.Ranks, executions.Range{}) {
+		for _, r := range append(filter.Ranks, trace.Range{}) {
 			if r.First < 0 || r.Last < r.First || r.Last > math.MaxInt32 {
 				t.Errorf("%q: ranks %v", raw, r)
 			}

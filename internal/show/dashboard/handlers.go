@@ -110,11 +110,7 @@ func (p *params) timeline() insight.TimelineParams {
 }
 
 func (p *params) rankTable() ranks.Params {
-	of := ranks.Params{By: p.word("by", ranks.ByRank), Program: p.program(), Host: p.text("host")}
-	for _, r := range p.ranks("rank") {
-		of.Ranks = append(of.Ranks, ranks.Range(r))
-	}
-	return of
+	return ranks.Params{By: p.word("by", ranks.ByRank), Program: p.program(), Host: p.text("host"), Ranks: p.ranks()}
 }
 
 func (p *params) rankFunctions() ranks.Params {
@@ -127,7 +123,7 @@ func (p *params) rankFunctions() ranks.Params {
 }
 
 func (p *params) breakdown() insight.BreakdownParams {
-	return insight.BreakdownParams{Program: p.program(), Host: p.text("host"), Ranks: p.ranks("rank")}
+	return insight.BreakdownParams{Program: p.program(), Host: p.text("host"), Ranks: p.ranks()}
 }
 
 func (p *params) rankSteps() (of insight.RankParams) {
@@ -148,7 +144,7 @@ func (p *params) explain() insight.ExplainParams {
 	of := insight.ExplainParams{
 		Finding: p.text("finding"), Only: p.terms("only"), Without: p.terms("without"), Lasso: p.text("lasso"),
 		Filter: executions.Filter{
-			Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"), Ranks: p.ranks("rank"), Program: p.program(),
+			Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"), Ranks: p.ranks(), Program: p.program(),
 			Since: p.duration("from", time.Second), Until: p.duration("to", time.Second), Took: p.took(),
 		},
 	}

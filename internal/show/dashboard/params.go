@@ -153,10 +153,10 @@ func (p *params) duration(name string, unit time.Duration) *time.Duration {
 const maxRanges = 1000
 
 // ranks returns ranges such as 0,4-7.
-func (p *params) ranks(name string) []executions.Range {
-	ranges := parse(p, name, query.ParseRanks)
+func (p *params) ranks() []trace.Range {
+	ranges := parse(p, "rank", query.ParseRanks)
 	if len(ranges) > maxRanges {
-		p.fail(name, "has %d ranges (at most %d)", len(ranges), maxRanges)
+		p.fail("rank", "has %d ranges (at most %d)", len(ranges), maxRanges)
 	}
 	return ranges
 }
@@ -170,7 +170,7 @@ func (p *params) words(name string) []string {
 func (p *params) filter() executions.Filter {
 	f := executions.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
-		Ranks: p.ranks("rank"), Steps: parse(p, "step", query.ParseSteps),
+		Ranks: p.ranks(), Steps: parse(p, "step", query.ParseSteps),
 		Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
 		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/gpus"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -17,7 +16,7 @@ import (
 type BreakdownParams struct {
 	Program *trace.Program // nil: all
 	Host    string         // pattern; "": all
-	Ranks   []executions.Range
+	Ranks   []trace.Range
 }
 
 // Bounds of a breakdown.

@@ -11,7 +11,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/timeline"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // TimelineParams select a part of a timeline.
@@ -43,7 +42,7 @@ type CounterTimelineParams struct {
 func (of *BreakdownParams) selects(hosts map[trace.RankKey]string) func(trace.RankKey) bool {
 	match := outlier.Matcher(of.Host)
 	return func(k trace.RankKey) bool {
-		return executions.Selects(of.Ranks, int64(k.Rank)) && (of.Program == nil || k.Program == *of.Program) && match(hosts[k])
+		return trace.Selects(of.Ranks, int64(k.Rank)) && (of.Program == nil || k.Program == *of.Program) && match(hosts[k])
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -66,7 +65,7 @@ func ParseExecutions(param func(name string) string) (*query.ExecutionsPDB, erro
 		return nil, api.Problemf(api.Invalid, "use -1 for the other parameters to match any value", "pid, step1 and step2 are required")
 	}
 	q := &query.ExecutionsPDB{
-		Program: trace.Program(*pid), Steps: executions.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64,
+		Program: trace.Program(*pid), Steps: trace.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64,
 		Score: -math.MaxFloat64, Least: minTotal, Descending: order == "desc", Limit: maxExecutions,
 	}
 	if rid != nil {

@@ -94,7 +94,7 @@ func TestFunctionsOfRanks(t *testing.T) {
 	d.Peers.Loads = append(d.Peers.Loads, provenance.RankLoad{
 		RID: 3, TID: 9, Device: true, Functions: []provenance.RankFunction{{Func: "kernel", Calls: 4, Time: 5}},
 	})
-	one := ranks.Functions(d, ranks.Params{By: ranks.ByThread, Ranks: []ranks.Range{{First: 3, Last: 3}}, Thread: new(int64(0))})
+	one := ranks.Functions(d, ranks.Params{By: ranks.ByThread, Ranks: []trace.Range{{First: 3, Last: 3}}, Thread: new(int64(0))})
 	if f := one.Functions; one.Ranks != 1 || len(f) != 2 || f[0].Function != "push" || f[0].FunctionID != "id of push" || f[0].Share != 0.75 ||
 		*f[0].Peers != 2e6 {
 		t.Errorf("%+v", one)

@@ -58,13 +58,10 @@ type Params struct {
 	By      string
 	Program *trace.Program // nil: all
 	Host    string         // pattern; "": all
-	Ranks   []Range        // any of them; nil: all
+	Ranks   []trace.Range  // any of them; nil: all
 	Role    int            // 0: all
 	Thread  *int64         // nil: all
 }
-
-// Range is a range of ranks from First to Last, inclusive.
-type Range struct{ First, Last int64 }
 
 // unit is a rank, thread or GPU. load is nil without data.
 type unit struct {
@@ -246,8 +243,7 @@ func (u *unit) tid() int64 {
 func (t *table) excludes() func(u unit) bool {
 	match := outlier.Matcher(t.Host)
 	return func(u unit) bool {
-		inside := func(r Range) bool { return int64(u.Rank) >= r.First && int64(u.Rank) <= r.Last }
-		return t.Program != nil && u.Program != *t.Program || !match(u.host) || len(t.Ranks) > 0 && !slices.ContainsFunc(t.Ranks, inside) ||
+		return t.Program != nil && u.Program != *t.Program || !match(u.host) || !trace.Selects(t.Ranks, int64(u.Rank)) ||
 			t.Role != 0 && (u.load == nil || u.load.Role != t.Role) || t.Thread != nil && u.tid() != *t.Thread
 	}
 }

@@ -3,21 +3,12 @@ package executions
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
-
-// Range is a range from First to Last, inclusive.
-type Range struct{ First, Last int64 }
-
-// Selects reports whether a number is in one of the ranges, or there are none.
-func Selects(ranges []Range, n int64) bool {
-	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= n && n <= r.Last })
-}
 
 // Times is a range of durations in microseconds, both inclusive. A Last of 0 is any.
 type Times struct{ First, Last float64 }
@@ -29,8 +20,8 @@ type Filter struct {
 	One       *Function `json:"-"` // only this one
 	Kinds     []string  // any of them
 	Host      string
-	Ranks     []Range // any of them
-	Steps     *Range
+	Ranks     []trace.Range // any of them
+	Steps     *trace.Range
 	Since     *time.Duration // since the start of the run; selects executions that end at or after it
 	Until     *time.Duration // selects executions that begin at or before it
 	Severity  time.Duration  // lower bound

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/executions"
@@ -145,14 +146,14 @@ func benchmarkQueries(b *testing.B, a *query.Queries, rate float64) {
 		{"anomalies/by-score", filter(func(f *executions.Filter) { f.Order = "score" })},
 		{"anomalies/by-time", filter(func(f *executions.Filter) { f.Order = "time" })},
 		{"anomalies/func", filter(func(f *executions.Filter) { f.Function = "MPI_*" })},
-		{"anomalies/rank", filter(func(f *executions.Filter) { f.Ranks = []executions.Range{{First: 7, Last: 7}, {First: 100, Last: 120}} })},
+		{"anomalies/rank", filter(func(f *executions.Filter) { f.Ranks = []trace.Range{{First: 7, Last: 7}, {First: 100, Last: 120}} })},
 		{"anomalies/host", filter(func(f *executions.Filter) { f.Host = "node001*" })},
-		{"anomalies/step", filter(func(f *executions.Filter) { f.Steps = &executions.Range{First: 500, Last: 600} })},
+		{"anomalies/step", filter(func(f *executions.Filter) { f.Steps = &trace.Range{First: 500, Last: 600} })},
 		{"anomalies/since", filter(func(f *executions.Filter) { f.Since = &since })},
 		{"anomalies/severity", filter(func(f *executions.Filter) { f.Severity = 500 * time.Millisecond; f.Order = "time" })},
 		{"anomalies/one-host", filter(func(f *executions.Filter) { f.Host = "node0123" })},
-		{"anomalies/one-rank", filter(func(f *executions.Filter) { f.Ranks = []executions.Range{{First: 7, Last: 7}}; f.Order = "time" })},
-		{"anomalies/one-step", filter(func(f *executions.Filter) { f.Steps = &executions.Range{First: 5, Last: 5} })},
+		{"anomalies/one-rank", filter(func(f *executions.Filter) { f.Ranks = []trace.Range{{First: 7, Last: 7}}; f.Order = "time" })},
+		{"anomalies/one-step", filter(func(f *executions.Filter) { f.Steps = &trace.Range{First: 5, Last: 5} })},
 		{"anomalies/score", filter(func(f *executions.Filter) { f.Score = 19.9; f.Order = "time" })},
 		{"anomalies/lost", filter(func(f *executions.Filter) { f.Lost = 90 * time.Millisecond; f.Order = "score" })},
 		{"anomalies/withdrawn", filter(func(f *executions.Filter) { f.Withdrawn = true })},

@@ -215,8 +215,8 @@ func compareLists(t *testing.T, store, memory *query.Queries) {
 		{Function: "*relax_2*"},
 		{Function: "nobody"},
 		{Host: "node001*", Kinds: []string{"slow"}},
-		{Ranks: []executions.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4), Lost: 1000},
-		{Steps: &executions.Range{First: 2, Last: 5}, Withdrawn: true},
+		{Ranks: []trace.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4), Lost: 1000},
+		{Steps: &trace.Range{First: 2, Last: 5}, Withdrawn: true},
 		{Normal: true},
 		{Score: 3},
 	} {
@@ -298,10 +298,10 @@ func compareExplanations(t *testing.T, store, memory *query.Queries, found *find
 	}
 	for i, q := range tracetest.Sample([]query.Selection{
 		{},
-		{Filter: executions.Filter{Ranks: []executions.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
+		{Filter: executions.Filter{Ranks: []trace.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
 		{Filter: executions.Filter{Function: "*relax_2*", Kinds: []string{"slow", "gpu"}}},
 		{Filter: executions.Filter{Host: "node001*", Took: &executions.Times{First: 100, Last: 90_000}}},
-		{Filter: executions.Filter{Steps: &executions.Range{First: 2, Last: 5}, Lost: 1000}},
+		{Filter: executions.Filter{Steps: &trace.Range{First: 2, Last: 5}, Lost: 1000}},
 		{Filter: executions.Filter{Severity: 5000}},
 		{Filter: executions.Filter{Function: "nobody"}},
 		{Finding: &found.Findings[0]},

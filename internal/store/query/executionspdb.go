@@ -7,18 +7,17 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // ExecutionsPDB describes a query for anomalies in the form of the original Chimbuko dashboard.
 type ExecutionsPDB struct {
 	Program         trace.Program
-	Rank            *trace.Rank      // all ranks if nil
-	Steps           executions.Range // I/O steps
-	FID             *int64           // function id of the schema; all functions if nil
-	Severity, Score float64          // lower bounds
-	Least           trace.Ticks      // lower bound of the inclusive duration
-	Descending      bool             // latest first
+	Rank            *trace.Rank // all ranks if nil
+	Steps           trace.Range // I/O steps
+	FID             *int64      // function id of the schema; all functions if nil
+	Severity, Score float64     // lower bounds
+	Least           trace.Ticks // lower bound of the inclusive duration
+	Descending      bool        // latest first
 	Limit           int
 }
 

@@ -91,7 +91,7 @@ func TestFunctionsFilterExcludeAndGroupByName(t *testing.T) {
 		if err != nil || len(functions) < 3 {
 			t.Fatal(functions, err)
 		}
-		box := executions.Filter{Ranks: []executions.Range{{First: 0, Last: 3}}}
+		box := executions.Filter{Ranks: []trace.Range{{First: 0, Last: 3}}}
 		all := explainedAs(t, a, query.Selection{Filter: box})
 		g, err := a.Group(t.Context(), query.Selection{Filter: box}, contrast.FieldKey{Kind: contrast.FieldFunction}, 100)
 		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Selected != all.Selected || g.Lost != all.Lost ||

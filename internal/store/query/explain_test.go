@@ -211,7 +211,7 @@ func TestExplainIgnoresLinksThatSelectedRanks(t *testing.T) {
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
 	since, until := 4900*time.Millisecond, 5300*time.Millisecond
 	e, err := a.Explain(t.Context(), query.Selection{Filter: executions.Filter{
-		Ranks: []executions.Range{{First: 3, Last: 8}}, Since: &since,
+		Ranks: []trace.Range{{First: 3, Last: 8}}, Since: &since,
 		Until: &until,
 	}})
 	if err != nil || e.Selected < 100 {

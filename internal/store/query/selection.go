@@ -12,7 +12,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
 // ErrNoFinding is returned if a run has no finding with the given number.
@@ -75,7 +74,7 @@ func ParseTime(text string, unit time.Duration) (time.Duration, error) {
 }
 
 // ParseRanks parses ranks and ranges of them, as in 0,4-7. It returns nil for an empty text.
-func ParseRanks(text string) (ranges []executions.Range, err error) {
+func ParseRanks(text string) (ranges []trace.Range, err error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -95,7 +94,7 @@ func ParseRanks(text string) (ranges []executions.Range, err error) {
 
 // ParseSteps parses a step or a range first:last, of which one side may be missing. It returns nil
 // for an empty text.
-func ParseSteps(text string) (*executions.Range, error) {
+func ParseSteps(text string) (*trace.Range, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -116,7 +115,7 @@ func ParseSteps(text string) (*executions.Range, error) {
 }
 
 // parseRange parses a range of numbers ≥ 0.
-func parseRange(first, last string) (r executions.Range, ok bool) {
+func parseRange(first, last string) (r trace.Range, ok bool) {
 	var errFirst, errLast error
 	r.First, errFirst = strconv.ParseInt(first, 10, 32)
 	r.Last, errLast = strconv.ParseInt(last, 10, 32)
