@@ -33,6 +33,9 @@ type Config struct {
 	Role func(trace.CounterID) CounterRole
 	// Folded, if not nil, receives the new node of each old node when paths are folded.
 	Folded func(moved []callpath.Node)
+	// Ended, if not nil, is called after every few calls that ended, while they are in the processor's cache. The new ones
+	// are t.Done[from:].
+	Ended func(t *Thread, from int)
 	// Activities, if not nil, receives the activities of threads and the messages that they send. Place, if not
 	// nil, returns where a thread runs.
 	Activities *activity.Recorder
@@ -125,14 +128,36 @@ func (b *Builder) Begin(step int) {
 // NodeEvents returns the counters of the step with the role NodeState, thread by thread.
 func (b *Builder) NodeEvents() []trace.Event { return b.nodeEvents }
 
+// blockSize is the number of events whose calls Config.Ended gets together.
+const blockSize = 1 << 11
+
 // Add adds the events of one thread in the step. It repairs times that run backwards in
 // events.
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
+	if len(events) == 0 {
+		return
+	}
 	t := b.thread(id)
 	b.advance(t, events)
-	calls, stack, paths := slices.Grow(t.Calls, len(events)/2), t.stack, b.paths
-	t.Done = slices.Grow(t.Done, len(events)/2)
-	activities, place, classes := b.activities(id)
+	t.Calls, t.Done = slices.Grow(t.Calls, len(events)/2), slices.Grow(t.Done, len(events)/2)
+	for rest := events; len(rest) > 0; {
+		block := rest[:min(len(rest), blockSize)]
+		rest = rest[len(block):]
+		from := len(t.Done)
+		b.build(t, block)
+		if b.cfg.Ended != nil && from < len(t.Done) {
+			b.cfg.Ended(t, from)
+		}
+	}
+	if b.cfg.Activities != nil {
+		b.cfg.Activities.EndStep(&t.activity, events[0].Time)
+	}
+}
+
+// build builds the calls of some events of a thread.
+func (b *Builder) build(t *Thread, events []trace.Event) {
+	calls, stack, paths := t.Calls, t.stack, b.paths
+	activities, place, classes := b.activities(t.ID)
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {
@@ -144,16 +169,20 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			if len(stack) == 1 && t.code.set {
 				calls = b.addCode(t, calls, stack[0], e, place)
 			}
-			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
+			n, depth := len(calls), len(stack)
+			calls = slices.Grow(calls, 1)[:n+1]
+			c := &calls[n]
+			c.begin(e, b.step)
 			from := callpath.Root
-			if n := len(stack); n > 0 {
-				parent := &calls[stack[n-1]]
+			if depth > 0 {
+				top := stack[depth-1]
+				parent := &calls[top]
 				parent.Children++
-				from, c.Parent, c.ParentStep, c.ParentRow = parent.Path(), stack[n-1], parent.Step, parent.Row
+				from, c.Parent, c.ParentStep, c.ParentRow = parent.Path(), top, parent.Step, parent.Row
 			}
 			path := paths.Find(from, e.ID)
 			if path == callpath.Root {
-				t.Calls = calls
+				t.Calls = calls[:n]
 				path = b.newPath(from, e.ID)
 			}
 			c.path = uint16(path)
@@ -166,7 +195,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 					activities.Cross(&t.activity, e.Time, class)
 				}
 			}
-			calls, stack = append(calls, c), append(stack, int32(len(calls)))
+			stack = append(stack, int32(n))
 		case trace.Exit:
 			n := len(stack)
 			if len(t.dropped) > 0 && t.undrop(e.Func()) {
@@ -186,7 +215,9 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 					parent.children += e.Time - c.Entry
 					class = parent.class()
 				}
-				t.noteExit(n, c, b.step, e.Row)
+				if n <= 2 {
+					t.noteExit(n, c, b.step, e.Row)
+				}
 				if activities != nil && !t.activity.Switch(e.Time, class) {
 					activities.Cross(&t.activity, e.Time, class)
 				}
@@ -205,9 +236,6 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		}
 	}
 	t.Calls, t.stack = calls, stack
-	if activities != nil && len(events) > 0 {
-		activities.EndStep(&t.activity, events[0].Time)
-	}
 }
 
 // activities returns the recorder of activities, which may be nil, and where a thread runs.

@@ -35,6 +35,14 @@ type Call struct {
 	path     uint16 // a callpath.Node of at most maxNode
 }
 
+// begin sets all fields for a call without a parent. It sets one after the other, because copying a call that was just written
+// would stall the processor.
+func (c *Call) begin(e *trace.Event, step int32) {
+	c.Entry, c.Exit, c.children, c.Children, c.Label, c.flags, c.path = e.Time, Open, 0, 0, Normal, 0, 0
+	c.Func, c.Step, c.Row = e.Func(), step, e.Row
+	c.Parent, c.ParentStep, c.ParentRow = -1, -1, 0
+}
+
 // maxNode is the greatest node of a Builder's paths. It leaves no gap in Call.
 const maxNode = math.MaxUint16
 
@@ -43,10 +51,11 @@ type Label int8
 
 // The labels.
 const (
-	Unjudged Label = iota
-	Normal
+	Normal Label = iota // or not labeled yet
 	Anomalous
-	First // not judged: the first of its function on its thread
+	Excluded // not judged: set-up
+	First    // not judged: set-up that may be a rare call
+	Unjudged // too few samples
 )
 
 const (

@@ -56,7 +56,7 @@ func TestOpenCallHasNoExit(t *testing.T) {
 		var calls []string
 		for i := range b.Threads()[0].Calls {
 			c := &b.Threads()[0].Calls[i]
-			if c.IsOpen() != (c.Exit == callstack.Open) || c.Label != callstack.Unjudged {
+			if c.IsOpen() != (c.Exit == callstack.Open) || c.Label != callstack.Normal {
 				calls = append(calls, "BAD")
 			}
 			calls = append(calls, s.call(b.Threads()[0], int32(i)))

@@ -12,13 +12,15 @@ type codeStart struct {
 	after trace.FuncID
 	step  int32
 	row   uint32
-	set   bool // that call was communication
+	set   bool // that call was communication; otherwise the rest is invalid
 }
 
-// noteExit notes the exit of a call, the last of n on the stack.
+// noteExit notes the exit of a call, the last of n on the stack, which are one or two. It sets one field after the other, because
+// copying what was just written would stall the processor.
 func (t *Thread) noteExit(n int, c *Call, step int32, row uint32) {
-	if n <= 2 {
-		t.code = codeStart{c.Exit, c.Func, step, row, n == 2 && c.class() == activity.MPI}
+	s := &t.code
+	if s.set = n == 2 && c.class() == activity.MPI; s.set {
+		s.at, s.after, s.step, s.row = c.Exit, c.Func, step, row
 	}
 }
 

@@ -36,9 +36,9 @@ type localFunc struct {
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget
 	missingTypicals []trace.Thread // for which a typical execution is wanted
-	typical         int32          // the most typical call so far; -1 if none
-	typicalTime     int64          // of that call
+	typical         int32          // index in rank.ended of the most typical call so far; -1 if none
 	oddness         float64        // of that call
+	rejected        uint64         // times below 64 that are not less odd
 }
 
 // delta is what a rank learned about a function since the last merge, and its

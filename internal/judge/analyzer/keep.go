@@ -221,47 +221,6 @@ func (r *rank) want(f *localFunc, thread trace.Thread) {
 	}
 }
 
-// keepTypical captures the most typical execution in this step of each function, or call
-// path that is judged on its own, that had an anomaly on the same thread in this or an
-// earlier step: the first of those with the lowest score.
-func (r *rank) keepTypical() error {
-	for _, t := range r.builder.Threads() {
-		r.typicals = r.typicals[:0]
-		for _, i := range t.Done {
-			c := &t.Calls[i]
-			f := r.of(c).peers()
-			if len(f.missingTypicals) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.missingTypicals, t.ID) {
-				continue
-			}
-			v := r.time(c)
-			if f.typical >= 0 && v == f.typicalTime {
-				continue
-			}
-			odd := f.judge().Oddness(v)
-			if f.typical < 0 {
-				r.typicals = append(r.typicals, f)
-			} else if odd >= f.oddness {
-				continue
-			}
-			f.typical, f.typicalTime, f.oddness = i, v, odd
-		}
-		for _, f := range r.typicals {
-			call := f.typical
-			f.typical = -1
-			f.missingTypicals = slices.DeleteFunc(f.missingTypicals, func(id trace.Thread) bool { return id == t.ID })
-			r.missingTypicals--
-			score, verdict := f.judge().Judge(r.time(&t.Calls[call]))
-			if verdict == outlier.NotJudged {
-				continue
-			}
-			if err := r.spoolCall(suspect{t, call, r.of(&t.Calls[call]), score, provenance.Typical}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (r *rank) spoolCall(s suspect) error {
 	p := captures.Get().(*pendingCapture)
 	c := &p.capture

@@ -43,6 +43,11 @@ type rank struct {
 	state   nodestate.History
 	counter map[trace.CounterID]*localCounter
 
+	ended   []endedCalls // in this step, by thread
+	limits  []limit      // by number of the function
+	recent  []*localFunc // with limits for this step
+	profile bool         // of this step
+
 	step            int // current; -1 between steps
 	steps           int
 	rareCalls       uint64                        // calls on GPUs that mayBeRare, without a caller
@@ -112,7 +117,7 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 	}
 	bc := callstack.Default(cfg.Unit)
 	bc.Window = max(cfg.Window, 1)
-	bc.Role, bc.Folded = r.role, r.folded
+	bc.Role, bc.Folded, bc.Ended = r.role, r.folded, r.learnCalls
 	r.activities = activity.NewRecorder(cfg.Unit, func(id trace.FuncID) (string, bool) { return names.Func(key.Rank, id) })
 	bc.Activities, bc.Place = r.activities, r.placeOf
 	if len(cfg.IgnoreCorrelation) > 0 {
@@ -177,17 +182,19 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 	return f
 }
 
-// begin starts a step.
-func (r *rank) begin(step int) {
+// begin starts a step. profile is whether its calls count in results other than models.
+func (r *rank) begin(step int, profile bool) {
 	r.step = step
 	r.steps++
-	r.start, r.end = 0, 0
+	r.start, r.end, r.profile = 0, 0, profile
+	r.ended, r.recent = r.ended[:0], r.recent[:0]
 	r.builder.Begin(step)
 }
 
 // add adds the events of one of the rank's threads.
 func (r *rank) add(b *trace.Batch) {
 	r.builder.Add(b.Thread, b.Events) // which may repair times
+	r.endWindow(b.Thread)
 	first, last := b.Events[0].Time, b.Events[len(b.Events)-1].Time
 	if r.start == 0 || first < r.start {
 		r.start = first
@@ -215,77 +222,6 @@ func (r *rank) time(c *callstack.Call) int64 {
 // workOf returns the calls that a call made.
 func (r *rank) workOf(c *callstack.Call) outlier.Work {
 	return r.withoutRare(outlier.Work{Calls: c.Children, Time: int64(c.Inclusive() - c.Exclusive())}, callKey{c.Step, c.Row})
-}
-
-// learn adds the calls that ended in this step to the deltas of their functions.
-func (r *rank) learn(profile bool) {
-	r.state.Add(r.builder.NodeEvents())
-	for _, t := range r.builder.Threads() {
-		bit, outer := r.laneBit(t.ID), 0
-		for _, i := range t.Done {
-			c := &t.Calls[i]
-			if c.Lost() {
-				continue
-			}
-			if c.ParentStep < 0 {
-				outer++
-			}
-			f := r.of(c)
-			f.last = c.Entry
-			if !f.first.Many(bit) && bit != 0 {
-				r.count(f, bit)
-			}
-			if !f.touched {
-				f.touched = true
-				r.touched = append(r.touched, f)
-			}
-			r.counts.Calls++
-			l, exclusive := f.delta(), uint64(max(c.Exclusive(), 0))
-			if profile {
-				if r.work.includes(c.Entry, c.Exit) {
-					r.work.add(&l.work, c.Entry, c.Exit, exclusive)
-				} else {
-					r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
-				}
-			}
-			excluded := r.cfg.SkipFirst && r.setUp(t.ID, f.whole)
-			if c.Children == 0 && !excluded && l.short.Add(exclusive, int64(c.Exit)) {
-				continue
-			}
-			l.Exclusive.Add(exclusive)
-			l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
-			if excluded {
-				if c.Label = callstack.Normal; r.mayBeRare(t, c, f) {
-					c.Label = callstack.First
-				}
-				continue
-			}
-			l.model.Learn(r.time(c), int64(c.Exit))
-			if c.Children > 0 {
-				l.model.LearnMade(c.Children)
-			}
-			if !l.short.Includes(int64(c.Exit)) {
-				l.addShort()
-				l.short.Begin(&l.model, int64(c.Exit))
-			}
-		}
-		r.endWindow(t.ID)
-		if outer > 0 && r.outer[t.ID] < several {
-			r.outer[t.ID] += outer
-		}
-	}
-	for _, f := range r.touched {
-		f.pending.addShort()
-	}
-	if profile && !r.online {
-		threads := r.builder.Threads()
-		if r.devices == nil {
-			r.devices = devices.New(r.names, r.key.Rank, r.cfg.Unit, threads)
-		}
-		if r.devices != nil {
-			r.devices.AddCalls(threads, r.step, r.start)
-		}
-	}
 }
 
 // maxSetUp is the greatest number of waits of a function on a thread to exclude.
@@ -405,60 +341,17 @@ func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
 	return true
 }
 
-// judge labels the calls that ended in this step and captures outliers.
-func (r *rank) judge() error {
-	r.flagged = r.flagged[:0]
-	r.delayLimit = r.leastDelay(r.start, delaySlack)
-	for _, t := range r.builder.Threads() {
-		r.judgeThread(t)
-	}
-	if err := r.complete(); err != nil {
-		return err
-	}
-	if err := r.judgeHeld(); err != nil {
-		return err
-	}
-	return r.keep()
-}
-
-func (r *rank) judgeThread(t *callstack.Thread) {
-	for _, i := range t.Done {
-		c := &t.Calls[i]
-		if c.Lost() || c.Label != callstack.Unjudged {
-			if c.Label == callstack.First {
-				r.judgeFirst(t, i)
-			}
-			continue
-		}
-		f := r.of(c)
-		if f.model != nil {
-			j := f.model.by.judge
-			if j == nil { // ignored
-				c.Label = callstack.Normal
-				continue
-			}
-			if v := r.time(c); j.Suspect(v) || c.Children > j.MostCalls() || v >= f.model.by.usual+r.delayLimit {
-				r.suspect(t, i, f, j, v)
-			} else {
-				c.Label = callstack.Normal
-			}
-			continue
-		}
-		r.flagged = append(r.flagged, suspect{t, i, f, -1, provenance.Unjudged})
-	}
-}
-
 func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Judge, v int64) {
 	c := &t.Calls[i]
 	score, verdict := j.JudgeCall(v, r.workOf(c))
 	switch verdict {
 	case outlier.NotJudged:
+		c.Label = callstack.Unjudged
 		r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Unjudged})
 		if r.mayBeRare(t, c, f) {
 			r.noteRare(t, c, f)
 		}
 	case outlier.Normal, outlier.Candidate:
-		c.Label = callstack.Normal
 		if verdict == outlier.Candidate && r.keepsCandidates() || r.mayBeDelay(j, v, v-f.model.by.usual, c.Exit) {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Candidate})
 		}
@@ -487,6 +380,7 @@ func (r *rank) finishStep(saveMemory bool) {
 	r.builder.Trim()
 	if saveMemory {
 		r.builder.Shrink()
+		r.ended, r.limits = nil, nil
 	}
 	r.step = -1
 }

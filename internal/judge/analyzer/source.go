@@ -194,7 +194,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		b := &step.Batches[i]
 		if r == nil || r.key.Rank != b.Rank {
 			r = a.rank(s, b.Rank)
-			r.begin(step.Index)
+			r.begin(step.Index, profile)
 			s.active = append(s.active, r)
 		}
 		r.add(b)
@@ -203,7 +203,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		a.rank(s, step.Readings[i].Rank).addReadings(&step.Readings[i], profile)
 	}
 	for _, r := range s.active {
-		r.learn(profile)
+		r.learn()
 	}
 	if a.savesMemory() {
 		s.steps.Release()

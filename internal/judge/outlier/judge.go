@@ -43,6 +43,8 @@ type Judge struct {
 	// Times in other bins can.
 	suspect []bool
 	first   int
+
+	low, high int64 // see NormalTimes
 }
 
 // detector judges the times of a function. There is one for each Algorithm.
@@ -111,8 +113,27 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 		}
 		j.suspect[i] = verdict != Normal
 	}
+	j.findNormalTimes()
 	return j
 }
+
+// findNormalTimes finds the adjacent bins that have most times among those without a suspect one.
+func (j *Judge) findNormalTimes() {
+	most, n, from := uint64(0), uint64(0), 0
+	for i, suspect := range j.suspect {
+		if suspect {
+			n, from = 0, i+1
+			continue
+		}
+		if n += j.hist.Count(j.first + i); n > most {
+			most, j.low, j.high = n, stats.BinLow(j.first+from), stats.BinLow(j.first+i+1)
+		}
+	}
+}
+
+// NormalTimes returns a range of times of which none is Suspect, most of the learned ones, from low to below high. It may be
+// empty.
+func (j *Judge) NormalTimes() (low, high int64) { return j.low, j.high }
 
 // NewRareJudge creates the judge of a function that has too few samples: its caller was called so many times, usually
 // without calling it. It flags times of at least least ticks.

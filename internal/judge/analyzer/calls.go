@@ -1,0 +1,290 @@
+package analyzer
+
+import (
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+	"github.com/chimbuko/chimbuko/internal/judge/devices"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// A step has more calls than the processor's cache. They are learned soon after they end, and leave what nearly all of them
+// need to be judged when the models of the step are complete: 8 bytes each.
+
+// endedCall is a call that ended in the step.
+type endedCall struct {
+	function int32  // number in rank.all; -1 if the call is lost
+	time     uint32 // by which it is judged; longTime if it is longer or if the call is labeled
+}
+
+const longTime = math.MaxUint32
+
+// endedCalls are the elements of thread.Done.
+type endedCalls struct {
+	thread *callstack.Thread
+	calls  []endedCall
+}
+
+// endedOn returns the calls of a thread that ended in the step. Threads come one after the other.
+func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
+	n := len(r.ended)
+	if n > 0 && r.ended[n-1].thread == t {
+		return &r.ended[n-1]
+	}
+	if n == cap(r.ended) {
+		r.ended = append(r.ended, endedCalls{})
+	}
+	r.ended = r.ended[:n+1] // with the memory of an earlier step
+	e := &r.ended[n]
+	e.thread, e.calls = t, slices.Grow(e.calls[:0], cap(t.Done))
+	return e
+}
+
+// learnCalls adds calls that ended to the deltas of their functions.
+func (r *rank) learnCalls(t *callstack.Thread, from int) {
+	bit, own, outer := r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID)), 0
+	ended := r.endedOn(t)
+	for _, i := range t.Done[from:] {
+		c := &t.Calls[i]
+		if c.Lost() {
+			ended.calls = append(ended.calls, endedCall{-1, longTime})
+			continue
+		}
+		if c.ParentStep < 0 {
+			outer++
+		}
+		f := r.of(c)
+		f.last = c.Entry
+		if !f.first.Many(bit) && bit != 0 {
+			r.count(f, bit)
+		}
+		if !f.touched {
+			f.touched = true
+			r.touched = append(r.touched, f)
+		}
+		r.counts.Calls++
+		l, exclusive := f.delta(), uint64(max(c.Exclusive(), 0))
+		if r.profile {
+			if r.work.includes(c.Entry, c.Exit) {
+				r.work.add(&l.work, c.Entry, c.Exit, exclusive)
+			} else {
+				r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
+			}
+		}
+		time := r.time(c)
+		e := endedCall{f.number, uint32(min(max(time, 0), longTime))}
+		excluded := false
+		if f.settled&own == 0 && r.cfg.SkipFirst {
+			if excluded = r.setUp(t.ID, f.whole); excluded {
+				e.time = longTime
+			}
+			f.settled |= f.whole.settled & own
+		}
+		ended.calls = append(ended.calls, e)
+		if c.Children == 0 && !excluded && l.short.Add(exclusive, int64(c.Exit)) {
+			continue
+		}
+		l.Exclusive.Add(exclusive)
+		l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
+		if excluded {
+			if c.Label = callstack.Excluded; r.mayBeRare(t, c, f) {
+				c.Label = callstack.First
+			}
+			continue
+		}
+		l.model.Learn(time, int64(c.Exit))
+		if c.Children > 0 {
+			l.model.LearnMade(c.Children)
+		}
+		if !l.short.Includes(int64(c.Exit)) {
+			l.addShort()
+			l.short.Begin(&l.model, int64(c.Exit))
+		}
+	}
+	if outer > 0 && r.outer[t.ID] < several {
+		r.outer[t.ID] += outer
+	}
+}
+
+// learn completes the deltas of the step.
+func (r *rank) learn() {
+	r.state.Add(r.builder.NodeEvents())
+	for _, f := range r.touched {
+		f.pending.addShort()
+	}
+	if r.profile && !r.online {
+		threads := r.builder.Threads()
+		if r.devices == nil {
+			r.devices = devices.New(r.names, r.key.Rank, r.cfg.Unit, threads)
+		}
+		if r.devices != nil {
+			r.devices.AddCalls(threads, r.step, r.start)
+		}
+	}
+}
+
+// limit has times of a function that are certainly normal in the step.
+type limit struct {
+	step    int    // rank.steps when it was set
+	low     uint32 // the least
+	count   uint32
+	byTime  bool // no call can have made too many calls
+	typical bool // a typical execution is wanted; scratch
+}
+
+// isOdd reports whether the time of a call can be anything but normal.
+func (r *rank) isOdd(f *localFunc, time int64) bool {
+	by := f.model.by
+	return by.judge.Suspect(time) || time >= by.usual+r.delayLimit
+}
+
+// setLimit sets the limit of a function for this step.
+func (r *rank) setLimit(f *localFunc) {
+	r.recent = append(r.recent, f)
+	l := &r.limits[f.number]
+	*l = limit{step: r.steps}
+	if f.model == nil {
+		return
+	}
+	j := f.model.by.judge
+	if j == nil { // ignored
+		l.count = longTime
+		return
+	}
+	if most := j.MostCalls(); most < math.MaxUint32 && (f == f.whole || uint64(1)<<f.work > uint64(most)+1) {
+		return // some may have made too many calls
+	}
+	l.byTime = true
+	low, high := j.NormalTimes()
+	if high = min(high, f.model.by.usual+r.delayLimit, longTime); low < high {
+		l.low, l.count = uint32(low), uint32(high-low)
+	}
+}
+
+// judge labels the calls that ended in this step and captures outliers.
+func (r *rank) judge() error {
+	r.flagged = r.flagged[:0]
+	r.delayLimit = r.leastDelay(r.start, delaySlack)
+	r.limits = slices.Grow(r.limits, max(0, len(r.all)-len(r.limits)))[:len(r.all)]
+	for _, e := range r.ended {
+		for i, call := range e.calls {
+			if uint(call.function) >= uint(len(r.limits)) {
+				continue
+			}
+			l := &r.limits[call.function]
+			if l.step != r.steps {
+				r.setLimit(r.all[call.function])
+			}
+			if call.time-l.low < l.count {
+				continue
+			}
+			f := r.all[call.function]
+			if l.byTime && call.time < longTime && !r.isOdd(f, int64(call.time)) {
+				continue
+			}
+			r.judgeCall(e.thread, e.thread.Done[i], f)
+		}
+	}
+	if err := r.complete(); err != nil {
+		return err
+	}
+	if err := r.judgeHeld(); err != nil {
+		return err
+	}
+	return r.keep()
+}
+
+// judgeCall judges a call that may not be normal.
+func (r *rank) judgeCall(t *callstack.Thread, i int32, f *localFunc) {
+	c := &t.Calls[i]
+	switch c.Label {
+	case callstack.First:
+		r.judgeFirst(t, i)
+		return
+	case callstack.Excluded:
+		c.Label = callstack.Normal
+		return
+	}
+	if f.model == nil {
+		c.Label = callstack.Unjudged
+		r.flagged = append(r.flagged, suspect{t, i, f, -1, provenance.Unjudged})
+		return
+	}
+	j := f.model.by.judge
+	if j == nil { // ignored
+		return
+	}
+	if v := r.time(c); c.Children > j.MostCalls() || r.isOdd(f, v) {
+		r.suspect(t, i, f, j, v)
+	}
+}
+
+// keepTypical captures the most typical execution in this step of each function, or call
+// path that is judged on its own, that had an anomaly on the same thread in this or an
+// earlier step: the first of those with the lowest score.
+func (r *rank) keepTypical() error {
+	for i := range r.ended {
+		e := &r.ended[i]
+		r.findTypical(e)
+		for _, f := range r.typicals {
+			call := e.thread.Done[f.typical]
+			of := r.all[e.calls[f.typical].function]
+			f.typical = -1
+			f.missingTypicals = slices.DeleteFunc(f.missingTypicals, func(id trace.Thread) bool { return id == e.thread.ID })
+			r.missingTypicals--
+			score, verdict := f.judge().Judge(r.time(&e.thread.Calls[call]))
+			if verdict == outlier.NotJudged {
+				continue
+			}
+			if err := r.spoolCall(suspect{e.thread, call, of, score, provenance.Typical}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findTypical sets r.typicals to the functions of which a typical execution on the thread is wanted, and their typical to the
+// index of its call.
+func (r *rank) findTypical(e *endedCalls) {
+	r.typicals = r.typicals[:0]
+	wanted := false
+	for _, f := range r.recent {
+		l := &r.limits[f.number]
+		l.typical = slices.Contains(f.peers().missingTypicals, e.thread.ID)
+		wanted = wanted || l.typical
+	}
+	if !wanted {
+		return
+	}
+	for i, call := range e.calls {
+		if uint(call.function) >= uint(len(r.limits)) || !r.limits[call.function].typical {
+			continue
+		}
+		f, v := r.all[call.function].peers(), int64(call.time)
+		if f.typical >= 0 && call.time < 64 && f.rejected>>call.time&1 != 0 {
+			continue
+		}
+		c := &e.thread.Calls[e.thread.Done[i]]
+		if c.Label != callstack.Normal {
+			continue
+		}
+		if call.time == longTime {
+			v = r.time(c)
+		}
+		odd := f.judge().Oddness(v)
+		if f.typical < 0 {
+			r.typicals = append(r.typicals, f)
+			f.rejected = 0
+		} else if odd >= f.oddness {
+			f.rejected |= 1 << call.time // if it is below 64
+			continue
+		}
+		f.typical, f.oddness = int32(i), odd
+		f.rejected |= 1 << call.time
+	}
+}
