@@ -207,6 +207,8 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	}
 	if a.savesMemory() {
 		s.steps.Release()
+	} else if d, ok := s.steps.(*dataset); ok {
+		d.steps.Release() // so that all traces use the same part of the processor's cache
 	}
 	return nil
 }
