@@ -23,16 +23,16 @@ func (d *Decoder) decodeFuncs(rows []byte, first uint32, want rankCheck) {
 		id := binary.LittleEndian.Uint64(row[funcID:])
 		time := binary.LittleEndian.Uint64(row[funcTime:])
 		kind := d.kinds[uint8(typ)]
-		if binary.LittleEndian.Uint64(row[colProgram:]) > maxProgram ||
-			(binary.LittleEndian.Uint64(row[colRank:])^want.want)&want.mask != 0 ||
-			thread >= maxThread || typ > math.MaxUint8 || kind-trace.Enter > trace.Exit-trace.Enter ||
-			id > math.MaxUint32 || time-1 >= maxTime {
-			d.reject(row[:], want, typ > math.MaxUint8 || kind != trace.Enter && kind != trace.Exit, id > math.MaxUint32)
-			first++
-			continue
-		}
-		if thread != cur.thread {
-			l.events = events[:n]
+		other := (binary.LittleEndian.Uint64(row[colRank:]) ^ want.want) & want.mask
+		if (thread^cur.thread)|other|typ>>8|id>>32 != 0 || binary.LittleEndian.Uint64(row[colProgram:]) > maxProgram ||
+			kind-trace.Enter > trace.Exit-trace.Enter || time-1 >= maxTime {
+			if other != 0 || binary.LittleEndian.Uint64(row[colProgram:]) > maxProgram || thread >= maxThread || typ > math.MaxUint8 ||
+				kind-trace.Enter > trace.Exit-trace.Enter || id > math.MaxUint32 || time-1 >= maxTime {
+				d.reject(row[:], want, typ > math.MaxUint8 || kind != trace.Enter && kind != trace.Exit, id > math.MaxUint32)
+				first++
+				continue
+			}
+			l.events = events[:n] // the row is of another thread
 			cur = l.begin(cur, want.rank, thread)
 			n = len(l.events)
 		}
