@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/spool"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // StepKey identifies the output of a rank in a step.
@@ -116,18 +114,7 @@ func (a *Analyzer) startModels() {
 // compareInputs orders traces by program, by the rank in their names and by path, so
 // that the order of the arguments does not matter.
 func compareInputs(x, y Input) int {
-	return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(rankInName(x.Path), rankInName(y.Path)), cmp.Compare(x.Path, y.Path))
-}
-
-// rankInName returns the number at the end of tau-metrics-app-7.bp or of the contact
-// file tau-metrics-app-7.bp.sst, or -1.
-func rankInName(path string) int {
-	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".sst"), ".bp")
-	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
-	if err != nil {
-		return -1
-	}
-	return n
+	return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(tau.RankInName(x.Path), tau.RankInName(y.Path)), cmp.Compare(x.Path, y.Path))
 }
 
 // pass reads all traces once.

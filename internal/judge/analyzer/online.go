@@ -467,9 +467,9 @@ func (r *rank) contribution(step int) *Contribution {
 		}
 	}
 	for id, of := range r.counter {
-		if of.values.Count() > 0 {
-			c.Counters = append(c.Counters, &summary.Counter{FuncKey: r.counterKey(id), Values: of.values})
-			of.values = stats.Sums{}
+		if of.Values.Count() > 0 {
+			c.Counters = append(c.Counters, &summary.Counter{FuncKey: r.counterKey(id), Values: of.Values})
+			of.Values = stats.Sums{}
 		}
 	}
 	return c

@@ -41,7 +41,7 @@ type rank struct {
 	outer   map[trace.Thread]int  // calls that are in no other call, up to several
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodestate.History
-	counter map[trace.CounterID]*localCounter
+	counter map[trace.CounterID]*workload.Series
 
 	ended   []endedCalls // in this step, by thread
 	limits  []limit      // by number of the function
@@ -67,7 +67,10 @@ type rank struct {
 	counts          rankCounts
 	paths           []callpath.Entry // scratch
 	work            workCounter
-	readings        readingSums
+	readings        workload.SeriesSums
+	counters        int                       // with names
+	cells           []workload.Reading        // scratch
+	bins            []activity.CounterReading // scratch
 	activities      *activity.Recorder
 	devices         *devices.Times // nil without GPUs
 	load            *workload.Load // of all ranks; that of the step if online
@@ -111,9 +114,9 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 		cfg: cfg, key: key, names: names, host: unknownHost, tally: t, step: -1, byPath: cfg.Outlier.ByPath(),
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		outer: make(map[trace.Thread]int),
-		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*localCounter),
+		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*workload.Series),
 		work:     workCounter{shift: workload.ShiftOf(cfg.Unit), first: math.MaxInt64},
-		readings: readingSums{shift: activity.ShiftOf(cfg.Unit)},
+		readings: workload.SeriesSums{Shift: activity.ShiftOf(cfg.Unit)},
 	}
 	bc := callstack.Default(cfg.Unit)
 	bc.Window = max(cfg.Window, 1)

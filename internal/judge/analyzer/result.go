@@ -55,14 +55,12 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{
-				RankFindings: summary.NewRankFindings(r.key, r.host), rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed,
-				live: a.online != nil,
-			}
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed, live: a.online != nil}
+			v.RankReview = summary.NewRankReview(r.key, r.host)
 			if err := v.run(ctx); err != nil {
 				return err
 			}
-			s.outcomes = append(s.outcomes, v.Result())
+			s.outcomes = append(s.outcomes, v.Outcome())
 			r.finish()
 		}
 		return nil
@@ -87,7 +85,7 @@ func (r *rank) finish() {
 
 // review judges the captures of a rank again with the final models.
 type review struct {
-	summary.RankFindings
+	summary.RankReview
 	rank     *rank
 	cfg      *Config
 	sink     RecordSink
@@ -274,7 +272,7 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 			if counters[key] == nil {
 				counters[key] = &summary.Counter{FuncKey: key}
 			}
-			counters[key].Values.Merge(&of.values)
+			counters[key].Values.Merge(&of.Values)
 		}
 	}
 	if a.online != nil {

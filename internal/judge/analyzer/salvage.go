@@ -15,14 +15,14 @@ import (
 type Salvage struct {
 	models    *Models
 	inclusive bool
-	ranks     map[trace.RankKey]*summary.RankFindings
+	ranks     map[trace.RankKey]*summary.RankReview
 }
 
 // Salvage returns a review by the models, which must be final, of inclusive or
 // exclusive times.
 func (m *Models) Salvage(inclusive bool) *Salvage {
 	m.settle()
-	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*summary.RankFindings)}
+	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*summary.RankReview)}
 }
 
 // Add judges an anomaly again and sets its record to confirmed or withdrawn. It
@@ -30,7 +30,8 @@ func (m *Models) Salvage(inclusive bool) *Salvage {
 func (s *Salvage) Add(r *provenance.Record) {
 	key := trace.RankKey{Program: r.PID, Rank: r.RID}
 	if s.ranks[key] == nil {
-		s.ranks[key] = new(summary.NewRankFindings(key, r.Hostname))
+		o := summary.NewRankReview(key, r.Hostname)
+		s.ranks[key] = &o
 	}
 	o := s.ranks[key]
 	time := int64(r.RuntimeExclusive)
@@ -79,7 +80,7 @@ func pathOf(r *provenance.Record) (h callpath.Hash) {
 // Outcomes returns the results of the ranks in order.
 func (s *Salvage) Outcomes() (all []*summary.RankOutcome) {
 	for _, o := range s.ranks {
-		all = append(all, o.Result())
+		all = append(all, o.Outcome())
 	}
 	slices.SortFunc(all, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	return all

@@ -1,6 +1,7 @@
 package tau
 
 import (
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -126,4 +127,15 @@ func (d *Decoder) learnMetadata(a *bp.Attribute) {
 		return
 	}
 	d.Names.DefineGPU(m.Rank, m.Thread, gpu)
+}
+
+// RankInName returns the number at the end of tau-metrics-app-7.bp or of the contact
+// file tau-metrics-app-7.bp.sst, or -1.
+func RankInName(path string) int {
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".sst"), ".bp")
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	if err != nil {
+		return -1
+	}
+	return n
 }

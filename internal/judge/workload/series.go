@@ -1,0 +1,84 @@
+package workload
+
+import (
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/activity"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// Series is a counter of a rank.
+type Series struct {
+	ID        trace.CounterID
+	Values    stats.Sums
+	State     CounterState       // valid if named
+	Sketched  activity.CounterID // likewise
+	Named     bool
+	Unrelated bool             // to the work: its values only identify calls
+	threads   []threadReadings // by thread
+}
+
+// threadReadings has the readings of a counter on a thread.
+type threadReadings struct {
+	last        uint64
+	valid       bool    // last is
+	sums        Reading // in the current bin of time, without their counter
+	least, most uint64  // of the sums; valid if there are any
+}
+
+// SeriesSums sums up the readings of a rank for its load. It needs no names, and allocates only if a step has more
+// records than any before it.
+type SeriesSums struct {
+	Shift   uint8 // binary logarithm of the width of bins, which is at most that of the load and of its activities
+	Records []SeriesRecord
+
+	bin  trace.Ticks // of the sums: their times divided by its width
+	at   trace.Ticks // the last of the times
+	busy []*Series   // with sums
+}
+
+// SeriesRecord has readings of a counter on a thread in a bin of time.
+type SeriesRecord struct {
+	Of     *Series
+	Thread trace.Thread
+	At     trace.Ticks
+	Reading
+	Least, Most uint64
+}
+
+// Add adds a reading of a thread.
+func (s *SeriesSums) Add(thread trace.Thread, c *Series, at trace.Ticks, value uint64) {
+	if bin := at >> s.Shift; bin != s.bin {
+		s.Flush(thread)
+		s.bin = bin
+	}
+	for int(thread) >= len(c.threads) {
+		c.threads = append(c.threads, threadReadings{})
+	}
+	t := &c.threads[thread]
+	increase := uint64(0)
+	switch {
+	case !t.valid:
+		t.valid = true
+	case value < t.last:
+		c.State.Decreases = true
+	default:
+		increase = value - t.last
+	}
+	if t.sums.Count == 0 {
+		s.busy = append(s.busy, c)
+		t.least, t.most = value, value
+	}
+	t.least, t.most = min(t.least, value), max(t.most, value)
+	t.sums.Add(value, increase)
+	t.last, s.at = value, at
+}
+
+// Flush makes records of the sums of a thread.
+func (s *SeriesSums) Flush(thread trace.Thread) {
+	for _, c := range s.busy {
+		t := &c.threads[thread]
+		s.Records = append(s.Records, SeriesRecord{c, thread, s.at, t.sums, t.least, t.most})
+		t.sums = Reading{}
+	}
+	s.busy = s.busy[:0]
+}
