@@ -27,18 +27,18 @@ var template []byte
 // newSuffix is the end of the names of files that are being created.
 const newSuffix = ".new"
 
-// create creates the database at path, unless another process does so first. An incomplete file cannot
-// be opened, so it gets its name when it is complete and on disk.
-func create(path string) error {
+// create creates the database at path, unless another process does so first, and reports whether it did. An incomplete file
+// cannot be opened, so it gets its name when it is complete and on disk.
+func create(path string) (created bool, err error) {
 	temp := path + "." + rand.Text()[:8] + newSuffix
 	if err := unpack(temp); err != nil {
 		_ = os.Remove(temp) // err is the cause
-		return fmt.Errorf("%s: create: %w", path, err)
+		return false, fmt.Errorf("%s: create: %w", path, err)
 	}
 	if err := atomicfile.Publish(temp, path); !errors.Is(err, fs.ErrExist) {
-		return err
+		return err == nil, err
 	}
-	return nil
+	return false, nil
 }
 
 // unpack writes the template to a new file.

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -52,6 +54,8 @@ type Options struct {
 	// ReadOnly opens an existing file. Any number of processes can do so while no process
 	// writes it.
 	ReadOnly bool
+	// Small is set if the store will get few records. Then it uses one thread, and tries fewer compressions.
+	Small bool
 
 	memory    int64 // limit in bytes; 0: DuckDB's default
 	anySchema bool  // open tables of any schema
@@ -63,6 +67,7 @@ type Store struct {
 	readOnly bool
 	memory   int64
 	any      bool   // open tables of any schema
+	small    bool   // see Options
 	claim    string // in inUse
 	db       *sql.DB
 	cache    *lru.Cache[string, *cachedStatement]
@@ -84,32 +89,38 @@ var _ provdb.Store = (*Store)(nil)
 // Open opens the database at path, and creates it if it does not exist.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	_, err := os.Stat(path)
+	created := false
 	if !o.ReadOnly && errors.Is(err, fs.ErrNotExist) {
-		err = create(path)
+		created, err = create(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, path, o)
+	return open(ctx, path, o, created)
 }
 
-func open(ctx context.Context, path string, o Options) (*Store, error) {
+// open opens an existing file. created is whether the caller has created it.
+func open(ctx context.Context, path string, o Options, created bool) (*Store, error) {
 	s := &Store{
-		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, claim: resolved(path), slots: provdb.NewSlots(),
-		queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
+		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, small: o.Small, claim: resolved(path),
+		slots: provdb.NewSlots(), queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
 	}
 	s.cache, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
 		return nil, s.explain("open", fmt.Errorf("%w: this process has already opened it", provdb.ErrInUse))
 	}
-	connector, err := duckdb.NewConnector("", nil)
+	connector, err := duckdb.NewConnector("?"+s.settings().Encode(), nil)
 	if err != nil {
 		inUse.Delete(s.claim)
 		return nil, fmt.Errorf("duckdb: %w", err)
 	}
 	s.db = sql.OpenDB(connector)
 	s.db.SetMaxIdleConns(-1) // each query has its own connection
-	if err := s.prepare(ctx); err != nil {
+	err = s.attach(ctx)
+	if err == nil && !created && !s.any {
+		err = s.checkVersion(ctx)
+	}
+	if err != nil {
 		_ = s.release() // err is the cause
 		return nil, s.explain("open", err)
 	}
@@ -136,41 +147,56 @@ func resolved(path string) string {
 	return path
 }
 
-// prepare attaches the file, disables access to other files, and checks the version of the tables.
-func (s *Store) prepare(ctx context.Context) (err error) {
-	s.conn, err = s.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	attach := "ATTACH " + quote(s.path) + " AS prov (TYPE duckdb"
-	if s.readOnly {
-		attach += ", READ_ONLY"
-	}
+// rareCompressions are compressions that save little in small tables, and take half of the time to write these.
+const rareCompressions = "dictionary,dict_fsst,fsst,zstd,alp,alprd,chimp,patas,roaring"
+
+// settings returns settings of DuckDB. Each would take a statement otherwise.
+func (s *Store) settings() url.Values {
 	limit, spill := s.memory, ""
 	if !s.readOnly {
 		limit, spill = cmp.Or(limit, writerMemory()), s.path+spillSuffix
 	}
-	statements := []string{
-		"SET checkpoint_threshold = '" + checkpointSize + "'", "SET allocator_background_threads = true", // return memory soon
-		attach + ")", "USE prov",
-		"SET temp_directory = " + quote(spill), "SET enable_external_access = false", "SET lock_configuration = true",
-	}
+	v := url.Values{}
 	threads := int64(runtime.NumCPU())
 	if limit > 0 {
 		threads = min(threads, limit/threadMemory)
-		statements = append([]string{fmt.Sprintf("SET memory_limit = '%dB'", limit)}, statements...)
+		v.Set("memory_limit", fmt.Sprintf("%dB", limit))
 	}
 	if s.readOnly {
 		threads = min(threads, 1+Size(s.path)/threadSize)
 	}
-	statements = append([]string{fmt.Sprintf("SET threads = %d", max(1, threads))}, statements...)
-	for _, statement := range statements {
-		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
-			return err
-		}
+	if s.small {
+		threads = 1
 	}
+	v.Set("threads", strconv.FormatInt(max(1, threads), 10))
+	v.Set("checkpoint_threshold", checkpointSize)
+	v.Set("allocator_background_threads", "true") // return memory soon
+	v.Set("temp_directory", spill)
+	return v
+}
+
+// attach attaches the file, and disables access to other files.
+func (s *Store) attach(ctx context.Context) (err error) {
+	s.conn, err = s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	mode, small := "", ""
+	if s.readOnly {
+		mode = ", READ_ONLY"
+	}
+	if s.small { // connections ignore this setting
+		small = "; SET GLOBAL disabled_compression_methods = " + quote(rareCompressions)
+	}
+	_, err = s.conn.ExecContext(ctx, "ATTACH "+quote(s.path)+" AS prov (TYPE duckdb"+mode+"); USE prov"+small+
+		"; SET enable_external_access = false; SET lock_configuration = true")
+	return err
+}
+
+// checkVersion checks the version of the tables.
+func (s *Store) checkVersion(ctx context.Context) error {
 	version, err := s.version(ctx)
-	if err != nil || s.any {
+	if err != nil {
 		return err
 	}
 	return provdb.Schema.Check(version)

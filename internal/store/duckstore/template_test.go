@@ -137,8 +137,8 @@ func TestTemplateEqualsStatements(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new.duckdb")
-	if err := create(path); err != nil {
-		t.Fatal(err)
+	if created, err := create(path); err != nil || !created {
+		t.Fatalf("created: %v, %v", created, err)
 	}
 	fromStatements := filepath.Join(dir, "statements.duckdb")
 	createFromStatements(t, fromStatements)

@@ -25,7 +25,7 @@ func upgrade(ctx context.Context, path string, dryRun bool, to fileformat.Format
 	if _, err := os.Stat(path); err != nil {
 		return 0, err
 	}
-	s, err := open(ctx, path, Options{ReadOnly: true, anySchema: true})
+	s, err := open(ctx, path, Options{ReadOnly: true, anySchema: true}, false)
 	if err != nil {
 		return 0, err
 	}
@@ -36,7 +36,7 @@ func upgrade(ctx context.Context, path string, dryRun bool, to fileformat.Format
 	if !to.Converts(from) {
 		return from, s.explain("upgrade", to.Check(from))
 	}
-	if s, err = open(ctx, path, Options{anySchema: true}); err != nil {
+	if s, err = open(ctx, path, Options{anySchema: true}, false); err != nil {
 		return from, err
 	}
 	err = s.transaction(ctx, func(conn *sql.Conn) error {

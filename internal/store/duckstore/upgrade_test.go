@@ -41,7 +41,7 @@ func newFile(t *testing.T, path string) error {
 // contents returns the schema of a file, and whether it has the results of all steps, or of none.
 func contents(t *testing.T, path string) (schema int, complete bool) {
 	t.Helper()
-	s, err := open(t.Context(), path, Options{ReadOnly: true, anySchema: true})
+	s, err := open(t.Context(), path, Options{ReadOnly: true, anySchema: true}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

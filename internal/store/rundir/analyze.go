@@ -22,6 +22,9 @@ type Progress interface {
 	Clear()
 }
 
+// smallTraces is the size in bytes below which traces cannot have many records.
+const smallTraces = 2 << 20
+
 // Analyze analyzes recorded traces and writes the run. It describes the run in info.
 func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs []analyzer.Input, info *provdb.Info,
 	progress Progress,
@@ -31,14 +34,18 @@ func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs 
 		info.Traces = append(info.Traces, in.Path)
 		info.TraceBytes += cmp.Or(in.Size, bp.Size(in.Path))
 	}
-	k, err := New(ctx, cfg, info)
+	small := *cfg
+	small.Small = info.TraceBytes > 0 && info.TraceBytes < smallTraces
+	k, err := New(ctx, &small, info)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	analysis.SpoolDir = k.Dir.Spool()
 	res, err = analyzer.New(analysis, k.Sink(), progress.Show).Run(ctx, inputs)
-	debug.FreeOSMemory() // of the analyzer, before the store needs more
+	if !small.Small {
+		debug.FreeOSMemory() // of the analyzer, before the store needs more
+	}
 	progress.Clear()
 	if err == nil {
 		err = k.writeResult(ctx, res, info, progress)

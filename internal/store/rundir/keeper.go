@@ -31,6 +31,7 @@ type Config struct {
 	Database bool          // write records to a database
 	Store    string        // URL of a PostgreSQL server; "" keeps the database in Dir
 	Name     string        // of the run in the store; "" is the base name of Dir
+	Small    bool          // few records are expected
 	Delay    time.Duration // how long records may wait to be stored together with others
 	Log      *slog.Logger  // nil for none
 }
@@ -204,7 +205,7 @@ const lockTimeout = 40 * time.Second
 // for writing until they end.
 func openWriter(ctx context.Context, cfg *Config, path string) (provdb.Store, error) {
 	for begin, waiting := time.Now(), false; ; waiting = true {
-		s, err := duckstore.Open(ctx, path, duckstore.Options{})
+		s, err := duckstore.Open(ctx, path, duckstore.Options{Small: cfg.Small})
 		if err == nil {
 			return s, nil
 		}
