@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -136,14 +138,31 @@ func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
 	return out.Flush()
 }
 
+// firstHeap is the size of the heap at the first collection of garbage, in percent of 4 MB. Short commands end before it.
+const firstHeap = 400
+
 // collectEarlier collects garbage earlier than usual, unless GOGC is set, until end is called. It
 // saves a fifth of the memory at little cost, as the data of steps is short-lived.
 func collectEarlier(percent int) (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	before := debug.SetGCPercent(percent)
-	return func() { debug.SetGCPercent(before) }
+	var mu sync.Mutex
+	ended := false
+	before := debug.SetGCPercent(firstHeap)
+	runtime.AddCleanup(new([64]byte), func(percent int) { // after the first collection
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			debug.SetGCPercent(percent)
+		}
+	}, percent)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		debug.SetGCPercent(before)
+	}
 }
 
 // analyzer returns the environment of ad.
