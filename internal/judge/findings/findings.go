@@ -301,11 +301,7 @@ func (c *conclusion) sumUp(g *group) {
 	g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
 	switch g.Kind {
 	case provenance.Interference:
-		lost := make([]float64, len(g.members))
-		for k, i := range g.members {
-			lost[k] = float64(g.all[i].Lost)
-		}
-		g.Expected, g.Actual, g.OfCalls = 0, quantile(lost, 0.5), c.profile.computing(g.PID).calls
+		g.Expected, g.Actual, g.OfCalls = 0, quantile(g.losses(), 0.5), c.profile.computing(g.PID).calls
 		if g.Form == provenance.Recording {
 			if c.spread(g); g.everywhere {
 				g.Severity = provenance.Note
@@ -314,9 +310,30 @@ func (c *conclusion) sumUp(g *group) {
 			c.addHidden(g)
 		}
 	default:
+		if g.functions() > 1 {
+			g.OfCalls = c.profile.computing(g.PID).calls
+		}
 		c.classify(g)
 	}
 	c.complete(g)
+}
+
+// losses returns the times that the calls of a group lost.
+func (g *group) losses() []float64 {
+	lost := make([]float64, len(g.members))
+	for k, i := range g.members {
+		lost[k] = float64(g.all[i].Lost)
+	}
+	return lost
+}
+
+// functions returns the number of functions of a group: several if delays hit whatever ran, and are too long to be interference.
+func (g *group) functions() int64 {
+	names := make(map[string]bool)
+	for _, i := range g.members {
+		names[g.all[i].Func] = true
+	}
+	return int64(len(names))
 }
 
 // classify decides whether the calls of a group recur, or come in bursts. The detector's mode

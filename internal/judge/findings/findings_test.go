@@ -444,6 +444,17 @@ func TestLongestDelayIsAnOutlier(t *testing.T) {
 	}
 }
 
+func TestLongDelaysOfARankNameHowManyFunctionsTheyHit(t *testing.T) {
+	s, _ := interrupted()
+	s.slow("short", 2, 5*second, 900_000)
+	s.slow("long", 2, 6*second, 800_000)
+	x := &s.conclude().Findings[0]
+	const want = "short and 1 other function: 2 calls on rank 2 (node1) took about 900 ms longer than usual"
+	if !strings.HasPrefix(x.Summary, want) {
+		t.Errorf("got %q, want %q", x.Summary, want)
+	}
+}
+
 func TestSummaryNamesGPUs(t *testing.T) {
 	f := func(want string, ranks ...int) {
 		t.Helper()

@@ -98,6 +98,11 @@ func (c *conclusion) summary(g *group) string {
 // sayOutlier describes outliers and rare calls.
 func (c *conclusion) sayOutlier(g *group, say func(format string, args ...any)) {
 	name, actual := text.ShortName(g.Func), c.duration(g.Actual)
+	if n := g.functions(); n > 1 {
+		say("%s and %s: %s on %s took about %s longer than usual", name, text.Count(n-1, "other function"), text.Count(g.Calls, "call"),
+			g.where(), c.duration(quantile(g.losses(), 0.5)))
+		return
+	}
 	if g.Form != provenance.Rare {
 		say("%s: %s on %s took %s instead of %s", name, g.callsText(), g.where(), actual, c.duration(g.Expected))
 		if g.Form == provenance.Burst {
