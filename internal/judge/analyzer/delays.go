@@ -199,6 +199,7 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 		if share = j.ShareFrom(time); share > longCalls || lost < r.leastDelay(call.Exit, 1) {
 			return unneeded
 		}
+		share = j.Chance(time)
 	}
 	_, name := r.Func(call.Func)
 	_, onDevice := r.GPU(c.Thread)

@@ -53,3 +53,31 @@ func TestDelaysAreBounded(t *testing.T) {
 		t.Errorf("got %d delays, want about %d", delays, most)
 	}
 }
+
+// TestStopsDoNotMakeDelaysUsual has a function of 220 calls, of which trouble makes ten longer: too few calls to flag them by
+// themselves. Their share alone would make it likely that one of four ranks is late by chance.
+func TestStopsDoNotMakeDelaysUsual(t *testing.T) {
+	p, rng := newProgram(), rand.New(rand.NewPCG(1, 2))
+	p.enter(1)
+	for i := range 220 {
+		time := 68_000 + 5000*rng.NormFloat64()
+		if i%22 == 11 {
+			time += 50_000
+		}
+		p.call(2, uint64(time))
+	}
+	p.exit(1)
+	var sent blame.Run
+	follow(t, delayLedger{newLedger(), &sent}, analyzer.Online{Find: inputsOf(p.write(t))})
+	delays := 0
+	for i := range sent.Anomalies {
+		if a := &sent.Anomalies[i]; a.Candidate && a.Lost > 30_000 {
+			if delays++; a.Share > 0.0125 {
+				t.Errorf("a call that lost %d us has a chance of %.3f, want less than 0.0125", a.Lost, a.Share)
+			}
+		}
+	}
+	if delays == 0 {
+		t.Error("no delays: all are anomalies")
+	}
+}

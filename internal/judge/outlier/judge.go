@@ -237,6 +237,18 @@ func (j *Judge) ShareFrom(v int64) float64 {
 	return float64(n) / float64(max(1, j.hist.Total()))
 }
 
+// Chance returns the probability that a call takes as long as v or longer: the share of the learned calls that did, or, if
+// that is less, what the bulk of the times predicts, because trouble may be among the longest times.
+func (j *Judge) Chance(v int64) float64 {
+	share := j.ShareFrom(v)
+	if t, ok := j.detector.(*tail); ok && len(t.modes) > 0 {
+		if up := &t.modes[len(t.modes)-1].up; float64(v) > up.from {
+			return min(share, math.Pow(10, -up.decades(float64(v))))
+		}
+	}
+	return share
+}
+
 // Enough reports whether the model has enough samples to judge.
 func (j *Judge) Enough() bool { return j.enough }
 
