@@ -66,23 +66,16 @@ func DefaultIn(unit trace.Unit) Config {
 // Validate reports all errors in the settings.
 func (c Config) Validate() error {
 	errs := []error{c.Outlier.Validate()}
-	if c.Window < 0 {
-		errs = append(errs, fmt.Errorf("window %d must not be negative", c.Window))
+	reject := func(invalid bool, format string, args ...any) {
+		if invalid {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
-	if c.Passes != 1 && c.Passes != 2 {
-		errs = append(errs, fmt.Errorf("passes %d must be 1 or 2", c.Passes))
-	}
-	if c.Workers < 1 {
-		errs = append(errs, fmt.Errorf("workers %d must be positive", c.Workers))
-	}
-	if c.MinTime < 0 {
-		errs = append(errs, fmt.Errorf("minimum time %d must not be negative", c.MinTime))
-	}
-	if c.InitialModels != nil && c.RankScope {
-		errs = append(errs, errors.New("a loaded model covers all ranks and cannot start models of single ranks"))
-	}
-	if c.Freeze && c.InitialModels == nil {
-		errs = append(errs, errors.New("freeze needs a model to load"))
-	}
+	reject(c.Window < 0, "window %d must not be negative", c.Window)
+	reject(c.Passes != 1 && c.Passes != 2, "passes %d must be 1 or 2", c.Passes)
+	reject(c.Workers < 1, "workers %d must be positive", c.Workers)
+	reject(c.MinTime < 0, "minimum time %d must not be negative", c.MinTime)
+	reject(c.InitialModels != nil && c.RankScope, "a loaded model covers all ranks and cannot start models of single ranks")
+	reject(c.Freeze && c.InitialModels == nil, "freeze needs a model to load")
 	return errors.Join(errs...)
 }

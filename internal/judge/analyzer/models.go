@@ -47,6 +47,7 @@ type scoped struct {
 	usual    int64                           // median when judge was created
 	changed  bool                            // since judge was created
 	dropped  bool                            // its function has too many paths
+	anyWork  bool                            // it is usual on this path to make more calls than usual
 	document atomic.Pointer[json.RawMessage] // of judge; nil until it is needed
 }
 

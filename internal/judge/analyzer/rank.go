@@ -222,8 +222,11 @@ func (r *rank) time(c *callstack.Call) int64 {
 	return int64(c.Exclusive())
 }
 
-// workOf returns the calls that a call made.
-func (r *rank) workOf(c *callstack.Call) outlier.Work {
+// workOf returns the calls that a call made, none if any number is usual.
+func (r *rank) workOf(f *localFunc, c *callstack.Call) outlier.Work {
+	if f.model.anyWork {
+		return outlier.Work{}
+	}
 	return r.withoutRare(outlier.Work{Calls: c.Children, Time: int64(c.Inclusive() - c.Exclusive())}, callKey{c.Step, c.Row})
 }
 
@@ -346,7 +349,7 @@ func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
 
 func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Judge, v int64) {
 	c := &t.Calls[i]
-	score, verdict := j.JudgeCall(v, r.workOf(c))
+	score, verdict := j.JudgeCall(v, r.workOf(f, c))
 	switch verdict {
 	case outlier.NotJudged:
 		c.Label = callstack.Unjudged

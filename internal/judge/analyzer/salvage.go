@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -45,19 +44,23 @@ func (s *Salvage) Add(r *provenance.Record) {
 		return
 	}
 	j, usual := s.models.Judge(f), f.Learned()
-	by := f.models.at(pathOf(r), false).by
+	path, work := f.models.at(r.Path(), false), r.Work()
+	if path.anyWork {
+		work = outlier.Work{}
+	}
+	by := path.by
 	onPath := by != &f.models.whole
 	if onPath {
 		j, usual = by.judge, &by.model
 	}
-	score, verdict := j.JudgeCall(time, r.Work())
+	score, verdict := j.JudgeCall(time, work)
 	r.OutlierScore = score
 	r.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	status := provenance.Withdrawn
 	if verdict >= outlier.Recurring {
 		status = provenance.Confirmed
 	}
-	explain(r, j, time, r.Work(), onPath, status)
+	explain(r, j, time, work, onPath, status)
 	if verdict == outlier.Recurring {
 		r.Kind = provenance.Recurring
 	}
@@ -67,14 +70,6 @@ func (s *Salvage) Add(r *provenance.Record) {
 	}
 	o.Review.Confirmed++
 	o.Add(f.FuncKey, r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive, r.LostTime)
-}
-
-// pathOf returns the call path of a record, with its work.
-func pathOf(r *provenance.Record) (h callpath.Hash) {
-	for _, call := range slices.Backward(r.CallStack) {
-		h = h.Then(call.Func)
-	}
-	return h.With(callpath.ClassOf(r.Children))
 }
 
 // Outcomes returns the results of the ranks in order.

@@ -35,7 +35,9 @@ func (sp *splitter) choose(g *group) {
 		if sp.all.Explain(&sp.whole, sp.least) {
 			p.by = p
 		}
+		anyWork := p.by == &g.whole && g.whole.judge.UsuallyMakesMore(&p.model)
 		for _, s := range works {
+			s.anyWork = anyWork
 			if s != p {
 				s.by = p.by
 				sp.some.CountPart(&s.model.Hist, &sp.all)

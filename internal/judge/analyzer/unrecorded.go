@@ -28,9 +28,10 @@ func (r *rank) findUnrecorded() {
 	}
 }
 
-// capturedWork returns the calls that a call made, without rare ones; none if such calls are not recorded later.
+// capturedWork returns the calls that a call made, without rare ones; none if any number is usual, or such calls are not
+// recorded later.
 func (r *rank) capturedWork(f *localFunc, c *provenance.Capture) outlier.Work {
-	if c.Call().Entry <= r.unrecorded[f.node] && f.node != callpath.Root {
+	if f.model != nil && f.model.anyWork || c.Call().Entry <= r.unrecorded[f.node] && f.node != callpath.Root {
 		return outlier.Work{}
 	}
 	return r.withoutRare(c.Work(), keyOf(c))

@@ -32,18 +32,32 @@ func newWork(made *stats.Histogram, decades float64, least int64) work {
 	w := work{most: math.MaxUint32, least: least}
 	t := newTail(made, decades, 0)
 	limit := t.modes[len(t.modes)-1].high
-	above := 0.0
-	for bin, n := range made.Bins() {
-		if stats.BinLow(bin) > limit {
-			above += float64(n)
-		}
-	}
+	above := callsAbove(made, limit)
 	if above >= UsualShare*float64(made.Total()) {
 		return w
 	}
 	w.tail, w.most, w.usual = t, uint32(limit/madeUnits), uint32(made.Quantile(0.5)/madeUnits)
 	w.sample = min(1, maxExcess/max(1, above))
 	return w
+}
+
+// callsAbove returns the number of calls beyond a limit.
+func callsAbove(made *stats.Histogram, limit int64) (n float64) {
+	for bin, count := range made.Bins() {
+		if stats.BinLow(bin) > limit {
+			n += float64(count)
+		}
+	}
+	return n
+}
+
+// UsuallyMakesMore reports whether it is usual for the calls of m, a part of those that j judges, to make too many calls, as
+// for the few outermost calls of a recursive function.
+func (j *Judge) UsuallyMakesMore(m *Model) bool {
+	if j.work.tail == nil || m.Made.Total() == 0 {
+		return false
+	}
+	return callsAbove(&m.Made, int64(j.work.most)*madeUnits) >= UsualShare*float64(m.Made.Total())
 }
 
 // madeCounts returns how many calls made from and to so many calls: a range for each power of two.

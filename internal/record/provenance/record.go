@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
@@ -181,6 +183,14 @@ func (r *Record) WriteJSON(w *bytes.Buffer) error {
 	}
 	w.Bytes()[at] = ',' // instead of the second opening brace
 	return nil
+}
+
+// Path returns the call path, with the work of the call.
+func (r *Record) Path() (h callpath.Hash) {
+	for _, call := range slices.Backward(r.CallStack) {
+		h = h.Then(call.Func)
+	}
+	return h.With(callpath.ClassOf(r.Children))
 }
 
 // Work returns the calls that the execution made.
