@@ -174,6 +174,7 @@ func TestImportedRunsHaveSameRanks(t *testing.T) {
 }
 
 func TestRunsWithoutLoadsAreExplained(t *testing.T) {
+	tracetest.SkipShort(t, "imports a whole run")
 	dir := slowRankRun(t)
 	old := filepath.Join(t.TempDir(), "old")
 	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {

@@ -55,7 +55,7 @@ func compareAnswers(t *testing.T, s provdb.Store, records int) {
 	}
 	timelines := 60
 	if testing.Short() {
-		records, timelines = 2000, 10
+		records, timelines = 1000, 5
 	}
 	all := storetest.Records(records, 3)
 	for i, r := range all {
