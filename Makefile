@@ -30,7 +30,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/chimbuko and bin/chimbuko-ad with version and commit
-	go build -trimpath -ldflags '-X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
+	go build -trimpath -ldflags "$$(scripts/ldflags $(COMMIT))" -o bin/chimbuko ./cmd/chimbuko
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/chimbuko-ad ./cmd/chimbuko-ad
 
 dist: ## build release archives, packages and wheels for old Linux systems into dist (make dist ARCH=amd64)
