@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/workers"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
@@ -204,39 +203,7 @@ func (a *Analyzer) checkRanks() error {
 
 // parallel calls f for each source, with up to cfg.Workers calls at a time.
 func (a *Analyzer) parallel(ctx context.Context, sources []*source, f func(context.Context, *source) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(a.cfg.Workers)
-	for _, s := range sources {
-		g.Go(func() error { return f(ctx, s) })
-	}
-	return g.Wait()
-}
-
-// inOrder calls f for each source in parallel, and then sequentially for each source in
-// order, as soon as f has returned for it and all before it. Workers do not wait for each
-// other.
-func (a *Analyzer) inOrder(ctx context.Context, sources []*source, f func(context.Context, *source) error, then func(*source)) error {
-	var mu sync.Mutex
-	done, next, busy := make(map[*source]bool), 0, false // busy while a worker calls then
-	return a.parallel(ctx, sources, func(ctx context.Context, s *source) error {
-		if err := f(ctx, s); err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		done[s] = true
-		if busy { // the busy worker will see it
-			return nil
-		}
-		for busy = true; next < len(sources) && done[sources[next]]; next++ {
-			mu.Unlock()
-			then(sources[next])
-			mu.Lock()
-			delete(done, sources[next])
-		}
-		busy = false
-		return nil
-	})
+	return workers.InOrder(ctx, a.cfg.Workers, sources, f, func(*source) {})
 }
 
 // learnOnly is a round of the first of two passes.
@@ -255,7 +222,7 @@ func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
 // learn makes all ranks read and learn a step, and merges their models.
 func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bool) error {
 	read := func(ctx context.Context, s *source) error { return a.advance(ctx, s, profile) }
-	err := a.inOrder(ctx, live, read, func(s *source) {
+	err := workers.InOrder(ctx, a.cfg.Workers, live, read, func(s *source) {
 		a.merge(s, frozen, profile)
 		for _, r := range s.active {
 			r.forget(a.savesMemory())

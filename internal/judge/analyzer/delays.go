@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/workers"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -80,7 +81,7 @@ func (a *Analyzer) promote(ctx context.Context) error {
 	for _, s := range a.sources {
 		parts[s] = new(delays)
 	}
-	err := a.inOrder(ctx, a.sources, func(_ context.Context, s *source) error {
+	err := workers.InOrder(ctx, a.cfg.Workers, a.sources, func(_ context.Context, s *source) error {
 		for _, r := range s.ranks {
 			found, err := r.findDelays()
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/workers"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -53,7 +54,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	profiles := a.sumPaths()
 	res := a.newResult()
 	counters := make(map[trace.FuncKey]*summary.Counter)
-	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
+	err := workers.InOrder(ctx, a.cfg.Workers, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
 			v := review{rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed, live: a.online != nil}
 			v.RankReview = summary.NewRankReview(r.key, r.host)
