@@ -105,6 +105,24 @@ func (m *Meter) Switch(at trace.Ticks, class Class) bool {
 	return true
 }
 
+// Rest returns the time of the last switch, and the time from then to the end of the bin. That is 0 if the current class is
+// another one.
+func (m *Meter) Rest(class Class) (since trace.Ticks, left uint64) {
+	if m.class != class {
+		return m.since, 0
+	}
+	return m.since, m.left
+}
+
+// Visit is several switches to a class and back, the last one at a time within Rest. time is the sum of times of that class.
+func (m *Meter) Visit(class Class, time uint64, until trace.Ticks) {
+	passed := uint64(until - m.since)
+	m.sums[m.class&(1<<classBits-1)] += passed - time
+	m.sums[class&(1<<classBits-1)] += time
+	m.left -= passed
+	m.since = until
+}
+
 // Cross is Switch at a time in another bin than the previous switch.
 func (r *Recorder) Cross(m *Meter, at trace.Ticks, class Class) {
 	r.flush(m)

@@ -119,10 +119,10 @@ func (t *Tree) Find(parent Node, fn uint32) Node {
 	}
 }
 
-// Add counts a call with a path.
-func (t *Tree) Add(n Node, exclusive uint64) {
+// Add counts calls with a path.
+func (t *Tree) Add(n Node, calls, exclusive uint64) {
 	s := &t.sums[n]
-	s.Calls++
+	s.Calls += calls
 	s.Exclusive += exclusive
 }
 

@@ -85,7 +85,7 @@ func add(t *callpath.Tree, c call) {
 			n = t.Fold()[n]
 		}
 	}
-	t.Add(n, c.time)
+	t.Add(n, 1, c.time)
 }
 
 // read returns the paths with calls of a list.
@@ -346,7 +346,7 @@ func TestFindAndAddDoNotAllocate(t *testing.T) {
 	add(tree, call{"mab", 1})
 	n := testing.AllocsPerRun(100, func() {
 		n := tree.Find(tree.Find(tree.Find(callpath.Root, 'm'), 'a'), 'b')
-		tree.Add(n, 3)
+		tree.Add(n, 1, 3)
 	})
 	if n != 0 {
 		t.Errorf("%v allocations for a call", n)

@@ -158,10 +158,18 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 func (b *Builder) build(t *Thread, events []trace.Event) {
 	calls, stack, paths := t.Calls, t.stack, b.paths
 	activities, place, classes := b.activities(t.ID)
-	for i := range events {
+	for i := 0; i < len(events); i++ {
 		e := &events[i]
 		switch e.Kind {
 		case trace.Enter:
+			if n := len(stack); n > 1 && i+1 < len(events) && events[i+1].Kind == trace.Exit {
+				t.Calls = calls
+				if leaves := b.addLeaves(t, stack, events[i:], classes); leaves > 0 {
+					calls = t.Calls
+					i += 2*leaves - 1
+					continue
+				}
+			}
 			if len(stack) >= b.cfg.MaxDepth {
 				b.drop(t, e.Func())
 				continue
@@ -205,26 +213,9 @@ func (b *Builder) build(t *Thread, events []trace.Event) {
 				b.tally.Add(tally.ExitWithoutEnter, 1)
 				continue
 			}
-			top := stack[n-1]
-			if c := &calls[top]; c.Func == e.Func() && e.Time >= c.Entry {
+			if c := &calls[stack[n-1]]; c.Func == e.Func() && e.Time >= c.Entry {
+				b.end(t, calls, stack, e)
 				stack = stack[:n-1]
-				c.Exit = e.Time
-				class := activity.None
-				if n > 1 {
-					parent := &calls[stack[n-2]]
-					parent.children += e.Time - c.Entry
-					class = parent.class()
-				}
-				if n <= 2 {
-					t.noteExit(n, c, b.step, e.Row)
-				}
-				if activities != nil && !t.activity.Switch(e.Time, class) {
-					activities.Cross(&t.activity, e.Time, class)
-				}
-				if c.flags&flagLost == 0 {
-					paths.Add(c.Path(), uint64(max(c.Exclusive(), 0)))
-				}
-				t.Done = append(t.Done, top)
 				continue
 			}
 			t.Calls, t.stack = calls, stack
@@ -236,6 +227,28 @@ func (b *Builder) build(t *Thread, events []trace.Event) {
 		}
 	}
 	t.Calls, t.stack = calls, stack
+}
+
+// end ends the last call on the stack.
+func (b *Builder) end(t *Thread, calls []Call, stack []int32, e *trace.Event) {
+	n := len(stack)
+	c, class := &calls[stack[n-1]], activity.None
+	c.Exit = e.Time
+	if n > 1 {
+		parent := &calls[stack[n-2]]
+		parent.children += e.Time - c.Entry
+		class = parent.class()
+	}
+	if n <= 2 {
+		t.noteExit(n, c, b.step, e.Row)
+	}
+	if b.cfg.Activities != nil && !t.activity.Switch(e.Time, class) {
+		b.cfg.Activities.Cross(&t.activity, e.Time, class)
+	}
+	if c.flags&flagLost == 0 {
+		b.paths.Add(c.Path(), 1, uint64(max(c.Exclusive(), 0)))
+	}
+	t.Done = append(t.Done, stack[n-1])
 }
 
 // activities returns the recorder of activities, which may be nil, and where a thread runs.

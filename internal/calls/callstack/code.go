@@ -46,7 +46,7 @@ func (b *Builder) addCode(t *Thread, calls []Call, outermost int32, e *trace.Eve
 		path = b.newPath(parent.Path(), uint32(id))
 	}
 	c.path = uint16(path)
-	b.paths.Add(path, uint64(c.Exclusive()))
+	b.paths.Add(path, 1, uint64(c.Exclusive()))
 	t.Done = append(t.Done, int32(len(calls)))
 	return append(calls, c)
 }
