@@ -25,8 +25,10 @@ const longTime = math.MaxUint32
 
 // endedCalls are the elements of thread.Done.
 type endedCalls struct {
-	thread *callstack.Thread
-	calls  []endedCall
+	thread   *callstack.Thread
+	bit, own uint64 // of the thread, for numbers of calls and for what is settled
+	calls    []endedCall
+	outer    int // calls that are in no other call; scratch
 }
 
 // endedOn returns the calls of a thread that ended in the step. Threads come one after the other.
@@ -40,73 +42,118 @@ func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
 	}
 	r.ended = r.ended[:n+1] // with the memory of an earlier step
 	e := &r.ended[n]
-	e.thread, e.calls = t, slices.Grow(e.calls[:0], cap(t.Done))
+	e.thread, e.calls, e.bit, e.own = t, slices.Grow(e.calls[:0], cap(t.Done)), r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID))
 	return e
 }
 
 // learnCalls adds calls that ended to the deltas of their functions.
 func (r *rank) learnCalls(t *callstack.Thread, from int) {
-	bit, own, outer := r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID)), 0
-	ended := r.endedOn(t)
-	for _, i := range t.Done[from:] {
-		c := &t.Calls[i]
-		if c.Lost() {
-			ended.calls = append(ended.calls, endedCall{-1, longTime})
-			continue
+	e := r.endedOn(t)
+	for done := t.Done[from:]; len(done) > 0; {
+		n := r.learnShort(e, done)
+		if n == 0 {
+			r.learnCall(e, done[0])
+			n = 1
 		}
-		if c.ParentStep < 0 {
-			outer++
+		done = done[n:]
+	}
+	if e.outer > 0 && r.outer[t.ID] < several {
+		r.outer[t.ID] += e.outer
+	}
+	e.outer = 0
+}
+
+// learnShort learns the calls at the beginning of done that are short, make no calls, and are of one function, which is known in
+// this step. It returns their number. So are most calls, and one by one they take twice the time.
+func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
+	calls, w := e.thread.Calls, &r.work
+	c := &calls[done[0]]
+	f := r.of(c)
+	if !f.touched || r.cfg.SkipFirst && f.settled&e.own == 0 || e.bit != 0 && !f.first.Many(e.bit) {
+		return 0
+	}
+	path, d, ended, first, sum := c.Path(), f.pending, e.calls, w.First(), uint64(0)
+	for ; n < len(done); n++ {
+		c := &calls[done[n]]
+		if c.Children != 0 || c.Path() != path || c.Func != f.id || c.ParentStep < 0 || c.Lost() || r.profile && !w.Includes(c.Entry, c.Exit) {
+			break
 		}
-		f := r.of(c)
-		f.last = c.Entry
-		if !f.first.Many(bit) && bit != 0 {
-			r.count(f, bit)
+		time := uint64(max(c.Inclusive(), 0))
+		if !d.short.Add(time, int64(c.Exit)) {
+			break
 		}
-		if !f.touched {
-			f.touched = true
-			r.touched = append(r.touched, f)
-		}
-		r.counts.Calls++
-		l, exclusive := f.delta(), uint64(max(c.Exclusive(), 0))
-		if r.profile {
-			if r.work.includes(c.Entry, c.Exit) {
-				r.work.add(&l.work, c.Entry, c.Exit, exclusive)
-			} else {
-				r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
-			}
-		}
-		time := r.time(c)
-		e := endedCall{f.number, uint32(min(max(time, 0), longTime))}
-		excluded := false
-		if f.settled&own == 0 && r.cfg.SkipFirst {
-			if excluded = r.setUp(t.ID, f.whole); excluded {
-				e.time = longTime
-			}
-			f.settled |= f.whole.settled & own
-		}
-		ended.calls = append(ended.calls, e)
-		if c.Children == 0 && !excluded && l.short.Add(exclusive, int64(c.Exit)) {
-			continue
-		}
-		l.Exclusive.Add(exclusive)
-		l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
-		if excluded {
-			if c.Label = callstack.Excluded; r.mayBeRare(t, c, f) {
-				c.Label = callstack.First
-			}
-			continue
-		}
-		l.model.Learn(time, int64(c.Exit))
-		if c.Children > 0 {
-			l.model.LearnMade(c.Children)
-		}
-		if !l.short.Includes(int64(c.Exit)) {
-			l.addShort()
-			l.short.Begin(&l.model, int64(c.Exit))
+		ended = append(ended, endedCall{f.number, uint32(time)})
+		first, sum = min(first, c.Entry), sum+time
+	}
+	if n == 0 {
+		return 0
+	}
+	c = &calls[done[n-1]]
+	f.last, e.calls = c.Entry, ended
+	r.counts.Calls += int64(n)
+	if r.profile {
+		w.Add(&d.work, first, c.Exit, uint64(n), sum)
+	}
+	return n
+}
+
+// learnCall learns a call.
+func (r *rank) learnCall(e *endedCalls, i int32) {
+	t := e.thread
+	c := &t.Calls[i]
+	if c.Lost() {
+		e.calls = append(e.calls, endedCall{-1, longTime})
+		return
+	}
+	if c.ParentStep < 0 {
+		e.outer++
+	}
+	f := r.of(c)
+	f.last = c.Entry
+	if !f.first.Many(e.bit) && e.bit != 0 {
+		r.count(f, e.bit)
+	}
+	if !f.touched {
+		f.touched = true
+		r.touched = append(r.touched, f)
+	}
+	r.counts.Calls++
+	d, exclusive := f.delta(), uint64(max(c.Exclusive(), 0))
+	if r.profile {
+		if r.work.Includes(c.Entry, c.Exit) {
+			r.work.Add(&d.work, c.Entry, c.Exit, 1, exclusive)
+		} else {
+			r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
 		}
 	}
-	if outer > 0 && r.outer[t.ID] < several {
-		r.outer[t.ID] += outer
+	time := r.time(c)
+	call := endedCall{f.number, uint32(min(max(time, 0), longTime))}
+	excluded := false
+	if f.settled&e.own == 0 && r.cfg.SkipFirst {
+		if excluded = r.setUp(t.ID, f.whole); excluded {
+			call.time = longTime
+		}
+		f.settled |= f.whole.settled & e.own
+	}
+	e.calls = append(e.calls, call)
+	if c.Children == 0 && !excluded && d.short.Add(exclusive, int64(c.Exit)) {
+		return
+	}
+	d.Exclusive.Add(exclusive)
+	d.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
+	if excluded {
+		if c.Label = callstack.Excluded; r.mayBeRare(t, c, f) {
+			c.Label = callstack.First
+		}
+		return
+	}
+	d.model.Learn(time, int64(c.Exit))
+	if c.Children > 0 {
+		d.model.LearnMade(c.Children)
+	}
+	if !d.short.Includes(int64(c.Exit)) {
+		d.addShort()
+		d.short.Begin(&d.model, int64(c.Exit))
 	}
 }
 

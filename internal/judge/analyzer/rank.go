@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -115,7 +114,7 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		outer: make(map[trace.Thread]int),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*workload.Series),
-		work:     workCounter{shift: workload.ShiftOf(cfg.Unit), first: math.MaxInt64},
+		work:     workCounter{shift: workload.ShiftOf(cfg.Unit)},
 		readings: workload.SeriesSums{Shift: activity.ShiftOf(cfg.Unit)},
 	}
 	bc := callstack.Default(cfg.Unit)
@@ -130,6 +129,7 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 		}
 	}
 	r.builder = callstack.NewBuilder(bc, t)
+	r.work.Restart()
 	return r
 }
 

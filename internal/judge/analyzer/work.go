@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
@@ -14,11 +13,10 @@ import (
 // workCounter sums up the calls of a rank for its load. It needs no names, and allocates only
 // if a step has more records than any before it.
 type workCounter struct {
-	shift       uint8       // that of the load in the last merge, or less
-	begin, end  trace.Ticks // of the current window
-	first, last trace.Ticks // from the first entry to the last exit of the sums
-	records     []workRecord
-	cells       []workload.Cell // scratch
+	workload.CallWindow
+	shift   uint8 // that of the load in the last merge, or less
+	records []workRecord
+	cells   []workload.Cell // scratch
 }
 
 // workRecord has calls of a function on a thread: one call, or several that entered and exited in the same
@@ -34,28 +32,15 @@ type workRecord struct {
 // none in the long run.
 const maxUnnamed = 1 << 12
 
-// includes reports whether a call entered and exited in the current window.
-func (w *workCounter) includes(entry, exit trace.Ticks) bool {
-	return entry >= w.begin && exit < w.end
-}
-
-// add adds a call that the current window includes to the sums of its function.
-func (w *workCounter) add(s *callpath.Sums, entry, exit trace.Ticks, time uint64) {
-	s.Calls++
-	s.Exclusive += time
-	w.first, w.last = min(w.first, entry), exit
-}
-
 // addWork adds a call of a thread in any window. Calls come in the order of exits.
 func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Ticks, time uint64) {
 	w := &r.work
-	if exit < w.begin || exit >= w.end {
+	if !w.Includes(exit, exit) {
 		r.endWindow(thread)
-		w.begin = exit >> w.shift << w.shift
-		w.end = w.begin + 1<<w.shift
+		w.Begin(exit, w.shift)
 	}
-	if w.includes(entry, exit) {
-		w.add(&f.pending.work, entry, exit, time)
+	if w.Includes(entry, exit) {
+		w.Add(&f.pending.work, entry, exit, 1, time)
 		return
 	}
 	w.records = append(w.records, workRecord{f.number, thread, callpath.Sums{Calls: 1, Exclusive: time}, entry, exit})
@@ -64,13 +49,13 @@ func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Tick
 // endWindow makes records of the sums of a thread.
 func (r *rank) endWindow(thread trace.Thread) {
 	w := &r.work
+	first, last := w.Restart()
 	for _, f := range r.touched {
 		if s := &f.pending.work; s.Calls > 0 {
-			w.records = append(w.records, workRecord{f.number, thread, *s, w.first, w.last})
+			w.records = append(w.records, workRecord{f.number, thread, *s, first, last})
 			*s = callpath.Sums{}
 		}
 	}
-	w.first = math.MaxInt64
 }
 
 // mergeWork moves the records of functions that have names to the load.

@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+)
+
+// CallWindow is a window of time in which calls of a thread are summed up by function. Begin and Restart make it ready.
+type CallWindow struct {
+	begin, end  trace.Ticks
+	first, last trace.Ticks // from the first entry to the last exit of the sums
+}
+
+// Begin moves the window to a time. shift is the binary logarithm of its width.
+func (w *CallWindow) Begin(at trace.Ticks, shift uint8) {
+	w.begin = at >> shift << shift
+	w.end = w.begin + 1<<shift
+}
+
+// Includes reports whether a call entered and exited in the window.
+func (w *CallWindow) Includes(entry, exit trace.Ticks) bool { return entry >= w.begin && exit < w.end }
+
+// First returns the first entry of the sums.
+func (w *CallWindow) First() trace.Ticks { return w.first }
+
+// Add adds calls that the window includes, from the first entry to the last exit, to the sums of their function.
+func (w *CallWindow) Add(s *callpath.Sums, entry, exit trace.Ticks, calls, time uint64) {
+	s.Calls += calls
+	s.Exclusive += time
+	w.first, w.last = min(w.first, entry), exit
+}
+
+// Restart returns the first entry and the last exit of the sums, and forgets them.
+func (w *CallWindow) Restart() (first, last trace.Ticks) {
+	first, w.first = w.first, math.MaxInt64
+	return first, w.last
+}
