@@ -109,7 +109,7 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 		e.outer++
 	}
 	f := r.of(c)
-	f.last = c.Entry
+	f.last, f.most = c.Entry, max(f.most, c.Children)
 	if !f.first.Many(e.bit) && e.bit != 0 {
 		r.count(f, e.bit)
 	}
@@ -179,7 +179,7 @@ type limit struct {
 	step    int    // rank.steps when it was set
 	low     uint32 // the least
 	count   uint32
-	byTime  bool // no call can have made too many calls
+	byTime  bool // no call made too many calls
 	typical bool // a typical execution is wanted; scratch
 }
 
@@ -202,7 +202,8 @@ func (r *rank) setLimit(f *localFunc) {
 		l.count = longTime
 		return
 	}
-	if most := j.MostCalls(); most < math.MaxUint32 && (f == f.whole || uint64(1)<<f.work > uint64(most)+1) {
+	most := f.most
+	if f.most = 0; most > j.MostCalls() {
 		return // some may have made too many calls
 	}
 	l.byTime = true

@@ -32,6 +32,7 @@ type localFunc struct {
 	calls           uint64
 	rareCalls       uint64         // calls that mayBeRare of which it is the caller
 	last            trace.Ticks    // entry of the call that ended last
+	most            uint32         // calls that a call made since the last setLimit
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget
