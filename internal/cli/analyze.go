@@ -86,13 +86,13 @@ rocprofv3, a log of NCCL Inspector, a directory (all traces in it are read) or a
 
 Traces may be of several programs of a workflow, each with ranks from 0. They are recognized
 by the names of the traces, such as tau-metrics-sim-0.bp and tau-metrics-viz-0.bp, and
-numbered 0, 1, … in order of name. --program assigns them otherwise.
+numbered 0, 1, … in order of name. --program assigns other numbers.
 
-Files of PyTorch's profiler contain one rank each, or several that wrote to the same file. Those
-without distributedInfo are numbered by their names, see --rank-pattern. So are SQLite databases
-without a rank of MPI and without a variable of a launcher in their environment. The kernels of a GPU are
-compared with kernels of the same name and launch shape, operators with those of the same input
-shapes. Times are in nanoseconds.
+A file of PyTorch's profiler contains one rank, or several that wrote to the same file. Files
+without distributedInfo are numbered by their names, see --rank-pattern. So are SQLite
+databases with neither an MPI rank nor a launcher variable in their environment. GPU kernels
+are compared with kernels of the same name and launch shape, and operators with operators of
+the same input shapes. Times are in nanoseconds.
 
 The run directory contains run.json (settings, totals) and provenance.duckdb, a database
 for chimbuko findings, top, anomalies, event, func, diff, query and export. With --records
@@ -100,8 +100,9 @@ json or both it also contains JSON files: records/ (anomalies, typical execution
 metadata of each rank and step) and global/ (profiles, call paths, models, findings, loads
 of ranks).
 
-If traces are damaged, or were not closed because the program was killed, everything that
-can be read is analyzed. The summary states what is missing, and the exit code is 1.`,
+If traces are damaged, or were not closed because the program was killed, the command
+analyzes everything that it can read. The summary states what is missing, and the exit code
+is 1.`,
 		Example: `  chimbuko analyze traces/ --out run
   chimbuko findings run
   chimbuko analyze profiles/ --out run

@@ -34,11 +34,11 @@ shares of compute, communication, memory and idle add up to the total:
     other_wait   other gaps, such as waits for another stream
   overlap        share of the time of communication that computation hides
 
-With --steps, each training step is a row: from the start of ProfilerStep on the host to the
-start of the next. docs/breakdown.md has the definitions, and compares them with those of
+With --steps, each row is a training step, from the start of ProfilerStep on the host to the
+start of the next one. docs/breakdown.md has the definitions and compares them with those of
 Holistic Trace Analysis. JSON also has the streams of each rank.
 
-Runs with collective operations, but without GPUs, have only what --collectives shows. So have
+Runs with collective operations but without GPUs have only the data of --collectives, as do
 live runs that follow logs of NCCL Inspector.` + runHelp,
 		Example: `  chimbuko breakdown run
   chimbuko breakdown run --steps --rank 0

@@ -51,17 +51,17 @@ func newDemoCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Analyze a simulated program in one minute",
-		Long: `Show Chimbuko at work without a program, MPI or TAU. A simulated program writes the
-traces of all its ranks in real time. As with chimbuko run, services and analyzers run
-beside it, here one analyzer for each simulated host.
+		Long: `Demonstrate Chimbuko without a program, MPI or TAU. A simulated program writes the traces
+of all its ranks in real time. As with chimbuko run, services and analyzers run beside it,
+here with one analyzer for each simulated host.
 
-The analysis does not know about the troubles planted in the program. The demo reports
-when each of them is found, and at the end prints the summary of the run and compares it
-with the truth, like chimbuko eval. The exit status is 0 if all troubles were found,
-else 1.
+The analysis has no information about the troubles planted in the program. The demo reports
+each trouble when it is found. At the end, it prints the summary of the run and compares it
+with the truth, like chimbuko eval. The exit code is 0 if all troubles were found, and 1
+otherwise.
 
-The page of the run shows the same in the browser. At a terminal the page stays open
-after the end, until Ctrl-C.
+The page of the run shows the same in the browser. In a terminal, the page stays open after
+the end until you press Ctrl-C.
 
 The run is written to a temporary directory and removed, unless --keep or --out is
 given. Ctrl-C ends the demo and all its processes at any time.`,

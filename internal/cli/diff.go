@@ -28,11 +28,11 @@ the mean difference of the time of a call if the calls of both runs are sorted b
 Each run may also be a file of chimbuko baseline. chimbuko view RUN_B --compare RUN_A
 shows the same in a browser.
 
-More than two runs, or one store with several, are sorted by their start, and compared with
-the newest: a verdict, the lost time of each run, then by --show time or --show lost the
-functions that differ most between any two runs. BEFORE is the run in which a function was
-best, or else worst; the newest run and all runs from SINCE on differ from it by the same
-rule. Only the newest ` + strconv.Itoa(comparison.MaxTrend) + ` finished runs count; --run limits those of a store to names that
+More than two runs, or one store with several, are sorted by their start and compared with
+the newest. The output has a verdict and the lost time of each run. Then --show time or
+--show lost lists the functions that differ most between any two runs. BEFORE is the run in
+which a function was best, or worst if it improved; the newest run and all runs from SINCE on
+differ from it by the same rule. Only the newest ` + strconv.Itoa(comparison.MaxTrend) + ` finished runs count; --run limits those of a store to names that
 contain its value. JSON has the values of each run.
 
 With --fail-if the command exits with code 3 if a condition is true. A condition is

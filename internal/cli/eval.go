@@ -26,20 +26,20 @@ programs that plant anomalies:
   TRUTH kind=host_sleep func=NAME start_us=US end_us=US [rank=RANK]
   TRUTH kind=gpu_slow kernel=NAME launch_us=US [rank=RANK]
 
-or exactly, if it begins with {. Then each line is a JSON object: first the troubles,
-with kind, place and time, then the calls that they lengthened, with their events.
-The record of a run with trouble from outside begins with {, too: it has the times at
-which ranks were stopped, and at which they waited for a processor. docs/formats/truth.md
-describes the formats and the scores.
+or exactly, if the file begins with {. Then each line is a JSON object: first the troubles,
+with kind, place and time, then the calls that they lengthened, with their events. The
+record of a run with trouble from outside also begins with {. It has the times at which
+ranks were stopped or waited for a processor. docs/formats/truth.md describes the formats
+and the scores.
 
-If the truth is exact, a second table shows for each trouble the flags on its causes and
+If the truth is exact, a second table shows, for each trouble, the flags on its causes and
 on its victims, and the time from its start to its first flag. If ranks were stopped, the
 output says how many stops were found and named as culprits, and how many flags the
 scheduler's record does not explain.
 
-If the run has findings, another table shows for each trouble its lost time, the part of
-it that findings of the right kind and place cover, and the costliest finding about it;
-and a list shows the findings that belong to no trouble (docs/quality.md).`,
+If the run has findings, another table shows, for each trouble, its lost time, the part of
+it that findings of the right kind and place cover, and the costliest finding about it. A
+list shows the findings that belong to no trouble (docs/quality.md).`,
 		Example: `  chimbuko eval run-directory truth.0 truth.1
   chimbuko eval run-directory trace-directory
   chimbuko eval run-directory truth.jsonl

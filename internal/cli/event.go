@@ -20,9 +20,9 @@ func newEventCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "event RUN ID",
 		Short: "Explain one execution",
-		Long: `Explain one stored execution in words: function, place, duration and typical duration,
-culprit or victims, call stack, the calls and messages around it, counters, the state of
-the node, and the distribution of all calls of the function. ID is rank:step:row, as
+		Long: `Explain one stored execution: its function, place, duration and typical duration, its
+culprit or victims, the call stack, the calls and messages around it, counters, the state
+of the node, and the distribution of all calls of the function. ID is rank:step:row, as
 chimbuko anomalies lists it. JSON is the document of the schema; CSV, Markdown and Parquet
 contain the calls around the execution.` + runHelp,
 		Example: `  chimbuko event run 3:12:225

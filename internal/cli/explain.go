@@ -13,13 +13,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-const explainHelp = `Compare some anomalies with the other calls of their functions, and list the fields in
+const explainHelp = `Compare selected anomalies with the other calls of their functions, and list the fields in
 which they differ, the strongest first: host, rank, thread, GPU, message partner and size,
-call path, counters and the state of the node; then the time. Without flags it explains
-the worst finding.
+call path, counters and the state of the node; then the time. Without flags, the command
+explains the worst finding.
 
 BITS is the information that a field gives: 0 if its values are as frequent here as
-elsewhere, 1 if all anomalies have them and no other call. CHANCE is the probability of
+elsewhere, 1 if all anomalies have them and no other call does. CHANCE is the probability of
 such a difference in any field by chance. docs/dashboard.md has the details.
 
 --only and --without narrow the selection by any field, and --group-by lists how many

@@ -22,8 +22,8 @@ func newExportCmd(env *Env) *cobra.Command {
 		Use:   "export RUN TARGET",
 		Short: "Export a run or one anomaly for other tools",
 		Long: `Write a run into the directory TARGET, one file per table: as parquet, csv, or json (the
-documents of the schema, one array per collection). With --event write the calls around
-an execution into the file TARGET as a trace: perfetto for ui.perfetto.dev, chrome for
+documents of the schema, one array per collection). With --event, write the calls around
+one execution into the file TARGET as a trace: perfetto for ui.perfetto.dev, or chrome for
 chrome://tracing and other viewers.` + runHelp,
 		Example: `  chimbuko export run tables --to parquet
   chimbuko export run anomaly.pftrace --event 3:12:225 --to perfetto`,

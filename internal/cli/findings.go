@@ -36,34 +36,34 @@ func newFindingsCmd(env *Env) *cobra.Command {
 		Use:     "findings RUN [NUMBER]",
 		Aliases: []string{"issues"},
 		Short:   "List the findings of a run, the costliest first, or show the evidence of one",
-		Long: `List the findings of a run by the time they cost, with the waits they caused. A finding
+		Long: `List the findings of a run by the time they cost, including the waits they caused. A finding
 groups anomalies that belong together, or describes a lasting change of a function:
 
   outlier       executions took far longer than others like them
   recurring     a share of the calls is slow by a similar time, throughout the run
-  change        a function is slower from some time on
+  change        a function becomes slower or faster and stays so
   excess-work   executions made far more calls than others of the function, or a rank or
-                GPU makes more calls than its peers from some time on
+                GPU starts to make more calls than its peers
   interference  delays hit whatever runs, in proportion to its time
   slow-peer     a rank, host, thread or GPU takes longer than others for equal work
   wait          calls waited for others, and the cause is unknown
 
 Notes describe normal behavior, such as a slow mode that all ranks have throughout the run.
-They do not count as findings; --notes lists them, and other formats than table have them
+They do not count as findings. --notes lists them; formats other than table include them,
 with the severity info. Findings that cost less than 0.01 % of the time of all ranks are
-minor, and waits with a known cause are part of the finding that caused them; --all lists
-both separately. Flags that the review at the end of a run withdrew are findings, too:
---withdrawn lists them. docs/findings.md describes the rules.
+minor, and waits with a known cause are part of the finding that caused them. --all lists
+both separately. --withdrawn lists flags that the review at the end of a run withdrew.
+docs/findings.md describes the rules.
 
-With a number it shows the evidence: examples and a typical execution, the distribution of
-the calls, in what they differ from others, and what would have to be true for the finding
-to be wrong. For a slow peer it also shows the ratio to its peers over time, the functions that
-take longer, and a typical peer to compare it with.
+With a number, the command shows the evidence for this finding: examples and a typical
+execution, the distribution of the calls, how they differ from others, and under which
+condition the finding would be wrong. For a slow peer, it also shows the ratio to its peers
+over time, the functions that take longer, and a typical peer for comparison.
 
-If the calls of a finding differ from others, such as in the size of their messages, their
-caller or their host, the list says so (in JSON: differs).
+If the calls of a finding differ from others, for example in the size of their messages,
+their caller or their host, the list says so (in JSON: differs).
 
-Findings are stored when a run ends. For a run that has not ended they are computed now.` + runHelp,
+Findings are stored when a run ends. For a run that has not ended, they are computed now.` + runHelp,
 		Example: `  chimbuko findings run
   chimbuko findings run 3
   chimbuko findings run --all --format csv

@@ -24,13 +24,13 @@ func newFinishCmd(env *Env) *cobra.Command {
 		Use:   "finish RUN [TRACE...]",
 		Short: "Complete a run that was stopped early",
 		Long: `Complete a run whose services or analyzers were stopped before its end: by a crash, a
-batch system, a full disk or a second Ctrl-C. The analyzers of the run read the traces
-that are left, from where they stopped and with the same settings; then all records are
-reviewed with the final model and the results of all ranks are stored. Nothing counts
-twice. If the traces of a rank are missing, the records that it sent before are reviewed.
+batch system, a full disk or a second Ctrl-C. The analyzers of the run read the remaining
+traces with the same settings, from where they stopped. Then all records are reviewed with
+the final model, and the results of all ranks are stored. Nothing is counted twice. If the
+traces of a rank are missing, the records that it sent before are reviewed.
 
-TRACE is where the traces are now, if they were moved. Of a finished run the database is
-read to the end; if it is missing or damaged, the exit code is 1.`,
+If the traces were moved, TRACE is their new place. For a finished run, the command checks
+that the database can be read to its end. If it is missing or damaged, the exit code is 1.`,
 		Example: `  chimbuko finish run
   chimbuko finish run /scratch/saved-traces`,
 		Args: usage.Args(cobra.MinimumNArgs(1)),

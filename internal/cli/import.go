@@ -21,7 +21,7 @@ func newImportCmd(env *Env) *cobra.Command {
 		Long: `Read JSON record files and store them in a new run. RECORDS_DIR is a run
 directory with records/, or the output of the original Chimbuko without its database:
 PROGRAM/RANK/STEP.{anomalies,normalexecs,metadata}.json. Damaged files are imported as far
-as possible and reported; the command then fails.`,
+as possible and reported, and the command fails.`,
 		Example: `  chimbuko import provdb-output --out run
   chimbuko import run-with-json --store postgres://user@server/chimbuko --name monday`,
 		Args: usage.Args(cobra.ExactArgs(1)),

@@ -29,10 +29,10 @@ func newQueryCmd(env *Env) *cobra.Command {
 		Use:   "query RUN [SQL]",
 		Short: "Query a run in SQL",
 		Long: `Run one read-only SQL statement. It has no access to files or the network. docs/sql.md
-lists tables and views, with examples. $1, $2 … stand for the values of --param. Tables
-show columns named _us with units; other formats have the ticks of the store, which are
-nanoseconds for traces of PyTorch. The statement runs in a process of its own, which ends at --timeout and if it needs more
-memory than --sql-memory.` + runHelp,
+lists tables and views, with examples. $1, $2 … stand for the values of --param. The table
+format shows columns whose names end in _us with units. Other formats have the ticks of the
+store, which are nanoseconds for traces of PyTorch. The statement runs in a process of its
+own, which ends at --timeout, or if it needs more memory than --sql-memory.` + runHelp,
 		Example: `  chimbuko query run 'SELECT func, count(*) FROM anomalies GROUP BY func ORDER BY 2 DESC'
   chimbuko query run 'SELECT * FROM anomalies WHERE rid = $1 LIMIT 5' --param 3 --format json
   chimbuko query run --file query.sql --format csv > answer.csv`,

@@ -24,10 +24,10 @@ func newRanksCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ranks RUN",
 		Short: "Compare ranks, hosts, threads, GPUs or roles with their peers, the costliest first",
-		Long: `Compare ranks with their peers: ranks of the same program that do equal work, which have the
-same role. The first line is the efficiency of the program, the share of the time of all
-ranks that is useful: load balance (mean useful time divided by the greatest) times
-communication (greatest useful time divided by the elapsed time).
+		Long: `Compare ranks with their peers. Peers are ranks of the same program with the same role, which
+means that they do equal work. The first line is the efficiency of the program: the share of
+the time of all ranks that is useful. It is load balance (mean useful time divided by the
+greatest) times communication (greatest useful time divided by the elapsed time).
 
   role             group of ranks with the same work, numbered from 1
   useful, wait     time of work, and time of waiting for others, of the main thread
@@ -39,9 +39,9 @@ communication (greatest useful time divided by the elapsed time).
 
 Rows of hosts and roles have the sums of their ranks, the ratio of all together, and the
 pattern and cost of their costliest rank. – means that there is no data. With fewer than four
-peers the evidence is weak: a rank is also compared with its own past. One that is slow from
-the start has none, and counts as slow only if it is far slower than two or three peers.
-docs/findings.md describes the rules.` + runHelp,
+peers, the evidence is weak, so a rank is also compared with its own past. A rank that is slow
+from the start has no such past; it counts as slow only if it is far slower than two or three
+peers. docs/findings.md describes the rules.` + runHelp,
 		Example: `  chimbuko ranks run
   chimbuko ranks run --by host
   chimbuko ranks run --rank 3       # and its functions

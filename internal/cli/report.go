@@ -24,8 +24,8 @@ func newReportCmd(env *Env) *cobra.Command {
 		Use:   "report RUN",
 		Short: "Write a run into one HTML file",
 		Long: `Write the page of a run into one HTML file, for a ticket or a paper: the verdict, all findings,
-the evidence of the worst ten with timelines and models, and charts. The file needs no
-network and no scripts, prints well and takes at most a few megabytes. A report of a run that
+the evidence for the worst ten with timelines and models, and charts. The file needs neither
+network nor scripts, prints well, and takes at most a few megabytes. The report of a run that
 has not ended shows its current state.
 
 RUN is a run directory, a provenance.duckdb file, postgres://user@server/database, or

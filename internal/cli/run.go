@@ -87,24 +87,23 @@ standard error.
 The program has the standard input and output of this command, which exits with the
 program's exit code (128 plus the number of the signal that killed it). Problems of the
 analysis never slow or stop the program. Services and analyzers that die are restarted,
-and nothing is lost; with --engine sst, only steps that pass in the meantime are.
+and no data in files is lost. With --engine sst, steps that pass in the meantime are lost.
 
-Ctrl-C reaches the program as usual; after the program has ended, the results so far are
-stored and printed. Another Ctrl-C, at least a second later, postpones that: the run is
+Ctrl-C reaches the program as usual. After the program has ended, the results so far are
+stored and printed. Another Ctrl-C, at least a second later, postpones this: the run stays
 incomplete until chimbuko finish completes it. SIGTERM, which batch systems send before
-SIGKILL, is forwarded to the program, which has --grace to end before the results are
-stored.
+SIGKILL, is forwarded to the program. The program then has --grace to end before the
+results are stored.
 
 The program must contain TAU: linked into it, or added by tau_exec -adios2_trace. Without
 TAU, chimbuko simulate stands in for such a program.
 
---on-finding runs a command for each new finding while the program runs, such as one
-that drains a node or posts to a chat. It receives the finding as JSON, as chimbuko
-findings --format json prints it.
+--on-finding runs a command for each new finding while the program runs, such as one that
+drains a node or posts to a chat. The command receives the finding as JSON on standard
+input, in the format of chimbuko findings --format json.
 
-With --attach there is no command: start the program yourself on this machine, with the
-variables that are printed. The run ends when all traces have ended, or with chimbuko
-stop.`,
+With --attach, no program is started: start it yourself on this machine, with the printed
+variables. The run ends when all traces have ended, or with chimbuko stop.`,
 		Example: `  chimbuko run -- mpirun -n 4 tau_exec -T mpi -adios2_trace ./app input.txt
   chimbuko run --out monday --save-model good.model -- ./app
   chimbuko run --out try -- chimbuko simulate --scenario io-stall --live --duration 20s

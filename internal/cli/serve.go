@@ -108,12 +108,12 @@ page of the run, a JSON API, /healthz and /metrics. One process runs all of them
 The run is in the directory --out, where analyzers also find the addresses of the
 services. It ends when all ranks have ended: all records are reviewed with the final
 model, and the results of all ranks are stored. After a crash, repeat the command: the
-service resumes, and nothing is lost or counted twice. The page ends with the run
-unless --stay is given; chimbuko view shows it again. --compare adds earlier runs or
-baselines to the page. If data is missing, such as the end of a trace that was not closed,
-the run is marked incomplete and the exit code is 1.
+services resume, and nothing is lost or counted twice. The page ends with the run unless
+--stay is given; chimbuko view shows it again. --compare adds earlier runs or baselines to
+the page. If data is missing, such as the end of a trace that was not closed, the run is
+marked incomplete, and the exit code is 1.
 
-By default everything listens on this machine only. Clients need a token.`,
+By default, all services listen on this machine only. Clients need a token.`,
 		Example: `  chimbuko serve --out run --ranks 4 &
   chimbuko ad --run-dir run traces/ --traces 4
   chimbuko status run --watch

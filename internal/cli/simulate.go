@@ -39,19 +39,18 @@ func newSimulateCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate --scenario NAME|FILE --out DIR",
 		Short: "Write traces of a simulated program with planted troubles",
-		Long: `Simulate a parallel program and write the traces that TAU would write: a BP4 dataset
-for each rank, and truth.jsonl with the kind, place and time of each planted trouble,
-and all calls that it affected, as causes or as victims that had to wait. The datasets
-can be analyzed like any other, and chimbuko eval compares the results with the truth.
+		Long: `Simulate a parallel program and write the traces that TAU would write: a BP4 dataset for
+each rank. The file truth.jsonl has the kind, place and time of each planted trouble, and
+all calls that it affected, either as causes or as victims that had to wait. Analyze the
+datasets like any others, and compare the results with the truth with chimbuko eval.
 
 The program is a scenario: the name of a built-in one (see --list), a random one such as
-random-17, or a TOML file.
-docs/scenarios.md explains how to write one; --show prints one to start with. The same
-scenario and seed give the same traces.
+random-17, or a TOML file. docs/scenarios.md explains how to write a scenario; --show prints
+one to start from. The same scenario and seed give the same traces.
 
-With --live the datasets grow in real time, with current times, as if the program were
-running. Ctrl-C leaves them as a killed program does. Without --out they are written
-to the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the command.`,
+With --live, the datasets grow in real time, with current times, as if the program were
+running. Ctrl-C leaves them as a killed program would. Without --out, they are written to
+the directory of TAU_ADIOS2_FILENAME, so that chimbuko run can run the command.`,
 		Example: `  chimbuko simulate --list
   chimbuko simulate --scenario slow-rank --out traces && chimbuko analyze traces --out run && chimbuko eval run traces
   chimbuko simulate --scenario slow-rank --show > mine.toml

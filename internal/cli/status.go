@@ -31,7 +31,7 @@ func newStatusCmd(env *Env) *cobra.Command {
 		Use:   "status RUN",
 		Short: "Show the state of a live run",
 		Long: `Show the state of the services and analyzers of a run: the step that each rank has reached,
-the lag of analyzers, rates, data that waits to be sent or stored, repairs and losses,
+how far analyzers are behind, rates, data waiting to be sent or stored, repairs, losses and
 problems, and the address of the page. RUN is the directory of chimbuko serve, or the
 address that it printed.`,
 		Example: `  chimbuko status run
@@ -106,9 +106,9 @@ func newStopCmd(env *Env) *cobra.Command {
 		Short: "End a live run early",
 		Long: `End a live run before its traces end: analyzers stop reading, all records are reviewed with
 the final model, and the results of all ranks are stored. Analyzers that do not answer
-within 15 seconds are skipped. RUN is the directory of chimbuko serve. As with serve,
-CHIMBUKO_* variables and the file that CHIMBUKO_CONFIG names give the address of an
-external NATS server.`,
+within 15 seconds are skipped. RUN is the directory of chimbuko serve. As with serve, the
+address of an external NATS server may come from CHIMBUKO_* variables or from the file that
+CHIMBUKO_CONFIG names.`,
 		Example: `  chimbuko stop run
   chimbuko stop run --nats-creds job.creds`,
 		Args: usage.Args(cobra.ExactArgs(1)),

@@ -25,14 +25,14 @@ func newTopCmd(env *Env) *cobra.Command {
 		Use:   "top RUN",
 		Short: "List where most time was lost to anomalies",
 		Long: `List the functions, ranks, hosts, call paths or kinds that lost most time to anomalies.
-Lost time is how much longer the anomalies took than is typical of their function; own time
-is the sum of their exclusive times. Withdrawn anomalies do not count, nor do waits for other
-ranks unless --waits is given: who waits is not the cause. Times are relative to the start of
-the run.
+Lost time is how much longer the anomalies took than is typical of their function. Own time
+is the sum of their exclusive times. Withdrawn anomalies do not count. Waits for other ranks
+count only with --waits, because a rank that waits is not the cause. Times are relative to
+the start of the run.
 
-With --live it shows the overview of the page in the terminal, for example over ssh: the
-verdict, key figures, findings with their evidence, time lost by ranks over time, and the
-state of the pipeline. It needs 80 columns, 24 lines and no colors. RUN may also be the
+With --live, the command shows the overview of the page in the terminal, for example over
+ssh: the verdict, key figures, findings with their evidence, time lost by ranks over time,
+and the state of the pipeline. It needs 80 columns and 24 lines, but no colors. RUN may also be the
 address of a page.` + runHelp,
 		Example: `  chimbuko top run
   chimbuko top run --live

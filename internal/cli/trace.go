@@ -26,9 +26,9 @@ func newTraceCmd(env *Env) *cobra.Command {
 		Use:   "trace",
 		Short: "Inspect and replay traces",
 		Long: `Inspect traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or still being
-written, or that it streams live (SST). ADIOS2 itself is not needed. Also inspect files of
-PyTorch's profiler (Kineto), other Chrome traces, SQLite exports of Nsight Systems, rocpd databases
-of rocprofv3, OTF2 archives, and logs of NCCL Inspector.`,
+written, or that it streams live (SST). ADIOS2 itself is not needed. The commands also read
+files of PyTorch's profiler (Kineto), other Chrome traces, SQLite exports of Nsight Systems,
+rocpd databases of rocprofv3, OTF2 archives, and logs of NCCL Inspector.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOnly,
 	}
@@ -51,12 +51,12 @@ func newTraceInfoCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info PATH...",
 		Short: "Summarize traces",
-		Long: `Summarize traces. A PATH is a dataset, an OTF2 archive, a Chrome trace, a SQLite database of a profiler,
-a directory (all traces in it are read) or a pattern. A trace that is still being written is read up to its last step. A damaged
-trace is read up to the damage; the error then names the file and the byte, and the
-exit code is 1.
+		Long: `Summarize traces. A PATH is a dataset, an OTF2 archive, a Chrome trace, a SQLite database of
+a profiler, a directory (all traces in it are read) or a pattern. A trace that is still being
+written is read up to its last step. A damaged trace is read up to the damage; the error then
+names the file and the byte, and the exit code is 1.
 
-The contact file of a live stream, X.bp.sst, is a PATH, too. The stream is read to its
+A PATH may also be the contact file of a live stream, X.bp.sst. The stream is read to its
 end, so its steps are lost to other readers.`,
 		Example: `  chimbuko trace info tau-metrics-app-0.bp
   chimbuko trace info run-directory
@@ -104,11 +104,11 @@ func newTraceDumpCmd(env *Env) *cobra.Command {
 		Short: "Print the events of a trace as text, JSON lines or CSV",
 		Long: `Print the events of a trace: entries and exits of functions, messages and counters,
 by step, rank and thread, and in order of time on each thread. Numbers in filters may
-be ranges such as 3-7. The size of a message is "unknown" (text), null (JSON lines) or
-empty (CSV) if the one in the trace is impossible: more than 2^48 bytes.
+be ranges such as 3-7. If the size of a message in the trace is impossible (more than 2^48
+bytes), it is printed as "unknown" (text), null (JSON lines) or empty (CSV).
 
-With --follow a trace that is still being written is printed as it grows, until its
-writer closes it. With --idle it also ends after that long without a new step.
+With --follow, a trace that is still being written is printed as it grows, until its writer
+closes it. With --idle, it also ends after that long without a new step.
 
 A live stream, named by its contact file X.bp.sst, is printed as it arrives. Its steps
 are then lost to other readers.`,
@@ -173,9 +173,9 @@ func newTraceMetadataCmd(env *Env) *cobra.Command {
 		Use:   "metadata PATH...",
 		Short: "Print the attributes of traces",
 		Long: `Print the attributes of traces: TAU's metadata for each rank and thread, such as host,
-command line and settings, then all other attributes, among them the names of programs,
-event types, functions ("timer") and counters. Each is printed once, with the step in
-which it appeared.`,
+command line and settings, then all other attributes, including the names of programs,
+event types, functions ("timer") and counters. Each attribute is printed once, with the
+step in which it appeared.`,
 		Example: `  chimbuko trace metadata tau-metrics-app-0.bp
   chimbuko trace metadata --json tau-metrics-app-0.bp | jq '.[0].metadata[] | select(.key=="Hostname")'`,
 		Args: usage.Args(cobra.MinimumNArgs(1)),

@@ -24,24 +24,24 @@ func newTraceReplayCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay SRC DST",
 		Short: "Write recorded traces again as a live program would",
-		Long: `Write recorded traces again, into the directory DST, as if their programs were running:
-the files grow as ADIOS2 grows them, each step at the time at which it was recorded, so
-that you can try commands that follow running programs on recordings. SRC is a dataset,
-a directory (all .bp in it are replayed) or a pattern. Datasets keep their names, and
-those of a directory also their subdirectories.
+		Long: `Write recorded traces again into the directory DST, as if their programs were running. The
+files grow as ADIOS2 grows them, and each step appears when it did in the recording. Use
+this to try commands that follow running programs. SRC is a dataset, a directory (all .bp
+in it are replayed) or a pattern. Datasets keep their names, and those of a directory also
+keep their subdirectories.
 
-The finished datasets equal the recorded ones byte for byte, unless --ranks or
---shift-time change their content: these write BP4, whatever the format of the source.
+The finished datasets equal the recorded ones byte for byte, unless --ranks or --shift-time
+change their content. These two flags write BP4, whatever the format of the source.
 
 --ranks makes a large run from a small one. Copy c of the recorded rank r of R becomes
 rank c*R+r, with its name, messages and metadata; each copy has its own hosts. It needs
 all ranks of one program, each in its own dataset. If the number is a multiple of R,
 all partners of messages exist.
 
-Damaged traces are replayed up to the damage, and then reported.
+A damaged trace is replayed up to the damage, which is then reported.
 
-Ctrl-C ends a replay as a killed program ends: the written part is readable, and the
-datasets stay marked as being written.`,
+Ctrl-C ends a replay like a killed program: the written part is readable, and the datasets
+stay marked as being written.`,
 		Example: `  chimbuko trace replay traces/ live/
   chimbuko trace replay traces/ live/ --speed 10
   chimbuko trace replay traces/ live/ --speed max --ranks 1024

@@ -15,13 +15,13 @@ func newUpgradeCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade RUN...",
 		Short: "Convert runs of an earlier version to this one",
-		Long: `Convert runs that an earlier version of chimbuko wrote to the formats of this version. Other
-commands never convert a run: they report that it has to be upgraded. Earlier versions
-cannot read a converted run. The run must have ended. An interrupted conversion leaves the
-old or the new content, and can be repeated. docs/compatibility.md lists the formats.
+		Long: `Convert runs of an earlier version of chimbuko to the formats of this version. Other commands
+never convert a run; they report that it must be upgraded. Earlier versions cannot read a
+converted run. The run must have ended. An interrupted conversion leaves either the old or
+the new content and can be repeated. docs/compatibility.md lists the formats.
 
-RUN is a run directory, a provenance.duckdb file, or postgres://user@server/database, of
-which all runs are converted.`,
+RUN is a run directory, a provenance.duckdb file, or postgres://user@server/database. All
+runs of a database are converted.`,
 		Example: `  chimbuko upgrade run
   chimbuko upgrade --dry-run runs/*`,
 		Args: usage.Args(cobra.MinimumNArgs(1)),

@@ -52,22 +52,23 @@ why. RUN is a run directory, a database file or postgres://… with --run. The p
 served on this machine only, unless --http is given. The printed address contains a
 token. Token and port stay the same for a run directory, so links to the page stay valid.
 
-A run in progress already has a page, that of chimbuko serve: its address is printed, and
-a second page is served only with --http, --read-only, --compare, --runs or --ui-dir. Notes on
-findings are stored in labels.json of the run directory.
+A run in progress already has a page, which chimbuko serve provides. In this case, its
+address is printed. A second page is served only with --http, --read-only, --compare,
+--runs or --ui-dir. Notes on findings are stored in labels.json of the run directory.
 
-The page compares the run with others of its store and with those of --compare: a run
+The page can compare the run with others of its store and with those of --compare: a run
 directory, a database file, postgres://…, a file of chimbuko baseline, or the name of a
-run of the same store. It also offers the runs in the directory that contains RUN, or in that
-of --runs, and opens them when they are chosen. chimbuko diff does the same in a terminal.
+run of the same store. It also offers the runs in the directory that contains RUN, or in
+the directory of --runs, and opens a run when you choose it. chimbuko diff does the same in
+a terminal.
 
---replay DIR shows packets of statistics instead: the files pserver_output_stats_*.json
-of the original's parameter server or serve --stats-dir, at their original pace or faster.
---receive accepts such packets at api/anomalydata from the original's -ws_addr or serve
---stats-url. It needs no token: anyone who can reach the address can send packets.
-Packets count anomalies and contain no executions.
+--replay DIR shows packets of statistics instead of a run. It reads the files
+pserver_output_stats_*.json of the original's parameter server or of serve --stats-dir, at
+their original pace or faster. --receive accepts such packets at api/anomalydata, from the
+original's -ws_addr or from serve --stats-url. It requires no token: anyone who can reach
+the address can send packets. Packets count anomalies and contain no executions.
 
-Ctrl-C ends the page.`,
+To stop the page, press Ctrl-C.`,
 		Example: `  chimbuko view run
   chimbuko view run --open
   chimbuko view run --event 3:17:1204

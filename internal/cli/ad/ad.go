@@ -120,28 +120,29 @@ func New(env *Env) *cobra.Command {
 		Use:   "ad TRACE...",
 		Short: "Analyze traces while they are written",
 		Long: `Analyze the traces of one or many ranks while the program writes them. A TRACE is a dataset,
-a log of NCCL Inspector, a directory (all .bp and .log that appear in it are read) or a pattern;
-none has to exist yet.
+a log of NCCL Inspector, a directory or a pattern. Of a directory, all .bp and .log that
+appear in it are read. The traces need not exist yet.
+
 Analyzers share their models through the parameter server of chimbuko serve, and send
 anomalies to its database.
 
 If TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file of the
-stream, X.bp.sst, or a directory or pattern of such files; with --engine sst also X.bp.
-Start the analyzer before the program, which waits for it.
+stream, X.bp.sst, or a directory or pattern of such files. With --engine sst, it may also
+be X.bp. Start the analyzer before the program, because the program waits for it.
 
-Logs of NCCL Inspector have no end: with --idle they end after that long without new data. Their
-ranks are known only together, so one analyzer should follow those of the whole job. It begins
-when no new log has appeared for --linger.
+Logs of NCCL Inspector have no end mark. With --idle, a log ends after that long without new
+data. Ranks can be determined only from all logs of a job together, so one analyzer should
+read them all. It begins when no new log has appeared for --linger.
 
 Traces may be of several programs of a workflow, which are recognized by name as in
 chimbuko analyze. A program whose first trace appears later gets the next number. Use
 --program if several analyzers read different programs.
 
-The analyzer never waits for the services: without a connection it continues with its own
-models and reports that. After the traces of all analyzers have ended, all records are
-reviewed with the final model. After a crash start the analyzer with the same command: it
-reads its traces from the beginning, and nothing is counted or stored twice. A live stream
-cannot be read again; the analyzer continues with the steps that follow.`,
+The analyzer never waits for the services: without a connection, it reports that and
+continues with its own models. After the traces of all analyzers have ended, all records
+are reviewed with the final model. After a crash, start the analyzer again with the same
+command. It reads its traces from the beginning, and nothing is counted or stored twice. A
+live stream cannot be read again, so the analyzer continues with the next steps.`,
 		Example: `  chimbuko serve --out run &
   chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --traces 4
   chimbuko ad --run-dir run --engine sst traces/ --traces 4

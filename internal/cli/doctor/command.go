@@ -17,8 +17,9 @@ func New(version string, w io.Writer) *cobra.Command {
 		Use:   "doctor [DIR]",
 		Short: "Check whether this machine can record traces and run the services",
 		Long: `Check TAU and its settings for ADIOS2 (the variables TAU_ADIOS2_… of the shell), memory,
-limits, the disk of DIR (space, locks, speed), the clock, and ports, and say what to do. DIR is
-where runs will be, the current directory by default. The exit code is 1 after a failure.`,
+limits, the disk of DIR (space, locks, speed), the clock, and ports, and print what to change.
+DIR is the directory for runs, the current directory by default. The exit code is 1 if a check
+fails.`,
 		Example: `  chimbuko doctor
   chimbuko doctor /scratch/me --listen 0.0.0.0:4222`,
 		Args: usage.Args(cobra.MaximumNArgs(1)),
