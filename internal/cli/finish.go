@@ -50,7 +50,7 @@ that the database can be read to its end. If it is missing or damaged, the exit 
 	f := cmd.Flags()
 	f.StringVar(&flags.store, "store", "", "postgres://… with the password, if the run is on a server")
 	f.StringVar(&flags.web, "http", "127.0.0.1:0", "address the page of the run listens on meanwhile")
-	f.BoolVar(&flags.force, "force", false, "finish a run that seems to be running on another machine, whose job is over")
+	f.BoolVar(&flags.force, "force", false, "finish a run that seems to be running on another machine although its job has ended")
 	f.BoolVar(&flags.quiet, "quiet", false, "report problems only")
 	return cmd
 }

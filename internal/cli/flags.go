@@ -19,7 +19,7 @@ type keeperFlags struct {
 func (k *keeperFlags) register(f *pflag.FlagSet) {
 	t := &k.target
 	f.StringVarP(&t.Dir, "out", "o", "chimbuko-run", "run directory to create")
-	f.BoolVar(&t.Force, "force", false, "replace an existing run in the directory, or one of that name in the store")
+	f.BoolVar(&t.Force, "force", false, "replace an existing run in the directory, or a run of that name in the store")
 	f.StringVar(&t.Store, "store", "", "postgres://… of a server that stores the records instead of the run directory")
 	f.StringVar(&t.Name, "name", "", "name of the run in the store; that of its directory by default")
 	f.DurationVar(&t.Delay, "store-delay", provdb.DefaultDelay, "maximum time that records wait to be stored in one batch")

@@ -42,7 +42,7 @@ own, which ends at --timeout, or if it needs more memory than --sql-memory.` + r
 	f.StringVar(&file, "file", "", "file with the statement; - for standard input")
 	f.IntVar(&maxRows, "max-rows", 100_000, "maximum number of rows, with a warning if there are more; 0 for all")
 	registerSQLMemory(f, &megabytes)
-	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text, also quoted as in SQL")
+	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or text, which may be quoted as in SQL")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error) {
 		sql, err := statement(env, args, file)
 		if err != nil {

@@ -50,7 +50,7 @@ peers. docs/findings.md describes the rules.` + runHelp,
   chimbuko query run 'SELECT * FROM load_windows WHERE rid = 3'   # over time`,
 		Args: usage.Args(cobra.ExactArgs(1)),
 	}
-	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPUs) or role")
+	cmd.Flags().StringVar(&table.By, "by", "rank", "rows: rank, host, thread, device (GPU) or role")
 	cmd.Flags().Func("rank", "only these ranks, as in 0,4-7, with the functions that take most of their time", func(text string) error {
 		ranges, err := query.ParseRanks(text)
 		table.Ranks = append(table.Ranks, ranges...)

@@ -52,7 +52,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.Snapshot, "snapshot", 5*time.Second, "shortest time between snapshots of the parameter server")
 	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "address of HTTP")
 	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "serve /metrics without a token")
-	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "more host names of HTTP, such as those of a proxy")
+	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "additional host names for HTTP, such as those of a proxy")
 	registerOnFinding(f, &s.OnFinding)
 	f.BoolVar(&s.KeepPage, "stay", false, "keep the page after the end of the run until Ctrl-C")
 	f.StringVar(&s.StatsURL, "stats-url", "", "URL to post statistics to")
@@ -60,7 +60,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.StatsPeriod, "stats-period", time.Second, "time between packets of statistics")
 	f.IntVar(&s.StatsSchema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
 	f.DurationVar(&s.StatsFlush, "stats-flush", time.Minute, "time to wait for a receiver of statistics at the end of the run")
-	f.BoolVar(&s.Reopen, "reopen", false, "resume an interrupted run: analyzers without results return")
+	f.BoolVar(&s.Reopen, "reopen", false, "resume an interrupted run, whose analyzers without results return")
 	f.StringSliceVar(&s.Lost, "lost", nil, "analyzers that will not return")
 	for _, own := range []string{"shard", "reopen", "lost"} {
 		_ = f.MarkHidden(own) // for processes that this program starts

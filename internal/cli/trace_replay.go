@@ -59,9 +59,9 @@ stay marked as being written.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&speed, "speed", speed, "factor by which to run faster than recorded; 0 or max is as fast as possible")
-	f.IntVar(&cfg.Ranks, "ranks", 0, "number of ranks to write, as copies of the recorded ones; as BP4")
-	f.BoolVar(&cfg.ShiftTime, "shift-time", false, "shift all times so that the first event is now; as BP4")
+	f.StringVar(&speed, "speed", speed, "speed relative to the recording; 0 or max is as fast as possible")
+	f.IntVar(&cfg.Ranks, "ranks", 0, "number of ranks to write, as copies of the recorded ranks; writes BP4")
+	f.BoolVar(&cfg.ShiftTime, "shift-time", false, "shift all times so that the first event is now; writes BP4")
 	f.BoolVar(&cfg.Force, "force", false, "replace existing datasets")
 	return cmd
 }

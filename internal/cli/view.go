@@ -104,7 +104,7 @@ To stop the page, press Ctrl-C.`,
 	registerRun(f, &flags.run)
 	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0",
 		"address of the page, 0 for the usual port of the run; other machines reach it over ssh, or unencrypted with 0.0.0.0:PORT")
-	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "more host names of the page, such as those of a proxy")
+	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "additional host names of the page, such as those of a proxy")
 	f.StringVar(&flags.event, "event", "", "execution to open, [PROGRAM:]RANK:STEP:ROW as chimbuko anomalies lists it")
 	f.StringVar(&flags.at, "at", "", "part of the page to open, as after #/ in its address")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")

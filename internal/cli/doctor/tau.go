@@ -155,7 +155,7 @@ func (e *examination) checkFile(prefix string) {
 	dir := filepath.Dir(prefix)
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		err = errors.New("it is no directory")
+		err = errors.New("not a directory")
 	}
 	if err != nil {
 		e.add("settings", Failure, "create the directory", "the directory of %s: %v", fileName, err)
