@@ -29,8 +29,8 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 		}
 	}
 	for program, hits := range programs {
-		if hits, hosts := c.interrupted(c.notToBlame(program, hits)); len(hits) > 0 {
-			c.place(program, append(hits, c.likeOthers(hits, c.inWaits(program, hosts, order))...), keys)
+		if hits, hosts := c.interrupted(c.notToBlame(program, hits), c.heldUp(program, order)); len(hits) > 0 {
+			c.place(program, append(hits, c.likeOthers(program, hits, c.inWaits(program, hosts, order))...), keys)
 		}
 	}
 }
@@ -38,8 +38,12 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 // interrupted returns the delays that are interference, and their hosts. If hosts have more unequal numbers of delays than by
 // chance, each host is tested by itself, and those without enough delays together: what interrupts one host does not
 // explain a few delays of others.
-func (c *conclusion) interrupted(hits []int32) (of []int32, hosts map[string]bool) {
-	byHost := make(map[string][]int32)
+func (c *conclusion) interrupted(hits, heldUp []int32) (of []int32, hosts map[string]bool) {
+	byHost, held := make(map[string][]int32), make(map[string][]int32)
+	for _, i := range heldUp {
+		host := c.run.Anomalies[i].Host
+		held[host] = append(held[host], i)
+	}
 	for _, i := range hits {
 		host := c.run.Anomalies[i].Host
 		byHost[host] = append(byHost[host], i)
@@ -49,19 +53,30 @@ func (c *conclusion) interrupted(hits []int32) (of []int32, hosts map[string]boo
 	var rest []int32
 	for host, some := range byHost {
 		counts = append(counts, int64(len(some)))
+		some = slices.Concat(some, held[host])
 		if hosts[host] = c.isInterference(some); !hosts[host] {
 			rest = append(rest, some...)
 		}
 	}
 	slices.Sort(counts)
 	if evenChance(counts) >= byChance {
-		rest = hits
+		rest = slices.Concat(hits, heldUp)
 	}
 	all := c.isInterference(rest)
 	for host := range hosts {
 		hosts[host] = hosts[host] || all
 	}
 	return slices.DeleteFunc(hits, func(i int32) bool { return !hosts[c.run.Anomalies[i].Host] }), hosts
+}
+
+// heldUp returns the delays that hit a rank in a collective call, so that it stayed there after others had left.
+func (c *conclusion) heldUp(program trace.Program, order []int32) (hits []int32) {
+	for _, i := range order {
+		if a := &c.run.Anomalies[i]; a.Program == program && a.Wait == blame.Group && c.links[i].Role == provenance.Culprit {
+			hits = append(hits, i)
+		}
+	}
+	return hits
 }
 
 // inWaits returns the delays that hit a rank of these hosts in a function that waits for others, and so made
@@ -78,7 +93,7 @@ func (c *conclusion) inWaits(program trace.Program, hosts map[string]bool, order
 
 // likeOthers returns the delays in functions that wait, without those of a function on a rank that has far more of them than
 // of the delays that hit whatever runs: what it waits for there is late.
-func (c *conclusion) likeOthers(hits, inWaits []int32) []int32 {
+func (c *conclusion) likeOthers(program trace.Program, hits, inWaits []int32) []int32 {
 	type place struct {
 		function string
 		rank     trace.Rank
@@ -87,17 +102,34 @@ func (c *conclusion) likeOthers(hits, inWaits []int32) []int32 {
 	for _, i := range hits {
 		ranks[c.run.Anomalies[i].Rank]++
 	}
+	waiting, all := c.waiting(program)
 	for _, i := range inWaits {
 		a := &c.run.Anomalies[i]
 		functions[a.Func]++
 		places[place{a.Func, a.Rank}]++
+		waiting[a.Rank], all = waiting[a.Rank]-a.Lost, all-a.Lost
 	}
 	return slices.DeleteFunc(inWaits, func(i int32) bool {
 		a := &c.run.Anomalies[i]
-		n, all := places[place{a.Func, a.Rank}], functions[a.Func]
+		n, of := places[place{a.Func, a.Rank}], functions[a.Func]
 		share := float64(ranks[a.Rank]+1) / float64(len(hits)+1)
-		return float64(n) > eachRatio*share*float64(all) && binomialTail(n, all, share) < blameChance
+		if all > 0 {
+			share = max(share, float64(waiting[a.Rank])/float64(all))
+		}
+		return float64(n) > eachRatio*share*float64(of) && binomialTail(n, of, share) < blameChance
 	})
+}
+
+// waiting returns how long the ranks of a program waited, and the sum.
+func (c *conclusion) waiting(program trace.Program) (ranks map[trace.Rank]trace.Ticks, all trace.Ticks) {
+	ranks = make(map[trace.Rank]trace.Ticks)
+	for i := range c.compared.Loads {
+		if l := &c.compared.Loads[i]; l.PID == program && l.TID == provenance.AllThreads && !l.Device {
+			ranks[l.RID] += l.Wait
+			all += l.Wait
+		}
+	}
+	return ranks, all
 }
 
 // suspect is a call path of a program without its delays.
@@ -310,17 +342,31 @@ func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) flo
 	return binomialTail(n, n+hits, x.time/(x.time+time))
 }
 
-// isInterference reports whether delays hit many functions several times, not counting those that send.
+// isInterference reports whether delays hit many functions several times, not counting those that send. Collective calls in which
+// ranks were held up are one more function if at least leastHits delays hit others than the function hit most.
 func (c *conclusion) isInterference(hits []int32) bool {
-	functions, n, most, several := make(map[string]int), 0, 0, 0
+	functions, n, most, several, heldUp := make(map[string]int), 0, 0, 0, 0
 	for _, i := range hits {
-		if a := &c.run.Anomalies[i]; !c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends {
-			n++
-			if functions[a.Func]++; functions[a.Func] == leastEach {
-				several++
-			}
-			most = max(most, functions[a.Func])
+		a := &c.run.Anomalies[i]
+		switch {
+		case c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends:
+			continue
+		case a.Wait != blame.Nothing:
+			heldUp++
+			continue
 		}
+		n++
+		if functions[a.Func]++; functions[a.Func] == leastEach {
+			several++
+		}
+		most = max(most, functions[a.Func])
+	}
+	others := n - most
+	if heldUp > most {
+		others = n
+	}
+	if heldUp >= leastEach && others >= leastHits {
+		several++
 	}
 	return n >= leastHits && (several >= leastFunctions || len(functions) >= leastHits) ||
 		n-most >= leastHits && len(functions) > leastFunctions
@@ -333,6 +379,9 @@ const allRanks = -2
 // of a rank for delays that are too long to be like the others.
 func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
 	limit := c.limitOf(hits)
+	if c.mostlyLong(hits, limit) {
+		limit = math.MaxInt64
+	}
 	type rankKey struct {
 		host string
 		rank trace.Rank
@@ -377,6 +426,20 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 			keys[i] = &key{kind: provenance.Interference, program: program, host: where.host, rank: where.rank}
 		}
 	}
+}
+
+// mostlyLong reports whether the delays beyond a limit are interference by themselves, and lost more than the others: then the
+// limit does not describe them.
+func (c *conclusion) mostlyLong(hits []int32, limit trace.Ticks) bool {
+	var long []int32
+	var lost, all trace.Ticks
+	for _, i := range hits {
+		of := c.run.Anomalies[i].Lost
+		if all += of; of > limit {
+			long, lost = append(long, i), lost+of
+		}
+	}
+	return 2*lost > all && c.isInterference(long)
 }
 
 // hitOne reports whether several delays hit the same function.

@@ -1,0 +1,85 @@
+package findings_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/findings"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Time slices of 150 ms are too long to be like delays of 4 ms. They hit whatever runs as well.
+func TestLongDelaysThatHitWhateverRunsAreInterference(t *testing.T) {
+	for lost, want := range map[trace.Ticks]bool{150_000: true, 40_000: false} {
+		s, rng := interrupted()
+		s.delays(900, rng)
+		for i := range 60 {
+			name := []string{"tiny", "short", "short", "long", "long"}[i%5]
+			s.slow(name, i%4, trace.Ticks(rng.IntN(10*second)), lost+trace.Ticks(i))
+		}
+		list := of(s.conclude())
+		all := !slices.ContainsFunc(s.conclude().Findings, func(f provenance.Finding) bool { return f.Kind != provenance.Interference })
+		if all != want {
+			t.Errorf("60 delays of %d: got %q", lost, list)
+		}
+	}
+}
+
+// A rank that waits most is most often interrupted while it waits.
+func TestRankThatWaitsMostIsInterruptedInWaits(t *testing.T) {
+	for wait, want := range map[trace.Ticks]int{9 * second: 0, 2 * second: 1} {
+		s, _ := interrupted()
+		s.paths = append(s.paths, provenance.PathStats{Node: 9, Func: "MPI_Send()", Calls: 1000, Exclusive: 10_000})
+		for i := range trace.Ticks(60) {
+			for rank := range trace.Rank(2) {
+				a := s.call("MPI_Send()", int(rank), i*second/6+100*trace.Ticks(rank), 4000-100*trace.Ticks(rank))
+				a.Last = &blame.Message{Partner: 1 - rank, Sent: true, Time: a.Entry}
+				s.Anomalies = append(s.Anomalies, a)
+			}
+		}
+		all := &provenance.Peers{}
+		for rank := range trace.Rank(4) {
+			l := provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Wait: second}
+			if rank == 0 {
+				l.Wait = wait
+			}
+			all.Loads = append(all.Loads, l)
+		}
+		got := findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), all)
+		own := 0
+		for _, f := range got.Findings {
+			if f.Kind != provenance.Interference && f.Cause == 0 {
+				own++
+			}
+		}
+		if own != want {
+			t.Errorf("rank 0 waits for %d: got %q, want %d findings besides interference", wait, of(got), want)
+		}
+	}
+}
+
+// Ranks that are held up in collective calls show interference if two other functions are hit, too.
+func TestRanksHeldUpInCollectiveCallsShowInterference(t *testing.T) {
+	for heldUp, want := range map[int]bool{7: true, 2: false} {
+		s := newScene(2, "one 100000 40000000", "two 100000 40000000")
+		s.paths = append(s.paths, provenance.PathStats{Node: 3, Func: "MPI Collective Sync", Calls: 1000, Exclusive: 10_000},
+			provenance.PathStats{Node: 4, Func: "MPI_Allreduce()", Calls: 1000, Exclusive: 10_000})
+		for i := range 10 {
+			s.slow([]string{"one", "two"}[i%2], i/2%2, trace.Ticks(i)*second/2, 5000)
+		}
+		for i := range trace.Ticks(heldUp) {
+			rank := int(i % 2)
+			at := (2*i + 1) * second / 4
+			late, early := s.call("MPI Collective Sync", rank, at, 5000), s.call("MPI_Allreduce()", 1-rank, at+50, 4900)
+			early.LeftStep("MPI Collective Sync", at+40)
+			s.Anomalies = append(s.Anomalies, late, early)
+		}
+		got := s.conclude()
+		found := slices.ContainsFunc(got.Findings, func(f provenance.Finding) bool { return f.Kind == provenance.Interference })
+		if found != want {
+			t.Errorf("held up %d times: got %q", heldUp, of(got))
+		}
+	}
+}
