@@ -12,7 +12,7 @@ type GPUTimes struct {
 	Rows  []GPUTime `json:"rows"`  // by program, rank and step
 	More  int       `json:"more"`  // rows beyond the limit
 	Steps bool      `json:"steps"` // rows are training steps
-	Notes []Tally   `json:"notes"` // what is missing, or less exact than it looks
+	Notes []Tally   `json:"notes"` // missing or inexact data
 }
 
 // GPUTime is a row of GPUTimes. Total is the sum of Compute, ExposedCommunication, ExposedMemory and
@@ -22,12 +22,13 @@ type GPUTime struct {
 	Rank    int64  `json:"rank"`
 	Host    string `json:"host,omitempty"` // if known
 	Step    *int64 `json:"step,omitempty"`
-	// Start is that of the step on the host, or of the first activity of the rank: in microseconds
-	// since the epoch, and From in seconds since the start of the run, if that is known.
+	// Start is the start of the step on the host, or of the first activity of the rank, in
+	// microseconds since the epoch. From is the same time in seconds since the start of the run, if
+	// known.
 	Start float64  `json:"start_us"`
 	From  *float64 `json:"from_s,omitempty"`
 	Total float64  `json:"total_us"`
-	// Compute, Communication and Memory are the times in which such activities ran, also at the same time.
+	// Compute, Communication and Memory are the times during which such activities ran. They may overlap.
 	Compute              float64      `json:"compute_us"`
 	Communication        float64      `json:"communication_us"`
 	Memory               float64      `json:"memory_us"`
@@ -50,7 +51,7 @@ type StreamTime struct {
 	HostWait   float64 `json:"host_wait_us"`
 	KernelWait float64 `json:"kernel_wait_us"`
 	OtherWait  float64 `json:"other_wait_us"`
-	Overlap    float64 `json:"overlap_us"` // by which activities began before the end of the previous one
+	Overlap    float64 `json:"overlap_us"` // time during which an activity overlapped the previous one
 }
 
 // RankSteps is how the GPUs of a rank spent their time, in all and in each training step.
@@ -98,6 +99,6 @@ type LastRank struct {
 type Clock struct {
 	Program int64   `json:"program"`
 	Rank    int64   `json:"rank"`
-	Offset  float64 `json:"offset_us"` // by which it is ahead of the lowest rank that it communicates with
+	Offset  float64 `json:"offset_us"` // lead over the clock of the lowest rank that it communicates with
 	Matched int64   `json:"matched"`   // ends of collective operations that were compared
 }

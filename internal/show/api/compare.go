@@ -9,7 +9,7 @@ type Comparables struct {
 	Rows     []Comparable `json:"rows"`            // runs of the page's own store first
 	Usual    string       `json:"usual,omitempty"` // id of the default to compare the page's run with
 	Problems []string     `json:"problems"`        // references that cannot be read, and why
-	// Neighbors are further runs, in a directory, that are opened when they are compared: those of the same program first, then the
+	// Neighbors are other runs in a directory, opened only for a comparison. Runs of the same program come first, then the
 	// newest.
 	Neighbors    []Neighbor `json:"neighbors"`
 	NeighborsDir string     `json:"neighbors_dir,omitempty"`
@@ -20,7 +20,7 @@ type Neighbor struct {
 	Comparable `tstype:",extends"`
 
 	Program     string `json:"program,omitempty"` // names of its programs, if known
-	SameProgram bool   `json:"same_program"`      // it seems to be of the program of the page's run
+	SameProgram bool   `json:"same_program"`      // it probably runs the program of the page's run
 	Bytes       int64  `json:"bytes"`             // of its files
 	Version     int64  `json:"-"`                 // differs if the run has changed
 }
@@ -69,7 +69,7 @@ type SlowChange struct {
 	Place   string      `json:"place"`
 	Pattern [2]string   `json:"pattern" tstype:"Pair<string>"`
 	Ratio   [2]*float64 `json:"ratio" tstype:"Pair<number | null>"` // while it was slow; nil if it was not
-	Share   [2]float64  `json:"saved_share" tstype:"Pair<number>"`  // by which the run would be shorter without
+	Share   [2]float64  `json:"saved_share" tstype:"Pair<number>"`  // share of the run that it would save without the slowness
 }
 
 // Comparison is the difference of two runs as the page shows it: lists are cut to a limit.
@@ -162,7 +162,7 @@ type FlamePairNode struct {
 	Children []FlamePairNode `json:"children"`
 }
 
-// Trend compares many runs and says since which of them the newest is as it is.
+// Trend compares many runs and reports since which run the newest one differs.
 type Trend struct {
 	Verdict Verdict    `json:"verdict"`
 	Notices []Notice   `json:"notices"` // runs that are left out

@@ -7,8 +7,9 @@ type Explained struct {
 	Lost      float64 `json:"lost_us"`
 	Estimated bool    `json:"reckoned"` // Selected and Lost are extrapolated from a sample
 	Examined  int     `json:"looked"`   // anomalies that were examined
-	// Numbers of typical executions and other anomalies of the same functions that they are
-	// compared with, unless statistics of all calls, ranks or readings are available.
+	// Typical and Others are the numbers of typical executions and of other anomalies of the same
+	// functions to compare with. Statistics of all calls, ranks or readings replace them if
+	// available.
 	Typical   int               `json:"typical"`
 	Others    int               `json:"others"`
 	Functions []ExplainFunction `json:"functions"`
@@ -20,8 +21,8 @@ type Explained struct {
 type ExplainFunction struct {
 	Program    int64  `json:"program"`
 	Function   string `json:"function"`
-	Term       string `json:"term"`       // that selects them; empty: the function has no name
-	Executions int    `json:"executions"` // of the examined
+	Term       string `json:"term"`       // condition that selects them; empty if the function has no name
+	Executions int    `json:"executions"` // examined ones
 }
 
 // ExplainField is the difference between the selection and the rest in a field.
@@ -40,8 +41,8 @@ type ExplainField struct {
 	Numbers []float64 `json:"numbers"`
 	From    *float64  `json:"from,omitempty"`
 	To      *float64  `json:"to,omitempty"`
-	// With of Of executions have these values, and BaselineShare of the rest, which Rest
-	// describes.
+	// With is the number of selected executions, out of Of, that have these values. BaselineShare
+	// is their share of the rest, which Rest describes.
 	With          int          `json:"with"`
 	Of            int          `json:"of"`
 	BaselineShare float64      `json:"baseline_share"`
@@ -53,7 +54,8 @@ type ExplainField struct {
 	Bars          []ExplainBar `json:"bars"`
 }
 
-// ExplainBar is the share of both that have a value, or are in a part of a range.
+// ExplainBar compares the shares of the selection and of the rest with one value, or in one part of
+// a range.
 type ExplainBar struct {
 	Label         string  `json:"label"`
 	Share         float64 `json:"share"`
@@ -81,7 +83,7 @@ type ExplainGroups struct {
 // ExplainGroup is the executions with one value, or in a range.
 type ExplainGroup struct {
 	Label      string  `json:"label"`
-	Term       string  `json:"term"` // that selects them; empty for rest and none
+	Term       string  `json:"term"` // condition that selects them; empty for rest and none
 	Executions int64   `json:"executions"`
 	Lost       float64 `json:"lost_us"`
 }

@@ -26,8 +26,8 @@ type Overview struct {
 	Host    string `json:"host,omitempty"`    // machine that serves the page
 	Version string `json:"version,omitempty"` // of the program that serves the page
 	State   State  `json:"state"`
-	Live    bool   `json:"live"` // watched by this process, and not ended
-	// Incomplete says that data of a run that has ended is missing: notices say which.
+	Live    bool   `json:"live"` // this process watches it, and it has not ended
+	// Incomplete is true if data of an ended run is missing; notices name the data.
 	Incomplete bool      `json:"incomplete,omitempty"`
 	Began      time.Time `json:"began,omitzero"` // time of day of 0 s
 	Length     float64   `json:"length_s"`       // analyzed so far
@@ -42,11 +42,11 @@ type Overview struct {
 	Programs []Program  `json:"programs"`
 	Slowest  []Slowest  `json:"slowest"` // functions, if there are no anomalies
 	Review   *ReviewEnd `json:"review,omitempty"`
-	// Efficiency is that of each program in the entire run, and Slow the slow peers, the costliest
-	// first; both are empty if ranks are not compared yet.
+	// Efficiency has the efficiency of each program over the entire run, and Slow the slow peers,
+	// the costliest first. Both are empty until ranks are compared.
 	Efficiency []Efficiency `json:"efficiency"`
 	Slow       []SlowPlace  `json:"slow"`
-	// GPUs and Collectives say whether the breakdown of the run has times of GPUs, and collective operations.
+	// GPUs and Collectives report whether the breakdown of the run has GPU times and collective operations.
 	GPUs        bool `json:"gpus"`
 	Collectives bool `json:"collectives"`
 	// Packets is set if only statistics packets of the run are known.
@@ -93,9 +93,9 @@ type Figures struct {
 	Victims       int64    `json:"victims"`                          // anomalies that waited for others
 	FindingsMuted int64    `json:"findings_muted"`                   // muted or expected
 	MutedLost     float64  `json:"muted_lost_us"`                    // lost time of these, included in Lost
-	FindingsMinor int64    `json:"findings_minor"`                   // that cost too little to be listed
+	FindingsMinor int64    `json:"findings_minor"`                   // too cheap to list
 	MinorLost     float64  `json:"minor_lost_us"`                    // lost time of these, included in Lost
-	FindingsNotes int64    `json:"findings_notes"`                   // notes about normal behavior, which are no findings
+	FindingsNotes int64    `json:"findings_notes"`                   // notes about normal behavior, not counted as findings
 	NotesLost     float64  `json:"notes_lost_us"`                    // time of these, not included in Lost
 	WithdrawnLost float64  `json:"withdrawn_lost_us"`                // lost time of withdrawn findings, not included in Lost
 	LastEventAge  *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
@@ -209,13 +209,13 @@ type Finding struct {
 	To        *float64 `json:"to_s" tstype:"number | null,required"` // null while it lasts
 	Last      float64  `json:"last_s"`                               // end of the last affected call, or of the run
 	Trend     string   `json:"trend,omitempty"`
-	OverTime  []int64  `json:"over_time"`         // affected calls that ran in each of equal parts of the run so far
+	OverTime  []int64  `json:"over_time"`         // affected calls in each of equal parts of the run so far
 	OverTo    float64  `json:"over_to_s"`         // end of these parts
 	Example   string   `json:"example,omitempty"` // event id of the worst call
 	Examples  []string `json:"examples"`
 	Waits     int64    `json:"waits,omitempty"`
 	WaitRanks int64    `json:"wait_ranks,omitempty"`
-	// Confidence is the probability that false alarms alone would not give so many flags.
+	// Confidence is the probability that false alarms alone would not produce this many flags.
 	Confidence float64 `json:"confidence"`
 	Summary    string  `json:"summary"`          // the finding in words
 	Reason     string  `json:"reason,omitempty"` // of a withdrawal
@@ -226,8 +226,8 @@ type Finding struct {
 type FindingList struct {
 	Rows     []Finding `json:"rows"`
 	Writable bool      `json:"writable"` // labels can be set
-	Stored   bool      `json:"stored"`   // as found at the end of the run; else as of now
-	Total    int64     `json:"total"`    // of all findings; rows may be the worst
+	Stored   bool      `json:"stored"`   // computed at the end of the run; otherwise now
+	Total    int64     `json:"total"`    // number of all findings; rows may be only the worst
 }
 
 // Label is the opinion of a person about a finding.
@@ -241,7 +241,7 @@ type Label struct {
 // Plot is the executions of a finding over time, with the normal range.
 type Plot struct {
 	Points    []PlotPoint `json:"points"` // anomalies and typical executions, by time
-	Total     int64       `json:"total"`  // of all anomalies; points may be those that lost most
+	Total     int64       `json:"total"`  // number of all anomalies; points may be only those that lost most
 	TypicalUS *Range      `json:"typical_us,omitempty"`
 	Threshold *Range      `json:"threshold_us,omitempty"` // values outside are flagged
 }
@@ -290,7 +290,7 @@ type Evidence struct {
 	Path       []string        `json:"call_path"` // from the outermost function on
 	Lanes      []Lane          `json:"lanes"`     // the first is the thread of the execution
 	Arrows     []Arrow         `json:"arrows"`
-	Model      *Model          `json:"model,omitempty"` // that it was judged by
+	Model      *Model          `json:"model,omitempty"` // model that judged it
 	Twin       *Twin           `json:"twin,omitempty"`  // a typical execution of the same function
 	Roles      Roles           `json:"roles"`
 	GPU        *GPU            `json:"gpu,omitempty"`
@@ -299,8 +299,8 @@ type Evidence struct {
 	Metadata   []Field         `json:"metadata"` // of the rank
 	Finding    int             `json:"finding,omitempty"`
 	FindingKey string          `json:"finding_key,omitempty"`
-	Same       int64           `json:"same_signature"`     // anomalies of the finding
-	Previous   string          `json:"previous,omitempty"` // of the finding, by time
+	Same       int64           `json:"same_signature"`     // number of anomalies of the finding
+	Previous   string          `json:"previous,omitempty"` // event ids of the neighbors in the finding, by time
 	Next       string          `json:"next,omitempty"`
 	Record     json.RawMessage `json:"record"` // stored JSON
 }
@@ -317,7 +317,7 @@ type Lane struct {
 type LaneCall struct {
 	Event    string  `json:"event_id"`
 	Function string  `json:"function"`
-	Label    string  `json:"label,omitempty"` // instead of the function, as ProfilerStep#17
+	Label    string  `json:"label,omitempty"` // shown instead of the function, such as ProfilerStep#17
 	Depth    int     `json:"depth"`           // 0 is the outermost
 	Enter    float64 `json:"enter_us"`        // relative to the entry of the execution
 	Exit     float64 `json:"exit_us"`
@@ -368,9 +368,9 @@ type Twin struct {
 type Roles struct {
 	Role     string  `json:"role,omitempty"` // culprit or victim
 	Sentence string  `json:"sentence,omitempty"`
-	Culprit  *Other  `json:"culprit,omitempty"` // that it waited for
+	Culprit  *Other  `json:"culprit,omitempty"` // execution that it waited for
 	LateRank *int64  `json:"late_rank,omitempty"`
-	Victims  []Other `json:"victims"`         // that waited for it; those that lost most
+	Victims  []Other `json:"victims"`         // executions that waited for it; only those that lost most
 	Waits    int64   `json:"waits,omitempty"` // number of all victims
 	WaitLost float64 `json:"waits_lost_us,omitempty"`
 }
@@ -471,7 +471,7 @@ type FunctionPath struct {
 type Flame struct {
 	Metric string    `json:"metric"` // time or lost
 	Root   FlameNode `json:"root"`
-	// Partial says what the tree leaves out.
+	// Partial describes the omitted part of the tree.
 	Partial string `json:"partial,omitempty"`
 }
 

@@ -8,7 +8,7 @@ type RankTable struct {
 	// Rows are ordered by program, host and rank, or by role. If there are too many, neighbors share
 	// a row, which has the worst ratio of them.
 	Rows       []RankRow    `json:"rows"`
-	Total      int64        `json:"total"`      // before neighbors were put together
+	Total      int64        `json:"total"`      // before neighbors were merged
 	Efficiency []Efficiency `json:"efficiency"` // by program and time, that of the entire run first
 	Slow       []SlowPlace  `json:"slow"`       // the costliest first
 	Missing    []NoData     `json:"missing"`    // ranks without data, by program and host
@@ -43,7 +43,7 @@ type RankRow struct {
 	Pattern string   `json:"pattern,omitempty"` // when it is slow: always, since, phase, role or roaming
 	From    *float64 `json:"from_s" tstype:"number | null,required"`
 	To      *float64 `json:"to_s" tstype:"number | null,required"` // nil if it is slow to the end
-	// Saved is by how much the run would be shorter if it were like its peers.
+	// Saved is the time that the run would save if this row were like its peers.
 	Saved      float64 `json:"saved_us"`
 	Share      float64 `json:"saved_share"`       // of the time of the run
 	Finding    int     `json:"finding,omitempty"` // number of the finding about it
@@ -57,7 +57,7 @@ type RankRow struct {
 // entire run.
 type Efficiency struct {
 	Program int64   `json:"program"`
-	Entire  bool    `json:"entire"` // of the run
+	Entire  bool    `json:"entire"` // the window is the entire run
 	From    float64 `json:"from_s"`
 	To      float64 `json:"to_s"`
 	Ranks   int64   `json:"ranks"`
@@ -102,7 +102,8 @@ type SlowFunction struct {
 	Mean       float64 `json:"mean_us"`
 	Peers      float64 `json:"peers_mean_us"`
 	Lost       float64 `json:"lost_us"` // beyond the time of equal work of peers
-	// PeerCalls is how many calls a peer makes meanwhile, if the place does extra work.
+	// PeerCalls is the number of calls that a peer makes in the same time, if the place does extra
+	// work.
 	PeerCalls *float64 `json:"peers_calls,omitempty"`
 }
 
@@ -136,19 +137,19 @@ type RankFunction struct {
 // SlowEvidence is the evidence that a place is slower than its peers.
 type SlowEvidence struct {
 	Slow       SlowPlace     `json:"slow"`
-	Measure    string        `json:"measure"`                            // what the ratios of Windows are
+	Measure    string        `json:"measure"`                            // meaning of the ratios in Windows
 	Windows    []RatioWindow `json:"windows"`                            // in order of time; times without data are missing
 	Here       Side          `json:"here"`                               // the place while it was slow: the mean of its ranks, threads or GPUs
 	Twin       *Side         `json:"twin" tstype:"Side | null,required"` // a typical peer meanwhile; nil if there is none
 	LostOwn    float64       `json:"lost_own_us"`
 	LostCaused float64       `json:"lost_caused_us"`
-	// SyncShare is the share of time in collective calls while it was slow, and PeerSync the median of that of
-	// its peers: a late place waits less than those that wait for it.
+	// SyncShare is the share of time in collective calls while it was slow, and PeerSync the median share of
+	// its peers. A late place waits less than the places that wait for it.
 	SyncShare  float64 `json:"sync_share"`
 	PeerSync   float64 `json:"peer_sync_share"`
 	Confidence float64 `json:"confidence"`
-	Strength   string  `json:"strength"` // how strong the evidence is, in words
-	WrongIf    string  `json:"wrong_if"` // in which case the finding is wrong
+	Strength   string  `json:"strength"` // strength of the evidence, in words
+	WrongIf    string  `json:"wrong_if"` // condition under which the finding is wrong
 }
 
 // RatioWindow is the ratio of a place to its peers in a window of time.

@@ -11,7 +11,7 @@ type List struct {
 // RunList is the runs of the store.
 type RunList struct {
 	Rows    []json.RawMessage `json:"rows"`
-	Watched string            `json:"watched"` // name of the run that Status is about
+	Watched string            `json:"watched"` // name of the run that Status describes
 }
 
 // SnapshotOfRun is the state of the pipeline of the watched run, the functions that lost most,

@@ -13,7 +13,8 @@ type Status struct {
 	Store  *StoreStatus `json:"store,omitempty"`
 	Sender *Sender      `json:"stats_sender,omitempty"`
 	Health []Health     `json:"health,omitempty"`
-	// Verdict is that of the overview. Only the command status adds it, if it is available soon.
+	// Verdict is the verdict of the overview. Only the command status adds it, if it is available
+	// soon.
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 

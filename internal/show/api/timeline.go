@@ -11,10 +11,10 @@ type Timeline struct {
 	Rows []TimelineRow `json:"rows"`
 	// Classes are the names of activities by their number in Cells: none, own, mpi, gpu, io, idle.
 	Classes []string `json:"classes"`
-	// Cells is Base64 of a byte for each column of each row. Its low three bits are the class with the most time, and the others
+	// Cells has a byte for each column of each row, in Base64. The low three bits are the class with the most time, the others
 	// the share of that class in 31 parts.
 	Cells    string          `json:"cells"`
-	Messages []MessageMatrix `json:"messages"` // of each program that has any
+	Messages []MessageMatrix `json:"messages"` // of each program with messages
 }
 
 // TimelineRow is a rank of a timeline, or several neighbors.
@@ -23,8 +23,8 @@ type TimelineRow struct {
 	FirstRank int64  `json:"first_rank"`
 	LastRank  int64  `json:"last_rank"`
 	Host      string `json:"host,omitempty"` // of the first rank, if known
-	// Times are the times of activities, in the order of Classes, summed up over ranks, threads and streams. Idle is without
-	// any call.
+	// Times are the times of activities, in the order of Classes, summed up over ranks, threads and streams. Idle is the
+	// time without any call.
 	Times []float64 `json:"times_us"`
 }
 
@@ -45,8 +45,8 @@ type MessageTotal struct {
 
 // CounterTimeline has the readings of a counter over time: of all ranks, and of some.
 type CounterTimeline struct {
-	Counters []CounterOfTimeline `json:"counters"` // of which there are readings: by program, those of resources first, by name
-	More     bool                `json:"more"`     // there are others, whose readings were not kept
+	Counters []CounterOfTimeline `json:"counters"` // counters with readings, by program and name; those of resources first
+	More     bool                `json:"more"`     // other counters exist, whose readings were not kept
 	Program  int64               `json:"program"`  // of the chosen counter
 	Counter  string              `json:"counter"`  // name; empty if there is none
 	From     float64             `json:"from_s"`   // begin of the first column

@@ -254,7 +254,7 @@ func (rs *Runs) Compare(ctx context.Context, of Params) (*api.Comparison, error)
 	return c, nil
 }
 
-// notices returns what limits the comparison.
+// notices returns the limitations of the comparison.
 func (two *pair) notices() []api.Notice {
 	notices := []api.Notice{}
 	add := func(level api.Level, topic, format string, args ...any) {

@@ -1,4 +1,5 @@
-// Package cursor has the ends of pages of lists of events, from which the next page begins even if the list has changed.
+// Package cursor marks the end of a page of a list of events, so that the next page begins there even if the list has
+// changed.
 package cursor
 
 import (
@@ -19,7 +20,7 @@ import (
 
 // Place is the position of an event in an ordered list.
 type Place struct {
-	Value   float64 `json:"v"` // that the list is ordered by
+	Value   float64 `json:"v"` // value that orders the list
 	Program int64   `json:"p"`
 	Rank    int64   `json:"r"`
 	ID      string  `json:"e"`

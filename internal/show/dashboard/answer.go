@@ -47,8 +47,8 @@ func (s *server) checkRun(p *params, err error) error {
 	return err
 }
 
-// general returns a handler that calls f with the parameters that read returns.
-func general[P, T any](f func(ctx context.Context, of P) (T, error), read func(p *params) P) handler {
+// withoutRun returns a handler that calls f with the parameters that read returns.
+func withoutRun[P, T any](f func(ctx context.Context, of P) (T, error), read func(p *params) P) handler {
 	return func(p *params) (any, error) {
 		of := read(p)
 		if err := p.done(); err != nil {
@@ -58,8 +58,8 @@ func general[P, T any](f func(ctx context.Context, of P) (T, error), read func(p
 	}
 }
 
-// none reads no parameters.
-func none(*params) struct{} { return struct{}{} }
+// readNothing reads no parameters.
+func readNothing(*params) struct{} { return struct{}{} }
 
 // noParams adapts a function without parameters.
 func noParams[T any](f func(ctx context.Context) (T, error)) func(context.Context, struct{}) (T, error) {

@@ -31,10 +31,10 @@ type Config struct {
 	insight.Config // its Build is set to Version
 
 	Version    string              // of this program
-	Page       Page                // nil: there is no page
+	Page       Page                // nil: no page
 	References []compare.Reference // runs to compare with besides those of the store
-	Neighbors  compare.Neighbors   // further ones, which are opened when they are compared; nil: none
-	Packets    *legacy.Packets     // the run, if only statistics packets of it exist; else nil
+	Neighbors  compare.Neighbors   // further runs, opened only for a comparison; nil: none
+	Packets    *legacy.Packets     // of a run without other data; otherwise nil
 
 	// Token must be presented by clients; "" admits all.
 	Token string
@@ -53,7 +53,7 @@ type Config struct {
 	// Queries and Exports limit the SQL queries (120 per minute, 60 at once) and exports (12 per
 	// minute, 6 at once) of a client.
 	Queries, Exports Rate
-	// Parquet writes an answer to a file; nil: there are no exports in that format.
+	// Parquet writes an answer to a file; nil disables exports in that format.
 	Parquet func(ctx context.Context, path string, rows *provdb.Rows) error
 }
 
@@ -80,7 +80,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// views are the answers that statistics packets give, too.
+// views are the answers that statistics packets provide as well.
 type views interface {
 	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
 	Heatmap(ctx context.Context, run string, of heatmap.Params) (*api.Heatmap, error)
@@ -140,14 +140,14 @@ const (
 // routes returns the handler of all paths. They work below the prefix of a proxy, too.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
-	get := func(pattern string, f handler) { mux.Handle(pattern, only(http.MethodGet, answer(f))) }
-	mux.Handle("/healthz", only(http.MethodGet, http.HandlerFunc(s.healthz)))
-	mux.Handle("/metrics", only(http.MethodGet, http.HandlerFunc(s.metrics)))
-	mux.Handle(run+"/stream", only(http.MethodGet, http.HandlerFunc(s.stream)))
+	get := func(pattern string, f handler) { mux.Handle(pattern, allowMethod(http.MethodGet, answer(f))) }
+	mux.Handle("/healthz", allowMethod(http.MethodGet, http.HandlerFunc(s.healthz)))
+	mux.Handle("/metrics", allowMethod(http.MethodGet, http.HandlerFunc(s.metrics)))
+	mux.Handle(run+"/stream", allowMethod(http.MethodGet, http.HandlerFunc(s.stream)))
 	mux.Handle("/", http.HandlerFunc(s.page))
-	get(base+"status", general(noParams(s.Source.Status), none))
-	get(base+"runs", general(noParams(s.insight.Runs), none))
-	get(run+"/pipeline", s.watchedOnly(general(noParams(s.Source.Status), none)))
+	get(base+"status", withoutRun(noParams(s.Source.Status), readNothing))
+	get(base+"runs", withoutRun(noParams(s.insight.Runs), readNothing))
+	get(run+"/pipeline", s.watchedOnly(withoutRun(noParams(s.Source.Status), readNothing)))
 	if s.Packets != nil {
 		s.packetRoutes(mux, get)
 	} else {
@@ -156,7 +156,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// packetRoutes adds the paths of a run of which only statistics packets exist.
+// packetRoutes adds the paths of a run that has only statistics packets.
 func (s *server) packetRoutes(mux *http.ServeMux, get func(pattern string, f handler)) {
 	get(run+"/overview", s.watchedOnly(ofRun(s, s.views.Overview, (*params).overview)))
 	get(run+"/heatmap", s.watchedOnly(ofRun(s, s.views.Heatmap, (*params).heatmap)))
@@ -169,7 +169,7 @@ func (s *server) packetRoutes(mux *http.ServeMux, get func(pattern string, f han
 			notFound(w, r)
 			return
 		}
-		only(http.MethodPost, http.HandlerFunc(s.takePacket)).ServeHTTP(w, r)
+		allowMethod(http.MethodPost, http.HandlerFunc(s.takePacket)).ServeHTTP(w, r)
 	}))
 }
 
@@ -185,12 +185,12 @@ func (s *server) takePacket(w http.ResponseWriter, r *http.Request) {
 
 // runRoutes adds the paths of runs of a store.
 func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handler)) {
-	get(base+"comparable", general(noParams(s.compared.Comparables), none))
-	get(base+"compare", general(s.compared.Compare, (*params).compare))
-	get(base+"compare/flame", general(s.compared.CompareFlame, (*params).compareFlame))
-	get(base+"compare/histograms", general(s.compared.CompareHistograms, (*params).compareHistograms))
-	get(base+"compare/trend", general(s.compared.Trend, (*params).trend))
-	get(run, s.cached(ofRun(s, runOnly(s.insight.OneRun), none)))
+	get(base+"comparable", withoutRun(noParams(s.compared.Comparables), readNothing))
+	get(base+"compare", withoutRun(s.compared.Compare, (*params).compare))
+	get(base+"compare/flame", withoutRun(s.compared.CompareFlame, (*params).compareFlame))
+	get(base+"compare/histograms", withoutRun(s.compared.CompareHistograms, (*params).compareHistograms))
+	get(base+"compare/trend", withoutRun(s.compared.Trend, (*params).trend))
+	get(run, s.cached(ofRun(s, runOnly(s.insight.OneRun), readNothing)))
 	get(run+"/snapshot", ofRun(s, s.insight.Snapshot, (*params).snapshot))
 	get(run+"/top", ofRun(s, s.insight.Top, (*params).top))
 	get(run+"/events", s.cached(ofRun(s, s.insight.Events, (*params).events)))
@@ -207,19 +207,19 @@ func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, f handle
 	get(run+"/ranks/functions", ofRun(s, s.insight.RankFunctions, (*params).rankFunctions))
 	get(run+"/breakdown", s.cached(ofRun(s, s.insight.Breakdown, (*params).breakdown)))
 	get(run+"/breakdown/steps", s.cached(ofRun(s, s.insight.RankSteps, (*params).rankSteps)))
-	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), none))
+	get(run+"/findings", ofRun(s, runOnly(s.insight.Findings), readNothing))
 	get(run+"/findings/{key}/plot", s.cached(ofRun(s, s.insight.Plot, (*params).plot)))
 	get(run+"/findings/{key}/slow-peer", ofRun(s, s.insight.SlowPeer, (*params).finding))
 	get(run+"/explain", ofRun(s, s.insight.Explain, (*params).explain))
 	get(run+"/explain/groups", s.cached(ofRun(s, s.insight.Groups, (*params).groups)))
 	get(run+"/flame", s.cached(ofRun(s, s.insight.Flame, (*params).flame)))
 	get(run+"/search", ofRun(s, s.insight.Search, (*params).search))
-	get(run+"/labels/ignore", ofRun(s, runOnly(s.ignoreFile), none))
-	mux.Handle(run+"/labels/{key}", only(http.MethodPut, answer(s.setLabel)))
+	get(run+"/labels/ignore", ofRun(s, runOnly(s.ignoreFile), readNothing))
+	mux.Handle(run+"/labels/{key}", allowMethod(http.MethodPut, answer(s.setLabel)))
 	get(run+"/counters", s.cached(ofRun(s, s.insight.Counters, (*params).counters)))
 	get(run+"/metadata", s.cached(ofRun(s, s.insight.Metadata, (*params).metadata)))
-	mux.Handle(run+"/sql", only(http.MethodPost, s.queries.limit(answer(s.sql))))
-	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(answer(s.export))))
+	mux.Handle(run+"/sql", allowMethod(http.MethodPost, s.queries.limit(answer(s.sql))))
+	mux.Handle(run+"/sql/export", allowMethod(http.MethodPost, s.exports.limit(answer(s.export))))
 	get("/events/query_executions_pdb", s.executionsPDB)
 }
 
@@ -229,15 +229,15 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 		notFound(w, r)
 		return
 	}
-	only(http.MethodGet, s.Page).ServeHTTP(w, r)
+	allowMethod(http.MethodGet, s.Page).ServeHTTP(w, r)
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, problem(http.StatusNotFound, "nothing is at "+r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"))
 }
 
-// only admits one method, and HEAD with GET.
-func only(method string, h http.Handler) http.Handler {
+// allowMethod admits one method, and HEAD with GET.
+func allowMethod(method string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
 			w.Header().Set("Allow", method)
@@ -265,17 +265,17 @@ func (s *server) healthz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "failing", "wrong": failing})
 }
 
-// watchedOnly rejects other runs than the one that this process watches.
+// watchedOnly rejects all runs but the one that this process watches.
 func (s *server) watchedOnly(f handler) handler {
 	return func(p *params) (any, error) {
-		if err := s.watched(p.path("run")); err != nil {
+		if err := s.checkWatched(p.path("run")); err != nil {
 			return nil, err
 		}
 		return f(p)
 	}
 }
 
-func (s *server) watched(run string) error {
+func (s *server) checkWatched(run string) error {
 	if run == s.Run {
 		return nil
 	}

@@ -25,8 +25,8 @@ const (
 	maxWriting     = 2         // exports at once
 )
 
-// spooled is an answer in an open file that has no name any more.
-type spooled struct {
+// spoolFile is an answer in an open file that was already unlinked.
+type spoolFile struct {
 	kind, name string // content type, and name of the download
 	file       *os.File
 	size       int64
@@ -34,7 +34,7 @@ type spooled struct {
 	cut        bool
 }
 
-func (s *spooled) write(w http.ResponseWriter) {
+func (s *spoolFile) write(w http.ResponseWriter) {
 	defer s.file.Close() //nolint:errcheck // only read from
 	h := w.Header()
 	h.Set("Content-Type", s.kind)
@@ -70,7 +70,7 @@ func (s *server) export(p *params) (any, error) {
 		return nil, &retry{after: 2 * time.Second, Problem: problem(http.StatusTooManyRequests,
 			fmt.Sprintf("%d other exports are being written", maxWriting), "try again in a moment")}
 	}
-	f := &spooled{kind: form.kind, name: form.name}
+	f := &spoolFile{kind: form.kind, name: form.name}
 	err = s.insight.Read(p.r.Context(), p.path("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportTimeouts,
 		func(ctx context.Context, rows *provdb.Rows) error {
 			return s.spool(ctx, f, q.Format, rows, int64(limit))
@@ -82,7 +82,7 @@ func (s *server) export(p *params) (any, error) {
 }
 
 // spool writes an answer to a temporary file, which it opens and removes.
-func (s *server) spool(ctx context.Context, f *spooled, format string, rows *provdb.Rows, limit int64) error {
+func (s *server) spool(ctx context.Context, f *spoolFile, format string, rows *provdb.Rows, limit int64) error {
 	dir, err := os.MkdirTemp("", "chimbuko-export-")
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *server) spool(ctx context.Context, f *spooled, format string, rows *pro
 }
 
 // limit truncates an answer to a number of rows, and to maxExportBytes.
-func (f *spooled) limit(rows *provdb.Rows, limit int64) {
+func (f *spoolFile) limit(rows *provdb.Rows, limit int64) {
 	all, size := rows.All, int64(0)
 	rows.All = func(yield func([]any, error) bool) {
 		for row, err := range all {

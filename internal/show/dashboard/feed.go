@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// feed makes values at regular times while it has subscribers, once for all of them.
+// feed publishes a value to all subscribers at regular intervals while it has any.
 type feed[T any] struct {
-	// make returns a value and whether to publish it. last is the value published before, nil
-	// if there is none since the first subscriber joined.
+	// make returns a value and whether to publish it. last is the previous value since the first
+	// subscriber joined, or nil.
 	make  func(ctx context.Context, last *T) (T, bool)
 	every time.Duration
 	most  int // subscribers
@@ -21,8 +21,8 @@ type feed[T any] struct {
 	now         chan struct{} // requests a value out of turn
 }
 
-// join returns a channel of values, with the last one at once if there is one. A slow reader
-// misses some, but never the newest. leave must be called. ok is false if the feed is full.
+// join returns a channel of values that starts with the last one, if any. A slow reader misses some
+// values, but never the newest. The caller must call leave. ok is false if the feed is full.
 func (f *feed[T]) join(ctx context.Context) (values <-chan T, leave func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -60,7 +60,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			g.refuse(w, r, crossSite)
 		case !g.tokenAllowed(w, r):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="chimbuko"`)
-			if p := g.watch.refused(r, g.presentsToken(r)); p != nil {
+			if p := g.watch.reject(r, g.presentsToken(r)); p != nil {
 				w.Header().Set("Connection", "close")
 				writeProblem(w, p)
 				return // without reading the rest

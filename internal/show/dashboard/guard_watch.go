@@ -15,7 +15,7 @@ import (
 const (
 	watchEvery = 10 * time.Second
 	maxWrong   = 100  // requests of an address with a wrong token in that time that get the full answer
-	maxHosts   = 1024 // that are watched
+	maxHosts   = 1024 // hosts in wrong
 )
 
 // presentsToken reports whether a request has any token.
@@ -29,7 +29,7 @@ type watch struct {
 	lines *throttle.Lines
 
 	mu     sync.Mutex
-	logged time.Time // when suppressed lines were last looked for
+	logged time.Time // time of the last check for suppressed lines
 	began  time.Time
 	wrong  map[string]int // requests of an address since then
 }
@@ -41,9 +41,9 @@ func newWatch(log *slog.Logger) *watch {
 	return &watch{log: log, lines: throttle.New(watchEvery), wrong: make(map[string]int)}
 }
 
-// refused logs a request without the right token. It returns a problem if the client has sent too
+// reject logs a request without the right token. It returns a problem if the client has sent too
 // many wrong ones, else nil.
-func (w *watch) refused(r *http.Request, presented bool) *api.Problem {
+func (w *watch) reject(r *http.Request, presented bool) *api.Problem {
 	host, why := addressOf(r), "token is missing"
 	if presented {
 		why = "token is wrong"

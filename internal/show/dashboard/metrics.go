@@ -24,7 +24,7 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	pipeline := prometheus.NewRegistry()
 	status, err := s.Source.Status(r.Context())
 	o := s.quickOverview(r.Context())
-	pipeline.MustRegister(unchecked(func(ch chan<- prometheus.Metric) {
+	pipeline.MustRegister(collectorFunc(func(ch chan<- prometheus.Metric) {
 		c := &collector{ch, make(map[string]bool)}
 		add(c, buildInfo, 1, s.Version)
 		add(c, up, err == nil)
@@ -52,14 +52,14 @@ func (s *server) quickOverview(ctx context.Context) *api.Overview {
 	return o
 }
 
-// unchecked is a prometheus.Collector whose metrics depend on the status.
-type unchecked func(ch chan<- prometheus.Metric)
+// collectorFunc is a prometheus.Collector whose metrics depend on the status.
+type collectorFunc func(ch chan<- prometheus.Metric)
 
 // Collect sends the metrics.
-func (f unchecked) Collect(ch chan<- prometheus.Metric) { f(ch) }
+func (f collectorFunc) Collect(ch chan<- prometheus.Metric) { f(ch) }
 
 // Describe sends nothing.
-func (unchecked) Describe(chan<- *prometheus.Desc) {}
+func (collectorFunc) Describe(chan<- *prometheus.Desc) {}
 
 // collector sends metrics, each series once: a repeated one would invalidate the scrape.
 type collector struct {
@@ -107,7 +107,7 @@ func (c *collector) run(s *api.Status) {
 }
 
 func (c *collector) node(n *api.Node) {
-	if !c.first("node", n.Name) {
+	if !c.isNew("node", n.Name) {
 		return
 	}
 	add(c, nodeInfo, 1, n.Name, n.Host, strconv.FormatInt(n.PID, 10))
@@ -127,7 +127,7 @@ func (c *collector) node(n *api.Node) {
 }
 
 func (c *collector) shard(s *api.Shard) {
-	if !c.first("shard", s.Name) {
+	if !c.isNew("shard", s.Name) {
 		return
 	}
 	all(c, shardMetrics, s, s.Name)
@@ -152,14 +152,14 @@ func (c *collector) ranks(ranks []api.Rank) {
 	for i := range ranks {
 		r := &ranks[i]
 		program, rank := strconv.FormatInt(r.Program, 10), strconv.FormatInt(r.Rank, 10)
-		if c.first("rank", program, rank) {
+		if c.isNew("rank", program, rank) {
 			all(c, rankMetrics, r, program, rank)
 		}
 	}
 }
 
-// first reports whether names are new.
-func (c *collector) first(names ...string) bool {
+// isNew reports whether names are new.
+func (c *collector) isNew(names ...string) bool {
 	key := strings.Join(names, "\x00")
 	old := c.seen[key]
 	c.seen[key] = true
@@ -171,7 +171,7 @@ func add[T any](c *collector, m metric[T], value any, labels ...string) {
 	for i := range labels {
 		labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD")
 	}
-	if c.first(append([]string{m.name}, labels...)...) {
+	if c.isNew(append([]string{m.name}, labels...)...) {
 		c.ch <- prometheus.MustNewConstMetric(m.desc, m.kind, number(value), labels...)
 	}
 }

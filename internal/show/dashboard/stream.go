@@ -60,7 +60,7 @@ const stall = 30 * time.Second
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	p := newParams(r)
 	slim := p.word("ranks", "true") == "false"
-	err := s.watched(p.path("run"))
+	err := s.checkWatched(p.path("run"))
 	if err == nil {
 		err = p.done()
 	}

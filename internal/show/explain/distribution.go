@@ -25,7 +25,7 @@ func (p *page) distribution() {
 		return
 	}
 	if len(p.model.Counts) == 0 {
-		p.none = append(p.none, "model of the function")
+		p.missing = append(p.missing, "model of the function")
 		return
 	}
 	below, _, above := p.model.Sides(own)
@@ -33,15 +33,15 @@ func (p *page) distribution() {
 	p.bars(own, " ◄ this one")
 }
 
-// modelTitle says what the model of a record is of: calls of the function or, if it is rarely called, calls of its caller, most of
-// which make none.
+// modelTitle names the calls that the model of a record describes: those of the function or, if it is rarely called, those of its
+// caller, most of which do not call it.
 func modelTitle(r *provenance.Record, m *provenance.Model) string {
 	n := int64(m.Total)
 	switch {
 	case r.Kind != provenance.RarelyCalled:
 		return "Own time of " + text.Count(n, "call") + " of the function"
 	case len(r.CallStack) > 1:
-		return "Time in the function in " + text.Count(n, "call") + " of " + text.Shorten(escaped(r.CallStack[1].Func), minWidth/2)
+		return "Time in the function in " + text.Count(n, "call") + " of " + text.Shorten(escape(r.CallStack[1].Func), minWidth/2)
 	}
 	return "Time in the function in " + text.Count(n, "step") + " of the trace"
 }

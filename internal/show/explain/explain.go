@@ -22,7 +22,7 @@ type Options struct {
 	Begin      trace.Ticks // start of the run; 0: unknown
 	Collection string      // of the record: anomalies, normalexecs, or empty
 	Run        string      // name of the run; may be empty
-	// Threads are the names of threads and streams of the rank that are known; may be nil.
+	// Threads has the known names of threads and streams of the rank; may be nil.
 	Threads map[trace.Thread]string
 	// Others describes related executions in sentences; may be empty.
 	Others string
@@ -75,9 +75,9 @@ func WriteModel(w io.Writer, r *provenance.Record, width int) error {
 type page struct {
 	*provenance.Record
 	Options
-	model provenance.Model
-	out   bytes.Buffer
-	none  []string // missing parts of the record
+	model   provenance.Model
+	out     bytes.Buffer
+	missing []string // missing parts of the record
 }
 
 // line writes a line without trailing spaces, shortened to the width.
@@ -100,12 +100,12 @@ func (p *page) paragraph(indent, words string) {
 	}
 }
 
-// after returns the time from the entry of the execution to t, in microseconds.
-func (p *page) after(t trace.Ticks) float64 { return p.Unit.Between(p.Entry, t) }
+// sinceEntry returns the time from the entry of the execution to t, in microseconds.
+func (p *page) sinceEntry(t trace.Ticks) float64 { return p.Unit.Between(p.Entry, t) }
 
 // whenText describes t relative to the execution.
 func (p *page) whenText(t trace.Ticks) string {
-	switch d := p.after(t); {
+	switch d := p.sinceEntry(t); {
 	case d < 0:
 		return text.Duration(-d) + " before its entry"
 	case d > 0:
@@ -116,10 +116,10 @@ func (p *page) whenText(t trace.Ticks) string {
 
 // summary writes the most important facts.
 func (p *page) summary() {
-	p.out.WriteString(named(p.Func) + "\n")
+	p.out.WriteString(functionName(p.Func) + "\n")
 	p.line("")
 	if p.Why != "" {
-		p.paragraph("  ", "It "+escaped(p.Why)+".")
+		p.paragraph("  ", "It "+escape(p.Why)+".")
 		p.paragraph("  ", p.moreText())
 		p.paragraph("  ", p.placeText())
 	} else {
@@ -130,7 +130,7 @@ func (p *page) summary() {
 		}
 	}
 	if p.Others != "" {
-		p.paragraph("  ", escaped(p.Others))
+		p.paragraph("  ", escape(p.Others))
 	}
 	p.line("")
 	p.paragraph("  ", p.factsText())
@@ -198,7 +198,7 @@ func (p *page) typicalText(own float64) string {
 func (p *page) threadText(thread trace.Thread) string {
 	number := fmt.Sprintf("thread %d", thread)
 	if name := p.Threads[thread]; name != "" {
-		return fmt.Sprintf("%s %q", number, text.Shorten(escaped(name), minWidth/2))
+		return fmt.Sprintf("%s %q", number, text.Shorten(escape(name), minWidth/2))
 	}
 	return number
 }
@@ -209,7 +209,7 @@ func (p *page) placeText() string {
 		place = fmt.Sprintf("program %d, %s", p.PID, locationText(l))
 	}
 	if host := text.Host(p.Hostname); host != "" {
-		place += ", host " + text.Shorten(escaped(host), minWidth/2)
+		place += ", host " + text.Shorten(escape(host), minWidth/2)
 	}
 	when := "at an unknown time"
 	switch since := p.Unit.Between(p.Begin, p.Entry); {
@@ -237,7 +237,7 @@ func (p *page) statusText() string {
 	case words != "":
 		return words
 	case p.Status != "":
-		return fmt.Sprintf("It is an anomaly with the unknown status %s.", text.Shorten(escaped(string(p.Status)), minWidth/2))
+		return fmt.Sprintf("It is an anomaly with the unknown status %s.", text.Shorten(escape(string(p.Status)), minWidth/2))
 	case p.Collection == "normalexecs":
 		return "It is a typical execution, stored to compare anomalies with."
 	case p.Collection == "anomalies":
@@ -255,24 +255,24 @@ func (p *page) factsText() string {
 			rarity += " (flagged above " + text.Value(*limit) + ")"
 		}
 	}
-	id := text.Shorten(escaped(p.EventID), minWidth/2)
+	id := text.Shorten(escape(p.EventID), minWidth/2)
 	if id == "" {
 		id = "unknown"
 	}
 	facts := []string{"event " + id, fmt.Sprintf("step %d", p.IOStep), rarity, "own time " + text.Duration(p.Unit.MicrosOf(p.OutlierSeverity))}
 	if p.Kind != "" {
-		facts = slices.Insert(facts, 1, "kind "+text.Shorten(escaped(string(p.Kind)), minWidth/2))
+		facts = slices.Insert(facts, 1, "kind "+text.Shorten(escape(string(p.Kind)), minWidth/2))
 	}
 	if p.Run != "" {
-		facts = append(facts, "run "+text.Shorten(escaped(p.Run), minWidth/2))
+		facts = append(facts, "run "+text.Shorten(escape(p.Run), minWidth/2))
 	}
 	return strings.Join(facts, " · ")
 }
 
 func (p *page) absent() {
-	if len(p.none) > 0 {
+	if len(p.missing) > 0 {
 		p.line("")
-		p.paragraph("", "Not in the record: "+strings.Join(p.none, ", ")+".")
+		p.paragraph("", "Not in the record: "+strings.Join(p.missing, ", ")+".")
 	}
 }
 

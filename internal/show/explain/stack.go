@@ -17,7 +17,7 @@ const maxLines, firstLines = 50, 15
 // stack draws calls as a tree, the outermost first.
 func (p *page) stack(title string, calls []provenance.StackEntry) {
 	if len(calls) == 0 {
-		p.none = append(p.none, "call stack")
+		p.missing = append(p.missing, "call stack")
 		return
 	}
 	p.heading("%s", title)
@@ -31,12 +31,12 @@ func (p *page) tree(calls []provenance.StackEntry) {
 		if c.Entry == 0 && p.Entry != 0 {
 			return "?"
 		}
-		return text.Offset(p.after(c.Entry))
+		return text.Offset(p.sinceEntry(c.Entry))
 	}
-	took := func(c *provenance.StackEntry) string { return p.lasted(c.Entry, c.Exit) }
+	took := func(c *provenance.StackEntry) string { return p.duration(c.Entry, c.Exit) }
 	starts, times := max(5, widest(calls, start)), max(4, widest(calls, took))
 	p.line("  %s  %s", right("START", starts), right("TIME", times))
-	for i := range elided(len(calls), p.skip) {
+	for i := range shownLines(len(calls), p.skip) {
 		c := &calls[i]
 		mark := ""
 		if c.IsAnomaly {
@@ -55,8 +55,8 @@ func (p *page) tree(calls []provenance.StackEntry) {
 // skip reports n lines that are left out.
 func (p *page) skip(n int) { p.line("  … %s more …", text.Number(float64(n))) }
 
-// elided yields the indices of the lines to show of n, and calls skip where it leaves out some.
-func elided(n int, skip func(int)) func(func(int) bool) {
+// shownLines yields the indices of the lines to show of n, and calls skip where it leaves out some.
+func shownLines(n int, skip func(int)) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := 0; i < n; i++ {
 			if n > maxLines && i == firstLines {
@@ -70,8 +70,8 @@ func elided(n int, skip func(int)) func(func(int) bool) {
 	}
 }
 
-// lasted returns the time that a call took.
-func (p *page) lasted(entry, exit trace.Ticks) string {
+// duration returns the time that a call took.
+func (p *page) duration(entry, exit trace.Ticks) string {
 	if open(entry, exit) {
 		return "still open"
 	}
@@ -103,11 +103,11 @@ func (p *page) gpu() {
 		return
 	case len(parent.CallStack) == 0:
 		p.paragraph("  ", fmt.Sprintf("It was launched by event %s on %s, without a stored call stack.",
-			text.Shorten(escaped(parent.EventID), minWidth/2), p.threadText(parent.TID)))
+			text.Shorten(escape(parent.EventID), minWidth/2), p.threadText(parent.TID)))
 		return
 	}
 	p.paragraph("  ", fmt.Sprintf("It was launched on %s, %s, by event %s:", p.threadText(parent.TID), p.whenText(parent.CallStack[0].Entry),
-		text.Shorten(escaped(parent.EventID), minWidth/2)))
+		text.Shorten(escape(parent.EventID), minWidth/2)))
 	p.line("")
 	p.tree(parent.CallStack)
 }
@@ -132,7 +132,7 @@ func launch(v any) (parent *provenance.GPUParent, why string) {
 	case nil:
 		return nil, "the record has no data about it."
 	case string:
-		return nil, strings.TrimRight(escaped(v), ".") + "."
+		return nil, strings.TrimRight(escape(v), ".") + "."
 	case provenance.GPUParent:
 		return &v, ""
 	}

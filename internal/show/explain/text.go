@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// escaped escapes what is not printable, and bytes that are not UTF-8, like Go.
-func escaped(s string) string {
+// escape escapes what is not printable, and bytes that are not UTF-8, like Go.
+func escape(s string) string {
 	var b strings.Builder
 	for i, r := range s {
 		switch {
@@ -28,20 +28,20 @@ func escaped(s string) string {
 
 func width(s string) int { return utf8.RuneCountInString(s) }
 
-// named returns the escaped name of a function.
-func named(name string) string {
+// functionName returns the escaped name of a function.
+func functionName(name string) string {
 	if name == "" {
 		return "(no name)"
 	}
-	return escaped(name)
+	return escape(name)
 }
 
 // short returns that name in at most n characters, with file and line if there is room, if necessary
 // without its middle.
 func short(name string, n int) string {
-	full := text.WithPlace(named(name))
+	full := text.WithPlace(functionName(name))
 	if width(full) > n {
-		full = text.WithoutSource(named(name))
+		full = text.WithoutSource(functionName(name))
 	}
 	return text.Shorten(full, n)
 }

@@ -28,11 +28,11 @@ type moment struct {
 // window draws the calls and messages around the execution on a time axis.
 func (p *page) window() {
 	if len(p.EventWindow.Comms) == 0 {
-		p.none = append(p.none, "messages")
+		p.missing = append(p.missing, "messages")
 	}
 	moments := p.moments()
 	if len(moments) == 0 {
-		p.none = append(p.none, "calls around it")
+		p.missing = append(p.missing, "calls around it")
 		return
 	}
 	a := newAxis(p.Unit, moments)
@@ -89,7 +89,7 @@ func (p *page) moments() []moment {
 	until := func(at float64) {
 		for len(messages) > 0 {
 			m := &messages[0]
-			t := p.after(m.Timestamp)
+			t := p.sinceEntry(m.Timestamp)
 			if t > at || t == at && !shown[m.Exec] {
 				return
 			}
@@ -100,8 +100,8 @@ func (p *page) moments() []moment {
 	for i := range p.EventWindow.Execs {
 		c := &p.EventWindow.Execs[i]
 		m := moment{
-			start: p.after(c.Entry), end: p.after(c.Exit), took: p.lasted(c.Entry, c.Exit),
-			name:  text.WithoutSource(named(provenance.CallName(c.Func, c.EventID))),
+			start: p.sinceEntry(c.Entry), end: p.sinceEntry(c.Exit), took: p.duration(c.Entry, c.Exit),
+			name:  text.WithoutSource(functionName(provenance.CallName(c.Func, c.EventID))),
 			depth: depths[c.EventID], inner: parents[c.EventID], self: c.EventID == p.EventID,
 		}
 		if open(c.Entry, c.Exit) {

@@ -18,7 +18,7 @@ import (
 const maxNodes = 5000
 
 // Tree builds a tree of the call paths of a run, by time or by lost time. If there are several
-// programs, they are the first level. partial describes what the tree leaves out.
+// programs, they are the first level. partial describes the omitted part of the tree.
 func Tree(r *comparison.Run, lost bool) (_ api.FlameNode, partial string) {
 	root := newNode("all", activity.GroupUser)
 	several := slices.ContainsFunc(r.Paths, func(p comparison.Path) bool { return p.Program != r.Paths[0].Program })
@@ -110,7 +110,7 @@ func (n *node) sum() {
 	}
 }
 
-// weight is not less than that of any child.
+// weight returns the larger total, which is at least the weight of any child.
 func (n *node) weight() float64 { return max(n.Total[0], n.Total[1]) }
 
 // walk calls f with the node and all nodes below it.
@@ -132,7 +132,8 @@ func (n *node) remove(weight float64) {
 	})
 }
 
-// prune removes the nodes with the least weight if there are more than maxNodes, and reports that.
+// prune removes the lightest nodes until at most maxNodes are left. It returns a sentence about
+// them, or "".
 func (n *node) prune() string {
 	var weights []float64
 	n.walk(func(n *node) { weights = append(weights, n.weight()) })
@@ -146,8 +147,8 @@ func (n *node) prune() string {
 	return text.Count(len(weights)-left, "call path") + " with the least time are left out."
 }
 
-// sorted returns the children, the largest first.
-func (n *node) sorted() []*node {
+// sortedChildren returns the children, the largest first.
+func (n *node) sortedChildren() []*node {
 	list := make([]*node, 0, len(n.children))
 	for _, c := range n.children {
 		list = append(list, c)
@@ -163,7 +164,7 @@ func (n *node) single() api.FlameNode {
 	out := api.FlameNode{
 		Function: n.Function, Group: n.Group, Self: n.Self[0], Total: n.Total[0], Calls: n.Calls[0], Children: []api.FlameNode{},
 	}
-	for _, c := range n.sorted() {
+	for _, c := range n.sortedChildren() {
 		out.Children = append(out.Children, c.single())
 	}
 	return out
@@ -173,7 +174,7 @@ func (n *node) single() api.FlameNode {
 func (n *node) pair() api.FlamePairNode {
 	out := n.FlamePairNode
 	out.Children = []api.FlamePairNode{}
-	for _, c := range n.sorted() {
+	for _, c := range n.sortedChildren() {
 		out.Children = append(out.Children, c.pair())
 	}
 	return out

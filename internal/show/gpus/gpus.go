@@ -16,7 +16,7 @@ import (
 func Times(unit trace.Unit, times []provenance.GPUTime, steps bool, limit int, notes []tally.Note,
 	selected func(t *provenance.GPUTime) bool,
 ) *api.GPUTimes {
-	g := &api.GPUTimes{Steps: steps, Rows: []api.GPUTime{}, Notes: only(notes, breakdown.TimeTallies)}
+	g := &api.GPUTimes{Steps: steps, Rows: []api.GPUTime{}, Notes: selectNotes(notes, breakdown.TimeTallies)}
 	for i := range times {
 		t := &times[i]
 		switch {
@@ -51,7 +51,7 @@ func Time(unit trace.Unit, t *provenance.GPUTime) api.GPUTime {
 // Collectives returns the collective operations of a program, or all if it is nil, up to a limit, with
 // the tallies of the run that concern them.
 func Collectives(b *provenance.Breakdown, program *trace.Program, limit int, notes []tally.Note) *api.Collectives {
-	l := &api.Collectives{Rows: []api.Collective{}, Clocks: []api.Clock{}, Notes: only(notes, breakdown.CollectiveTallies)}
+	l := &api.Collectives{Rows: []api.Collective{}, Clocks: []api.Clock{}, Notes: selectNotes(notes, breakdown.CollectiveTallies)}
 	for i := range b.Collectives {
 		c := &b.Collectives[i]
 		switch {
@@ -87,8 +87,8 @@ func collective(unit trace.Unit, c *provenance.CollectiveStats) api.Collective {
 	return row
 }
 
-// only returns the notes of some kinds.
-func only(notes []tally.Note, kinds []tally.Kind) []api.Tally {
+// selectNotes returns the notes of some kinds.
+func selectNotes(notes []tally.Note, kinds []tally.Kind) []api.Tally {
 	list := []api.Tally{}
 	for _, n := range notes {
 		if slices.ContainsFunc(kinds, func(k tally.Kind) bool { return k.Name() == n.Name }) {

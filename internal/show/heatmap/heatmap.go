@@ -145,7 +145,7 @@ func groupRanks(all []executions.RankHost, most int) [][]executions.RankHost {
 	}
 	hosts := ranks.CutWhere(all, func(a, b executions.RankHost) bool { return a.Program != b.Program || a.Host != b.Host })
 	if len(hosts) <= most {
-		return smallest(most, hosts, func(host []executions.RankHost, n int) [][]executions.RankHost {
+		return cutParts(most, hosts, func(host []executions.RankHost, n int) [][]executions.RankHost {
 			return slices.Collect(slices.Chunk(host, n))
 		})
 	}
@@ -153,7 +153,7 @@ func groupRanks(all []executions.RankHost, most int) [][]executions.RankHost {
 	if len(programs) > most {
 		programs = [][][]executions.RankHost{hosts}
 	}
-	return smallest(most, programs, func(program [][]executions.RankHost, n int) (groups [][]executions.RankHost) {
+	return cutParts(most, programs, func(program [][]executions.RankHost, n int) (groups [][]executions.RankHost) {
 		for chunk := range slices.Chunk(program, n) {
 			groups = append(groups, slices.Concat(chunk...))
 		}
@@ -161,9 +161,9 @@ func groupRanks(all []executions.RankHost, most int) [][]executions.RankHost {
 	})
 }
 
-// smallest cuts each part into pieces of the smallest size that gives at most that many
-// pieces. There are no more parts than that.
-func smallest[T any](most int, parts []T, cut func(part T, size int) [][]executions.RankHost) [][]executions.RankHost {
+// cutParts cuts each part into pieces of the smallest size that gives at most that many
+// pieces. There must be at most that many parts.
+func cutParts[T any](most int, parts []T, cut func(part T, size int) [][]executions.RankHost) [][]executions.RankHost {
 	for size := 1; ; size++ {
 		var pieces [][]executions.RankHost
 		for _, p := range parts {

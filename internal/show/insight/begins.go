@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// begins caches the start times of runs that do not store them until they end, so that all
+// startTimes caches the start times of runs that do not store them until they end, so that all
 // answers use the same. The zero value is ready.
-type begins struct {
+type startTimes struct {
 	mu    sync.Mutex
 	byRun map[runID]*estimate
 }
@@ -40,7 +40,7 @@ const (
 )
 
 // correct sets the start of a run that is only estimated.
-func (b *begins) correct(ctx context.Context, a *query.Queries) error {
+func (b *startTimes) correct(ctx context.Context, a *query.Queries) error {
 	key := runID{a.Run.ID, a.Run.Started}
 	b.mu.Lock()
 	e, ok := b.byRun[key]

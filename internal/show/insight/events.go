@@ -110,7 +110,7 @@ func (q *runQuery) locate(ctx context.Context, f executions.Filter, after *curso
 func (q *runQuery) fetch(ctx context.Context, f executions.Filter, offset, limit int) ([]listRow, error) {
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
-	return encoded(rows, err, func(row []any, object json.RawMessage) listRow {
+	return encodeRows(rows, err, func(row []any, object json.RawMessage) listRow {
 		return listRow{cursor.At(rows.Columns, row, f.Order, q.Unit, q.Begin), object}
 	})
 }

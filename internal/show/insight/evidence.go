@@ -80,7 +80,7 @@ func (d *runData) newEvidence(e *executions.Event) *api.Evidence {
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: text.Host(r.Hostname), Function: r.Func,
 		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: d.sentence(r), Why: r.Why,
 		At: d.seconds(r.Entry), Entered: d.unit.Time(r.Entry).UTC(), Exclusive: d.micros(r.RuntimeExclusive),
-		Inclusive: d.micros(r.RuntimeTotal), Judged: d.judged(r),
+		Inclusive: d.micros(r.RuntimeTotal), Judged: d.judgedTime(r),
 		Lost: d.micros(r.LostTime), Severity: d.unit.MicrosOf(Finite(r.OutlierSeverity)), Score: Finite(r.OutlierScore), Step: int64(r.IOStep),
 		Path:  pathOf(r.CallStack),
 		Model: d.pageModel(r.AlgoParams), Roles: api.Roles{Victims: []api.Other{}}, GPU: gpuOf(r),

@@ -90,12 +90,12 @@ func (in *Insight) selection(ctx context.Context, q *runQuery, of ExplainParams)
 	return &selection, err
 }
 
-// leastDetailed is the number of executions of a finished run from which on details are cached.
+// leastDetailed is the smallest number of executions of a finished run whose details are cached.
 // Below query.LeastDetailed they cover all executions, so explanations do not change.
 const leastDetailed = 2000
 
-// readDetails returns the cached details of executions, which are read once for a run that
-// has ended. The caller has a slot.
+// readDetails returns the cached details of executions. It reads those of an ended run once. The
+// caller must hold a slot.
 func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details, error) {
 	a := *q.Queries
 	least := int64(query.LeastDetailed)
@@ -110,8 +110,8 @@ func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details
 	})
 }
 
-// ofFinding selects the anomalies of a finding. If a live run has too many to know their findings,
-// it selects all of the same function.
+// ofFinding selects the anomalies of a finding. If a live run has too many anomalies to link them
+// to findings, it selects all anomalies of the same function.
 func (q *runQuery) ofFinding(ctx context.Context, s *query.Selection, x *provenance.Finding) error {
 	s.Finding = x
 	switch {

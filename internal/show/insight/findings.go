@@ -154,7 +154,7 @@ func (q *runQuery) functionOfFinding(ctx context.Context, x *provenance.Finding)
 	if !ok {
 		return nil, nil //nolint:nilnil // a lasting change without stored executions
 	}
-	return q.numbered(ctx, id)
+	return q.functionByID(ctx, id)
 }
 
 // findingPoints returns the anomalies of a finding. If links are not stored, it selects them from

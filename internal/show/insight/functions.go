@@ -83,15 +83,15 @@ func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.P
 		f, err := q.Function(ctx, id, program)
 		return f, forAPI(err)
 	}
-	f, err := q.numbered(ctx, id)
+	f, err := q.functionByID(ctx, id)
 	if err == nil && f == nil {
 		err = api.Problemf(api.NotFound, "functions lists the ids", "run %s has no function %s", q.Run.Name, id)
 	}
 	return f, err
 }
 
-// numbered returns the function with an id, or nil.
-func (q *runQuery) numbered(ctx context.Context, id string) (*executions.Function, error) {
+// functionByID returns the function with an id, or nil.
+func (q *runQuery) functionByID(ctx context.Context, id string) (*executions.Function, error) {
 	program, fn, ok := functionNumbers(id)
 	if !ok {
 		return nil, nil //nolint:nilnil // not found

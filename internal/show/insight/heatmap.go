@@ -26,7 +26,7 @@ func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *heatmap.Params) 
 	}
 	silent, never := v.silentRanks()
 	ranks := slices.Clone(v.ranks())
-	if v.ended() {
+	if v.hasEnded() {
 		for _, key := range never {
 			silent[key] = ""
 			ranks = append(ranks, executions.RankHost{RankKey: key})

@@ -1,7 +1,7 @@
-// Package insight answers queries about runs: overviews, findings, evidence, heatmaps,
-// functions, flame graphs, explanations. It reads a store and the state of the pipeline,
-// caches shared data, and bounds concurrent queries. It knows nothing of HTTP: dashboard,
-// report and terminal call it.
+// Package insight answers queries about runs: overviews, findings, evidence, heatmaps, functions,
+// flame graphs, explanations. It reads a store and the state of the pipeline, caches shared data,
+// and bounds concurrent queries. It does not depend on HTTP: dashboard, report and terminal call
+// it.
 package insight
 
 import (
@@ -36,7 +36,7 @@ type Source interface {
 // Config is the configuration of an Insight. Defaults are in parentheses.
 type Config struct {
 	Source   Source
-	Run      string // name of the run that Status is about
+	Run      string // name of the run that Status describes
 	Place    string // directory, file or address of the runs in command lines, without secrets; may be empty
 	Host     string // name of the machine that serves the page; may be empty
 	Build    string // version of this program; may be empty
@@ -53,7 +53,7 @@ type Insight struct {
 	Config
 	slots chan struct{} // one for each running query
 
-	begins     begins
+	begins     startTimes
 	queries    memo.Memo[*query.Queries]
 	runs       memo.Memo[*runData]
 	conclusion memo.Memo[*conclusion]

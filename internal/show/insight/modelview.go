@@ -74,8 +74,8 @@ func (d *runData) threshold(t *typical.Times) *api.Range {
 	return r
 }
 
-// judged returns the time by which an execution was judged, in microseconds.
-func (d *runData) judged(r *provenance.Record) float64 {
+// judgedTime returns the time by which an execution was judged, in microseconds.
+func (d *runData) judgedTime(r *provenance.Record) float64 {
 	if d.info.Settings["statistic"] == "inclusive" {
 		return d.micros(r.RuntimeTotal)
 	}
@@ -84,7 +84,7 @@ func (d *runData) judged(r *provenance.Record) float64 {
 
 // sentence describes an execution.
 func (d *runData) sentence(r *provenance.Record) string {
-	v := d.judged(r)
+	v := d.judgedTime(r)
 	took := text.Duration(v)
 	if own, all := text.Duration(d.micros(r.RuntimeExclusive)), text.Duration(d.micros(r.RuntimeTotal)); own != all {
 		took = fmt.Sprintf("%s own time (%s with callees)", own, all)

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// maxBehind is the delay up to which nothing is reported.
+// maxBehind is the longest delay that is not reported.
 const maxBehind = 10 * time.Second
 
 // noticeList collects notices.
@@ -26,7 +26,7 @@ func (l *noticeList) add(level api.Level, topic, format string, args ...any) {
 	*l = append(*l, api.Notice{Level: level, Topic: topic, Sentence: fmt.Sprintf(format, args...)})
 }
 
-// notices returns what limits the reliability of the overview.
+// notices returns the limitations of the overview.
 func (v *view) notices(o *api.Overview) []api.Notice {
 	var list noticeList
 	ended := o.State == api.Finished || o.State == api.Incomplete || o.State == api.Failed
@@ -40,25 +40,25 @@ func (v *view) notices(o *api.Overview) []api.Notice {
 			}
 		}
 		if o.Live {
-			v.silent(&list)
-			behind(s, &list)
+			v.addSilent(&list)
+			addBacklog(s, &list)
 		}
-		drops(s, &list)
+		addDrops(s, &list)
 	}
-	if v.ended() {
-		v.missing(&list)
+	if v.hasEnded() {
+		v.addMissing(&list)
 	}
 	if v.data != nil {
-		v.data.warming(o, &list)
-		v.data.salvaged(o, &list)
-		v.data.reviewed(o.Review, &list)
+		v.data.addWarming(o, &list)
+		v.data.addLosses(o, &list)
+		v.data.addReview(o.Review, &list)
 	}
 	return list
 }
 
-// reviewed reports the flags that the review at the end withdrew and added. Many withdrawn
+// addReview reports the flags that the review at the end withdrew and added. Many withdrawn
 // flags on one of several hosts suggest that the host is slow rather than its calls normal.
-func (d *runData) reviewed(r *api.ReviewEnd, list *noticeList) {
+func (d *runData) addReview(r *api.ReviewEnd, list *noticeList) {
 	if r == nil {
 		return
 	}
@@ -90,11 +90,11 @@ func levelOf(severity string) api.Level {
 }
 
 // silentRanks returns the ranks whose analyzer is silent, with their hosts, and the expected
-// ranks that have never reported; of a run that has ended, those without a trace.
+// ranks that have never reported; for a run that has ended, the ranks without a trace.
 func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.RankKey) {
 	silent = make(map[trace.RankKey]string)
 	s := v.status
-	if v.ended() {
+	if v.hasEnded() {
 		return silent, gaps(v.ranks())
 	}
 	if s == nil {
@@ -125,8 +125,8 @@ func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.Ran
 	return silent, never
 }
 
-// ended reports whether the run has ended with data.
-func (v *view) ended() bool {
+// hasEnded reports whether the run has ended with data.
+func (v *view) hasEnded() bool {
 	state := v.state()
 	return v.data != nil && (state == api.Finished || state == api.Incomplete || state == api.Failed)
 }
@@ -154,8 +154,8 @@ func gaps(all []executions.RankHost) (missing []trace.RankKey) {
 	return missing
 }
 
-// missing reports the ranks of a run that has ended without data of them.
-func (v *view) missing(list *noticeList) {
+// addMissing reports the ranks of a run that has ended without data of them.
+func (v *view) addMissing(list *noticeList) {
 	if _, never := v.silentRanks(); len(never) > 0 {
 		sentence := "Rank %s is missing: it has no trace that could be read"
 		if len(never) > 1 {
@@ -165,8 +165,8 @@ func (v *view) missing(list *noticeList) {
 	}
 }
 
-// silent reports missing ranks.
-func (v *view) silent(list *noticeList) {
+// addSilent reports missing ranks.
+func (v *view) addSilent(list *noticeList) {
 	t := &v.status.Totals
 	hosts, never := v.silentRanks()
 	all := max(t.Ranks, t.RanksExpected)
@@ -190,8 +190,8 @@ func (v *view) silent(list *noticeList) {
 	list.add(api.LevelWatch, "silent-ranks", "%s", words)
 }
 
-// behind reports stages that do not keep up.
-func behind(s *api.Status, list *noticeList) {
+// addBacklog reports stages that do not keep up.
+func addBacklog(s *api.Status, list *noticeList) {
 	worst, slow := 0, 0
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.State == api.NodeReading && n.Behind > maxBehind.Seconds() {
@@ -204,26 +204,26 @@ func behind(s *api.Status, list *noticeList) {
 		n := &s.Nodes[worst]
 		list.add(api.LevelWatch, "backlog", "%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, "+
 			"or start more analyzers with fewer ranks each",
-			counted(int64(slow), "analyzer", "is", "are"), text.OneLine(n.Name), text.OneLine(n.Host), n.Behind)
+			countVerb(int64(slow), "analyzer", "is", "are"), text.OneLine(n.Name), text.OneLine(n.Host), n.Behind)
 	}
 	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
 		list.add(api.LevelWatch, "backlog", "%s for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more "+
-			"at once, a larger --stream-size lets more wait", counted(st.PendingMessages, "message", "waits", "wait"), st.Lag)
+			"at once, a larger --stream-size lets more wait", countVerb(st.PendingMessages, "message", "waits", "wait"), st.Lag)
 	}
 }
 
-// counted returns a number of things with a verb that agrees.
-func counted(n int64, thing, one, many string) string {
+// countVerb returns a number of things with a verb that agrees.
+func countVerb(n int64, thing, one, many string) string {
 	if n == 1 {
 		many = one
 	}
 	return text.Count(n, thing) + " " + many
 }
 
-func wasWere(n int64, thing string) string { return counted(n, thing, "was", "were") }
+func wasWere(n int64, thing string) string { return countVerb(n, thing, "was", "were") }
 
-// drops reports delayed records and lost trace data.
-func drops(s *api.Status, list *noticeList) {
+// addDrops reports delayed records and lost trace data.
+func addDrops(s *api.Status, list *noticeList) {
 	var drops int64
 	nodes := 0
 	lost := make(map[string]api.Tally)
@@ -248,8 +248,8 @@ func drops(s *api.Status, list *noticeList) {
 	}
 }
 
-// warming reports models with too few samples.
-func (d *runData) warming(o *api.Overview, list *noticeList) {
+// addWarming reports models with too few samples.
+func (d *runData) addWarming(o *api.Overview, list *noticeList) {
 	cold := int64(0)
 	if warm := o.Figures.FunctionsWarm; warm != nil {
 		cold = o.Figures.Functions - *warm
@@ -267,9 +267,9 @@ func (d *runData) warming(o *api.Overview, list *noticeList) {
 	}
 }
 
-// salvaged reports the missing parts of a run that has ended: unreadable traces, a failure,
+// addLosses reports the missing parts of a run that has ended: unreadable traces, a failure,
 // or findings that were not stored.
-func (d *runData) salvaged(o *api.Overview, list *noticeList) {
+func (d *runData) addLosses(o *api.Overview, list *noticeList) {
 	if d.run.State == provdb.Failed && d.kept.Executions > 0 { // otherwise the verdict reports it
 		words := "The analysis failed; the run has the data stored before that"
 		if d.info.Error != "" {

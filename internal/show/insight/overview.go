@@ -29,7 +29,7 @@ type view struct {
 	labels map[string]api.Label
 }
 
-// view returns what is known of a run that has data.
+// view returns the status and the data of a run that has data.
 func (in *Insight) view(ctx context.Context, q *runQuery) (v view, err error) {
 	v.data = q.data
 	if q.Run.Name == in.Run {
@@ -56,7 +56,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 	switch {
 	case err != nil && v.status == nil:
 		return nil, err
-	case err != nil && !v.early(err):
+	case err != nil && !v.isEarly(err):
 		v.unread = true
 		note("store", err)
 	}
@@ -88,8 +88,8 @@ func badness(l api.Level) int {
 	return slices.Index([]api.Level{api.LevelGood, api.LevelUnknown, api.LevelWatch, api.LevelBad}, l)
 }
 
-// early reports whether err only means that a running run has stored nothing yet.
-func (v *view) early(err error) bool {
+// isEarly reports whether err only means that a running run has stored nothing yet.
+func (v *view) isEarly(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Status == api.NotFound && v.status.Run.State != api.Finished && v.status.Run.State != api.Failed
 }
@@ -106,13 +106,13 @@ func (v *view) overview(run string, worst int) *api.Overview {
 			o.Began = d.unit.Time(d.begin).UTC()
 		}
 		o.Programs, o.Review = v.programs(), d.review(o.State)
-		for _, i := range v.open() {
+		for _, i := range v.openFindings() {
 			if len(o.Findings) < worst {
 				o.Findings = append(o.Findings, d.pageFinding(i, v.labels))
 			}
 		}
 		for i := range d.findings {
-			if d.findings[i].Noted() && !v.muted(i) && len(o.Notes) < provdb.WorstNotes {
+			if d.findings[i].Noted() && !v.isMuted(i) && len(o.Notes) < provdb.WorstNotes {
 				o.Notes = append(o.Notes, d.pageFinding(i, v.labels))
 			}
 		}
@@ -120,7 +120,7 @@ func (v *view) overview(run string, worst int) *api.Overview {
 			o.Slowest = append(o.Slowest, d.slowest...)
 		}
 	}
-	if v.ended() {
+	if v.hasEnded() {
 		_, never := v.silentRanks()
 		o.Incomplete = len(never)+len(v.data.info.Incomplete)+len(v.data.info.Broken) > 0
 	}
@@ -142,21 +142,21 @@ func (v *view) state() api.State {
 	return v.data.run.State
 }
 
-// open returns the indices of the open findings, the costliest first: those that are listed, and
+// openFindings returns the indices of the open findings, the costliest first: those that are listed, and
 // neither muted nor expected.
-func (v *view) open() (list []int) {
+func (v *view) openFindings() (list []int) {
 	if v.data == nil {
 		return nil
 	}
 	for i := range v.data.findings {
-		if v.data.findings[i].Listed() && !v.muted(i) {
+		if v.data.findings[i].Listed() && !v.isMuted(i) {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-func (v *view) muted(i int) bool {
+func (v *view) isMuted(i int) bool {
 	state := v.labels[v.data.keys[i]].State
 	return state == api.LabelMuted || state == api.LabelExpected
 }
@@ -170,7 +170,7 @@ func (v *view) figures(o *api.Overview) api.Figures {
 	if s := v.status; s != nil {
 		addLive(&f, s, o)
 	}
-	if v.ended() {
+	if v.hasEnded() {
 		if _, never := v.silentRanks(); len(never) > 0 {
 			f.RanksExpected = new(f.Ranks + int64(len(never)))
 		}
@@ -225,7 +225,7 @@ func (d *runData) count(f *api.Figures, v *view) {
 			continue
 		}
 		f.Findings++
-		if v.muted(i) {
+		if v.isMuted(i) {
 			f.FindingsMuted++
 			f.MutedLost += d.micros(x.Lost)
 		}

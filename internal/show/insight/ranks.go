@@ -30,7 +30,8 @@ func (in *Insight) Ranks(ctx context.Context, run string, of ranks.Params) (*api
 	})
 }
 
-// lostTime returns the time that ranks lost to anomalies. The sums over all anomalies of a live run take long.
+// lostTime returns the time that ranks lost to anomalies. It caches the sums of a live run, which are slow to
+// compute.
 func (in *Insight) lostTime(ctx context.Context, q *runQuery) (map[ranks.LostKey]trace.Ticks, error) {
 	a := *q.Queries
 	return in.lost.Get(ctx, runKey(&a.Run), func(ctx context.Context) (map[ranks.LostKey]trace.Ticks, bool, error) {
@@ -88,7 +89,7 @@ func (d *runData) slowLinks() ranks.Links {
 	return ranks.Links{Finding: d.slowFinding, FunctionID: func(f trace.FuncKey) string { return d.functions[f] }}
 }
 
-// slowFinding returns the finding about a slow peer and its key; 0 if there is none.
+// slowFinding returns the number and the key of the finding about a slow peer, or 0.
 func (c *conclusion) slowFinding(s *provenance.SlowPeer) (number int, key string) {
 	for i := range c.findings {
 		if provenance.SlowPeerOf(&c.findings[i], c.peers.Slow) == s {

@@ -15,11 +15,11 @@ var errTooLarge = api.Problemf(api.TooLarge, "request fewer rows with limit", "t
 
 // objects encodes rows as JSON objects with keys in the order of columns, like --format json.
 func objects(rows *provdb.Rows, err error) ([]json.RawMessage, error) {
-	return encoded(rows, err, func(_ []any, object json.RawMessage) json.RawMessage { return object })
+	return encodeRows(rows, err, func(_ []any, object json.RawMessage) json.RawMessage { return object })
 }
 
-// encoded returns what item makes of each row and its JSON object.
-func encoded[T any](rows *provdb.Rows, err error, item func(row []any, object json.RawMessage) T) ([]T, error) {
+// encodeRows calls item with each row and its JSON object, and returns the results.
+func encodeRows[T any](rows *provdb.Rows, err error, item func(row []any, object json.RawMessage) T) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ type conclusion struct {
 	keys     []string       // of findings; more stable than their numbers
 	byKey    map[string]int // index of findings
 	sparse   map[trace.FuncKey]bool
-	err      error             // why there are no findings
+	err      error             // reason for missing findings
 	peers    *provenance.Peers // nil: not compared
 	timeline timelineData
 
@@ -62,7 +62,7 @@ type conclusion struct {
 	linkOf    map[trace.EventKey]int
 }
 
-// minSamples returns the number of calls of a function from which on they are judged.
+// minSamples returns the number of calls that a function needs to be judged.
 func minSamples(i *provdb.Info) int {
 	if n, err := strconv.Atoi(i.Settings["min-samples"]); err == nil && n > 0 {
 		return n
@@ -138,7 +138,7 @@ func runKey(r *provdb.Run) string {
 	return fmt.Sprintf("%d %s %d %s", r.ID, r.State, r.Finished.UnixNano(), r.Name)
 }
 
-// maxAhead is the longest time by which a program may start before the services.
+// maxAhead bounds how long before the services a program may have started.
 const maxAhead = 24 * time.Hour
 
 // traceTime returns the time up to which the traces of the watched run have been read, by the
@@ -271,8 +271,9 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 	return f
 }
 
-// certainFactor times the samples that a judgment needs make it reliable: the detector accepts
-// what one call in a hundred does, and of ten times thirty calls these are three.
+// certainFactor is the multiple of the required samples that makes a judgment reliable: the
+// detector accepts the behavior of one call in a hundred, which is that of three calls in ten times
+// thirty.
 const certainFactor = 10
 
 // findSparse finds the functions whose models have too few samples for a reliable judgment.

@@ -45,8 +45,8 @@ func (in *Insight) OneRun(ctx context.Context, run string) (json.RawMessage, err
 type SnapshotParams struct{ Top, Newest int }
 
 // Snapshot returns the state of the pipeline, the functions that lost most, and the newest
-// anomalies. It fails if neither the source nor the store has the run; what the store cannot
-// answer now is left out.
+// anomalies. It fails if neither the source nor the store has the run; answers that the store
+// cannot give now are left out.
 func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) (*api.SnapshotOfRun, error) {
 	answer := new(api.SnapshotOfRun)
 	var err error

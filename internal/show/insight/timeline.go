@@ -20,7 +20,7 @@ type TimelineParams struct {
 	Rows     int
 }
 
-// timelineData has decoded activities, which nobody changes.
+// timelineData has decoded activities, which are immutable.
 type timelineData struct {
 	once   sync.Once
 	sketch *activity.Sketch
@@ -64,7 +64,7 @@ func (in *Insight) CounterTimeline(ctx context.Context, run string, of CounterTi
 	})
 }
 
-// Timeline returns what the ranks of a run did over time.
+// Timeline returns the activities of the ranks of a run over time.
 func (in *Insight) Timeline(ctx context.Context, run string, of TimelineParams) (*api.Timeline, error) {
 	return withData(ctx, in, run, func(_ context.Context, q *runQuery) (*api.Timeline, error) {
 		if q.data.peers == nil || len(q.data.peers.Activity) == 0 {

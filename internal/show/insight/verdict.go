@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
 )
 
-// The percentages of core time from which on a loss is bad, and below which it is good. Runs
+// A loss of badPercent of core time or more is bad, and one below smallPercent is good. Runs
 // of the same program usually differ by less than badPercent.
 const badPercent, smallPercent = 1, 0.1
 
@@ -22,7 +22,7 @@ const withdrawnPercent = 0.5
 // verdict sums up the health of the run in a sentence. A run that is not efficient or has many
 // withdrawn flags is not healthy.
 func (v *view) verdict(o *api.Overview) api.Verdict {
-	open := v.open()
+	open := v.openFindings()
 	loss := v.loss(open)
 	verdict := v.judge(o, open, loss)
 	if loss != nil {
@@ -102,7 +102,7 @@ func waitingText(o *api.Overview) string {
 	if n := o.Figures.RanksExpected; n != nil {
 		words += fmt.Sprintf(": %s of %s have been seen", text.Int(o.Figures.Ranks), text.Count(*n, "rank"))
 	} else if o.Figures.Ranks > 0 {
-		words += fmt.Sprintf(": %s been seen", counted(o.Figures.Ranks, "rank", "has", "have"))
+		words += fmt.Sprintf(": %s been seen", countVerb(o.Figures.Ranks, "rank", "has", "have"))
 	}
 	return words + ". Start the analyzers with chimbuko ad --run-dir DIRECTORY TRACE…"
 }
@@ -136,7 +136,7 @@ func (v *view) costs(o *api.Overview, open []int, loss *ranks.Loss) api.Verdict 
 		}
 	}
 	worst := &v.data.findings[open[0]]
-	for _, i := range open { // who waits is not the cause
+	for _, i := range open { // a wait is not a cause
 		if x := &v.data.findings[i]; !isWait(x) {
 			worst = x
 			break
@@ -190,7 +190,7 @@ func isWait(x *provenance.Finding) bool {
 func (v *view) worstText(x *provenance.Finding, length float64) string {
 	if isWait(x) {
 		cause := "cause unknown"
-		if !v.ended() {
+		if !v.hasEnded() {
 			cause = "cause not known yet"
 		}
 		return fmt.Sprintf("waits in %s since %s, %s", text.ShortName(x.Func), text.Clock(v.data.seconds(x.First), length), cause)

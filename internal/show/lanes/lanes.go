@@ -110,11 +110,11 @@ func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 		})
 	}
 	b.stack(lane, p.CallStack)
-	return api.Arrow{Kind: "launch", FromLane: lane, From: b.after(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
+	return api.Arrow{Kind: "launch", FromLane: lane, From: b.sinceEntry(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
 }
 
-// after returns a time relative to the entry of the execution.
-func (b *laneBuilder) after(t trace.Ticks) float64 { return b.r.Unit.Between(b.r.Entry, t) }
+// sinceEntry returns a time relative to the entry of the execution.
+func (b *laneBuilder) sinceEntry(t trace.Ticks) float64 { return b.r.Unit.Between(b.r.Entry, t) }
 
 // lane returns the nested calls of a lane. No call ends after its caller.
 func (b *laneBuilder) lane(lane int) []api.LaneCall {
@@ -130,14 +130,14 @@ func (b *laneBuilder) lane(lane int) []api.LaneCall {
 	drawn := make([]api.LaneCall, 0, len(list))
 	for _, c := range list {
 		d := api.LaneCall{
-			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.after(c.entry), Exit: b.after(c.end), Open: c.exit == 0,
+			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.sinceEntry(c.entry), Exit: b.sinceEntry(c.end), Open: c.exit == 0,
 			Anomaly: c.anomaly, Self: c.self, Group: activity.Group(c.name, b.r.IsGPUEvent && lane == 0),
 		}
 		if name := provenance.CallName(c.name, c.id); name != c.name {
 			d.Label = name
 		}
 		if c.open { // still open
-			d.Exit = b.after(max(last, c.entry))
+			d.Exit = b.sinceEntry(max(last, c.entry))
 		}
 		drawn = append(drawn, d)
 	}

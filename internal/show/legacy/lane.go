@@ -69,7 +69,7 @@ func (l *lane) load() (last int, err error) {
 	entries, err := os.ReadDir(l.spill) // in order of names, and so of numbers
 	last = -1
 	for _, e := range entries {
-		if name := e.Name(); name[0] == '.' && filepath.Ext(name) == unfinished {
+		if name := e.Name(); name[0] == '.' && filepath.Ext(name) == unfinishedSuffix {
 			_ = os.Remove(filepath.Join(l.spill, name))
 			continue
 		}
@@ -166,16 +166,16 @@ func (l *lane) attempt(ctx context.Context) error {
 		l.remove(it, status, lost)
 		return nil
 	case ctx.Err() == nil:
-		l.failed(ctx, it.n, status, err)
+		l.recordFailure(ctx, it.n, status, err)
 	}
 	return err
 }
 
-// failed records a failed attempt.
-func (l *lane) failed(ctx context.Context, n, status int, err error) {
+// recordFailure records a failed attempt.
+func (l *lane) recordFailure(ctx context.Context, n, status int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	refused := refusal(status)
+	refused := isRefusal(status)
 	if l.p.LastError == "" || refused && !l.p.Refused {
 		level := slog.LevelWarn
 		if refused {

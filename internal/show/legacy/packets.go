@@ -33,8 +33,8 @@ const MaxPacket = 64 << 20
 // Path is the path of requests with packets from the original's parameter server.
 const Path = "/api/anomalydata"
 
-// Packets is a run of which only statistics packets exist, and the Source of a dashboard that
-// shows it. It is safe for concurrent use. NewPackets returns one.
+// Packets is a run that has only statistics packets, and the Source of a dashboard that shows it.
+// It is safe for concurrent use. NewPackets returns one.
 type Packets struct {
 	name, version string
 	receive       bool
@@ -68,8 +68,8 @@ type functionKey struct{ program, fid int64 }
 
 type metricsKey struct{ program, rank, fid int64 }
 
-// NewPackets returns a run without packets. With receive the dashboard takes packets at Path,
-// without a token, since the original's parameter server has none.
+// NewPackets returns a run without packets. If receive is set, the dashboard accepts packets at
+// Path without a token, since the original's parameter server has none.
 func NewPackets(run, version string, receive bool) *Packets {
 	return &Packets{
 		name: run, version: version, receive: receive, started: time.Now(),
@@ -112,7 +112,7 @@ func (p *Packets) refuse(why error) {
 	p.info.Problem = text.OneLine(why.Error())
 }
 
-// take adds a packet that ReadPacket returned. A repeated one changes nothing.
+// take adds a packet that ReadPacket returned. It ignores repeated packets.
 func (p *Packets) take(packet *Packet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *Packets) take(packet *Packet) {
 	}
 }
 
-// keep sets an entry, or counts it if there is no room for it.
+// keep sets an entry, or counts it if the map is full.
 func keep[K comparable, V any](p *Packets, all map[K]V, key K, value V, most int, name string) {
 	if _, ok := all[key]; !ok && len(all) >= most || len(name) > maxPacketNameSize {
 		p.info.LeftOut++
@@ -209,7 +209,7 @@ func (p *Packets) Status(context.Context) (*api.Status, error) {
 	}
 	s.Totals.Anomalies, s.Totals.Calls = p.totals()
 	if p.info.Refused > 0 {
-		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: p.refused()}}
+		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: p.refusedText()}}
 	}
 	return s, nil
 }
@@ -224,7 +224,7 @@ func (p *Packets) totals() (anomalies, calls int64) {
 	return anomalies, calls
 }
 
-func (p *Packets) refused() string {
+func (p *Packets) refusedText() string {
 	return text.Count(p.info.Refused, "packet") + " rejected as invalid: " + p.info.Problem
 }
 

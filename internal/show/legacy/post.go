@@ -14,7 +14,7 @@ import (
 
 const (
 	maxRedirects  = 10
-	maxRetryAfter = 10 * time.Minute // longer ones are taken for a mistake
+	maxRetryAfter = 10 * time.Minute // longer ones are considered mistakes
 	maxAnswer     = 64 << 10         // bytes of an answer that are read to keep the connection
 )
 
@@ -76,8 +76,8 @@ func (e *answerError) Error() string {
 	return s
 }
 
-// refusal reports whether a status blames the request.
-func refusal(status int) bool {
+// isRefusal reports whether a status blames the request.
+func isRefusal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false

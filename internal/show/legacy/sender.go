@@ -25,7 +25,7 @@ type SenderOptions struct {
 	Dir string
 	// Client makes the requests; nil: a new one.
 	Client *http.Client
-	// Timeout is that of a request; 0 means DefaultTimeout.
+	// Timeout limits a request; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Queue is the number of bytes that may wait in memory, for each destination; 0 means
 	// DefaultQueue.
@@ -73,7 +73,7 @@ type Progress struct {
 	api.Sender
 	PendingBytes int64
 	Lost         uint64 // packets whose files vanished
-	Refused      bool   // the error is one that retries hardly cure, such as 404
+	Refused      bool   // the error is likely to persist, such as 404
 }
 
 // NewSender returns a Sender that first delivers the packets that an earlier one left in Spill. It
@@ -205,12 +205,12 @@ func (s *Sender) Stats() (st SenderStats) {
 	return st
 }
 
-// unfinished is the suffix of files being written.
-const unfinished = ".tmp"
+// unfinishedSuffix is the suffix of files being written.
+const unfinishedSuffix = ".tmp"
 
 // writeFile writes a file completely or not at all.
 func writeFile(path string, data []byte) error {
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+unfinished)
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+unfinishedSuffix)
 	err := os.WriteFile(temp, data, 0o644)
 	if err == nil {
 		err = os.Rename(temp, path)
@@ -226,7 +226,7 @@ func makeWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".probe-*"+unfinished)
+	f, err := os.CreateTemp(dir, ".probe-*"+unfinishedSuffix)
 	if err != nil {
 		return err
 	}

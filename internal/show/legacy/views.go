@@ -30,7 +30,7 @@ var ErrNotInPackets = api.Problemf(api.NotFound, "analyze the traces with chimbu
 // seconds returns the time since the first anomaly.
 func (p *Packets) seconds(t trace.Ticks) float64 { return float64(t-p.begin) / 1e6 }
 
-// Overview returns the run in numbers. There are no findings.
+// Overview returns the key figures of the run, without findings.
 func (p *Packets) Overview(_ context.Context, _ string, of insight.OverviewParams) (*api.Overview, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Packets) notices() (all []api.Notice) {
 	add(api.LevelUnknown, "Only statistics packets are available: they count anomalies by rank, step and function, but contain "+
 		"no executions, so lost time, hosts, causes and evidence are unknown")
 	if p.info.Refused > 0 {
-		add(api.LevelWatch, p.refused())
+		add(api.LevelWatch, p.refusedText())
 	}
 	if p.info.LeftOut > 0 {
 		add(api.LevelWatch, text.Int(p.info.LeftOut)+" entries of packets were dropped: out of room")
@@ -230,8 +230,8 @@ var functionOrders = map[string]func(f *api.FunctionRow) float64{
 	"inclusive": func(f *api.FunctionRow) float64 { return *f.Inclusive },
 }
 
-// row returns the function as a row of the table. The original omits sums of times, so they are
-// computed from the means.
+// row returns the function as a row of the table. It computes sums of times from the means, because
+// packets have no sums.
 func (f *Function) row() api.FunctionRow {
 	finite := func(x float64) *float64 { return new(insight.Finite(x)) }
 	calls := count(f.Exclusive.Count)

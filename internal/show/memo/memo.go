@@ -34,8 +34,8 @@ type entry[T any] struct {
 type Compute[T any] func(ctx context.Context) (value T, final bool, err error)
 
 // A value is fresh for lifeFactor times as long as it took to compute it, at least for minLife. It
-// is too old to serve after maxAge lives. A computation that takes longer than slow is not waited
-// for if stale values may be served.
+// is too old to serve after maxAge lives. Callers do not wait for a computation that takes longer
+// than slow if stale values may be served.
 const (
 	lifeFactor = 10
 	minLife    = 2 * time.Second
@@ -123,7 +123,7 @@ func (m *Memo[T]) launch(ctx context.Context, e *entry[T], compute Compute[T]) c
 }
 
 // entry returns the entry of a key. A new one replaces the least recently used one, whose running
-// computation still serves those who wait for it.
+// computation still serves its callers.
 func (m *Memo[T]) entry(key string) *entry[T] {
 	if m.entries == nil {
 		m.entries, _ = simplelru.NewLRU[string, *entry[T]](max(1, m.Size), nil) // fails only without room

@@ -76,7 +76,7 @@ func (g GPUTimes) table() *provdb.Rows {
 	})
 }
 
-// shareOf formats a share, which is missing of nothing.
+// shareOf formats a share, or a missing value if the whole is 0.
 func shareOf(part, of float64) string {
 	if of <= 0 {
 		return missing

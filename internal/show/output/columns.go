@@ -47,7 +47,8 @@ func rowsOf[T any](columns []provdb.Column, list []T, values func(x *T) []any) *
 	}
 }
 
-// withFractions returns the columns, of which those of times are fractions if a value is one.
+// withFractions returns the columns. Columns of times become fractions if any of their values is
+// one.
 func withFractions[T any](columns []provdb.Column, list []T, values func(x *T) []any) []provdb.Column {
 	isTime := func(c provdb.Column) bool { return c.Type == provdb.Int && strings.HasSuffix(c.Name, "_us") }
 	if !slices.ContainsFunc(columns, isTime) {
@@ -83,7 +84,7 @@ func basic(v reflect.Value) any {
 	return v.Interface()
 }
 
-// firstOf returns the first n items that keep chooses.
+// firstOf returns the first n items for which keep returns true.
 func firstOf[T any](list []T, n int, keep func(x *T) bool) (chosen []T) {
 	for i := range list {
 		if len(chosen) < n && keep(&list[i]) {

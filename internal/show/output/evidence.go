@@ -24,10 +24,10 @@ type Evidence struct {
 	Finding  *provenance.Finding
 	Examples []*provenance.Record                      // the worst first; none for a lasting change
 	Twin     *provenance.Record                        // a typical execution like the first example, or nil
-	Differs  *contrast.Explanation                     // from other calls; nil for a lasting change
+	Differs  *contrast.Explanation                     // difference from other calls; nil for a lasting change
 	Unit     trace.Unit                                // of times
 	Begin    trace.Ticks                               // of the run
-	Threads  map[trace.RankKey]map[trace.Thread]string // names of the threads of ranks, as far as they are known
+	Threads  map[trace.RankKey]map[trace.Thread]string // known names of the threads of ranks
 	Slow     *api.SlowEvidence                         // of a slow peer; else nil
 }
 
@@ -130,7 +130,7 @@ func (e *Evidence) writeSlowMarkdown(w io.Writer, examples *provdb.Rows) error {
 	return writeMarkdown(w, examples)
 }
 
-// wrongIf says what would have to be true for a finding to be wrong.
+// wrongIf returns the condition under which a finding is wrong.
 func wrongIf(x *provenance.Finding) string {
 	switch x.Kind {
 	case provenance.RecurringMode:
@@ -158,7 +158,7 @@ func wrongIf(x *provenance.Finding) string {
 	return "these calls did more work than others of the function, in a way that the trace does not show"
 }
 
-// lateWords say what was late.
+// lateWords describe what was late.
 var lateWords = map[provenance.Late]string{
 	provenance.LateHost:          "the host: code on a processor",
 	provenance.LateDevice:        "the device: a GPU, or calls that wait for it",
@@ -220,7 +220,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	}
 	switch {
 	case x.Kind == provenance.Interference:
-	case x.OfPeers(): // its examples may be of any function, and it is not found by them
+	case x.OfPeers(): // its examples may be of any function, and the comparison does not use them
 		return nil
 	case x.Kind == provenance.ExcessWork:
 		if err := writeMade(w, e.Examples[0].AlgoParams); err != nil {

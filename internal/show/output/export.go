@@ -45,7 +45,7 @@ func exportTable(ctx context.Context, a *query.Queries, name, format, path strin
 	if err != nil {
 		return 0, err
 	}
-	rows.All = counting(rows.All, &n)
+	rows.All = countItems(rows.All, &n)
 	if format == "parquet" {
 		err = parquet(ctx, path, rows)
 	} else {
@@ -56,13 +56,13 @@ func exportTable(ctx context.Context, a *query.Queries, name, format, path strin
 
 // exportDocuments writes a collection to a file and returns the number of documents.
 func exportDocuments(ctx context.Context, a *query.Queries, collection, _, path string) (n int, err error) {
-	documents := counting(a.Documents(ctx, collection), &n)
+	documents := countItems(a.Documents(ctx, collection), &n)
 	err = WriteFile(path, func(w io.Writer) error { return writeArray[json.RawMessage](w, documents) })
 	return n, err
 }
 
-// counting counts the items of a sequence.
-func counting[T any, S ~func(yield func(T, error) bool)](items S, n *int) S {
+// countItems counts the items of a sequence.
+func countItems[T any, S ~func(yield func(T, error) bool)](items S, n *int) S {
 	return func(yield func(T, error) bool) {
 		for item, err := range items {
 			*n++

@@ -14,12 +14,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// FindingList is some findings of a run.
+// FindingList is a selection of the findings of a run.
 type FindingList struct {
 	Unit      trace.Unit           // of times
 	All       []provenance.Finding // of the run
 	Listed    []provenance.Finding
-	Omitted   int  // findings that are left out at the end
+	Omitted   int  // findings beyond the limit
 	Withdrawn bool // withdrawn ones are listed
 	Complete  bool // minor ones are listed
 	Notes     bool // notes are in the table; otherwise the text counts them and shows the costliest
@@ -31,7 +31,7 @@ type FindingList struct {
 // listedFinding is a finding for programs.
 type listedFinding struct {
 	provenance.Finding
-	Differs string `json:"differs,omitempty"` // in what the calls differ from others, in words
+	Differs string `json:"differs,omitempty"` // how the calls differ from others, in words
 }
 
 // differs returns how the calls of the i-th listed finding differ from others.
@@ -143,20 +143,20 @@ func minorText(s provdb.FindingSummary) string {
 		cost, together = "costs", ""
 	}
 	return fmt.Sprintf("%s %s %s of the time%s (--all lists %s)", text.Count(s.Minor, "minor finding"), cost,
-		text.Percent(100*s.MinorShare), together, them(s.Minor))
+		text.Percent(100*s.MinorShare), together, pronoun(s.Minor))
 }
 
-// writeNotes counts the notes, which a command lists, and writes the costliest ones.
+// writeNotes writes the number of notes, the command that lists them, and the costliest ones.
 func writeNotes(w io.Writer, s *provdb.FindingSummary, command string) {
 	fmt.Fprintf(w, "\n%s about normal behavior, %s of the time (%s lists %s)\n", text.Count(s.Notes, "note"),
-		text.Percent(100*s.NotesShare), command, them(s.Notes))
+		text.Percent(100*s.NotesShare), command, pronoun(s.Notes))
 	for i := range s.WorstNotes {
 		x := &s.WorstNotes[i]
 		fmt.Fprintf(w, "  %s: %s of the time\n", x.Summary, text.Percent(100*x.Share))
 	}
 }
 
-func them(n int) string {
+func pronoun(n int) string {
 	if n == 1 {
 		return "it"
 	}
@@ -165,7 +165,7 @@ func them(n int) string {
 
 func withdrawnText(s provdb.FindingSummary) string {
 	return fmt.Sprintf("%s withdrawn, worth %s of the time (--withdrawn lists %s)", wereText(s.Withdrawn),
-		text.Percent(100*s.WithdrawnShare), them(s.Withdrawn))
+		text.Percent(100*s.WithdrawnShare), pronoun(s.Withdrawn))
 }
 
 func wereText(n int) string {
@@ -175,7 +175,7 @@ func wereText(n int) string {
 	return text.Int(n) + " findings were"
 }
 
-// remarks writes what the line of a finding does not show.
+// remarks writes details below the line of a finding.
 func (l *FindingList) remarks(w io.Writer, x *provenance.Finding) {
 	line := func(format string, args ...any) { remark(w, format, args...) }
 	switch {

@@ -24,8 +24,8 @@ import (
 // Formats lists the formats of an Answer.
 func Formats() []string { return []string{"table", "json", "csv", "markdown", "parquet"} }
 
-// Answer is the answer to a query. Rows are its content in all formats, unless another
-// field replaces them in one.
+// Answer is the answer to a query. Rows are its content in all formats, unless another field
+// replaces them in one format.
 type Answer struct {
 	Rows     *provdb.Rows
 	Text     func(w io.Writer) error // replaces the table
@@ -180,8 +180,8 @@ func writeArray[T ~[]byte](w io.Writer, items func(yield func(T, error) bool)) e
 	return err
 }
 
-// maxName is the length from which on tables shorten the names of functions and call paths. Kernels have names of
-// hundreds of characters.
+// maxName is the maximum length of names of functions and call paths in tables, which shorten longer ones.
+// Kernels have names of hundreds of characters.
 const maxName = 120
 
 func writeTable(w io.Writer, rows *provdb.Rows) error {
@@ -249,7 +249,7 @@ func lines(rows *provdb.Rows) iter.Seq2[[]string, error] {
 	}
 }
 
-// heading returns the name of a column for people. The unit is at the values.
+// heading returns the name of a column for people, without its unit, which follows each value.
 func heading(c provdb.Column) string {
 	if c.Name == "severity" {
 		return "own time"

@@ -22,7 +22,7 @@ func IsTerminal(w any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progressLine is a line that changes on a terminal; elsewhere it is a line now and then.
+// progressLine is a line that changes on a terminal. Elsewhere it is repeated from time to time.
 type progressLine struct {
 	w        io.Writer
 	terminal bool
@@ -56,7 +56,7 @@ func (p *progressLine) Clear() {
 	}
 }
 
-// Counter shows on a terminal how many of many things are done.
+// Counter shows on a terminal how many things are done.
 type Counter struct {
 	progressLine
 	mu     sync.Mutex
@@ -103,7 +103,7 @@ func NewAnalysis(w io.Writer, passes int) *Analysis {
 	return a
 }
 
-// Show shows how much is read, or reviewed.
+// Show shows the share that is read or reviewed.
 func (a *Analysis) Show(done analyzer.ProgressReport) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +190,7 @@ func NewAnalyzer(w io.Writer) *Analyzer {
 	return &Analyzer{progressLine: newProgressLine(w, 10*time.Second)}
 }
 
-// Show writes a line now and then. alone means that the services do not respond.
+// Show updates the line when it is due. alone means that the services do not respond.
 func (a *Analyzer) Show(rep *analyzer.Report, unsent int64, alone bool) {
 	if !a.isDue() || rep.Totals.Ranks == 0 {
 		return

@@ -246,7 +246,7 @@ const fewPeers = 4
 
 func weak(r *ranks.Row) bool { return r.Peers != nil && *r.Peers < fewPeers }
 
-// footer describes what the table does not show.
+// footer explains missing rows and values of the table.
 func (l *RankList) footer(w io.Writer) {
 	if len(l.Rows) == 0 {
 		fmt.Fprintf(w, "\n%s\n", map[string]string{

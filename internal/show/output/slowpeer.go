@@ -72,7 +72,7 @@ func (s *slowSheet) ratios() *provdb.Rows {
 	var rows []api.RatioWindow
 	size := (len(s.Windows) + mostRatioRows - 1) / mostRatioRows
 	for from := 0; from < len(s.Windows); from += size {
-		rows = append(rows, together(s.Windows[from:min(from+size, len(s.Windows))]))
+		rows = append(rows, mergeWindows(s.Windows[from:min(from+size, len(s.Windows))]))
 	}
 	length := s.Windows[len(s.Windows)-1].To
 	return rowsOf(columns("from to ratio slow bar"), rows, func(r *api.RatioWindow) []any {
@@ -84,8 +84,8 @@ func (s *slowSheet) ratios() *provdb.Rows {
 	})
 }
 
-// together returns neighboring windows as one. It has the mean ratio, and is slow if most of them are.
-func together(windows []api.RatioWindow) api.RatioWindow {
+// mergeWindows returns neighboring windows as one. It has the mean ratio, and is slow if most of them are.
+func mergeWindows(windows []api.RatioWindow) api.RatioWindow {
 	sum, n, slow := 0.0, 0, 0
 	for i := range windows {
 		if r := windows[i].Ratio; r != nil {

@@ -65,13 +65,13 @@ func nodes(w io.Writer, st *api.Status) {
 	}
 	_ = writeTable(w, rowsOf(nodeColumns, st.Nodes, func(n *api.Node) []any { // errors stick to w
 		return []any{
-			n.Name, n.State, n.Ranks, text.Int(n.StepsRead), behind(n.Behind), text.Number(n.EventsPerSecond), text.Bytes(n.OutboxBytes),
+			n.Name, n.State, n.Ranks, text.Int(n.StepsRead), lagText(n.Behind), text.Number(n.EventsPerSecond), text.Bytes(n.OutboxBytes),
 			n.Drops, n.Exchange.Last * 1e6, text.Bytes(n.RSS), st.Run.Now.Sub(n.LastHeard).Round(100*time.Millisecond).String() + " ago",
 		}
 	}))
 }
 
-func behind(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
+func lagText(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
 
 // writeRanks writes a line per rank, those that are furthest behind or have most anomalies first.
 func writeRanks(w io.Writer, st *api.Status, all bool) {
@@ -91,7 +91,7 @@ func writeRanks(w io.Writer, st *api.Status, all bool) {
 		if r.Ended {
 			state = "ended"
 		}
-		return []any{fmt.Sprintf("%d:%d", r.Program, r.Rank), r.Host, r.Step, behind(r.Behind), text.Int(r.Anomalies), state}
+		return []any{fmt.Sprintf("%d:%d", r.Program, r.Rank), r.Host, r.Step, lagText(r.Behind), text.Int(r.Anomalies), state}
 	}))
 	if more := len(st.Ranks) - len(list); more > 0 {
 		fmt.Fprintf(w, "… and %d more (--all)\n", more)

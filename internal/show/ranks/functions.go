@@ -11,8 +11,8 @@ import (
 // maxFunctions bounds the functions of several ranks.
 const maxFunctions = 100
 
-// Functions returns the functions with the most time of the ranks, or GPUs, that p selects: the sums of those that are
-// stored for each of them. Those of threads are the ones of their ranks.
+// Functions returns the functions with the most time of the ranks, or GPUs, that p selects: the sums of the functions
+// stored for each of them. Threads have the functions of their ranks.
 func Functions(d Data, p Params) *api.RankFunctions {
 	if p.By != ByDevice {
 		p.By, p.Thread = ByRank, nil

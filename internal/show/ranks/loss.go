@@ -16,7 +16,7 @@ import (
 const FairEfficiency = 0.8
 
 // Loss divides the time that a run lost among its reasons, as shares of the time of all ranks.
-// Efficiency and they add up to 1.
+// Efficiency and these shares add up to 1.
 type Loss struct {
 	Efficiency float64 // parallel efficiency of all programs
 	Parts      []Part  // the greatest first
@@ -48,9 +48,9 @@ func Parallel(list []provenance.Efficiency) (efficiency float64, ok bool) {
 	return max(0, min(1, useful/all)), true
 }
 
-// Divide divides the lost time: what the run would be shorter without slow peers, then what waits for other
-// findings cost; the rest is waiting. No part is greater than what is left for it. It returns nil if
-// the efficiency is unknown.
+// Divide divides the lost time into the time that the run would save without slow peers, the cost of waits
+// for other findings, and waiting for the rest. No part exceeds the lost time that the previous parts
+// leave. It returns nil if the efficiency is unknown.
 func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	if p == nil {
 		return nil
@@ -61,7 +61,7 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	}
 	findings, cost := 0, 0.0
 	for x := range open {
-		if share := waited(x); share > 0 && !x.OfPeers() {
+		if share := waitShare(x); share > 0 && !x.OfPeers() {
 			findings, cost = findings+1, cost+share
 		}
 	}
@@ -88,9 +88,9 @@ func Divide(p *provenance.Peers, open iter.Seq[*provenance.Finding]) *Loss {
 	return l
 }
 
-// waited returns the share of the time of all ranks that waits because of a finding lost. The time that slow calls
-// lose themselves is work, which counts as useful.
-func waited(x *provenance.Finding) float64 {
+// waitShare returns the share of the time of all ranks lost by waits because of a finding. The time lost in the slow
+// calls themselves is work, which counts as useful.
+func waitShare(x *provenance.Finding) float64 {
 	if x.Lost <= 0 || x.Kind == provenance.Waiting || x.Late == provenance.LateCommunication {
 		return x.Share
 	}
@@ -133,8 +133,8 @@ func (l *Loss) String() string {
 	return b.String()
 }
 
-// HasFindings reports whether String has the share of findings, and that is all that they cost, a share of the time
-// of all ranks.
+// HasFindings reports whether String states the share of findings and it covers their entire cost, a share of the
+// time of all ranks.
 func (l *Loss) HasFindings(cost float64) bool {
 	i := slices.IndexFunc(l.Parts, func(p Part) bool { return p.Findings })
 	return i >= 0 && l.percents()[i+1] != text.NoShare && cost < l.Parts[i].Share+minCost

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// What a row of a table is.
+// Kinds of rows of a table.
 const (
 	ByRank   = "rank"
 	ByHost   = "host"
@@ -23,7 +23,7 @@ const (
 	ByRole   = "role"
 )
 
-// By lists what a row of a table can be.
+// By lists the kinds of rows of a table.
 var By = []string{ByRank, ByHost, ByThread, ByDevice, ByRole}
 
 // maxRows bounds the rows of a table. With 64 windows it has less than 300 kB.
@@ -35,7 +35,8 @@ type Data struct {
 
 	Peers *provenance.Peers
 	Lost  map[LostKey]trace.Ticks // to findings; nil: unknown
-	// Known has the hosts of ranks of the run, also of those without data. Gaps between them are ranks, too.
+	// Known has the hosts of the known ranks of the run, including those without data. Gaps between them are
+	// ranks, too.
 	Known map[trace.RankKey]string
 }
 
@@ -45,9 +46,9 @@ type LostKey struct {
 	TID int64 // provenance.AllThreads: the rank
 }
 
-// Links find other answers about slow peers.
+// Links connect slow peers with other answers.
 type Links struct {
-	// Finding returns the finding about a slow peer, and its key; 0 if there is none.
+	// Finding returns the number and the key of the finding about a slow peer, or 0.
 	Finding func(s *provenance.SlowPeer) (number int, key string)
 	// FunctionID returns the ID of a function, or "".
 	FunctionID func(f trace.FuncKey) string
@@ -77,13 +78,13 @@ type thread struct {
 	device bool
 }
 
-// table makes a table.
+// table builds a table.
 type table struct {
 	Data
 	*Params
 	programs bool           // several
 	columns  map[int64]int  // by start of the window in microseconds
-	slow     map[thread]int // index of the costliest slow peer; roles only if there is no other
+	slow     map[thread]int // index of the costliest slow peer; a role only if no other includes the thread
 	answer   *api.RankTable
 }
 
@@ -151,7 +152,7 @@ func New(d Data, p Params) *api.RankTable {
 		}
 	}
 	t.answer.Slow = Slow(t.Peers, d.Links)
-	t.missing(units)
+	t.missingRanks(units)
 	return t.answer
 }
 
@@ -204,7 +205,7 @@ func slowPlace(unit trace.Unit, s *provenance.SlowPeer, links Links) api.SlowPla
 	return a
 }
 
-// units returns what the rows consist of, ordered by program, host, rank and thread.
+// units returns the units of all rows, ordered by program, host, rank and thread.
 func (t *table) units() []unit {
 	var units []unit
 	threads := t.By == ByThread || t.By == ByDevice
@@ -321,8 +322,9 @@ func CutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 	return parts
 }
 
-// neighbors puts as few neighboring groups together as leave at most that many: of one host if
-// possible, else of one program. If possible, groups without data stay apart from others, so that they are visible.
+// neighbors merges as few neighboring groups as necessary to leave at most that many. It merges groups of one host
+// if possible, else of one program. If possible, groups without data stay apart from others, so that they are
+// visible.
 func neighbors(groups [][]unit, most int) [][]unit {
 	if len(groups) <= most {
 		return groups
@@ -364,8 +366,8 @@ func hasData(group []unit) bool {
 	return slices.ContainsFunc(group, func(u unit) bool { return u.load != nil })
 }
 
-// missing lists the ranks without data.
-func (t *table) missing(units []unit) {
+// missingRanks lists the ranks without data.
+func (t *table) missingRanks(units []unit) {
 	var without []unit
 	for i := range units {
 		if units[i].load == nil {

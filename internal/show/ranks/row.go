@@ -32,8 +32,8 @@ type Row struct {
 	// Ratio is the time of the work of all units divided by that of equal work of peers.
 	Ratio *float64 `json:"ratio"`
 	// Pattern, From and To are when the costliest slow peer among the units was slow, in seconds since the
-	// start of the run. Saved is by how much the run would be shorter without that, and Share its share of
-	// the run.
+	// start of the run. Saved is the time that the run would save without that, and Share its share of the
+	// run.
 	Pattern provenance.Pattern `json:"pattern"`
 	From    *float64           `json:"from_s"`
 	To      *float64           `json:"to_s"`
@@ -44,7 +44,7 @@ type Row struct {
 	slow  *provenance.SlowPeer // the costliest, or nil
 }
 
-// List is the costliest rows of a table, and how many it has: all, and those without data.
+// List has the costliest rows of a table, and the numbers of all rows and of those without data.
 type List struct {
 	Rows  []Row `json:"rows"`
 	All   int64 `json:"all_rows"`
@@ -71,7 +71,7 @@ func Costliest(d Data, p Params, limit int) *List {
 	return all
 }
 
-// compareOptional compares values, of which nil is the least.
+// compareOptional compares values; nil is the least.
 func compareOptional[T cmp.Ordered](a, b *T) int {
 	switch {
 	case a == nil && b == nil:
@@ -179,7 +179,7 @@ func (t *table) pageRow(group []unit) api.RankRow {
 		p.Role = *r.Role
 	}
 	if r.worst != nil {
-		p.Ratio = rounded(r.worst)
+		p.Ratio = roundRatio(r.worst)
 	}
 	if r.slow != nil {
 		p.Finding, p.FindingKey = t.Finding(r.slow)
@@ -196,7 +196,7 @@ func (t *table) pageRow(group []unit) api.RankRow {
 func (t *table) addRatios(r *api.RankRow, windows []provenance.LoadWindow) {
 	for i := range windows {
 		to := &r.Ratios[t.columns[micros(windows[i].From)]]
-		if ratio := rounded(windows[i].Ratio); *to == nil || *ratio > **to {
+		if ratio := roundRatio(windows[i].Ratio); *to == nil || *ratio > **to {
 			*to = ratio
 		}
 	}
@@ -205,8 +205,8 @@ func (t *table) addRatios(r *api.RankRow, windows []provenance.LoadWindow) {
 // noRatio is the ratio of data that cannot be compared.
 var noRatio = new(float64)
 
-// rounded returns a ratio with two digits, which is enough for colors and keeps answers small.
-func rounded(ratio *float64) *float64 {
+// roundRatio returns a ratio with two digits, which is enough for colors and keeps answers small.
+func roundRatio(ratio *float64) *float64 {
 	if ratio == nil {
 		return noRatio
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// width is that of all charts, in units of the SVG viewBox.
+// width is the width of all charts, in units of the SVG viewBox.
 const width = 1000
 
 // tick is a label of an axis.

@@ -53,7 +53,7 @@ func newHistogram(m *api.Model, value float64) *histogram {
 		v.Anchor, v.LabelX = "end", round(x(value)-6)
 	}
 	v.Bars = bars(m, x, tall)
-	for _, r := range usual(m) {
+	for _, r := range usualRanges(m) {
 		left, right := float64(histLeft), float64(width-10)
 		if r.Low != nil {
 			left = x(*r.Low)
@@ -77,7 +77,7 @@ func newHistogram(m *api.Model, value float64) *histogram {
 			}
 		}
 	}
-	v.Ticks = apart(v.Ticks, 62)
+	v.Ticks = spreadTicks(v.Ticks, 62)
 	v.Words = modelWords(m)
 	v.Label = fmt.Sprintf("Histogram of %s; this one took %s. Both axes are logarithmic.", v.Words, text.Duration(value))
 	return v
@@ -134,8 +134,8 @@ func bars(m *api.Model, x func(float64) float64, tall func(int64) float64) strin
 	return p.b.String()
 }
 
-// usual returns the usual ranges, one per mode.
-func usual(m *api.Model) []api.Range {
+// usualRanges returns the usual ranges, one per mode.
+func usualRanges(m *api.Model) []api.Range {
 	if len(m.Normal) > 0 {
 		return m.Normal
 	}
@@ -165,8 +165,8 @@ func tickText(t float64) string {
 	return number + " " + unit
 }
 
-// apart removes ticks that are too close to the previous one.
-func apart(list []tick, least float64) (kept []tick) {
+// spreadTicks removes ticks that are too close to the previous one.
+func spreadTicks(list []tick, least float64) (kept []tick) {
 	for _, t := range list {
 		if len(kept) == 0 || t.X-kept[len(kept)-1].X >= least {
 			kept = append(kept, t)

@@ -47,7 +47,7 @@ type Report struct {
 	Overview *api.Overview
 	Findings *api.FindingList
 	Own      *api.Heatmap // without waits
-	Lost     *api.Heatmap // with waits; nil if there are none
+	Lost     *api.Heatmap // with waits; nil without waits
 	Ranks    *api.RankTable
 	Funcs    *api.FunctionTable
 	Evidence []*api.Evidence // of the worst findings, in their order

@@ -74,7 +74,7 @@ const (
 	maxArrows    = 60
 )
 
-// newTimeline lays out lanes. It returns nil if there are none.
+// newTimeline lays out lanes. It returns nil without lanes.
 func newTimeline(lanes []api.Lane, arrows []api.Arrow, s span, what string) *timeline {
 	if len(lanes) == 0 || !(s.to > s.from) {
 		return nil

@@ -25,7 +25,7 @@ func (m *model) draw() string {
 	if m.picture == nil {
 		s.line(s.style(bold, "chimbuko"))
 		if m.failed != nil {
-			s.wrapped(m.failed.Error(), 6, levels[api.LevelBad])
+			s.wrap(m.failed.Error(), 6, levels[api.LevelBad])
 			s.line("retrying; q quits")
 		} else {
 			s.line("loading …")
@@ -34,7 +34,7 @@ func (m *model) draw() string {
 	}
 	s.head(m.picture, m.note())
 	if m.failed != nil {
-		s.wrapped("no answer, data as of "+ago(m.now.Sub(m.seen))+": "+m.failed.Error(), 1, levels[api.LevelBad])
+		s.wrap("no answer, data as of "+ago(m.now.Sub(m.seen))+": "+m.failed.Error(), 1, levels[api.LevelBad])
 	}
 	switch m.mode {
 	case showHelp:
@@ -102,11 +102,11 @@ func (m *model) details(s *screen, i *api.Finding) {
 		if text != "" {
 			d.line("")
 			d.line(d.style(bold, title))
-			d.wrapped(text, 8, ansi.Style{})
+			d.wrap(text, 8, ansi.Style{})
 		}
 	}
 	d.line(d.style(bold, fmt.Sprintf("Finding %d: %s", i.Number, clean(cmp.Or(text.ShortName(i.Function), i.Kind)))))
-	d.wrapped(i.Summary, 4, ansi.Style{})
+	d.wrap(i.Summary, 4, ansi.Style{})
 	e := m.evidence[evidenceKey(i)]
 	switch {
 	case e != nil:
@@ -160,7 +160,7 @@ func (m *model) help(s *screen) {
 	}
 	s.line("")
 	s.line(s.style(bold, "Terms"))
-	s.wrapped("Lost time is how much longer than usual anomalous executions took. A finding is all anomalies with the same function, call "+
+	s.wrap("Lost time is how much longer than usual anomalous executions took. A finding is all anomalies with the same function, call "+
 		"path, kind and cause. "+
 		"Anomalies are provisional until the review at the end of the run. Shades of ranks, from little to much: "+shades[1:], 6, ansi.Style{})
 }

@@ -36,7 +36,7 @@ type model struct {
 	cursor, top   int    // of the list of findings
 	scroll        int    // of the text of a finding
 	evidence      map[string]*api.Evidence
-	missing       map[string]error // why there is no evidence
+	missing       map[string]error // reason for missing evidence
 }
 
 // update is a new picture.

@@ -42,8 +42,8 @@ func (s *screen) style(st ansi.Style, text string) string {
 // line adds a line and truncates it to the width.
 func (s *screen) line(text string) { s.lines = append(s.lines, ansi.Truncate(text, s.width, "…")) }
 
-// wrapped adds a text in at most that many lines.
-func (s *screen) wrapped(text string, most int, st ansi.Style) {
+// wrap adds a text in at most that many lines.
+func (s *screen) wrap(text string, most int, st ansi.Style) {
 	lines := strings.Split(ansi.Wrap(clean(text), s.width, ""), "\n")
 	for i, l := range lines {
 		if i == most-1 && len(lines) > most {
@@ -89,7 +89,7 @@ func (s *screen) head(p *Picture, note string) {
 	gap := max(1, s.width-ansi.StringWidth(left)-ansi.StringWidth(note))
 	s.line(s.style(bold, ansi.Truncate(left, max(10, s.width-ansi.StringWidth(note)-1), "…")) + strings.Repeat(" ", gap) + note)
 	verdict := strings.ToUpper(string(o.Verdict.Level)) + ": " + o.Verdict.Sentence
-	s.wrapped(verdict, 2, levels[o.Verdict.Level])
+	s.wrap(verdict, 2, levels[o.Verdict.Level])
 	s.line(strings.Join(figures(o), "  "))
 	if n := len(o.Notices); n > 0 {
 		more := ""
@@ -180,7 +180,7 @@ func (s *screen) findings(o *api.Overview, cursor, from, most int) {
 	}
 }
 
-// wide is the number of columns from which on findings have their number of calls.
+// wide is the minimum number of columns at which findings show their number of calls.
 const wide = 100
 
 // subject describes a finding without a function.
@@ -242,12 +242,12 @@ func (s *screen) heat(h *api.Heatmap, most int) {
 		if row.Silent {
 			lost = "silent"
 		}
-		s.line(pad(rowName(row), heatLabel) + "|" + s.colored(string(cells[r])) + "|" + fmt.Sprintf("%9s", lost))
+		s.line(pad(rowName(row), heatLabel) + "|" + s.colorCells(string(cells[r])) + "|" + fmt.Sprintf("%9s", lost))
 	}
 }
 
-// colored marks the strong cells of a row.
-func (s *screen) colored(cells string) string {
+// colorCells marks the strong cells of a row.
+func (s *screen) colorCells(cells string) string {
 	if !s.styled {
 		return cells
 	}

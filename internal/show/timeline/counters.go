@@ -13,12 +13,12 @@ import (
 type CounterParams struct {
 	Program *trace.Program // nil: any
 	Counter string         // "": the first
-	// Selects reports whether a rank is among those that are compared with all. It is nil if there are none.
+	// Selects reports whether a rank is to be compared with all ranks; nil selects none.
 	Selects func(trace.RankKey) bool
 }
 
-// Counters returns the readings of a counter over time in a run that began at a time: of all ranks, and of some. If the run does not
-// have the counter, it returns only the list of counters.
+// Counters returns the readings of a counter over time, of all ranks and of the selected ones, in a run that began at begin. If
+// the run does not have the counter, it returns only the list of counters.
 func Counters(s *activity.Sketch, unit trace.Unit, begin trace.Ticks, p CounterParams) *api.CounterTimeline {
 	t := &api.CounterTimeline{Counters: []api.CounterOfTimeline{}, Group: 1}
 	var programs []trace.Program

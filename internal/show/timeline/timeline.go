@@ -30,7 +30,7 @@ func Empty() *api.Timeline {
 	return t
 }
 
-// Of returns a part of the timeline of a run that began at a time. hosts may lack ranks.
+// Of returns a part of the timeline of a run that began at begin. hosts may lack ranks.
 func Of(s *activity.Sketch, unit trace.Unit, begin trace.Ticks, hosts map[trace.RankKey]string, p Params) *api.Timeline {
 	t := Empty()
 	first, last := s.Span()

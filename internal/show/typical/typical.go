@@ -61,8 +61,8 @@ func (t *Times) modes(normal [][2]float64) {
 	}
 }
 
-// seen returns the part of a span with calls, and their number.
-func (t *Times) seen(s Span) (part Span, count float64) {
+// observed returns the part of a span with calls, and their number.
+func (t *Times) observed(s Span) (part Span, count float64) {
 	for i, n := range t.Counts {
 		first, last := t.Edges[i], t.Edges[i+1]
 		if n == 0 || last <= s.Low || first > s.High {
@@ -90,14 +90,14 @@ func (t *Times) Main() Span {
 		return best
 	}
 	for _, s := range t.Usual {
-		if part, n := t.seen(s); n > most {
+		if part, n := t.observed(s); n > most {
 			best, most = part, n
 		}
 	}
 	return best
 }
 
-// quantile returns the time below which that share of calls is.
+// quantile returns the time below which that share of calls lies.
 func (t *Times) quantile(share float64) float64 {
 	sum := 0.0
 	for i, n := range t.Counts {
@@ -143,7 +143,7 @@ func (t *Times) UsualText() string {
 	var parts []string
 	for _, s := range t.Usual {
 		if t.Moments == nil {
-			s, _ = t.seen(s)
+			s, _ = t.observed(s)
 		}
 		parts = append(parts, rangeText(s))
 	}

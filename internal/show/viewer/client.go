@@ -61,8 +61,8 @@ func Client(file string) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// Reachable reports whether this machine can reach the HTTP server of services: not if that
-// listens on the loopback interface of another machine.
+// Reachable reports whether this machine can reach the HTTP server of services, which may listen
+// only on the loopback interface of another machine.
 func Reachable(s *runfiles.Services) bool {
 	host, _ := os.Hostname() // "" matches no machine
 	return s.Host == host || !isLoopback(HostPort(s.Web))

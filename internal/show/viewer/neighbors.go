@@ -36,7 +36,7 @@ const (
 // neighbors are the runs of a directory besides the one of a page. It is a compare.Neighbors.
 type neighbors struct {
 	dir string // absolute
-	own string // directory of the run of the page; "" if there is none
+	own string // directory of the run of the page, or ""
 
 	mu    sync.Mutex
 	cache map[string]*neighbor // by name of the directory
@@ -49,7 +49,7 @@ type neighbor struct {
 	info     *provdb.Info
 }
 
-// neighborsOf returns the runs that a page offers for comparisons besides those of its store, or nil.
+// neighborsOf returns the runs outside its store that a page offers for comparisons, or nil.
 func (o *Options) neighborsOf(own string) (*neighbors, error) {
 	dir := o.Runs
 	switch {
@@ -60,7 +60,7 @@ func (o *Options) neighborsOf(own string) (*neighbors, error) {
 	case dir == "":
 		full, err := filepath.Abs(own)
 		if err != nil {
-			return nil, nil //nolint:nilerr // there is no working directory
+			return nil, nil //nolint:nilerr // no working directory
 		}
 		dir = filepath.Dir(full)
 	}
@@ -115,7 +115,8 @@ func (n *neighbors) List() ([]api.Neighbor, error) {
 	return all[:min(len(all), maxNeighbors)], nil
 }
 
-// read reads run.json of a directory, or returns nil if there is no run of its own with a store in a file.
+// read reads run.json of a directory. It returns nil unless the directory has a run with its own store in
+// a file.
 func (n *neighbors) read(name string) *neighbor {
 	path := filepath.Join(n.dir, name)
 	described, err := os.Lstat(filepath.Join(path, runfiles.Info))

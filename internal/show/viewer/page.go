@@ -28,7 +28,7 @@ type Options struct {
 	UIDir        string   // directory of the built page; "" is the one in this program
 	Compare      []string // runs and baselines to compare with
 	Runs         string   // directory of further runs to choose from; NoRuns: none
-	Beside       bool     // if Runs is "" and only this machine reaches the page: the directory that contains the run
+	Beside       bool     // if Runs is "" and only this machine reaches the page, choose from the directory that contains the run
 	Listen       string   // host:port
 	AllowedHosts []string // further names in the Host header
 	MetricsOpen  bool     // serve /metrics without the token
@@ -61,9 +61,9 @@ func (o *Options) Serve(ctx context.Context, r *Run, with *References, log *slog
 	return o.ServeConfig(ctx, cfg, r.dir, before)
 }
 
-// ServeConfig serves a dashboard until ctx ends. dir is the run directory, for labels, or
-// "". If Listen leaves the port open, it is that of before, the URL at which the page was
-// served earlier, or else the usual port of the run, if nothing else uses it.
+// ServeConfig serves a dashboard until ctx ends. dir is the run directory, for labels, or "". If
+// Listen has port 0, it listens on the port of before, the earlier URL of the page, or else on the
+// usual port of the run, if it is free.
 func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, before string) (*Page, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -25,7 +25,7 @@ type Run struct {
 	// on it.
 	Stopped bool
 
-	dir       string // of the run; "" if there is none
+	dir       string // of the run, or ""
 	requested string // requested name; "": that of the directory, or the latest
 	version   string
 	reader    rundir.LazyReader

@@ -1,5 +1,5 @@
-// Package ui serves the files of the page, which is built from web/ into dist/. Access and policies
-// are the caller's.
+// Package ui serves the files of the page, which is built from web/ into dist/. The caller controls
+// access and sets policies.
 package ui
 
 import (
@@ -47,7 +47,7 @@ func New() (*Site, error) {
 func newSite(built fs.FS) (*Site, error) {
 	s := &Site{files: make(map[string]*file)}
 	err := fs.WalkDir(built, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || hidden(name) {
+		if err != nil || d.IsDir() || isHidden(name) {
 			return err
 		}
 		content, err := fs.ReadFile(built, name)
@@ -81,7 +81,7 @@ func (s *Site) Has(path string) bool { return s.find(path) != nil }
 // find returns the file at the path of a request, or nil.
 func (s *Site) find(at string) *file {
 	name, ok := strings.CutPrefix(at, "/")
-	if !ok || name == indexFile || hidden(name) {
+	if !ok || name == indexFile || isHidden(name) {
 		return nil
 	}
 	if name == "" {
@@ -102,8 +102,8 @@ func (s *Site) find(at string) *file {
 	return f
 }
 
-// hidden reports whether a part of a name starts with a dot.
-func hidden(name string) bool {
+// isHidden reports whether a part of a name starts with a dot.
+func isHidden(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(part, ".") {
 			return true
