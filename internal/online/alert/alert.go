@@ -17,9 +17,9 @@ import (
 
 // Bounds of commands.
 const (
-	atATime   = 4    // commands that run at the same time
-	maxQueue  = 100  // commands that wait or run
-	maxOutput = 4096 // bytes of the output of a command that are logged
+	maxRunning = 4    // commands that run at the same time
+	maxQueue   = 100  // commands that wait or run
+	maxOutput  = 4096 // bytes of the output of a command that are logged
 )
 
 // Runner runs a command for each new finding. Its fields must not change after the first Check.
@@ -30,11 +30,11 @@ type Runner struct {
 	TimeLimit time.Duration
 	Log       *slog.Logger
 
-	known  map[string]bool // findings for which the command was started
-	slots  chan struct{}
-	wg     sync.WaitGroup
-	mu     sync.Mutex
-	queued int
+	started map[string]bool // findings for which the command was started
+	slots   chan struct{}
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	queued  int
 }
 
 // Check starts the command for the alarms among these findings that are new: not minor, not
@@ -42,14 +42,14 @@ type Runner struct {
 // it leaves the rest to the next Check. Concurrent calls are not allowed.
 func (r *Runner) Check(ctx context.Context, list []provenance.Finding) {
 	if r.slots == nil {
-		r.known, r.slots = make(map[string]bool), make(chan struct{}, atATime)
+		r.started, r.slots = make(map[string]bool), make(chan struct{}, maxRunning)
 	}
 	for i, key := range findings.Keys(list) {
 		f := &list[i]
-		if !f.Listed() || r.known[key] || !r.enqueue() {
+		if !f.Listed() || r.started[key] || !r.enqueue() {
 			continue
 		}
-		r.known[key] = true
+		r.started[key] = true
 		input, err := json.Marshal(f)
 		if err != nil {
 			r.Log.Error("cannot encode a finding", "finding", f.Summary, "error", err)
@@ -105,7 +105,7 @@ func (r *Runner) run(ctx context.Context, input []byte) error {
 // Wait waits until all commands have ended.
 func (r *Runner) Wait() { r.wg.Wait() }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the written bytes.
 type tail struct{ b []byte }
 
 // Write implements io.Writer.

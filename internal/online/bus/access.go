@@ -18,13 +18,13 @@ import (
 // which they publish.
 type Access struct {
 	Name     string   // of these clients, for the log
-	Token    string   // that they present
+	Token    string   // presented by these clients
 	Subjects []string // to which they may publish; * matches one token, > one or more
-	Streams  []string // whose state they may read, as publishers do
+	Streams  []string // streams whose state they may read, as publishers do
 }
 
-// Every client receives answers below inboxes and a random id that only it and the
-// server know. The id is the last word of the client's name.
+// Every client receives answers below inboxes and a random id, a secret between it and the server.
+// The id is the last word of the client's name.
 const (
 	inboxes      = "_INBOX."
 	restToken    = "rest" // follows the id in subjects that serve the rest of large messages
@@ -38,7 +38,7 @@ func isInbox(subject string) bool {
 	return strings.HasPrefix(subject, inboxes) || strings.HasPrefix(subject, "_R_.") // the form for another account
 }
 
-// permissions returns those of the client with the given name.
+// permissions returns the permissions of the client with the given name.
 func (a *Access) permissions(name string) *server.Permissions {
 	p := &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: append(slices.Clone(a.Subjects), inboxes+"*."+restToken+".*")},
@@ -56,9 +56,9 @@ func (a *Access) permissions(name string) *server.Permissions {
 
 // doorkeeper authenticates clients and sets their permissions.
 type doorkeeper struct {
-	token  hashed
+	token  tokenHash
 	access []Access
-	hashes []hashed // of their tokens
+	hashes []tokenHash // of their tokens
 	log    *serverLog
 
 	banTime time.Duration
@@ -67,10 +67,10 @@ type doorkeeper struct {
 	banned map[string]time.Time // end of the ban of clients with limited access, by host
 }
 
-// hashed is a token whose comparison leaks nothing, not even its length.
-type hashed [sha256.Size]byte
+// tokenHash is the hash of a token, so that comparisons leak nothing, not even its length.
+type tokenHash [sha256.Size]byte
 
-func (h hashed) is(token string) bool {
+func (h tokenHash) matches(token string) bool {
 	other := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(h[:], other[:]) == 1
 }
@@ -94,11 +94,11 @@ func (d *doorkeeper) Check(c server.ClientAuthentication) bool {
 	if a := c.RemoteAddress(); a != nil {
 		from = a.String()
 	}
-	if d.token.is(opts.Token) {
+	if d.token.matches(opts.Token) {
 		return true
 	}
 	for i, h := range d.hashes {
-		if !h.is(opts.Token) {
+		if !h.matches(opts.Token) {
 			continue
 		}
 		a := &d.access[i]
@@ -139,8 +139,8 @@ func (d *doorkeeper) ban(host string, now time.Time) {
 	d.banned[host] = now.Add(d.banTime)
 }
 
-// limited reports whether clients of this name have limited access.
-func (d *doorkeeper) limited(name string) bool {
+// isLimited reports whether clients of this name have limited access.
+func (d *doorkeeper) isLimited(name string) bool {
 	return slices.ContainsFunc(d.access, func(a Access) bool { return a.Name == name })
 }
 

@@ -320,7 +320,7 @@ func TestRateLimitDrainsOverTime(t *testing.T) {
 		t.Helper()
 		most := rateLimit{each: flow{10, 10}, more: flow{100, 100}}
 		for _, one := range []flow{{messages: level}, {bytes: level}} {
-			left := most.after(one, took)
+			left := most.drain(one, took)
 			if left.messages+left.bytes != want || most.overflows(left) != floods {
 				t.Errorf("after %v: %d of %+v left, overflow %t; want %d, %t", took, left.messages+left.bytes, one, most.overflows(left), want, floods)
 			}

@@ -1,10 +1,9 @@
-// Package bus moves bytes between processes through NATS: requests and replies, and
-// streams that keep messages until they are acknowledged. It runs the server in
-// process, or uses any nats-server or cluster. It does not interpret the bytes, and it
-// is the only package that knows NATS.
+// Package bus moves bytes between processes through NATS: requests and replies, and streams that
+// keep messages until they are acknowledged. It runs the server in process, or uses any nats-server
+// or cluster. It does not interpret the bytes, and it is the only package that uses NATS.
 //
-// Requests and replies may have up to MaxMessage bytes: the receiver of one that is
-// larger than a server accepts fetches the rest from its sender.
+// Requests and replies may have up to MaxMessage bytes: if one is larger than a server accepts, its
+// receiver fetches the rest from its sender.
 package bus
 
 import "errors"
@@ -13,15 +12,15 @@ import "errors"
 const MaxMessage = 256 << 20
 
 var (
-	// ErrNotConnected means that there is no connection, or that it was lost before the
-	// answer came: the other side may have received the message. It wraps the reason,
-	// as returned by LastError.
+	// ErrNotConnected means that there is no connection, or that it was lost before the answer
+	// came. The other side may have received the message. It wraps the reason, as returned by
+	// LastError.
 	ErrNotConnected = errors.New("not connected to the message bus")
 
 	// ErrNoService means that the subject of a request has no service at present.
 	ErrNoService = errors.New("no service for this subject")
 
-	// ErrDenied means that the server does not let this client do it.
+	// ErrDenied means that this client lacks the permission.
 	ErrDenied = errors.New("the message server does not permit this with the given token")
 
 	// ErrTooLarge means that a message can never be sent: it is larger than

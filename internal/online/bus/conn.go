@@ -31,7 +31,7 @@ type Conn struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	log     *slog.Logger
-	retried atomic.Pointer[nats.Conn] // for the function that is called between attempts
+	retried atomic.Pointer[nats.Conn] // for the callback between attempts
 
 	mu       sync.Mutex
 	session  context.Context // ends when the connection is lost
@@ -43,7 +43,7 @@ type Conn struct {
 	calls    map[*call]struct{}
 	closed   bool
 
-	lines *throttle.Lines // log lines that others cause
+	lines *throttle.Lines // log lines caused by other processes
 }
 
 // call is a wait for an answer of the server to a message that was sent to a subject,
@@ -53,9 +53,9 @@ type call struct {
 	cancel  context.CancelCauseFunc
 }
 
-// Connect returns a client that connects as soon as the server is there: it tries
-// once, for at most two seconds for each server, and continues in the background. An
-// error means that the options are wrong.
+// Connect returns a client that connects as soon as the server is available. It tries once, for at
+// most two seconds for each server, and continues in the background. It fails only if the options
+// are invalid.
 func Connect(opt Options) (*Conn, error) {
 	options, err := opt.natsOptions()
 	if err != nil {
@@ -73,7 +73,7 @@ func Connect(opt Options) (*Conn, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.report(sub, err) }),
 		nats.CustomReconnectDelay(func(attempts int) time.Duration {
 			if nc := c.retried.Load(); nc != nil {
-				c.note(nc.LastError()) // a rejected handshake is reported nowhere else
+				c.note(nc.LastError()) // nothing else reports a rejected handshake
 			}
 			return retryWait(attempts)
 		}))
@@ -124,7 +124,7 @@ func (c *Conn) down(err error) {
 	c.log.Warn("lost the message bus", "reason", c.lastErr)
 }
 
-// note keeps why an attempt to connect failed.
+// note keeps the reason for a failed attempt to connect.
 func (c *Conn) note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *Conn) note(err error) {
 	c.lastErr = err
 }
 
-// report logs errors that belong to no call.
+// report logs errors outside of calls.
 func (c *Conn) report(sub *nats.Subscription, err error) {
 	c.deny(err)
 	if c.note(err); sub == nil {
@@ -148,7 +148,7 @@ func (c *Conn) report(sub *nats.Subscription, err error) {
 	}
 }
 
-// violation matches how a server reports what a client may not do.
+// violation matches the server's reports of missing permissions.
 var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]*)"`)
 
 // deny is called when the server rejects a subject. The server does not identify
@@ -179,7 +179,7 @@ func (c *Conn) deny(err error) {
 // Connected reports whether there is a connection.
 func (c *Conn) Connected() bool { return c.current().Err() == nil }
 
-// LastError returns why there is no connection, and nil if there is one.
+// LastError returns the reason for a missing connection, or nil when connected.
 func (c *Conn) LastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *Conn) LastError() error {
 	return c.lastErr
 }
 
-// Wait returns nil when there is a connection. If ctx ends first, the error wraps that
+// Wait returns nil as soon as there is a connection. If ctx ends first, the error wraps the cause
 // of ctx and LastError.
 func (c *Conn) Wait(ctx context.Context) error {
 	for {
@@ -224,9 +224,9 @@ func (c *Conn) lostConnection() error {
 	return fmt.Errorf("%w: the connection was lost", ErrNotConnected) // and is already restored
 }
 
-// within returns a context that also ends with the connection, with the cause ErrNotConnected,
-// and when the server rejects the subject or one with this prefix, with ErrDenied. It
-// fails if there is no connection.
+// within returns a context that also ends with the connection, with the cause ErrNotConnected, and
+// when the server rejects the subject or one with this prefix, with ErrDenied. It fails without a
+// connection.
 func (c *Conn) within(ctx context.Context, subject string) (context.Context, func(), error) {
 	session := c.current()
 	if session.Err() != nil {
@@ -247,8 +247,8 @@ func (c *Conn) within(ctx context.Context, subject string) (context.Context, fun
 	}, nil
 }
 
-// Close ends the client. It waits at most ten seconds for services to finish what they
-// have begun. More calls do nothing.
+// Close ends the client. It waits at most ten seconds for services to finish their requests.
+// Further calls do nothing.
 func (c *Conn) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

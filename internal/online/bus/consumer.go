@@ -20,7 +20,7 @@ const (
 	ownerKey       = "chimbuko-consumer"  // in the metadata of a stream: its current owner
 	consumerPrefix = "chimbuko-"          // of the names of consumers at the server
 	idleConsumer   = time.Hour            // after which the server deletes an unused consumer
-	batchBytes     = 16 << 20             // far less than what makes a server drop a slow client
+	batchBytes     = 16 << 20             // far below the limit at which a server drops a slow client
 	shortestWait   = 5 * time.Millisecond // of Fetch
 	checkEvery     = 2 * time.Second      // whether messages were lost, while none arrive
 )
@@ -37,11 +37,10 @@ type Message struct {
 // it is acknowledged, and usually once: an acknowledged message may be delivered
 // again when the server fails at that moment. Several goroutines may call it.
 //
-// The stream's metadata name its owner, and the last process to write its name there
-// wins. The server's consumer only delivers: messages are deleted from the stream
-// when they are acknowledged, so nothing depends on what the server believes it
-// delivered. After any loss, such as that of the connection, a new one starts at the
-// next message.
+// The stream's metadata name its owner, and the last process to write its name there wins. The
+// server's consumer only delivers: messages are deleted from the stream when they are acknowledged,
+// so nothing depends on the deliveries that the server has recorded. After any loss, such as that
+// of the connection, a new one starts at the next message.
 type Consumer struct {
 	stream *Stream
 	owner  string
@@ -51,7 +50,7 @@ type Consumer struct {
 
 	reading sync.Mutex
 	nats    jetstream.Consumer
-	session context.Context // the connection for which nats was made; after it ends, make another
+	session context.Context // the connection of nats; when it ends, nats must be replaced
 	made    int             // consumers made at the server
 	count   uint64          // messages that nats has delivered
 	next    uint64          // first sequence to read
@@ -66,9 +65,9 @@ var endedSession = func() context.Context {
 	return ctx
 }()
 
-// Consumer makes this process the consumer of the stream: from now on an earlier one
-// gets ErrTaken. It delivers all messages that are not acknowledged, from the first
-// on. Consumer waits for the server until ctx ends.
+// Consumer makes this process the consumer of the stream: from now on an earlier one gets ErrTaken.
+// It delivers all messages that are not acknowledged, starting with the first. Consumer waits for
+// the server until ctx ends.
 func (s *Stream) Consumer(ctx context.Context) (*Consumer, error) {
 	c := &Consumer{stream: s, owner: rand.Text(), session: endedSession, next: 1}
 	err := s.conn.settle(ctx, c.claim)
@@ -97,8 +96,8 @@ func (c *Consumer) claim(ctx context.Context) error {
 	return err
 }
 
-// attach makes a consumer at the server. It waits for a connection until waiting
-// ends, and completes what it has begun unless ctx ends.
+// attach makes a consumer at the server. It waits for a connection until waiting ends. Once
+// connected, only the end of ctx interrupts it.
 func (c *Consumer) attach(ctx, waiting context.Context) error {
 	conn := c.stream.conn
 	err := conn.settle(waiting, func(context.Context) error {
@@ -157,11 +156,11 @@ func (c *Consumer) remove(ctx context.Context, name string) error {
 
 // Fetch returns up to most messages in the order of the stream. It returns fewer, or
 // none, when wait has passed or their size reaches a limit. The caller owns the data.
-// With an error there are no messages; it is
+// With an error it returns no messages. The error is
 //   - ErrTaken when another consumer has taken over;
 //   - ErrAway when there was no connection for all of wait: call again;
 //   - ErrClosed after Close;
-//   - that of ctx when it ended.
+//   - the cause of ctx when it ended.
 func (c *Consumer) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -239,14 +238,14 @@ func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err 
 			return true, nil
 		case <-c.session.Done():
 			return true, nil
-		case <-ctx.Done(): // what the server sends now is lost
+		case <-ctx.Done(): // messages that the server sends now are lost
 			c.session = endedSession
 			return false, nil
 		}
 	}
 }
 
-// add takes the next message, and reports false when one before it was lost.
+// add takes the next message. It returns false if a previous one was lost.
 func (c *Consumer) add(m jetstream.Msg) bool {
 	meta, err := m.Metadata()
 	switch {
@@ -316,8 +315,8 @@ func (c *Consumer) Ack(ctx context.Context, m Message) error {
 	return nil
 }
 
-// Close gives up the stream. Messages that are not acknowledged go to the next
-// consumer. More calls do nothing.
+// Close gives up the stream. The next consumer gets messages that are not acknowledged. Further
+// calls do nothing.
 func (c *Consumer) Close() {
 	c.close()
 	c.reading.Lock()

@@ -11,18 +11,18 @@ const (
 	banTime    = 10 * time.Second
 )
 
-// flow counts what a client sends.
+// flow is an amount of data that a client sends.
 type flow struct{ messages, bytes int64 }
 
-// rateLimit is a leaky bucket for a client with limited access: it may send each per
-// second without end, and more at once. A client that waits for each confirmation, as
-// Publish does, stays below; the largest request fits into more.
+// rateLimit is a leaky bucket for a client with limited access: it may send each per second
+// indefinitely, and more at once. A client that waits for each confirmation, as Publish does, stays
+// below each; the largest request fits into more.
 type rateLimit struct{ each, more flow }
 
 var defaultLimit = rateLimit{each: flow{10_000, 32 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
 
-// after returns the level of the bucket after a time.
-func (f rateLimit) after(level flow, took time.Duration) flow {
+// drain returns the level of the bucket after a time.
+func (f rateLimit) drain(level flow, took time.Duration) flow {
 	drained := func(level, each int64) int64 { return max(0, level-int64(float64(each)*took.Seconds())) }
 	return flow{drained(level.messages, f.each.messages), drained(level.bytes, f.each.bytes)}
 }
@@ -60,7 +60,7 @@ func (w *floodWatch) check(now time.Time) error {
 	}
 	total := flow{all.InMsgs, all.InBytes}
 	sent := flow{total.messages - w.total.messages, total.bytes - w.total.bytes}
-	quiet := w.limit.after(sent, now.Sub(w.checked)) == flow{}
+	quiet := w.limit.drain(sent, now.Sub(w.checked)) == flow{}
 	w.total, w.checked = total, now
 	if quiet {
 		return nil
@@ -71,7 +71,7 @@ func (w *floodWatch) check(now time.Time) error {
 	}
 	seen := make(map[uint64]client)
 	for _, c := range clients.Conns {
-		if !w.door.limited(c.AuthorizedUser) {
+		if !w.door.isLimited(c.AuthorizedUser) {
 			continue
 		}
 		sent, took := flow{c.InMsgs, c.InBytes}, now.Sub(c.Start)
@@ -80,7 +80,7 @@ func (w *floodWatch) check(now time.Time) error {
 			took = now.Sub(w.since)
 		}
 		added := flow{sent.messages - before.sent.messages, sent.bytes - before.sent.bytes}
-		level := w.limit.after(flow{before.level.messages + added.messages, before.level.bytes + added.bytes}, took)
+		level := w.limit.drain(flow{before.level.messages + added.messages, before.level.bytes + added.bytes}, took)
 		if !w.limit.overflows(level) {
 			seen[c.Cid] = client{sent, level}
 			continue

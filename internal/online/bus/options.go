@@ -19,8 +19,8 @@ const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
 
-	// A server that does not answer so many pings is given up for another one. Without
-	// that, a client whose packets are lost silently notices after many minutes.
+	// A client leaves a server that does not answer this many pings. Otherwise a client whose
+	// packets are silently lost would notice only after many minutes.
 	pingEvery = 5 * time.Second
 	maxPings  = 2
 )
@@ -34,8 +34,8 @@ type Options struct {
 	User, Password string
 	Credentials    string // a .creds file
 
-	// CA, Cert and Key are PEM files: the authority of the server's certificate, unless
-	// the system knows it, and the client's own certificate.
+	// CA, Cert and Key are PEM files: the authority of the server's certificate, unless the system
+	// trusts it, and the client's own certificate.
 	CA, Cert, Key string
 
 	Log *slog.Logger // nil discards

@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Headers of messages. A message without any is complete, so that other programs can
-// send and serve those.
+// Headers of messages. A message without any is complete, so other programs can send and serve
+// small messages.
 const (
-	sizeHeader     = "Bus-Size"     // bytes of the whole request or reply, of which this is the beginning
+	sizeHeader     = "Bus-Size"     // bytes of the whole request or reply, which begins with this message
 	restHeader     = "Bus-Rest"     // subject of requests for the rest
 	errorHeader    = "Bus-Error"    // the reply is the text of an error
 	encodingHeader = "Bus-Encoding" // of a message of a stream
@@ -39,7 +39,7 @@ func (c *Conn) payload(limit int64) (int, error) {
 	return int(most) - headerRoom, nil
 }
 
-// checkSize rejects messages that are never sent.
+// checkSize rejects messages that are too large to send.
 func checkSize(size int) error {
 	if size <= MaxMessage {
 		return nil

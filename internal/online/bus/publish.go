@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ackTimeout bounds the wait for a confirmation. A cluster member that dies takes
-// the confirmation with it, and nothing reports that.
+// ackTimeout bounds the wait for a confirmation. If a cluster member dies, its confirmation is lost
+// without a report.
 const ackTimeout = 10 * time.Second
 
 // codeStoreFailed is the server's error code for messages that it could not store.
@@ -24,12 +24,10 @@ const codeStoreFailed jetstream.ErrorCode = 10077
 // ErrTooLarge publish again with the same id and data. A message that is
 // larger than the server accepts is compressed. The error is
 //   - ErrFull when the stream has no room at present;
-//   - ErrNotConnected when there is no connection, or it was lost before the server
-//     confirmed;
+//   - ErrNotConnected without a connection, or if it was lost before the server confirmed;
 //   - ErrDenied when the server does not let this client publish there;
-//   - ErrTooLarge when the message, compressed, exceeds what the server or the
-//     stream can hold;
-//   - that of ctx when it ended.
+//   - ErrTooLarge when the compressed message exceeds the limit of the server or of the stream;
+//   - the cause of ctx when it ended.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) error {
 	if err := s.publish(ctx, subject, id, data); err != nil {
 		return fmt.Errorf("publish %s: %w", id, err)
@@ -65,7 +63,7 @@ func (s *Stream) publish(ctx context.Context, subject, id string, data []byte) e
 		if ack.Stream != s.name {
 			return fmt.Errorf("the subject belongs to the stream %s", ack.Stream)
 		}
-		s.published(ack.Sequence)
+		s.notePublished(ack.Sequence)
 	}
 	return s.publishError(ctx, err, len(m.Data))
 }
@@ -100,8 +98,8 @@ func compress(data []byte) ([]byte, error) {
 	return w.EncodeAll(data, nil), w.Close()
 }
 
-// decompress returns the data of a message, at most MaxMessage bytes. It returns data
-// that it cannot decompress unchanged: the consumer rejects them.
+// decompress returns the data of a message, at most MaxMessage bytes. If decompression fails, it
+// returns data unchanged, which the consumer rejects.
 func decompress(h nats.Header, data []byte) []byte {
 	if h.Get(encodingHeader) != zstdEncoding {
 		return data

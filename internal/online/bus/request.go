@@ -17,7 +17,7 @@ import (
 const (
 	holdReply    = 15 * time.Second // for a requester that does not fetch the rest
 	minHold      = 2 * time.Second  // while other replies wait for the slot
-	routeTimeout = time.Second      // until all servers of a cluster know a new subject
+	routeTimeout = time.Second      // for a new subject to reach all servers of a cluster
 )
 
 // Request sends data to a service and returns its reply, which the caller owns. It
@@ -83,7 +83,7 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// isDisconnected reports whether NATS could not send because there is no connection.
+// isDisconnected reports whether NATS could not send for lack of a connection.
 func isDisconnected(err error) bool {
 	return isAny(err, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrDisconnected,
 		nats.ErrConnectionReconnecting, nats.ErrConnectionDraining)
@@ -97,7 +97,7 @@ type rest struct {
 }
 
 // fill puts data into m: all of it, or the beginning and the subject that serves the
-// rest. The result is nil if there is no rest.
+// rest. It returns nil if m holds all of it.
 func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 	size, err := c.payload(largestPart)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *rest) wait(ctx context.Context, crowded func() bool) {
 // fetcher requests the part of a message from an offset on.
 type fetcher func(ctx context.Context, subject string, offset int) (*nats.Msg, error)
 
-// collect returns the message of which m is the beginning.
+// collect returns the complete message that begins with m.
 func collect(ctx context.Context, m *nats.Msg, fetch fetcher) ([]byte, error) {
 	text := m.Header.Get(sizeHeader)
 	if text == "" {
@@ -198,7 +198,8 @@ func collect(ctx context.Context, m *nats.Msg, fetch fetcher) ([]byte, error) {
 	return all, nil
 }
 
-// requestRest retries while there is no service: in a cluster the subject is new.
+// requestRest retries while no service exists: in a cluster the new subject takes time to reach all
+// servers.
 func (c *Conn) requestRest(ctx context.Context, subject string, offset int) (*nats.Msg, error) {
 	for end := time.Now().Add(routeTimeout); ; {
 		m, err := c.sendRequest(ctx, &nats.Msg{Subject: subject, Data: strconv.AppendInt(nil, int64(offset), 10)})

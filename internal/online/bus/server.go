@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	startTimeout = 30 * time.Second // with many files to read
-	syncEvery    = 10 * time.Second // from the page cache to the disk
-	unlimited    = 1 << 50          // bytes; each stream has its own limit
+	startTimeout   = 30 * time.Second // with many files to read
+	syncEvery      = 10 * time.Second // from the page cache to the disk
+	maxServerStore = 1 << 50          // bytes; each stream has its own limit
 )
 
 // Limits of a client; the server disconnects one that exceeds them.
@@ -56,10 +56,9 @@ type ServerOptions struct {
 	ban   time.Duration // for tests
 }
 
-// Server is a NATS server in this process that listens on TCP. The messages of a
-// stream survive the end of the process at once, and that of the machine after ten
-// seconds. The server rejects and logs unauthorized clients and messages larger than
-// 8 MiB.
+// Server is a NATS server in this process that listens on TCP. Stored messages of a stream survive
+// the end of the process, and after ten seconds also a crash of the machine. The server rejects and
+// logs unauthorized clients and messages larger than 8 MiB.
 type Server struct {
 	nats   *server.Server // replaced when its disk was full
 	conf   *server.Options
@@ -117,7 +116,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	}
 	own := &Server{
 		nats: s, conf: conf, door: door, log: log, ended: make(chan struct{}), unlock: unlock,
-		scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port,
+		scheme: scheme, host: localHost(conf.Host), port: s.Addr().(*net.TCPAddr).Port,
 	}
 	watching, end := context.WithCancel(context.Background())
 	own.end = end
@@ -165,7 +164,7 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen address %q: invalid port %q", o.Listen, portText)
 	}
-	if o.Token == "" && !loopback(host) {
+	if o.Token == "" && !isLoopback(host) {
 		return nil, fmt.Errorf("listen address %q can be reached from other machines: set a token", o.Listen)
 	}
 	conf := &server.Options{
@@ -175,7 +174,7 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 		JetStream: true, StoreDir: o.Dir, SyncInterval: syncEvery,
 		// By default the limit is a share of the free space at the start, and a stream
 		// that has filled the disk could not be opened again.
-		JetStreamMaxStore: unlimited,
+		JetStreamMaxStore: maxServerStore,
 		NoSigs:            true,
 	}
 	if port == 0 {
@@ -257,8 +256,8 @@ func (s *Server) URLOf(host string) string {
 	return s.scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.port))
 }
 
-// Close stops the server and unlocks its directory. More calls do nothing. The error is
-// always nil.
+// Close stops the server and unlocks its directory. Further calls do nothing. The error is always
+// nil.
 func (s *Server) Close() error {
 	s.close.Do(func() {
 		s.end()
@@ -270,13 +269,13 @@ func (s *Server) Close() error {
 	return nil
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// reachable returns the host that clients on this machine use for a listener on host.
-func reachable(host string) string {
+// localHost returns the host that clients on this machine use for a listener on host.
+func localHost(host string) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		return "127.0.0.1"
 	}

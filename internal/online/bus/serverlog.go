@@ -60,11 +60,11 @@ func (l *serverLog) take(level slog.Level, format string, v ...any) {
 		return // Check has logged the reason
 	}
 	kind, _, _ := strings.Cut(text, " (")
-	l.write(level, hostOf(about[1])+" "+chosen.ReplaceAllString(kind, ""), "message server client: "+text, "address", about[1])
+	l.write(level, hostOf(about[1])+" "+variablePart.ReplaceAllString(kind, ""), "message server client: "+text, "address", about[1])
 }
 
-// chosen matches what a client can vary in a line: names and numbers.
-var chosen = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\d+`)
+// variablePart matches the parts of a line that a client can vary: names and numbers.
+var variablePart = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\d+`)
 
 // refuse logs that a client may not connect.
 func (l *serverLog) refuse(from, reason string, more ...any) {

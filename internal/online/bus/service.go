@@ -18,9 +18,8 @@ const (
 	collectTimeout = 30 * time.Second // for a large request to arrive
 )
 
-// Handler answers a request. It owns the data, and must not change the reply after it
-// returns. The requester gets an error as a RemoteError. ctx ends when Close of the
-// Conn has waited long enough.
+// Handler answers a request. It owns the data, and must not change the reply after it returns. The
+// requester gets an error as a RemoteError. ctx ends at the time limit of Conn.Close.
 type Handler func(ctx context.Context, data []byte) ([]byte, error)
 
 // Service answers requests until Close.
@@ -65,7 +64,7 @@ func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, e
 	}
 	if c.Connected() { // requests must work once Serve returns
 		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-		_ = c.nc.FlushWithContext(ctx) // otherwise the server learns of it later
+		_ = c.nc.FlushWithContext(ctx) // otherwise the server receives the subscription later
 		cancel()
 	}
 	c.mu.Lock()
@@ -129,8 +128,8 @@ func (s *Service) answer(m *nats.Msg) ([]byte, error) {
 	return s.handler(s.ctx, data)
 }
 
-// Close accepts no more requests and returns when those that arrived are answered.
-// More calls do nothing. A handler must not call it.
+// Close accepts no more requests and returns when all received ones are answered. Further calls do
+// nothing. A handler must not call it.
 func (s *Service) Close() { s.close(context.Background()) }
 
 // close cancels the handlers and gives up when ctx ends.

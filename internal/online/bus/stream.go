@@ -32,11 +32,11 @@ const (
 	codeNoCluster jetstream.ErrorCode = 10074
 )
 
-// StreamOptions describe a stream. A zero value keeps the setting of a stream that
-// exists, and is the default otherwise.
+// StreamOptions describe a stream. A zero value keeps the setting of an existing stream, and means
+// the default for a new one.
 type StreamOptions struct {
 	Name     string
-	Subjects []string // that it keeps; * matches one token, > one or more
+	Subjects []string // of its messages; * matches one token, > one or more
 	MaxBytes int64    // on disk, with headers; no limit by default
 	Replicas int      // servers of a cluster that keep it; 1 by default
 }
@@ -47,7 +47,7 @@ type Stream struct {
 	conn   *Conn
 	name   string
 	nats   jetstream.Stream
-	newest atomic.Uint64 // sequence of the last message that this process knows to be in it
+	newest atomic.Uint64 // sequence of the last message that is in the stream as far as this process has seen
 }
 
 // Stream creates a stream, or attaches to it and applies the settings in opt. Without
@@ -67,7 +67,7 @@ func (c *Conn) Stream(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	return s, nil
 }
 
-// withHint adds what to do about some errors of the server.
+// withHint adds a remedy to some errors of the server.
 func withHint(err error, opt StreamOptions) error {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	switch {
@@ -130,8 +130,8 @@ func (c *Conn) DeleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// Pending returns the number and the bytes of messages that are not acknowledged. It knows all that this process
-// published.
+// Pending returns the number and the bytes of messages that are not acknowledged, including all that this
+// process published.
 func (s *Stream) Pending(ctx context.Context) (messages, bytes uint64, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
@@ -168,8 +168,8 @@ func (s *Stream) WaitAcked(ctx context.Context) error {
 	return nil
 }
 
-// errOutdated is the error of a server that led the cluster before it was cut off and still believes so: for some time
-// after its return it answers with what it knew then.
+// errOutdated is the error of a former leader of the cluster that was cut off: for some time after its return it
+// answers with its old state.
 var errOutdated = errors.New("the server that answered lacks messages that the stream has confirmed")
 
 // info returns the state of the stream, at least as new as the last message that this process published.
@@ -189,15 +189,14 @@ func (s *Stream) infoOnce(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return info, err
 }
 
-// published notes that the stream has a message with this sequence.
-func (s *Stream) published(sequence uint64) {
+// notePublished records that the stream has a message with this sequence.
+func (s *Stream) notePublished(sequence uint64) {
 	for old := s.newest.Load(); old < sequence && !s.newest.CompareAndSwap(old, sequence); old = s.newest.Load() {
 	}
 }
 
-// settle calls f until the server answers: it retries while there is no connection,
-// and while a cluster elects a leader. It gives up when ctx ends, or after a while
-// with a connection but no answer.
+// settle calls f until the server answers: it retries without a connection, and while a cluster
+// elects a leader. It gives up when ctx ends, or after a while with a connection but no answer.
 func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error {
 	for began := (time.Time{}); ; {
 		if err := c.Wait(ctx); err != nil {
@@ -207,7 +206,7 @@ func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error 
 			began = time.Now()
 		}
 		err := c.call(ctx, f)
-		if err == nil || !unsettled(err) || ctx.Err() != nil || time.Since(began) > settling {
+		if err == nil || !isUnsettled(err) || ctx.Err() != nil || time.Since(began) > settling {
 			return err
 		}
 		if wait.Sleep(ctx, settleTick) != nil {
@@ -228,8 +227,8 @@ func (c *Conn) call(ctx context.Context, f func(context.Context) error) error {
 	return c.explain(ctx, f(ctx))
 }
 
-// unsettled reports whether an error may go away by itself.
-func unsettled(err error) bool {
+// isUnsettled reports whether an error may go away by itself.
+func isUnsettled(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {
 		case 10004, 10005, 10008, 10009, 10023, 10049, jetstream.JSErrCodeJetStreamNotEnabled: // no leader or too few servers yet
@@ -259,7 +258,7 @@ func IsTemporary(err error) bool {
 // servers that are reachable.
 var noLeader = []jetstream.ErrorCode{10004, 10008, 10009, 10023, 10049}
 
-// isAny reports whether err is of one of the kinds.
+// isAny reports whether err is one of kinds.
 func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

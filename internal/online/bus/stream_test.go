@@ -213,7 +213,7 @@ func TestOutdatedAnswersAreNotBelieved(t *testing.T) {
 	noLeaks(t)
 	c := join(t, startServer(t, ServerOptions{}))
 	s := openStream(t, c, StreamOptions{})
-	s.published(1)
+	s.notePublished(1)
 	if _, err := s.infoOnce(soon(t)); !errors.Is(err, errOutdated) {
 		t.Errorf("the state has error %v, want %v", err, errOutdated)
 	}

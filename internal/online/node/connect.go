@@ -18,8 +18,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// Bus configures the connection to a message bus that the run directory does not name.
-// Without a URL, the run directory has it and the token.
+// Bus configures the connection to a message bus. Without a URL, the run directory has the URL and
+// the token.
 type Bus struct {
 	bus.Options
 	TokenFile string

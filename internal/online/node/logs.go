@@ -14,7 +14,7 @@ import (
 const logSuffix = ".log"
 
 // logFinder finds logs of NCCL Inspector. It follows them only when no other has appeared for some time, because
-// their ranks are known only together.
+// their ranks depend on all logs together.
 type logFinder struct {
 	known  map[string]bool
 	count  int

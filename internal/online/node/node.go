@@ -1,6 +1,6 @@
 // Package node runs an analyzer beside a program: it reads traces while they are written, shares
-// what it learns through the parameter server, and sends records to the store. It needs no store
-// and no page itself.
+// models through the parameter server, and sends records to the store. It needs neither a store nor
+// a page.
 package node
 
 import (
@@ -60,8 +60,8 @@ type Config struct {
 	Patterns      []string // of traces, as Traces takes them
 	Engine        string
 	Rank          int                                            // skip traces of other ranks; -1 takes all
-	OverrideRank  int                                            // take all traces as of this rank; -1 does not
-	Inputs        func(paths []string) ([]analyzer.Input, error) // adds the programs of traces; nil: by their names
+	OverrideRank  int                                            // assign all traces to this rank; -1: keep their ranks
+	Inputs        func(paths []string) ([]analyzer.Input, error) // assigns programs to traces; nil: by their names
 	Traces        int                                            // their number; 0 if unknown
 	Linger        time.Duration                                  // to wait for more traces after all have ended
 	Idle          time.Duration                                  // after which a trace counts as ended; 0 is never
@@ -78,8 +78,8 @@ type Config struct {
 	GiveUp   time.Duration // how long to wait for the services at the end; 0 is unlimited
 
 	Command *protocol.Command // that starts the analyzer again
-	// ProgramEnded, if not nil, reports whether the program has ended, so that no trace
-	// appears or grows.
+	// ProgramEnded, if not nil, reports whether the program has ended and no trace will appear or
+	// grow.
 	ProgramEnded func() bool
 
 	Progress Progress
@@ -102,7 +102,7 @@ var ErrStreamsInterrupted = fmt.Errorf("%w: live streams cannot be read again", 
 // Result is the result of an analyzer.
 type Result struct {
 	*analyzer.Result
-	ReadingTime, TotalTime time.Duration // until all traces had ended, and in all
+	ReadingTime, TotalTime time.Duration // until all traces had ended, and total
 	Sent, Deferred         int64         // records
 }
 
@@ -122,9 +122,9 @@ type node struct {
 	streams     streams
 }
 
-// Analyze analyzes traces until all have ended and all is stored. It returns
-// paramclient.ErrReviewed if the analyzer had done so before it was restarted, ErrInterrupted
-// if ctx ends before, and ErrRemoved if the run directory disappears.
+// Analyze analyzes traces until all have ended and their results are stored. It returns
+// paramclient.ErrReviewed if an earlier process of this analyzer had completed that, ErrInterrupted
+// if ctx ends first, and ErrRemoved if the run directory disappears.
 func Analyze(ctx context.Context, cfg *Config) (res *Result, err error) {
 	if u := cfg.Analysis.Unit; u.Canonical() != 0 {
 		return nil, fmt.Errorf("live runs have times in microseconds, not in ticks of %d ns (use chimbuko analyze)", u.Nanos())
@@ -176,7 +176,7 @@ func Analyze(ctx context.Context, cfg *Config) (res *Result, err error) {
 		return nil, context.Cause(ctx)
 	}
 	if ctx.Err() != nil {
-		if _, live := r.streams.received(); live {
+		if _, live := r.streams.receivedBytes(); live {
 			return nil, ErrStreamsInterrupted
 		}
 		return nil, ErrInterrupted
@@ -184,12 +184,12 @@ func Analyze(ctx context.Context, cfg *Config) (res *Result, err error) {
 	return res, err
 }
 
-// analyze reads, waits for the others, reviews, and sends the results.
+// analyze reads, waits for the other analyzers, reviews, and sends the results.
 func (r *node) analyze(ctx context.Context) (*Result, error) {
-	finder := &traceFinder{cfg: r.cfg, now: time.Now, over: r.cfg.ProgramEnded, onFound: r.traces.Store, open: r.streams.opener}
+	finder := &traceFinder{cfg: r.cfg, now: time.Now, programEnded: r.cfg.ProgramEnded, onFound: r.traces.Store, open: r.streams.opener}
 	res, err := analyzer.New(r.cfg.Analysis, r.publisher, nil).Follow(ctx, analyzer.Online{
 		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle,
-		ProgramEnded: finder.over, Sleep: wait.Sleep, Report: r.note,
+		ProgramEnded: finder.programEnded, Sleep: wait.Sleep, Report: r.note,
 	})
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	}
 }
 
-// nodeSync is the client with the analyzer's own limits of waiting.
+// nodeSync is the client with the time limits of the analyzer.
 type nodeSync struct {
 	*paramclient.Client
 	node *node
@@ -285,7 +285,7 @@ func (s nodeSync) wait(ctx context.Context, f func(context.Context) error) error
 	return err
 }
 
-// runEnded is the cause of the end of Finish when the run has ended.
+// runEnded is the cause for which Finish ends when the run has ended.
 type runEnded struct{ error }
 
 // endedAway is how long the services of a finished run must be unavailable before
@@ -327,7 +327,7 @@ func (r *node) note(rep *analyzer.Report) {
 // stallTime is the time without a new step after which an analyzer reports that its traces are still open.
 const stallTime = time.Minute
 
-// noteStall reports once that no trace grows, although some are open: their program may have been killed.
+// noteStall warns once if no trace grows although some are open: their program may have been killed.
 func (r *node) noteStall(rep *analyzer.Report, now time.Time) {
 	switch {
 	case rep.Totals.Steps != r.steps:
@@ -387,7 +387,7 @@ func (r *node) status() *protocol.Status {
 
 // traceBytes returns the size of the traces so far.
 func (r *node) traceBytes() int64 {
-	size, _ := r.streams.received()
+	size, _ := r.streams.receivedBytes()
 	for _, path := range *r.traces.Load() {
 		size += bp.Size(path)
 	}

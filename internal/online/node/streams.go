@@ -44,8 +44,7 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 	}
 }
 
-// loggedStream logs immediately when it fails: the program continues, but is no longer
-// analyzed.
+// loggedStream logs a failure immediately: the program continues, but is no longer analyzed.
 type loggedStream struct {
 	*sst.Reader
 	log *slog.Logger
@@ -59,8 +58,8 @@ func (t *loggedStream) Next(ctx context.Context) (*bp.Step, error) {
 	return step, err
 }
 
-// received returns the bytes that were read from streams, and whether there are any.
-func (s *streams) received() (bytes int64, any bool) {
+// receivedBytes returns the bytes that were read from streams, and whether there are any streams.
+func (s *streams) receivedBytes() (bytes int64, any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.open {

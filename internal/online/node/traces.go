@@ -24,11 +24,11 @@ const (
 
 // traceFinder finds the traces of an analyzer as they appear.
 type traceFinder struct {
-	cfg     *Config
-	now     func() time.Time
-	over    func() bool                                                   // whether the program has ended; nil if unknown
-	onFound func(paths *[]string)                                         // called with all traces when there are new ones
-	open    func(path string) func(*tally.Tally) (analyzer.Reader, error) // a stream
+	cfg          *Config
+	now          func() time.Time
+	programEnded func() bool                                                   // whether the program has ended; nil if unknown
+	onFound      func(paths *[]string)                                         // called with all traces when there are new ones
+	open         func(path string) func(*tally.Tally) (analyzer.Reader, error) // a stream
 
 	streams []string  // all so far: a contact file disappears with its stream
 	count   int       // of traces
@@ -86,10 +86,11 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 	return inputs, complete, nil
 }
 
-// complete reports whether no traces will appear. open is whether names of more are possible.
+// complete reports whether no further traces will appear. open states whether more names are
+// possible.
 func (t *traceFinder) complete(open bool) bool {
 	switch {
-	case t.over != nil && t.over():
+	case t.programEnded != nil && t.programEnded():
 		return true
 	case t.cfg.Traces > 0:
 		return t.count >= t.cfg.Traces
@@ -101,9 +102,9 @@ func (t *traceFinder) complete(open bool) bool {
 	return t.count > 0 && t.now().Sub(t.latest) >= t.cfg.Linger
 }
 
-// inputs returns traces with their programs. Unless the user assigned these, it numbers them by
-// the names of the traces, and omits new programs until a second search finds no others: those
-// that start together get their numbers in order of name.
+// inputs returns traces with their programs. Unless the user assigned these, it numbers them by the
+// names of the traces, and omits new programs until a second search finds no others, so that
+// programs that start together are numbered in order of name.
 func (t *traceFinder) inputs(paths []string, complete bool) (inputs []analyzer.Input, err error) {
 	if t.cfg.Inputs != nil {
 		return t.cfg.Inputs(paths)

@@ -42,7 +42,7 @@ func newBundle() *bundle {
 	}
 }
 
-// spare is memory of exchanges that were encoded, for the next ones. All values are empty.
+// spare is memory of encoded exchanges for reuse by the next ones. All values are empty.
 type spare struct {
 	models    []*outlier.Model
 	functions []*summary.FunctionStats
@@ -51,10 +51,10 @@ type spare struct {
 	encoded   []byte
 }
 
-// maxSpare is how many models may be spare for each model of an exchange.
+// maxSpare is the maximum number of spare models per model of an exchange.
 const maxSpare = 4
 
-// reuse takes the models of an exchange that is no longer needed.
+// reuse takes the models of an obsolete exchange.
 func (s *spare) reuse(models map[callpath.Context]*outlier.Model) {
 	for _, m := range models {
 		if len(s.models) >= maxSpare*len(models) {
@@ -92,10 +92,10 @@ func (b *bundle) takeModels() map[callpath.Context]*outlier.Model {
 	return models
 }
 
-// at returns the value of a key, new or not.
+// at returns the value of a key. It adds a missing one.
 func at[K comparable, V any](m map[K]*V, key K) *V { return reuseAt(m, key, nil) }
 
-// reuseAt returns the value of a key. A new one is one of the spare values, if there are any.
+// reuseAt returns the value of a key. It takes a missing one from the spare values, if any.
 func reuseAt[K comparable, V any](m map[K]*V, key K, spare *[]*V) *V {
 	v := m[key]
 	if v != nil {
@@ -150,8 +150,8 @@ func models(c *analyzer.Contribution) iter.Seq2[callpath.Context, *outlier.Model
 // server is unavailable for long; then only their sums are sent.
 const maxReports = 1 << 14
 
-// cover returns the steps of a rank that the bundle covers, initially none after
-// the given one.
+// cover returns the steps of a rank that the bundle covers. A new rank covers none, starting at
+// from.
 func (b *bundle) cover(key trace.RankKey, from uint32) *protocol.Steps {
 	steps := b.covers[key]
 	if steps == nil {
@@ -219,7 +219,7 @@ func (b *bundle) end(key trace.RankKey, from uint32, host string) {
 	steps.Ended, steps.Host = true, host
 }
 
-// merge adds the part of o, which covers other ranks, that is for a shard.
+// merge adds the part of o that belongs to a shard. o must cover other ranks.
 func (b *bundle) merge(o *bundle, shard, shards int) {
 	for key, steps := range o.covers {
 		b.covers[key] = proto.CloneOf(steps)
@@ -261,9 +261,8 @@ func (b *bundle) steps() (n int64) {
 	return n
 }
 
-// message writes the bundle to an exchange, and returns how many bytes the load has. id returns the ids of
-// functions, whose names in the load are given by the analyzer's numbers. The delta of the exchange is valid until the next
-// call.
+// message writes the bundle to an exchange, and returns how many bytes the load has. id returns the ids of functions; names
+// has the functions of the load by the analyzer's numbers. The delta of the exchange is valid until the next call.
 func (b *bundle) message(req *protocol.ExchangeRequest, id func(trace.FuncKey) int, names []trace.FuncKey) (load int) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)

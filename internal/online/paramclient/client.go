@@ -46,8 +46,8 @@ type Config struct {
 	// MaxSeparate limits the functions of steps that are kept apart until the server has
 	// replied which steps it has; by default 65536, of about two kilobytes each.
 	MaxSeparate int
-	// MaxPending limits the exchanges that are not durable, by default 64. When it is
-	// reached, contributions gather until the server has stored some.
+	// MaxPending limits the exchanges that are not durable, by default 64. At the limit,
+	// contributions gather until the server has stored some exchanges.
 	MaxPending int
 }
 
@@ -60,7 +60,7 @@ type Client struct {
 	session atomic.Uint64
 
 	mu         sync.Mutex
-	accepted   bool // the server has registered this session
+	hasSession bool // the server has registered this session
 	ids        map[trace.FuncKey]uint32
 	names      map[uint32]trace.FuncKey
 	functions  []trace.FuncKey        // by the analyzer's numbers
@@ -83,7 +83,7 @@ type Client struct {
 	synced     bool          // the server has sent its models
 	failure    error         // why the client has given up
 	lastErr    error         // of the last Sync
-	wait       time.Duration // until the next Sync while other analyzers have not ended
+	wait       time.Duration // until the next Sync while other analyzers run
 	exchanged  Exchanges
 	newIDs     chan struct{} // closed when functions get ids
 
@@ -115,8 +115,8 @@ func (c *Client) newLinks(n int) (links []*link) {
 	return links
 }
 
-// Add adds the contribution of a step. Steps of a rank come in order. The last one
-// may come again, empty, to report the end of the rank.
+// Add adds the contribution of a step. Steps of a rank come in order. The last one may be repeated,
+// empty, to report the end of the rank.
 func (c *Client) Add(step *analyzer.Contribution) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,9 +144,9 @@ func (c *Client) Add(step *analyzer.Contribution) {
 	c.share(step)
 }
 
-// share adds the contribution of a claimed rank to the links. If the server has the
-// step, the models received include it and the caller has added it again: so Merged
-// yields them again.
+// share adds the contribution of a claimed rank to the links. If the server has the step, the
+// received models include it and the caller has added it twice, so Merged yields these models
+// again.
 func (c *Client) share(step *analyzer.Contribution) {
 	duplicate := false
 	for _, l := range c.links {
@@ -207,11 +207,11 @@ func (c *Client) Merged() iter.Seq[analyzer.MergedModel] {
 	}
 }
 
-// firstContact is how long a server that does not respond delays the analysis.
+// firstContact bounds the time by which a server that does not respond delays the analysis.
 const firstContact = 10 * time.Second
 
-// Ready reports whether the analysis may begin: the server has replied whether models
-// are frozen and has sent frozen ones, or it does not respond for some time.
+// Ready reports whether the analysis may begin: the server has reported whether models are frozen
+// and has sent frozen ones, or it has not responded for some time.
 func (c *Client) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *Client) Frozen() bool {
 	return c.frozen
 }
 
-// Earlier returns the number of steps of a rank that earlier sessions have shared, or false
+// Earlier returns the number of steps of a rank that earlier sessions have shared. known is false
 // until the server has replied.
 func (c *Client) Earlier(key trace.RankKey) (steps int, known bool) {
 	c.mu.Lock()
@@ -274,8 +274,8 @@ func (c *Client) End() {
 	c.syncNow()
 }
 
-// Finish waits until all analyzers have added their contributions. The error is that
-// of ctx joined with Err, ErrReviewed, or why this analyzer must be restarted.
+// Finish waits until all analyzers have added their contributions. The error is the cause of ctx
+// joined with Err, ErrReviewed, or the reason why this analyzer must be restarted.
 func (c *Client) Finish(ctx context.Context) error {
 	c.End()
 	select {
@@ -288,13 +288,13 @@ func (c *Client) Finish(ctx context.Context) error {
 	}
 }
 
-// settled reports whether everything is durable.
-func (c *Client) settled() bool {
+// isSettled reports whether everything is durable.
+func (c *Client) isSettled() bool {
 	if !c.ended || len(c.inbox.ranks) > 0 {
 		return false
 	}
 	for _, l := range c.links {
-		if !l.settled() {
+		if !l.isSettled() {
 			return false
 		}
 	}
@@ -317,11 +317,11 @@ func (c *Client) Progress() Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.links[0]
-	return Progress{c.settled(), c.final, c.failure != nil, c.inbox.size, len(l.sent), l.version, len(l.received)}
+	return Progress{c.isSettled(), c.final, c.failure != nil, c.inbox.size, len(l.sent), l.version, len(l.received)}
 }
 
-// Err returns why the client has given up, or why the last attempt to reach the
-// server failed.
+// Err returns the reason why the client has given up, or why the last attempt to reach the server
+// failed.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// Promote sends the delays of this analyzer after Finish, and waits until all analyzers have
-// sent theirs. It returns the indices of the candidates that explain waits. The error is that
-// of ctx joined with the last one, or why this analyzer must be restarted.
+// Promote sends the delays of this analyzer after Finish, and waits until all analyzers have sent
+// theirs. It returns the indices of the candidates that explain waits. The error is the cause of
+// ctx joined with the last error, or the reason why this analyzer must be restarted.
 func (c *Client) Promote(ctx context.Context, run *blame.Run) (promoted []int, err error) {
 	full, short := paramwire.Delays(run), &protocol.DelaysRequest{Poll: true}
 	req := full

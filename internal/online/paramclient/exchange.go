@@ -16,8 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// register claims new ranks and requests ids of new functions. It registers again
-// with a server that does not know the session.
+// register claims new ranks and requests ids of new functions. It registers again with a server
+// that has lost the session.
 func (c *Client) register(ctx context.Context) error {
 	for i := 0; i < len(c.links); i++ {
 		again, err := c.registerWith(ctx, c.links[i])
@@ -97,7 +97,7 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 		return true, c.reshard(int(n))
 	}
 	if newer := reply.GetNewer(); newer != 0 {
-		return true, c.succeed(newer)
+		return true, c.outbid(newer)
 	}
 	if len(reply.GetNext()) != len(ranks) || len(reply.GetIds()) != len(names) {
 		return false, fmt.Errorf("register: got %[3]d ranks and %[4]d ids, want %[1]d and %[2]d",
@@ -108,7 +108,7 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.registered, c.accepted = true, true
+	l.registered, c.hasSession = true, true
 	for i, key := range ranks {
 		l.claim(key, reply.GetNext()[i])
 		if _, known := c.earlier[key]; !known && l.shard == 0 {
@@ -131,20 +131,19 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	return false, nil
 }
 
-// succeed makes this session newer than one that the server knows, which a clock that
-// was set back made greater. If the server had accepted this session before, the other
-// analyzer was started later.
-func (c *Client) succeed(newer uint64) error {
+// outbid makes this session newer than the server's current one, which is greater if a clock was
+// set back. If the server had accepted this session before, another analyzer was started later.
+func (c *Client) outbid(newer uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.accepted {
+	if c.hasSession {
 		return fatalError{errors.New(paramwire.StartedLater(c.cfg.Node))}
 	}
 	c.session.Store(newer + 1)
 	return nil
 }
 
-// reshard prepares for n shards. No shard must have registered this client yet.
+// reshard prepares for n shards. It fails if a shard has registered this client already.
 func (c *Client) reshard(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,8 +211,7 @@ func (c *Client) exchange(ctx context.Context, l *link) error {
 	}
 }
 
-// compose encodes the next exchange with a shard. One that was sent before differs
-// only in its head.
+// compose encodes the next exchange with a shard. When it is sent again, only its head differs.
 func (c *Client) compose(l *link) ([]byte, error) {
 	head := &protocol.ExchangeRequest{Sender: c.sender()}
 	if l.shard == 0 {
@@ -234,7 +232,7 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	}
 	head.Epoch, head.Known, head.Flush = l.epoch, l.version, c.ended
 	if s := head.Status; s != nil {
-		if c.settled() {
+		if c.isSettled() {
 			s.State = max(s.State, protocol.Status_STATE_ENDED)
 		} else {
 			s.State = min(s.State, protocol.Status_STATE_READING)

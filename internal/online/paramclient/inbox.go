@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// inbox holds contributions of ranks until all shards have replied which steps they
-// have, perhaps from an earlier session. So it keeps steps apart, up to a limit.
+// inbox holds contributions of ranks until all shards have reported which steps they already have
+// from an earlier session. For that it keeps steps separate, up to a limit.
 type inbox struct {
 	limit  int // functions in all steps that are kept apart
 	ranks  map[trace.RankKey]*backlog
@@ -19,8 +19,7 @@ type inbox struct {
 	models map[callpath.Context]*outlier.Model // of all contributions
 }
 
-// backlog holds the steps of a rank in order: apart, or joined if there were too
-// many.
+// backlog holds the steps of a rank in order: separate, or joined if there were too many.
 type backlog struct {
 	apart  []*analyzer.Contribution
 	joined *bundle
@@ -62,8 +61,8 @@ func sizeOf(c *analyzer.Contribution) int {
 	return len(c.Functions) + len(c.Contexts) + len(c.Paths)/16
 }
 
-// join adds a step to those that are joined. A shard that has some of them, but not
-// all, cannot use them.
+// join adds a step to those that are joined. A shard that has only some of the joined steps cannot
+// use them.
 func (w *backlog) join(c *analyzer.Contribution) {
 	if steps := w.joined.covers[c.RankKey]; steps != nil && uint32(c.Step) < steps.GetTo() {
 		w.joined.end(c.RankKey, w.first, c.Host) // reported after the last step

@@ -30,47 +30,47 @@ type link struct {
 	durable       uint64 // the newest that the server has stored
 	epoch         uint64
 	version       uint64
-	received      map[uint32]*received      // by id of the function
+	received      map[uint32]*shardModels   // by id of the function
 	registered    bool                      // in this epoch of the server
-	behind        bool                      // ranks were claimed since the last reply: received may lack their steps
-	doubtful      map[callpath.Context]bool // models of which received may lack steps
+	behind        bool                      // ranks were claimed since the last reply, so received may lack their steps
+	doubtful      map[callpath.Context]bool // models for which received may lack steps
 }
 
 // sentBundle is an exchange that was sent at least once.
 type sentBundle struct {
 	number  uint64
-	message []byte // without the part that differs when it is sent again
+	message []byte // without the head, which differs when it is sent again
 	models  map[callpath.Context]*outlier.Model
 	steps   int64
 }
 
-// received has the models of a function that a shard has sent.
-type received struct {
-	whole *outlier.Model // nil without
-	paths callpath.Sample[*outlier.Model]
+// shardModels has the models of a function that a shard has sent.
+type shardModels struct {
+	allCalls *outlier.Model // nil without
+	paths    callpath.Sample[*outlier.Model]
 }
 
-func (r *received) set(m *protocol.Model, model *outlier.Model) {
+func (r *shardModels) set(m *protocol.Model, model *outlier.Model) {
 	drop := func(callpath.Hash, *outlier.Model) {}
 	if m.GetPath() != 0 {
 		r.paths.Put(callpath.Hash(m.GetPath()), model, drop)
 		return
 	}
-	r.whole = model
+	r.allCalls = model
 	r.paths.Raise(uint8(min(m.GetLevel(), 64)), drop)
 }
 
-func (r *received) model(path callpath.Hash) *outlier.Model {
+func (r *shardModels) model(path callpath.Hash) *outlier.Model {
 	if path == 0 {
-		return r.whole
+		return r.allCalls
 	}
 	m, _ := r.paths.Get(path)
 	return m
 }
 
 // contexts yields the paths with models, 0 for the function itself.
-func (r *received) contexts(yield func(path callpath.Hash) bool) {
-	if r.whole != nil && !yield(0) {
+func (r *shardModels) contexts(yield func(path callpath.Hash) bool) {
+	if r.allCalls != nil && !yield(0) {
 		return
 	}
 	for path := range r.paths.Sorted() {
@@ -89,13 +89,13 @@ func newLink(shard, shards, maxSent int) *link {
 	return &link{
 		shard: shard, shards: shards, maxSent: maxSent, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
 		held: heldLoad{Load: workload.New()}, loaded: make(map[trace.RankKey]uint32),
-		received: make(map[uint32]*received), doubtful: make(map[callpath.Context]bool),
+		received: make(map[uint32]*shardModels), doubtful: make(map[callpath.Context]bool),
 	}
 }
 
-// share adds the contribution of a claimed rank, unless the shard has the step from
-// an earlier session, and reports whether it has. The end of a rank may be reported
-// after its last step.
+// share adds the contribution of a claimed rank, unless the shard has the step from an earlier
+// session. It reports whether the shard has it. The end of a rank may be reported after its last
+// step.
 func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
 	next := l.next[step.RankKey]
 	l.hold(step)
@@ -164,15 +164,14 @@ func (l *link) due() *sentBundle {
 	return nil
 }
 
-// position returns the index in sent of the first exchange from the given number
-// on.
+// position returns the index in sent of the first exchange with at least the given number.
 func (l *link) position(number uint64) int {
 	first := l.number - uint64(len(l.sent)) + 1
 	return int(min(max(number, first)-first, uint64(len(l.sent))))
 }
 
-// settled reports whether everything is durable and in the models received.
-func (l *link) settled() bool {
+// isSettled reports whether everything is durable and in the received models.
+func (l *link) isSettled() bool {
 	return l.registered && len(l.fresh.covers) == 0 && l.held.Empty() && l.durable == l.number && l.included == l.number
 }
 
@@ -201,7 +200,7 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32, pa
 			return fmt.Errorf("model of function %d: %w", m.GetId(), stats.ErrEncoding)
 		}
 	}
-	if reply.GetEpoch() != l.epoch { // another server, which may know less
+	if reply.GetEpoch() != l.epoch { // another server, which may have less data
 		l.epoch = reply.GetEpoch()
 		for id, f := range l.received {
 			for path := range f.contexts {
@@ -234,8 +233,8 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32, pa
 	return nil
 }
 
-// model returns the complete model of a function or one of its paths: as received, with
-// everything that it does not include yet unless it is frozen.
+// model returns the complete model of a function or one of its paths: the received model and,
+// unless it is frozen, all contributions that it lacks.
 func (l *link) model(context callpath.Context, id uint32, frozen bool) (m analyzer.MergedModel) {
 	m.Context = context
 	if f := l.received[id]; f != nil {

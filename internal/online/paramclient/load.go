@@ -6,9 +6,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// heldLoad is load that is not sent with its steps, but later with that of other steps: each
-// message repeats the kinds of work, and each window does. The server knows the load of
-// which steps it has, so a restarted analyzer adds it again.
+// heldLoad is load that is sent later than its steps, together with the load of other steps,
+// because each message and each window repeat the kinds of work. The server records the steps whose
+// load it has, so a restarted analyzer adds the rest again.
 type heldLoad struct {
 	*workload.Load
 	released    trace.Ticks // end of the load that was released

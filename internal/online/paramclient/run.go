@@ -48,7 +48,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// logError logs the error of a Sync, unless it repeats, and reports whether the client has
+// logError logs the error of a Sync, unless it is repeated, and reports whether the client has
 // given up.
 func (c *Client) logError(err error, outage *wait.Outage) (broken bool) {
 	c.mu.Lock()
@@ -70,9 +70,9 @@ func (c *Client) logError(err error, outage *wait.Outage) (broken bool) {
 	return broken
 }
 
-// period returns the time until the next Sync. It is short while the analysis waits for
-// the first reply. After the traces have ended it is short at first, to learn of the end of
-// the others, and then longer.
+// period returns the time until the next Sync. It is short while the analysis waits for the first
+// reply. After the traces have ended it is short at first, to notice the end of the other
+// analyzers, and then longer.
 func (c *Client) period() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *Client) giveUpOn(err error) error {
 // conclude detects the final models: those received after the server has announced
 // the review.
 func (c *Client) conclude() {
-	if c.final || c.failure != nil || !c.settled() || c.phase < protocol.Phase_PHASE_REVIEWING {
+	if c.final || c.failure != nil || !c.isSettled() || c.phase < protocol.Phase_PHASE_REVIEWING {
 		return
 	}
 	if !c.confirming { // the other shards may have replied before the announcement

@@ -18,8 +18,8 @@ type Analyzer struct {
 	Done    bool // it has sent its results
 }
 
-// Analyzers returns the analyzers in the snapshot in a directory, by name. Without
-// a snapshot there are none.
+// Analyzers returns the analyzers in the snapshot in a directory, by name. Without a snapshot it
+// returns none.
 func Analyzers(dir string) ([]Analyzer, error) {
 	path := StatePath(dir, 0)
 	b, err := os.ReadFile(path)

@@ -30,8 +30,8 @@ func (n *node) noteCollectives(c *breakdown.Collectives) {
 	}
 }
 
-// Collectives returns the collective operations that the analyzers have compared so far, by program, and how many
-// operations on ranks they have read. Operations of the same group that several analyzers read are
+// Collectives returns the collective operations that the analyzers have compared so far, by program, and the
+// number of operations on ranks that they have read. Operations of the same group that several analyzers read are
 // compared only among the ranks of each.
 func (s *State) Collectives() (all []breakdown.ProgramComparison, logged int64) {
 	s.mu.Lock()

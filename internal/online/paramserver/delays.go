@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// AddDelays takes the delays of an analyzer, and returns which of them explain waits when all
-// analyzers have sent theirs. A snapshot must contain the delays before the reply is sent.
+// AddDelays takes the delays of an analyzer. When all analyzers have sent theirs, it returns the
+// delays that explain waits. A snapshot must contain the delays before the reply is sent.
 func (s *State) AddDelays(req *protocol.DelaysRequest, now time.Time) (*protocol.DelaysReply, error) {
 	if err := s.checkSender(req.GetSender()); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *State) AddDelays(req *protocol.DelaysRequest, now time.Time) (*protocol
 	return &protocol.DelaysReply{Complete: true, Promoted: s.promoted[n.Name]}, nil
 }
 
-// promote returns the delays of each analyzer, of all with these ranks, that explain waits.
+// promote returns the delays of each analyzer that explain waits of these ranks.
 func promote(delays map[string]*protocol.DelaysRequest, ranks iter.Seq[trace.RankKey]) map[string][]uint32 {
 	var run blame.Run
 	run.CountRanks(ranks)
@@ -63,7 +63,7 @@ func promote(delays map[string]*protocol.DelaysRequest, ranks iter.Seq[trace.Ran
 	return promoted
 }
 
-// forgetDelays drops the delays of an analyzer that will send them again.
+// forgetDelays drops the delays of an analyzer, which will send them again.
 func (s *State) forgetDelays(name string) {
 	delete(s.delays, name)
 	s.promoted = nil

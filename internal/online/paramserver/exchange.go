@@ -30,8 +30,8 @@ func (a *Reply) Encode() ([]byte, error) {
 	return append(b, a.models...), err
 }
 
-// request is a protocol.ExchangeRequest with its delta, whose memory is reused:
-// most of a server's work are exchanges.
+// request is a protocol.ExchangeRequest with its delta. Its memory is reused, because exchanges are
+// most of a server's work.
 type request struct {
 	*protocol.ExchangeRequest
 	delta       summary.Delta

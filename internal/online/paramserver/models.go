@@ -24,8 +24,8 @@ type entry struct {
 	place   *list.Element
 }
 
-// entry returns the model of a function, or of one of its paths, new or not. It returns
-// nil if the function has too many paths to keep this one.
+// entry returns the model of a function, or of one of its paths. It adds a missing one, or returns
+// nil if the function has too many paths.
 func (s *State) entry(id uint32, path callpath.Hash) *entry {
 	whole := s.models[id]
 	if whole == nil {
@@ -52,7 +52,7 @@ func (s *State) entry(id uint32, path callpath.Hash) *entry {
 
 func (s *State) newEntry(id uint32, path callpath.Hash) *entry {
 	e := &entry{id: id, path: path}
-	e.place = s.byVersion.PushFront(e) // in no version yet
+	e.place = s.byVersion.PushFront(e) // not in a version yet
 	return e
 }
 
@@ -91,12 +91,12 @@ func (s *State) touch(e *entry) {
 	s.stale = true
 }
 
-// refresh makes a new version of the models that changed, now or when it is due.
+// refresh makes a new version of the changed models if it is due or immediately is set.
 func (s *State) refresh(now time.Time, immediately bool) {
-	if !s.stale || !immediately && now.Sub(s.made) < s.cfg.Refresh {
+	if !s.stale || !immediately && now.Sub(s.versionTime) < s.cfg.Refresh {
 		return
 	}
-	s.made, s.stale = now, false
+	s.versionTime, s.stale = now, false
 	if len(s.changed) > 0 {
 		s.version++
 		clear(s.replies)

@@ -88,8 +88,8 @@ func (s *State) Outcome(models map[uint32]summary.Learned) (*summary.Outcome, er
 	return o, nil
 }
 
-// addEarlier adds what earlier sessions of analyzers have read from live streams. ranks are
-// those of the last sessions.
+// addEarlier adds the data that earlier sessions of analyzers have read from live streams. ranks
+// are the results of the last sessions.
 func (s *State) addEarlier(o *summary.Outcome, ranks []*summary.RankOutcome) error {
 	for p, r := range s.earlierStreams() {
 		part, err := summary.ReadHandover(p.GetHandover())
@@ -140,12 +140,11 @@ func (s *State) Paths() []summary.Path {
 func (s *State) Load() (load *workload.Load, name func(trace.Program, uint32) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := s.names // which are never changed, only extended
+	names := s.names // append-only
 	return s.live.Load(), func(_ trace.Program, id uint32) string { return names[id].Name }
 }
 
-// LostAnalyzers returns the analyzers that sent no results, their ranks, and what they had
-// counted.
+// LostAnalyzers returns the analyzers that sent no results, their ranks, and their last totals.
 func (s *State) LostAnalyzers() (names []string, ranks []trace.RankKey, totals summary.Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Tick enters the review when all ranks have ended, and returns the phase.
-// Analyzers learn of it when a snapshot contains it.
+// Analyzers receive the phase once a snapshot contains it.
 func (s *State) Tick(now time.Time) protocol.Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,9 +46,9 @@ func (s *State) allEnded(now time.Time) bool {
 	return now.Sub(s.ended) >= s.cfg.Linger
 }
 
-// waitsFor reports whether the run waits for an analyzer that is not done. It does
-// not wait for lost ones, for silent ones when it is being stopped, and for those
-// whose ranks others read now.
+// waitsFor reports whether the run waits for an analyzer that is not done. It does not wait for
+// lost analyzers, for silent ones while it is being stopped, or for those whose ranks others read
+// now.
 func (s *State) waitsFor(now time.Time, done func(*node) bool) bool {
 	owners := make(map[string]bool)
 	for _, r := range s.ranks {

@@ -35,10 +35,9 @@ func rankKey(m interface {
 	return trace.RankKey{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank())}
 }
 
-// Register claims ranks for a session of an analyzer and assigns ids to functions.
-// A snapshot must contain both before the reply is sent: see registered. A refused
-// request changes nothing. The phase of the reply is FINISHED if the analyzer has
-// nothing left to do.
+// Register claims ranks for a session of an analyzer and assigns ids to functions. A snapshot must
+// contain both before the reply is sent: see requiredChanges. A refused request changes nothing.
+// The phase of the reply is FINISHED if the analyzer has no work left.
 func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protocol.RegisterReply, error) {
 	from := req.GetSender()
 	if err := s.checkSender(from); err != nil {
@@ -84,7 +83,7 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 		}
 		state.node, n.Claimed = n.Name, true
 		if state.next > 0 {
-			s.made = time.Time{} // so that the next models include its steps
+			s.versionTime = time.Time{} // so that the next models include its steps
 		}
 		reply.Next, reply.Loaded = append(reply.Next, state.next), append(reply.Loaded, state.loaded)
 	}
@@ -94,9 +93,9 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	return reply, nil
 }
 
-// registered returns the changes that a snapshot must contain before the reply to
-// a request: claims of ranks, or else the ids of functions.
-func (s *State) registered(req *protocol.RegisterRequest) uint64 {
+// requiredChanges returns the changes that a snapshot must contain before the reply to a request:
+// claims of ranks, or else the ids of functions.
+func (s *State) requiredChanges(req *protocol.RegisterRequest) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(req.GetRanks()) > 0 {
@@ -105,9 +104,9 @@ func (s *State) registered(req *protocol.RegisterRequest) uint64 {
 	return s.named
 }
 
-// handedOver reports whether a restarted analyzer has nothing left to do: all ranks
-// have ended, and an earlier session sent the results of its ranks, after all its
-// records. More records could arrive after the end of the run.
+// handedOver reports whether a restarted analyzer has no work left: all ranks have ended, and an
+// earlier session sent the results of its ranks, after all its records. Otherwise records could
+// arrive after the end of the run.
 func (s *State) handedOver(from *protocol.Sender) bool {
 	n := s.nodes[from.GetNode()]
 	return n != nil && n.Session < from.GetSession() && s.phase >= protocol.Phase_PHASE_REVIEWING && s.outcomes[n.Name] != nil

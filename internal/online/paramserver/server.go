@@ -26,10 +26,11 @@ type ServerConfig struct {
 	Dir      string        // of snapshots
 	Snapshot time.Duration // between snapshots, unless they take long
 	Workers  int           // exchanges at once
-	// Stored returns nil when all records that analyzers have sent are durable. An analyzer whose results
-	// the server has does not read its traces again, so its records must not be lost. It may be nil.
+	// Stored returns nil when all records that analyzers have sent are durable. They must not be lost,
+	// because an analyzer does not read its traces again once the server has its results. Stored may be
+	// nil.
 	Stored func(context.Context) error
-	// Reviewing is called when the review begins. It may be nil.
+	// Reviewing, if not nil, is called when the review begins.
 	Reviewing func(context.Context)
 	Log       *slog.Logger
 }
@@ -57,8 +58,8 @@ func StatePath(dir string, shard int) string {
 	return filepath.Join(dir, fmt.Sprintf("parameters-%d.state", shard))
 }
 
-// sharing is how many analyzers that have ended may wait for the same snapshot.
-const sharing = 64
+// maxSharing is the number of ended analyzers that may wait for the same snapshot.
+const maxSharing = 64
 
 // NewServer serves a state until Close.
 func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) {
@@ -73,8 +74,8 @@ func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) 
 	err := errors.Join(
 		serve("register", cfg.Workers, s.register),
 		serve("exchange", cfg.Workers, s.exchange),
-		serve("delays", sharing, s.delays),
-		serve("outcome", sharing, s.outcome),
+		serve("delays", maxSharing, s.delays),
+		serve("outcome", maxSharing, s.outcome),
 		serve("stop", 1, s.stop),
 	)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Server) register(_ context.Context, data []byte) ([]byte, error) {
 	return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply, error) {
 		reply, err := s.state.Register(req, time.Now())
 		if err == nil {
-			err = s.saveUpTo(s.state.registered(req))
+			err = s.saveUpTo(s.state.requiredChanges(req))
 		}
 		return reply, err
 	})

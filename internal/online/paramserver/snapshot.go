@@ -32,8 +32,8 @@ func (s *State) snapshot() *snapshot {
 	return snap
 }
 
-// copy copies the state with its load, which is not encoded yet, and returns a
-// capacity for that encoding.
+// copy copies the state and its load, which is not encoded yet, and returns a capacity for the
+// encoded load.
 func (s *State) copy() (snap *snapshot, load *workload.Load, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,8 +23,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Save replaces a file by a snapshot atomically, and lets analyzers know that its
-// content is durable. It must not be called concurrently.
+// Save atomically replaces a file by a snapshot, and marks its content as durable for analyzers. It
+// must not be called concurrently.
 func (s *State) Save(path string) (size int, err error) {
 	return s.saveWith(func(content []byte) error { return atomicfile.Write(path, content, 0o600) })
 }

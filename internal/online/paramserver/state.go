@@ -1,12 +1,11 @@
-// Package paramserver merges the models of all analyzers, so that each judges by
-// the calls of all, and keeps the statistics of the run. State holds the data,
-// Server serves it to analyzers. Package paramclient is their client.
+// Package paramserver merges the models of all analyzers, so that each judges with the calls of
+// all, and keeps the statistics of the run. State holds the data, Server serves it to analyzers.
+// Package paramclient is their client.
 //
-// Run, analyzer, session and number identify an exchange, which lists the steps
-// that it covers, so it counts once however often it is sent. Analyzers keep
-// exchanges until they are durable and send them again after a crash of the
-// server. Models and statistics merge exactly: the order of exchanges does not
-// matter.
+// Run, analyzer, session and number identify an exchange. It lists the steps that it covers, so it
+// counts once however often it is sent. Analyzers keep exchanges until they are durable and send
+// them again after a crash of the server. Models and statistics merge exactly: the order of
+// exchanges does not matter.
 package paramserver
 
 import (
@@ -32,7 +31,7 @@ type Config struct {
 	Frozen bool
 	// InitialModels are the models to start with.
 	InitialModels []InitialModel
-	// Ranks is the expected number of ranks; 0 if it is not known.
+	// Ranks is the expected number of ranks; 0 if unknown.
 	Ranks int
 	// Linger is how long to wait for more analyzers after all ranks have ended, if
 	// Ranks is 0.
@@ -53,17 +52,17 @@ type State struct {
 	cfg   Config
 	epoch uint64 // of this process
 
-	mu        sync.Mutex
-	names     []trace.FuncKey          // of functions, by id; append-only, only in shard 0
-	ids       map[trace.FuncKey]uint32 // the reverse
-	named     uint64                   // value of changes at the newest name
-	models    map[uint32]*entry        // of functions with all their paths
-	byVersion *list.List               // of *entry, the newest last
-	changed   []*entry                 // since the last version
-	version   uint64                   // of the models
-	made      time.Time                // when the version was made
-	stale     bool                     // an exchange was merged since then
-	replies   map[uint64][]byte        // encoded models since older versions
+	mu          sync.Mutex
+	names       []trace.FuncKey          // of functions, by id; append-only, only in shard 0
+	ids         map[trace.FuncKey]uint32 // the reverse
+	named       uint64                   // value of changes at the newest name
+	models      map[uint32]*entry        // of functions with all their paths
+	byVersion   *list.List               // of *entry, the newest last
+	changed     []*entry                 // since the last version
+	version     uint64                   // of the models
+	versionTime time.Time                // when the version was made
+	stale       bool                     // an exchange was merged since then
+	replies     map[uint64][]byte        // encoded models since older versions
 
 	ranks     map[trace.RankKey]*rankState
 	nodes     map[string]*node
@@ -72,7 +71,7 @@ type State struct {
 	loadSize  int                                 // the same for its load
 	outcomes  map[string]*protocol.OutcomeRequest // by node
 	delays    map[string]*protocol.DelaysRequest  // by node
-	promoted  map[string][]uint32                 // delays that explain waits, by node; nil if not all are known
+	promoted  map[string][]uint32                 // delays that explain waits, by node; nil until all are received
 	phase     protocol.Phase
 	announced protocol.Phase // the newest durable one
 	stopping  time.Time      // of the request to stop; zero without
@@ -91,7 +90,7 @@ type rankState struct {
 	ended  bool
 	host   string
 	node   string // analyzer that reads it
-	seen   uint64 // the last check of an exchange that found it
+	seen   uint64 // the last check of an exchange that contained the rank
 	// streams is the progress of the sessions that read its live stream.
 	streams []*protocol.StreamProgress
 }
@@ -106,8 +105,8 @@ type node struct {
 	collectives *breakdown.Collectives // the latest that it reported; nil without
 }
 
-// NewState returns the state of a run that has not begun. The epoch is not 0 and
-// differs for each process of the server.
+// NewState returns the state of a run that has not begun. The epoch must not be 0 and must differ
+// for each process of the server.
 func NewState(cfg Config, epoch uint64) (*State, error) {
 	if cfg.Shards < 1 || cfg.Shard < 0 || cfg.Shard >= cfg.Shards {
 		return nil, fmt.Errorf("invalid shard %d of %d", cfg.Shard, cfg.Shards)
@@ -152,7 +151,7 @@ func checkIDs(d *summary.Delta, names []trace.FuncKey) error {
 	return nil
 }
 
-// Summary calls f with the run-level statistics, which it must not keep.
+// Summary calls f with the run-level statistics. f must not keep them.
 func (s *State) Summary(f func(l *summary.Live)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,8 +27,8 @@ var nodeStates = map[protocol.Status_State]api.NodeState{
 	protocol.Status_STATE_DONE: api.NodeDone,
 }
 
-// Status returns the status of the server. That of the first shard includes the run.
-// rate returns the growth of a count per second.
+// Status returns the status of the server. The status of the first shard includes the run. rate
+// returns the growth of a count per second.
 func (s *Server) Status(now time.Time, rate func(name string, count int64) float64) *api.Status {
 	st := s.state.status(now, rate)
 	shard := &st.Shards[0]
@@ -93,7 +93,7 @@ func (s *State) status(now time.Time, rate func(name string, count int64) float6
 	return st
 }
 
-// rankStatus returns the status of all ranks, as far as the server knows it.
+// rankStatus returns the status of all ranks that have registered.
 func (s *State) rankStatus() []api.Rank {
 	anomalies := make(map[trace.RankKey]uint64)
 	for _, r := range s.live.Ranks() {

@@ -13,8 +13,8 @@ import (
 // errEncoding means that bytes are not an encoding of records.
 var errEncoding = errors.New("malformed records")
 
-// maxExpanded is the size of all texts of a message, with repetitions. Analyzers send much less,
-// and the store writes many texts as often as they occur.
+// maxExpanded bounds the size of all texts of a message, with repetitions. Analyzers send much
+// less. The limit protects the store, which writes many texts once per occurrence.
 const maxExpanded = 64 << 20
 
 // coder encodes or decodes records. Each text is written once: the
@@ -23,7 +23,7 @@ const maxExpanded = 64 << 20
 type coder struct {
 	codec.Coder
 	number   map[string]uint64 // of texts, from 1, while encoding
-	texts    []text            // in order, while decoding
+	texts    []text            // by number, while decoding
 	source   string            // text of the encoding, of which texts are parts
 	expanded int               // bytes of all texts so far
 	last     trace.Ticks
@@ -31,7 +31,7 @@ type coder struct {
 
 type text struct {
 	string
-	document json.RawMessage // the same, if it was used as one
+	document json.RawMessage // the text as JSON, if a record used it as a document
 }
 
 // append appends a record and returns the size of its encoding.
@@ -113,7 +113,7 @@ func (c *coder) document(raw *json.RawMessage) {
 	if t == nil {
 		return
 	}
-	c.expanded -= len(s) // the store keeps it once
+	c.expanded -= len(s) // the store keeps it only once
 	if t.document == nil && s != "" {
 		if t.document = json.RawMessage(s); !json.Valid(t.document) {
 			c.Fail("a model is not JSON")

@@ -11,8 +11,8 @@ func Name(run string) string { return "chimbuko-records-" + paramwire.Token(run)
 // RecordSubject returns the subject to which analyzers send records.
 func RecordSubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".records" }
 
-// KnownSubject returns the subject to which services send run-level data and the end of the run.
-func KnownSubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".known" }
+// RunSubject returns the subject to which services send run-level data and the end of the run.
+func RunSubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".known" }
 
 // AnalyzerAccess returns the rights of the token for analyzers.
 func AnalyzerAccess(run, token string) bus.Access {

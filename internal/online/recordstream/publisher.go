@@ -1,6 +1,6 @@
-// Package recordstream carries the records of analyzers to the store through a durable
-// stream. A message leaves the stream when the store has committed it, and a record
-// that is sent twice is stored once.
+// Package recordstream carries the records of analyzers to the store through a durable stream. A
+// message leaves the stream when the store has committed it. A record that is sent twice is stored
+// once.
 package recordstream
 
 import (
@@ -43,8 +43,8 @@ type PublisherConfig struct {
 	Subject string
 	Sender  string // prefix of message ids, different for each start of an analyzer
 	Numbers IDs
-	// Reviewing reports whether records are final. Before, Records defers those that
-	// do not fit to the review; from then on it waits for room.
+	// Reviewing reports whether records are final. Before that, Records defers records that do not
+	// fit to the review; after that it waits for room.
 	Reviewing func() bool
 	// MaxBytes approximately bounds the memory of waiting records.
 	MaxBytes int64
@@ -70,7 +70,7 @@ type Stats struct {
 	Bytes    int64 // waiting, approximately
 	Deferred int64 // records that did not fit and wait for the review
 	Delayed  int64 // messages for which the stream had no room at first
-	TooLarge int64 // records that the stream can never hold
+	TooLarge int64 // records too large for the stream
 	Err      error // of the last attempt to send
 }
 
@@ -124,8 +124,7 @@ func (p *Publisher) Records(ctx context.Context, key analyzer.StepKey, anomalies
 	return nil
 }
 
-// Supersede drops the records that wait to be sent, because the review will pass all records
-// again.
+// Supersede drops the waiting records, because the review will pass all records again.
 func (p *Publisher) Supersede() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,8 +261,8 @@ func (p *Publisher) publish(ctx context.Context, m *message, id string) bool {
 	}
 }
 
-// number sets the numbers of all functions of the records, and waits for those that
-// are not assigned yet. It returns false if ctx ends first.
+// number sets the numbers of all functions of the records, and waits for missing ones. It returns
+// false if ctx ends first.
 func (p *Publisher) number(ctx context.Context, it *item) bool {
 	for {
 		missing := false
@@ -309,8 +308,8 @@ func renumber(r *provenance.Record, set func(fid *int, name string)) {
 	}
 }
 
-// messageSize is about how large a message gets, so that a stream that is small or
-// nearly full accepts a part of what a step left.
+// messageSize is the approximate size of a message. It is small so that a small or nearly full
+// stream accepts a part of a step.
 const messageSize = 64 << 10
 
 // message is a message of a stream.
@@ -411,9 +410,8 @@ func SendPaths(ctx context.Context, stream Stream, run, subject, id string, path
 	return publishAll(ctx, stream, subject, id+"-paths", p.all)
 }
 
-// SendPeers sends a comparison of peers, to replace the one in the store. If it is too large for the
-// stream, it leaves out windows of time: those of threads first, then those of ranks, and at last the activities. The ids of
-// its messages begin with id.
+// SendPeers sends a comparison of peers, to replace the one in the store. If it is too large for the stream, SendPeers omits
+// first the windows of threads, then those of ranks, and finally the activities. The ids of its messages begin with id.
 func SendPeers(ctx context.Context, stream Stream, run, subject, id string, peers *provenance.Peers) error {
 	all := provenance.Peers{Loads: slices.Clone(peers.Loads), Efficiency: peers.Efficiency, Slow: peers.Slow, Activity: peers.Activity}
 	for leaveOut := 0; ; leaveOut++ {
@@ -448,8 +446,8 @@ func SendBreakdown(ctx context.Context, stream Stream, run, subject, id string, 
 	return publishAll(ctx, stream, subject, id+"-breakdown", []message{{RecordBatch: m}})
 }
 
-// Finish sends the run-level data and then the information about the run, which ends
-// it. The ids of its messages begin with id.
+// Finish sends the run-level data and then the information about the run, which ends the run. The
+// ids of its messages begin with id.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, data *provenance.Collections, info any) error {
 	p := &packer{limit: messageSize, head: &protocol.RecordBatch{Version: protocol.Version, Run: run}}
 	end, err := json.Marshal(info)

@@ -64,10 +64,9 @@ const (
 // refusedEvery limits how often rejected messages are logged.
 const refusedEvery = 10 * time.Second
 
-// NewStorer returns a storer that gathers messages for at most delay. It calls finish
-// with the information that was passed to Finish once everything before it is stored.
-// It accepts run-level data only from runSubject: analyzers may publish to another
-// subject only.
+// NewStorer returns a storer that gathers messages for at most delay. It calls finish with the
+// information that was passed to Finish once everything before it is stored. It accepts run-level
+// data only from runSubject, to which analyzers may not publish.
 func NewStorer(
 	source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, runSubject string,
 	finish func(context.Context, json.RawMessage) error, log *slog.Logger,
@@ -108,11 +107,11 @@ func (s *Storer) Run(ctx context.Context) error {
 }
 
 // Hurry makes Run store messages as they arrive from now on, because the run is ending and others wait for
-// the store. More calls do nothing.
+// the store. Further calls do nothing.
 func (s *Storer) Hurry() { s.hurryOnce.Do(func() { close(s.hurry) }) }
 
-// gather returns the messages that arrive until delay has passed or there are fetchMost, and after Hurry
-// those that the stream has. There are none if none has arrived.
+// gather returns the messages that arrive before delay has passed, at most fetchMost. After Hurry it
+// returns the messages that the stream has without waiting for more. The result may be empty.
 func (s *Storer) gather(ctx context.Context) ([]bus.Message, error) {
 	late := time.NewTimer(s.delay)
 	defer late.Stop()
@@ -133,7 +132,7 @@ func (s *Storer) gather(ctx context.Context) ([]bus.Message, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil { // the next call has it, too
+	if err != nil { // the next call returns it, too
 		return all, nil //nolint:nilerr // these messages are not delivered again
 	}
 	return append(all, more...), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// The services, each of which a process may run or leave to another.
+// The services. A process runs one or more of them.
 const (
 	RoleBus    = "nats"
 	RoleParams = "params"
@@ -30,7 +30,7 @@ var AllRoles = []string{RoleBus, RoleParams, RoleStore, RoleWeb}
 type Config struct {
 	Store rundir.Config
 	Bus   node.Bus
-	Page  viewer.Options // Cert and Key are also those of the message bus
+	Page  viewer.Options // the message bus uses Cert and Key as well
 	Roles []string
 
 	Listen    string // host:port of the message bus
@@ -43,7 +43,7 @@ type Config struct {
 	LoadModel          string        // file
 	SaveModel          string        // file
 	Reopen             bool          // resume a run that was interrupted
-	Lost               []string      // analyzers that will not return
+	Lost               []string      // analyzers that are lost
 
 	StatsURL    string
 	StatsDir    string

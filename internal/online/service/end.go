@@ -104,7 +104,7 @@ func (s *server) conclude(ctx context.Context) error {
 	all := provenance.NewCollections(outcome, ad)
 	all.Peers = peers.OfRun(outcome)
 	err = s.retry(ctx, "the run-level data", func(ctx context.Context) error {
-		return recordstream.Finish(ctx, s.stream, s.run, recordstream.KnownSubject(s.run), id, all, s.info)
+		return recordstream.Finish(ctx, s.stream, s.run, recordstream.RunSubject(s.run), id, all, s.info)
 	})
 	if err != nil {
 		return err
@@ -150,8 +150,8 @@ const (
 	storePollMax = 20 * time.Millisecond
 )
 
-// waitForStore waits until the store has all records. A server that was killed after it
-// had sent the end of the run sends it again, but the store ends with the first one.
+// waitForStore waits until the store has all records. A server that was killed after it had sent
+// the end of the run sends it again, but the store ends with the first message.
 func (s *server) waitForStore(ctx context.Context) error {
 	s.hurryStore(ctx)
 	for outage, pause := (wait.Outage{}), storePoll; ; pause = min(2*pause, storePollMax) {
@@ -282,7 +282,7 @@ func (s *server) runShard(ctx context.Context, shard int) error {
 }
 
 // closeEnded closes the database of a finished run whose process was killed before it
-// could. It reports whether it did, so that nothing is left to do.
+// could. It returns true if so; no work is left then.
 func (s *server) closeEnded(ctx context.Context) (bool, error) {
 	if !s.cfg.has(RoleStore) || s.cfg.Store.Force || s.cfg.Store.Store != "" {
 		return false, nil

@@ -68,7 +68,7 @@ func (s *server) query(ctx context.Context, f func(a *query.Queries) error) erro
 	}
 }
 
-// salvage reviews the anomalies in the store that no analyzer did: those of lost analyzers,
+// salvage reviews the anomalies in the store that no analyzer reviewed: those of lost analyzers,
 // and those of live streams from before their analyzer was restarted.
 func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
 	names, ranks, totals := s.state.LostAnalyzers()

@@ -67,8 +67,8 @@ func (s *server) openParams() error {
 // storedTimeout bounds the wait of a request of an analyzer for the store. The analyzer then tries again.
 const storedTimeout = 2 * time.Second
 
-// recordsStored waits until the store has all records that are in the stream: the disk of the stream
-// may lose the last ones with the power.
+// recordsStored waits until the store has all records of the stream: the disk of the stream may lose
+// the last ones in a power failure.
 func (s *server) recordsStored(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
@@ -83,7 +83,7 @@ func (s *server) recordsStored(ctx context.Context) error {
 	return nil
 }
 
-// hurrySubject is where the process with the store learns that another waits for it.
+// hurrySubject returns the subject on which a process requests that the store hurry.
 func hurrySubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".store.hurry" }
 
 // serveHurry makes the store of this process hurry when another process requests it.
@@ -99,7 +99,7 @@ func (s *server) serveHurry() error {
 }
 
 // hurryStore makes the store write records as they arrive, because the run is ending. It does not wait for a store
-// in another process. If that gets no request, the end only takes longer.
+// in another process. If the request is lost, the end of the run only takes longer.
 func (s *server) hurryStore(ctx context.Context) {
 	if s.storer != nil {
 		s.storer.Hurry()

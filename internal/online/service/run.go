@@ -29,9 +29,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// garbage is the share of garbage in memory, in percent, that makes a process of services collect
-// it. They share a node with the program and have time.
-const garbage = 40
+// garbagePercent is the value of GOGC in processes of services: they share a node with the program
+// and can spend processor time to save memory.
+const garbagePercent = 40
 
 // removeTimeout bounds the deletion of the stream of a run.
 const removeTimeout = 5 * time.Second
@@ -60,7 +60,7 @@ type server struct {
 
 	webBefore string // URL of HTTP before a restart
 
-	elsewhere rundir.LazyReader // the store if another process has it
+	elsewhere rundir.LazyReader // the store of another process
 
 	program atomic.Pointer[provdb.Program] // that is analyzed; nil if unknown
 }
@@ -71,7 +71,7 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	cfg.Store.Log = cfg.Log
 	s := &server{cfg: cfg, log: cfg.Log, run: cfg.Store.RunName()}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(garbagePercent)
 	}
 	s.info = provdb.NewInfo(cfg.Version, cfg.Commit, cfg.Settings)
 	s.info.Online, s.info.Name, s.info.Store = true, s.run, redact.URLs(cfg.Store.Store)
@@ -86,7 +86,7 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	}
 	s.listen()
 	err = s.work(ctx)
-	if _, gone := os.Stat(cfg.Store.Dir); err != nil && errors.Is(gone, os.ErrNotExist) { // whatever failed first
+	if _, gone := os.Stat(cfg.Store.Dir); err != nil && errors.Is(gone, os.ErrNotExist) { // regardless of the first error
 		err = fmt.Errorf("%s: %w", cfg.Store.Dir, node.ErrRemoved)
 	}
 	switch {
@@ -154,7 +154,7 @@ func (s *server) open(ctx context.Context) error {
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
 		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay,
-			recordstream.KnownSubject(s.run), s.storeEnd, s.log)
+			recordstream.RunSubject(s.run), s.storeEnd, s.log)
 		if err := s.serveHurry(); err != nil { //nolint:contextcheck // it ends with close
 			return err
 		}
@@ -247,7 +247,7 @@ func (s *server) openStream(ctx context.Context) (err error) {
 	if s.stream != nil {
 		return nil
 	}
-	subjects := []string{recordstream.RecordSubject(s.run), recordstream.KnownSubject(s.run)}
+	subjects := []string{recordstream.RecordSubject(s.run), recordstream.RunSubject(s.run)}
 	opt := bus.StreamOptions{Name: recordstream.Name(s.run), Subjects: subjects}
 	if s.cfg.has(RoleStore) {
 		opt.MaxBytes, opt.Replicas = s.cfg.MaxStream<<20, s.cfg.Replicas

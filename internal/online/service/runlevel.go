@@ -28,7 +28,7 @@ func (s *server) storeKeepsUp(ctx context.Context) bool {
 	return err == nil && waiting <= maxBehind
 }
 
-// messageID returns an ID for a message with run-level data that is made at a time.
+// messageID returns an ID for a message with run-level data created at a time.
 func messageID(kind string, at time.Time) string {
 	return kind + "-" + strconv.FormatInt(at.UnixNano(), 36)
 }
@@ -37,7 +37,7 @@ func messageID(kind string, at time.Time) string {
 const pathsEvery = 10
 
 // storePaths stores the calls by call path periodically until ctx ends, at first more often, because
-// findings need them. It skips those that cannot be stored: the end of the run stores them, too.
+// findings need them. It skips failures, because the end of the run stores the paths as well.
 func (s *server) storePaths(ctx context.Context) {
 	stored, pause := uint64(0), s.cfg.StatsPeriod
 	for ; wait.Sleep(ctx, pause) == nil; pause = min(2*pause, pathsEvery*s.cfg.StatsPeriod) {
@@ -49,14 +49,14 @@ func (s *server) storePaths(ctx context.Context) {
 			continue
 		}
 		id := messageID("paths", time.Now())
-		if recordstream.SendPaths(ctx, s.stream, s.run, recordstream.KnownSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
+		if recordstream.SendPaths(ctx, s.stream, s.run, recordstream.RunSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
 			stored = calls
 		}
 	}
 }
 
 // storeCollectives stores the collective operations that the analyzers compare, whenever there are new ones, until ctx
-// ends. The end of the run stores them, too.
+// ends. The end of the run stores them as well.
 func (s *server) storeCollectives(ctx context.Context) {
 	stored, pause := int64(0), s.cfg.StatsPeriod
 	for ; wait.Sleep(ctx, pause) == nil; pause = max(pause, s.cfg.StatsPeriod) {
@@ -69,22 +69,23 @@ func (s *server) storeCollectives(ctx context.Context) {
 			continue
 		}
 		id := messageID("collectives", time.Now())
-		if recordstream.SendBreakdown(ctx, s.stream, s.run, recordstream.KnownSubject(s.run), id, b) == nil {
+		if recordstream.SendBreakdown(ctx, s.stream, s.run, recordstream.RunSubject(s.run), id, b) == nil {
 			stored = logged
 		}
 		pause = time.Duration(b.Len()) * time.Second / peerRows
 	}
 }
 
-// A comparison of peers may take one part in peersShare of a processor, and a store may have to replace peerRows
-// rows per second, which is about as much for it. PostgreSQL reclaims the space of replaced rows once a minute.
+// A comparison of peers may take one part in peersShare of a processor, and may make a store replace peerRows
+// rows per second, which is about as much work for it. PostgreSQL reclaims the space of replaced rows once a
+// minute.
 const (
 	peersShare = 12 // a tenth with the garbage collection that follows
 	peerRows   = 10_000
 )
 
 // storePeers compares the ranks with their peers periodically until ctx ends, and stores the result if
-// something changed. The more time that takes, the less often it does so.
+// something changed. It does so less often if it takes long.
 func (s *server) storePeers(ctx context.Context) {
 	compared, pause := uint64(0), s.cfg.StatsPeriod
 	for ; wait.Sleep(ctx, pause) == nil; pause = max(pause, s.cfg.StatsPeriod) {
@@ -112,7 +113,7 @@ func sendPeers(
 	}
 	if rows > 0 {
 		id := messageID("peers", begin)
-		sent = recordstream.SendPeers(ctx, stream, run, recordstream.KnownSubject(run), id, p) == nil
+		sent = recordstream.SendPeers(ctx, stream, run, recordstream.RunSubject(run), id, p) == nil
 	}
 	took := time.Since(begin)
 	if used = cputime.OfProcess() - used; used > 0 { // with other work, but without waiting for a processor

@@ -11,8 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// salvageAtOnce is the number of records per batch.
-const salvageAtOnce = 100
+// salvageBatch is the number of records per batch.
+const salvageBatch = 100
 
 // salvager reviews the anomalies in a store that no analyzer has reviewed, each once, and
 // sends them in batches.
@@ -26,8 +26,8 @@ type salvager struct {
 	sent  int
 }
 
-// newSalvager returns a salvager for provisional anomalies and for all of lost ranks. send
-// gets the number of each batch, from 1.
+// newSalvager returns a salvager for provisional anomalies and for all anomalies of lost ranks. It
+// calls send with the number of each batch, starting at 1.
 func newSalvager(review *analyzer.Salvage, lost []trace.RankKey, send func(n int, batch []*provenance.Record) error) *salvager {
 	v := &salvager{review: review, lost: make(map[trace.RankKey]bool), send: send, seen: make(map[trace.EventKey]bool)}
 	for _, r := range lost {
@@ -36,7 +36,7 @@ func newSalvager(review *analyzer.Salvage, lost []trace.RankKey, send func(n int
 	return v
 }
 
-// run reviews the anomalies of the store. ask may call its function again after a failure.
+// run reviews the anomalies of the store. withStore may call its function again after a failure.
 func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*query.Queries) error) error) error {
 	var failed error // of take: do not query again
 	err := ask(ctx, func(a *query.Queries) error {
@@ -71,7 +71,7 @@ func (v *salvager) take(doc json.RawMessage) error {
 	}
 	v.seen[event] = true
 	v.review.Add(r)
-	if v.batch = append(v.batch, r); len(v.batch) == salvageAtOnce {
+	if v.batch = append(v.batch, r); len(v.batch) == salvageBatch {
 		return v.flush()
 	}
 	return nil

@@ -35,8 +35,8 @@ func (s *server) findServices(ctx context.Context) (*runfiles.Services, error) {
 	}
 }
 
-// announce writes to the run directory how to reach the parts in this process, and keeps
-// the entries of other processes.
+// announce writes the addresses of the parts in this process to the run directory, and keeps the
+// entries of other processes.
 func (s *server) announce() error {
 	own, all := s.services, *s.services
 	there, err := runfiles.ReadServices(s.cfg.Store.Dir)
@@ -84,9 +84,9 @@ func (s *server) shards() int {
 	return s.services.Shards
 }
 
-// findElsewhere opens the store of the run outside this process: a server, the process
-// that owns the file, or the file itself if the run has ended. Before, that would lock
-// out its owner.
+// findElsewhere opens the store of the run outside this process: a server, the process that owns
+// the file, or the file itself if the run has ended. Opening the file earlier would lock out its
+// owner.
 func (s *server) findElsewhere(ctx context.Context) (rundir.Reader, error) {
 	if s.cfg.Store.Store != "" {
 		return rundir.Place{Server: s.cfg.Store.Store}.Open(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// Findings are looked for every findingsEvery, but at most for a share of 1/findingsCost of the time.
+// The run is searched for findings every findingsEvery, but for at most 1/findingsCost of the time.
 const (
 	findingsEvery = 2 * time.Second
 	findingsCost  = 10

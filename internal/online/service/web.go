@@ -26,7 +26,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// storeStatusSubject is where the process with the store reports its status.
+// storeStatusSubject returns the subject on which the process with the store reports its status.
 func storeStatusSubject(run string) string {
 	return "chimbuko." + paramwire.Token(run) + ".store.status"
 }
@@ -55,7 +55,7 @@ func (s *server) serveStatus() error {
 	return nil
 }
 
-// serveWeb starts HTTP, if this process has it, and returns its address.
+// serveWeb starts HTTP, if this process has the role, and returns its address.
 func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address string, err error) {
 	if err := s.serveStatus(); err != nil || !s.cfg.has(RoleWeb) { //nolint:contextcheck // services end with close
 		return "", err

@@ -23,11 +23,11 @@ type coder struct {
 	loadSize int  // bytes
 }
 
-// maxValues limits the values in one part of an exchange: more than an analyzer
-// ever sees, and few enough for exact sums of all exchanges.
+// maxValues limits the values in one part of an exchange: more than an analyzer ever produces, and
+// few enough for exact sums of all exchanges.
 const maxValues = 1 << 40
 
-// encode appends what code writes to b.
+// encode appends the output of code to b.
 func encode(b []byte, code func(*coder)) []byte {
 	c := &coder{Coder: codec.Coder{B: b}}
 	code(c)
@@ -232,7 +232,7 @@ func (d *Delta) AppendBinary(b []byte) (encoded []byte, load int) {
 }
 
 // Decode replaces the delta by one that AppendBinary wrote, and reuses its memory.
-// It keeps nothing of b. No bytes are an empty delta. The error wraps
+// It keeps nothing of b. An empty b is an empty delta. The error wraps
 // stats.ErrEncoding.
 func (d *Delta) Decode(b []byte) error {
 	if len(b) == 0 {

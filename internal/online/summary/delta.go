@@ -32,7 +32,7 @@ type ModelDelta struct {
 type Learned struct {
 	Model outlier.Model // of all calls
 	Paths map[callpath.Hash]outlier.Model
-	Level uint8 // of the callpath.Sample of these paths
+	Level uint8 // level of the callpath.Sample of these paths
 }
 
 // Set sets the model of a path, or that of all calls if path is 0.
@@ -60,7 +60,7 @@ type PathDelta struct {
 	List    []callpath.Entry
 }
 
-// Summarizes reports whether the delta holds more than models.
+// Summarizes reports whether the delta holds statistics besides models.
 func (d *Delta) Summarizes() bool {
 	return len(d.Functions)+len(d.Ranks)+len(d.Steps)+len(d.Counters)+len(d.Paths) > 0 || d.Load != nil
 }

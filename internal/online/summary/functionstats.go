@@ -18,7 +18,7 @@ type FunctionStats struct {
 	Inclusive stats.Sums
 	PerStep   stats.Sums // anomalies of each rank and step with calls, zeros included
 	Anomalies Metrics
-	LostTime  trace.Ticks // by which the anomalies exceeded the typical time
+	LostTime  trace.Ticks // time of the anomalies beyond the typical time
 }
 
 // Merge adds the calls of o, whatever its name and id.
@@ -30,14 +30,14 @@ func (f *FunctionStats) Merge(o *FunctionStats) {
 	f.LostTime += o.LostTime
 }
 
-// TAU's limits, by default, of functions that it no longer records: the number of calls on a rank, and their mean time in ticks.
+// TAU's default limits beyond which it stops recording a function: the number of calls on a rank, and their mean time in ticks.
 const (
 	throttleCalls = 100_000
 	throttleTime  = 10
 )
 
-// Throttled reports whether TAU records no more calls of a function after so many on a rank, because they are short. From
-// then on its callers seem to make fewer calls, whose time counts as theirs.
+// Throttled reports whether TAU stops recording a function with short calls after this many calls on a rank. Afterwards
+// its callers seem to make fewer calls, and the time of the missing calls counts as theirs.
 func (f *FunctionStats) Throttled(calls uint64) bool {
 	return calls > throttleCalls && f.Inclusive.RunStats().Mean < throttleTime
 }
@@ -53,7 +53,7 @@ type Metrics struct {
 	Severity  stats.Sums // exclusive times
 }
 
-// Empty reports whether there are no anomalies.
+// Empty reports whether m has no anomalies.
 func (m *Metrics) Empty() bool { return m.Score.N == 0 }
 
 // Add adds an anomaly. The caller adds it to Count, by step.

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// StepReport holds the anomalies of a step of a rank, as labeled at the time.
+// StepReport holds the anomalies of a step of a rank, as labeled during the run.
 type StepReport struct {
 	trace.RankKey
 	Step        int32

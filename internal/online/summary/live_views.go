@@ -28,7 +28,7 @@ func (l *Live) Counters() []*Counter {
 type RankStatus struct {
 	trace.RankKey
 	Steps     uint64      // added so far
-	Anomalies uint64      // as labeled at the time
+	Anomalies uint64      // as labeled during the run
 	LastStep  int32       // the last with anomalies; -1 without
 	LastTime  trace.Ticks // of the last anomaly; 0 without
 }
@@ -70,9 +70,9 @@ func (l *Live) Load() *workload.Load {
 	return load
 }
 
-// News is what was added since the last TakeNews.
+// News holds the additions since the last TakeNews.
 type News struct {
-	Any     bool          // anything was added, even without anomalies
+	Any     bool          // something was added, even without anomalies
 	Ranks   []RankNews    // with new anomalies, by program and rank
 	Metrics []MetricsNews // of functions with new anomalies, by program, rank and function
 }
@@ -122,8 +122,7 @@ func (l *Live) TakeNews() News {
 	return n
 }
 
-// Discard drops the news. A run without packets needs it regularly: news take
-// memory.
+// Discard drops the news. A run without packets must call it regularly, because news take memory.
 func (l *Live) Discard() {
 	l.news = false
 	l.steps = l.steps[:0]
@@ -135,7 +134,7 @@ func (l *Live) Discard() {
 	l.fresh = l.fresh[:0]
 }
 
-// table holds values by key. It sorts them when inOrder is called.
+// table holds values by key. inOrder sorts them when needed.
 type table[K comparable, V any] struct {
 	byKey      map[K]*V
 	list       []*V

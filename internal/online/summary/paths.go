@@ -8,8 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Path sums up the calls with one call path on all ranks of a program. A path
-// without calls leads to others; its own calls had not ended with the trace.
+// Path sums up the calls with one call path on all ranks of a program. A path without calls is the
+// prefix of others; its own calls had not ended with the trace.
 type Path struct {
 	Program trace.Program
 	Parent  int    // index of the path without the last function, less than its own; -1: none

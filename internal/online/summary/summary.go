@@ -1,7 +1,6 @@
-// Package summary holds the statistics of a run over all ranks: functions,
-// counters, anomalies and call paths. Their size does not grow with the run. They
-// merge: whole numbers exactly and in any order, scores in the order of ranks and
-// steps. The package is pure.
+// Package summary holds the statistics of a run over all ranks: functions, counters, anomalies and
+// call paths. Their size does not grow with the run. They can be merged: whole numbers exactly and
+// in any order, scores in the order of ranks and steps. The package is pure.
 package summary
 
 import (
@@ -39,7 +38,7 @@ func (t *Totals) Merge(o Totals) {
 	t.End = max(t.End, o.End)
 }
 
-// Started moves Begin to an earlier time. 0 means unknown.
+// Started moves Begin to an earlier time; it ignores 0, which means unknown.
 func (t *Totals) Started(at trace.Ticks) {
 	if t.Begin == 0 || at != 0 && at < t.Begin {
 		t.Begin = at
@@ -96,7 +95,7 @@ type Outcome struct {
 	Changes   []Change          // by program and name
 	Modes     []Mode            // by program, name and path
 	Load      *workload.Load    // by the numbers of functions; nil if the analyzers contributed it to another outcome
-	Breakdown *breakdown.Run    // nil without GPUs and collective operations; only these of traces that are being written
+	Breakdown *breakdown.Run    // nil without GPUs and collective operations; a live run has only the operations
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 
@@ -111,8 +110,7 @@ type FunctionResult struct {
 	Hosts   []string
 }
 
-// Change is a lasting change of the time that a function takes. It makes no single
-// call an anomaly.
+// Change is a lasting change of the time that a function takes. Its calls are not anomalies.
 type Change struct {
 	Program  trace.Program `json:"program"`
 	Function string        `json:"function"`
@@ -122,14 +120,17 @@ type Change struct {
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"`   // since then
 	Lost     float64       `json:"lost_us"` // by these calls
-	// MadeBefore and MadeAfter are how many calls a call of the function makes on average; 0 for none.
+	// MadeBefore and MadeAfter are the average numbers of calls that a call of the function makes; 0
+	// for none.
 	MadeBefore float64 `json:"made_before,omitempty"`
 	MadeAfter  float64 `json:"made_after,omitempty"`
-	// Unrecorded is the function that it called most of those of which the trace has no calls since then, see FunctionStats.Throttled.
+	// Unrecorded is its most frequent callee among those that the trace no longer records since then; see
+	// FunctionStats.Throttled.
 	Unrecorded string `json:"unrecorded,omitempty"`
 }
 
-// ByWork reports whether the function makes at least as many times more calls as it takes longer: it has more to do.
+// ByWork reports whether more work explains the change: the number of calls that the function makes grew by at least
+// the same factor as its time.
 func (c *Change) ByWork() bool {
 	return c.After > c.Before && c.MadeBefore > 0 && c.MadeAfter*c.Before >= c.MadeBefore*c.After
 }
@@ -139,13 +140,13 @@ func (c *Change) ByWork() bool {
 type Mode struct {
 	Program  trace.Program `json:"program"`
 	Function string        `json:"function"`
-	Path     callpath.Hash `json:"path,string,omitempty"` // 0 for all that are not judged on their own
+	Path     callpath.Hash `json:"path,string,omitempty"` // 0 for all paths that are not judged separately
 	Calls    uint64        `json:"calls,omitempty"`       // in the mode; 0 if the model has calls of other runs
 	Lost     float64       `json:"lost_us,omitempty"`     // by these calls
 	Kept     float64       `json:"kept"`                  // share of them that are anomalies
 	Usual    float64       `json:"usual_us"`              // median of all calls
 	Slow     float64       `json:"slow_us"`               // median of calls in the mode
-	// Parts are all calls of which those in the mode are a share, in ModeParts parts of the run, or fewer if it is short.
+	// Parts count all calls and those in the mode, in ModeParts parts of the run, or fewer if it is short.
 	Parts []outlier.Part `json:"parts,omitempty"`
 }
 

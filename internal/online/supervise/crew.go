@@ -55,18 +55,18 @@ type Crew struct {
 
 // Member is a process of a Crew, with those that replace it.
 type Member struct {
-	name, what string
-	args       []string
+	name, description string
+	args              []string
 
 	mu    sync.Mutex
 	child *child   // the newest
 	words []string // sent to each child
 
 	ended chan struct{} // closed when no process is left and none will follow
-	err   error         // why it gave up
+	err   error         // reason for giving up
 }
 
-// Ended is closed when the member has ended and will not be restarted.
+// Ended returns a channel that is closed when the member has ended and will not be restarted.
 func (m *Member) Ended() <-chan struct{} { return m.ended }
 
 // NewCrew makes the run directory and returns a Crew without processes. The caller
@@ -102,7 +102,7 @@ func joinCrew(cfg Config) (*Crew, error) {
 	return c, nil
 }
 
-// EnvPrefix begins the names of the environment variables with settings.
+// EnvPrefix is the prefix of environment variables with settings.
 const EnvPrefix = "CHIMBUKO_"
 
 // childEnviron returns the environment without the settings, which child processes get as
@@ -138,18 +138,18 @@ func (c *Crew) Stop() {
 	c.group.stop()
 }
 
-// A member that dies more than maxFailures times in a row gives up. One that lived for
-// failureWindow begins a new row.
+// A member that dies more than maxFailures times in a row gives up. A process that lived for
+// failureWindow resets the count.
 const (
 	maxFailures   = 5
 	failureWindow = time.Minute
 	restart       = time.Second // pause before the next process
 )
 
-// Start starts a subcommand of this program, and restarts it whenever it dies. name is that
-// of its log; what describes it.
+// Start starts a subcommand of this program, and restarts it whenever it dies. name is the name of
+// its log; what describes it.
 func (c *Crew) Start(name, what string, args ...string) (*Member, error) {
-	m := &Member{name: name, what: what, args: args, ended: make(chan struct{})}
+	m := &Member{name: name, description: what, args: args, ended: make(chan struct{})}
 	if err := m.start(c); err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (c *Crew) Start(name, what string, args ...string) (*Member, error) {
 
 // start starts a process for the member.
 func (m *Member) start(c *Crew) error {
-	child, err := c.group.start(c.ctx, m.name, m.what, m.args...)
+	child, err := c.group.start(c.ctx, m.name, m.description, m.args...)
 	if err != nil {
 		return err
 	}
@@ -196,14 +196,14 @@ func (m *Member) work(c *Crew) error {
 			return child.err
 		}
 		if _, err := os.Stat(runfiles.Logs(c.dir)); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s ended because the run directory %s was removed; the program continues", m.what, c.Dir)
+			return fmt.Errorf("%s ended because the run directory %s was removed; the program continues", m.description, c.Dir)
 		}
 		if time.Since(born) > failureWindow {
 			deaths = 0
 		}
 		if deaths++; deaths > maxFailures {
 			return fmt.Errorf("%s died %d times and is not restarted; the program continues; last lines of its log:\n%s",
-				m.what, deaths, lastLines(child.log))
+				m.description, deaths, lastLines(child.log))
 		}
 		c.warn("%s; restarting it, %s", child.failure(), m.loss())
 		if err := wait.Sleep(c.ctx, restart); err != nil {
@@ -216,7 +216,7 @@ func (m *Member) work(c *Crew) error {
 	}
 }
 
-// loss returns what a restart of the member loses.
+// loss describes the data that a restart of the member loses.
 func (m *Member) loss() string {
 	if slices.Contains(m.args, engineFlag+engineSST) {
 		return "steps of live streams are lost until it is connected again"
@@ -238,12 +238,12 @@ func (m *Member) send(word string) {
 	_ = m.child.send(word) // if it has ended, the next one gets the word
 }
 
-// StartServices starts the services, reports where their page is, and returns how to reach
-// them.
+// StartServices starts the services, reports the address of their page, and returns their
+// addresses.
 func (c *Crew) StartServices(ctx context.Context, args ...string) (*runfiles.Services, error) {
 	args = append([]string{"serve", "--out=" + c.dir, "--linger=0s"}, args...)
-	m := &Member{name: "serve", what: "the services", args: args, ended: make(chan struct{})}
-	child, err := c.group.start(ctx, m.name, m.what, m.args...)
+	m := &Member{name: "serve", description: "the services", args: args, ended: make(chan struct{})}
+	child, err := c.group.start(ctx, m.name, m.description, m.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (c *Crew) StartServices(ctx context.Context, args ...string) (*runfiles.Ser
 // startTimeout is how long the services may take to start.
 const startTimeout = 30 * time.Second
 
-// awaitServices waits until a process has published how to reach the services.
+// awaitServices waits until a process has published the addresses of the services.
 func (c *Crew) awaitServices(ctx context.Context, child *child) (*runfiles.Services, error) {
 	late := time.After(startTimeout)
 	for {
@@ -280,8 +280,8 @@ func (c *Crew) awaitServices(ctx context.Context, child *child) (*runfiles.Servi
 	}
 }
 
-// StartAnalyzer starts an analyzer. name is that of its log and spool, node its name for
-// the services; "" leaves that to the analyzer.
+// StartAnalyzer starts an analyzer. name is the name of its log and spool, node its name for the
+// services; with "" the analyzer chooses it.
 func (c *Crew) StartAnalyzer(name, node string, args ...string) {
 	own, what := []string{"ad", "--run-dir=" + c.dir, "--spool=" + filepath.Join(c.dir, "spool", name)}, "the analyzer"
 	if node != "" {
@@ -295,7 +295,7 @@ func (c *Crew) StartAnalyzer(name, node string, args ...string) {
 	c.analyzers = append(c.analyzers, m)
 }
 
-// printAddress reports where the run and its page are.
+// printAddress reports the directory of the run and the address of its page.
 func (c *Crew) printAddress(s *runfiles.Services) {
 	if !c.Terminal { // keep the token out of files that others may read
 		c.Printf("the run is in %s; chimbuko view %s prints the address of its page", c.Dir, c.Dir)
@@ -307,16 +307,16 @@ func (c *Crew) printAddress(s *runfiles.Services) {
 	}
 }
 
-// Conclude waits until the analysis has ended, after its program has. A signal ends it
-// without the review.
+// Conclude waits until the analysis of an ended program has ended. A signal ends it without the
+// review.
 func (c *Crew) Conclude() {
 	signals := catchSignals()
 	defer signals.stop()
 	c.conclude(signals, nil)
 }
 
-// conclude informs all processes of the end of the program, and waits until they have
-// ended, too. end may be nil.
+// conclude notifies all processes that the program has ended, and waits until they have ended. end
+// may be nil.
 func (c *Crew) conclude(signals *signalCatcher, end *provdb.Program) {
 	if end != nil {
 		if text, err := json.Marshal(end); err == nil {
@@ -367,7 +367,7 @@ func (c *Crew) awaitReview(signals *signalCatcher, done <-chan struct{}) {
 	}
 }
 
-// quietTime is how long the end may take before it is reported.
+// quietTime is the time that the end may take before it is reported.
 const quietTime = 3 * time.Second
 
 // report prints the results of the run, and removes its traces if they are not needed.

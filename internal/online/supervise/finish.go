@@ -24,17 +24,16 @@ type FinishOptions struct {
 	Traces []string // where the traces are now, if they were moved
 	Listen string   // address of the page
 	Force  bool     // finish a run that another machine may be working on
-	// End has the services end the run with what they have. It is called if no traces
-	// are left to read.
+	// End makes the services end the run with the current results. It is called if no traces are
+	// left to read.
 	End func(context.Context, *runfiles.Services) error
 }
 
 // ErrIncomplete means that a run is still incomplete, for reasons that were printed.
 var ErrIncomplete = errors.New("the run is still incomplete")
 
-// Finish completes the run in cfg.Dir, which was stopped before its end: it reads the traces
-// that are left, with the analyzers and settings that had them, and reviews and stores all
-// records.
+// Finish completes the run in cfg.Dir, which was stopped before its end: it reads the remaining
+// traces with their analyzers and settings, and reviews and stores all records.
 func Finish(ctx context.Context, cfg Config, u *FinishOptions) error {
 	info, err := runfiles.ReadInfo(cfg.Dir)
 	if err != nil {
@@ -159,8 +158,8 @@ type analyzer struct {
 	args []string
 }
 
-// plan returns the analyzers that have not delivered all results, and the names of those
-// whose traces are lost. With traces it is one new analyzer for them.
+// plan returns the analyzers that have not delivered all results, and the names of those whose
+// traces are lost. If traces are given, it returns one new analyzer for them.
 func (c *Crew) plan(traces []string) (resumed []analyzer, lost []string, err error) {
 	all, err := paramserver.Analyzers(runfiles.Parameters(c.dir))
 	if err != nil {

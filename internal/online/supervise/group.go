@@ -52,7 +52,7 @@ type child struct {
 	cmd   *exec.Cmd
 	leash io.WriteCloser
 	ended chan struct{}
-	err   error // how it ended; valid when ended is closed
+	err   error // its result; valid when ended is closed
 }
 
 // start starts a process, unless ctx has ended. It appends the output to the log with
@@ -96,7 +96,7 @@ func (g *group) has(pid int) bool {
 	return slices.ContainsFunc(g.snapshot(), func(c *child) bool { return c.pid() == pid })
 }
 
-// grace is how long processes may take to end after their leash is closed.
+// grace is the time in which processes must end after their leash is closed.
 const grace = 10 * time.Second
 
 // stop ends all processes and waits for them. It may be called more than once.
@@ -131,7 +131,7 @@ func (c *child) send(line string) error {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// failure describes how a process ended that failed.
+// failure describes the end of a failed process.
 func (c *child) failure() string {
 	how := c.err.Error()
 	if exit, ok := errors.AsType[*exec.ExitError](c.err); ok && !exit.Exited() {

@@ -16,7 +16,7 @@ var ErrReleased = errors.New("the supervising process closed the leash or has en
 
 // OnLeash makes this process ignore the signals that terminate it. It returns a context that
 // ends with the cause ErrReleased when in, the leash, is closed, and the lines sent to this
-// process until then. If the process has not ended some time after that, OnLeash ends it.
+// process until then. If the process continues for twice grace after that, OnLeash ends it.
 func OnLeash(ctx context.Context, in io.Reader) (context.Context, <-chan string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -12,7 +12,7 @@ import (
 // adoptOrphans makes this process the parent of its descendants when their parents end.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } // if it fails, orphans stay unseen
 
-// orphans returns the living children of this process that are not known, and reaps dead
+// orphans returns the living children of this process for which known returns false, and reaps dead
 // ones.
 func orphans(known func(pid int) bool) (left []int) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -14,9 +14,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// sameDelivery is how far apart the effects of one signal may be. A terminal signals all
+// sameDelivery is the longest time between the effects of one signal. A terminal signals all
 // processes of its foreground group, and batch systems signal those of a job in any order,
-// some of them twice: the program may end before this process learns of the signal.
+// some of them twice: the program may end before this process receives the signal.
 const sameDelivery = time.Second
 
 // signalCatcher receives the signals that would terminate this process.
@@ -46,7 +46,7 @@ func (s *signalCatcher) repeats(sig os.Signal) bool {
 }
 
 // settle declares all signals handled, those included that arrive within sameDelivery:
-// what they request has just happened.
+// their effect has just happened.
 func (s *signalCatcher) settle() { s.handled, s.at = nil, time.Now() }
 
 // process is the program under analysis.
@@ -134,8 +134,8 @@ func (p *process) forward(s os.Signal) {
 	_ = p.cmd.Process.Signal(s) // it may have ended
 }
 
-// quiet is how long orphans of the program may write nothing to traces, at least, before
-// they are no longer waited for.
+// quiet is the minimum time without trace output after which orphans of the program are no longer
+// awaited.
 const quiet = 5 * time.Second
 
 // awaitOrphans waits for processes that the program left behind while they write traces.
@@ -165,7 +165,7 @@ func (p *process) awaitOrphans(signals *signalCatcher) {
 	}
 }
 
-// newestIn returns when the newest file in a directory was written.
+// newestIn returns the modification time of the newest file in a directory.
 func newestIn(dir string) (newest time.Time) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

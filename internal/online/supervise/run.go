@@ -28,10 +28,10 @@ type Program struct {
 	AnalyzeFlags []string // of the analyzer
 }
 
-// ExitError is the result of a program that ran, or of one that could not run.
+// ExitError is the result of a program, which may have failed to start.
 type ExitError struct {
 	Code int
-	Err  error // why it could not run; nil if it ran
+	Err  error // reason why it could not run; nil if it ran
 }
 
 func (e *ExitError) Error() string {
