@@ -52,7 +52,7 @@ func newBP3(path string, f *os.File, opt Options) (engine, error) {
 	}
 	description := file{path: path, f: f, size: size}
 	e.active = !hasBP3Footer(e.data.file(0))
-	complete := hasBP3Footer(&description) // before reading it: it may be any large file
+	complete := hasBP3Footer(&description) // checked before reading, because it may be any large file
 	if _, err := os.Stat(path + ".dir"); opt.Follow && err == nil && (e.active || !complete) {
 		return nil, fmt.Errorf("%s: %w: BP3 is rewritten with each step; read it after it is closed", path, ErrNotReady)
 	}

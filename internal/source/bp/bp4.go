@@ -110,7 +110,7 @@ func (s *Step) addBlock(el *element) {
 	}
 	switch {
 	case el.operator != "":
-		v.refused = compressed(el.operator)
+		v.refused = compressionReason(el.operator)
 	case v.Shape == JoinedArray:
 		v.refused = "is a joined array, which"
 	case v.Type == Unknown || v.Type == Structure:

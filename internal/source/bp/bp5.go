@@ -165,8 +165,8 @@ func (rec *bp5Record) locate(w int, at uint64) (file int, pos int64, ok bool) {
 	return int(rec.writers[w]), int64(sum), carry == 0 && sum <= math.MaxInt64
 }
 
-// lookup returns the format with that id. If it does not know the format it reads
-// the part of mmd.0 that was appended since the last time.
+// lookup returns the format with that id. It reads newly appended parts of mmd.0 to find a missing
+// one.
 func (e *bp5) lookup(id ffs.ID) (*ffs.Format, error) {
 	p, ok := e.formats[id]
 	if !ok {

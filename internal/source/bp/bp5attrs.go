@@ -55,15 +55,15 @@ func (d *bp5Decoder) genericAttributes(s *Step, r ffs.Record, block int) error {
 	return nil
 }
 
-// seenAttribute is the last value of an attribute, and the step and call of decode in
-// which it came.
+// seenAttribute is the last value of an attribute, with the step and the call of decode that read
+// it.
 type seenAttribute struct {
 	value     string
 	step, try int
 }
 
-// add appends an attribute to the step unless it came before with the same value, in
-// an earlier step or in this one.
+// add appends an attribute to the step unless this step or an earlier one has it with the same
+// value.
 func (d *bp5Decoder) add(s *Step, a Attribute) {
 	if d.seen == nil {
 		d.seen = make(map[string]seenAttribute)

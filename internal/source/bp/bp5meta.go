@@ -37,7 +37,7 @@ type bp5Variable struct {
 	dims, blocks, arrayShape, count, offset, location *ffs.Field
 }
 
-// bp5Places knows where the arrays of a step are.
+// bp5Places locates the arrays of a step.
 type bp5Places interface {
 	// locate turns a position in the output of writer w into the number of a data file
 	// and a position in it.
@@ -208,7 +208,7 @@ func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, places bp5Pla
 	return nil
 }
 
-// plan returns the meaning of a format's fields, which it finds out once.
+// plan returns the meaning of a format's fields. It caches the result.
 func (d *bp5Decoder) plan(f *ffs.Format) (*bp5Plan, error) {
 	if p := d.plans[f]; p != nil {
 		return p, nil
@@ -292,7 +292,7 @@ func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 		v.refused = "is a joined array, which"
 	}
 	if strings.Contains(fd.Type, "Op") {
-		v.refused, v.operator = compressed("unknown"), true
+		v.refused, v.operator = compressionReason("unknown"), true
 	}
 	if fd.Sub == nil {
 		return bad()

@@ -18,7 +18,7 @@ type dataset struct {
 	step  Step
 	steps int
 	begin int64 // of the metadata of the last step
-	end   int64 // of the metadata that the index mentioned so far
+	end   int64 // of the metadata in the index so far
 	live  bool
 }
 
@@ -36,8 +36,9 @@ func newDataset(dir string, x index, activeByte int, opt Options) dataset {
 	}
 }
 
-// repeats reports whether an index record of recordSize bytes with metadata at pos repeats the one before, and
-// then uses it up. A record may not refer to other metadata before the end of those of the last step.
+// repeats reports whether an index record of recordSize bytes with metadata at pos repeats the previous one.
+// If so, it consumes the record. It fails if the record refers to other metadata before the end of the last
+// step's metadata.
 func (d *dataset) repeats(recordSize int, pos int64, n uint64) (bool, error) {
 	if d.steps == 0 || pos >= d.end {
 		return false, nil
@@ -50,8 +51,8 @@ func (d *dataset) repeats(recordSize int, pos int64, n uint64) (bool, error) {
 	return true, nil
 }
 
-// load reads n bytes of metadata at pos of md.0, has decode turn them into d.step,
-// and then uses up the index record of recordSize bytes.
+// load reads n bytes of metadata at pos of md.0, calls decode to turn them into d.step, and then
+// consumes the index record of recordSize bytes.
 func (d *dataset) load(recordSize int, pos int64, n uint64, time int64, decode func(md []byte) error) (*Step, error) {
 	md, err := d.meta.read(&d.buf, pos, n, d.steps)
 	if err != nil {
@@ -59,7 +60,7 @@ func (d *dataset) load(recordSize int, pos int64, n uint64, time int64, decode f
 	}
 	d.step.reset(d.steps, time, d.data)
 	if err := decode(md); err != nil {
-		d.meta.close() // what is read again must be checked again
+		d.meta.close() // bytes that are read again must be checked again
 		return nil, err
 	}
 	if err := d.data.check(&d.step); err != nil {

@@ -20,7 +20,7 @@ var (
 	bpSignature   = []byte("ADIOS-BP v")
 )
 
-// detect finds out the format of the dataset and creates the engine that reads it. It
+// detect determines the format of the dataset and creates the engine that reads it. It
 // returns ErrNotReady if it is too early to decide.
 func (r *Reader) detect() error {
 	info, err := os.Stat(r.path)
@@ -39,8 +39,8 @@ func (r *Reader) detect() error {
 	return r.detectFile(info)
 }
 
-// current returns ErrNotReady for a followed file that an earlier run wrote.
-func (r *Reader) current(info fs.FileInfo) error {
+// checkCurrent returns ErrNotReady for a followed file that an earlier run wrote.
+func (r *Reader) checkCurrent(info fs.FileInfo) error {
 	if r.opt.Follow && info.ModTime().Before(r.opt.NotBefore) {
 		return fmt.Errorf("%s: %w: it is left from an earlier run", r.path, ErrNotReady)
 	}
@@ -61,7 +61,7 @@ func (r *Reader) detectDirectory() error {
 	if err != nil {
 		return err
 	}
-	if err := r.current(info); err != nil {
+	if err := r.checkCurrent(info); err != nil {
 		return err
 	}
 	x := index{path: path, pos: headerSize, modified: info.ModTime(), active: true}
@@ -165,7 +165,7 @@ func refuseSST(path string) error {
 }
 
 func (r *Reader) detectFile(info fs.FileInfo) error {
-	if err := r.current(info); err != nil {
+	if err := r.checkCurrent(info); err != nil {
 		return err
 	}
 	f, err := os.Open(r.path)

@@ -50,8 +50,7 @@ func (e *UnsupportedError) Error() string {
 	return s
 }
 
-// place adds file and step to the error of a decoder, which knows neither. The
-// decoder's bytes begin at base in the file.
+// place adds file and step to the error of a decoder, whose bytes begin at base in the file.
 func place(err error, path string, step int, base int64) error {
 	if bad, ok := errors.AsType[*CorruptError](err); ok && bad.File == "" {
 		bad.File, bad.Step, bad.Offset = path, step, bad.Offset+base
@@ -68,9 +67,8 @@ const (
 	newerADIOS2 = "write the trace with ADIOS2 2.9 or newer, or as BP4"
 )
 
-// pendingError means that something does not exist yet; the caller tries again later.
-// If it does not wait, this is the end of the stream, or, if it names a file, a
-// CorruptError.
+// pendingError means that data does not exist yet and the caller may try again later. For a caller
+// that does not wait it is the end of the stream or, if it names a file, a CorruptError.
 type pendingError struct {
 	file   string // the file that is too short; empty if only the next step is missing
 	step   int

@@ -2,9 +2,9 @@ package bp
 
 import "fmt"
 
-// Extents returns how many bytes of each file of a BP4 or BP5 dataset the steps returned
-// so far need, by file name: a copy of the files up to there has these steps and no
-// more. It is valid until the next call of Next.
+// Extents returns the number of bytes of each file, by name, that the steps returned so far from a
+// BP4 or BP5 dataset need. A copy of the files up to there has exactly these steps. It is valid
+// until the next call of Next.
 func (r *Reader) Extents() map[string]int64 {
 	switch e := r.engine.(type) {
 	case *bp4:

@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// file is one file of a dataset. It is opened at the first use, and again whenever
-// it is too short: on network file systems only opening a file is certain to show
-// what others wrote.
+// file is one file of a dataset. It is opened at the first use, and again whenever it is too short:
+// on network file systems only opening a file is certain to show the writes of other machines.
 type file struct {
 	path    string
 	f       *os.File
@@ -97,14 +96,13 @@ func (f *file) read(buf *[]byte, off int64, n uint64, step int) ([]byte, error) 
 	return b, f.readAt(b, off, step)
 }
 
-// data is the place of the arrays of a step.
+// data holds the arrays of a step.
 type data interface {
 	// path names place k, for errors.
 	path(k int) string
 	// readAt fills p from position off of place k.
 	readAt(k int, p []byte, off int64, step int) error
-	// reopen makes the following reads check the place again, and reports whether
-	// that can help.
+	// reopen makes the following reads check the data again. It reports whether that can help.
 	reopen() bool
 }
 

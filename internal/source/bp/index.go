@@ -25,8 +25,8 @@ const (
 	fingerprintSize = 128 // header and the first record: they never change
 )
 
-// index is md.idx: a step exists as soon as it has a record there. The file is read
-// again whenever all bytes of the last read are used up.
+// index is md.idx: a step exists as soon as it has a record there. The file is read again when all
+// bytes of the last read are consumed.
 type index struct {
 	path       string
 	activeByte int
@@ -44,7 +44,7 @@ type index struct {
 	// have equal indexes, but not equal times and process numbers.
 	meta     *file
 	metaPos  int64
-	metaSize int // of the beginning; 0 if there is nothing to compare with
+	metaSize int // of the beginning; 0 without metadata to compare
 	metaHash [sha256.Size]byte
 }
 
@@ -117,7 +117,7 @@ func (x *index) refresh() error {
 	return nil
 }
 
-// take returns the next record without using it up. size returns the length of the
+// take returns the next record without consuming it. size returns the length of the
 // record that b begins with, or 0 if b is too short. One refresh may not read
 // all of the file, so take repeats it until it reads nothing.
 func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error) {
@@ -139,7 +139,7 @@ func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error)
 	}
 }
 
-// progress returns the number of bytes of records that were used, and of all.
+// progress returns the number of consumed bytes of records, and of all.
 func (x *index) progress() (used, of int64) {
 	if x.size <= headerSize {
 		return 0, 0
@@ -147,7 +147,7 @@ func (x *index) progress() (used, of int64) {
 	return x.pos - headerSize, x.size - headerSize
 }
 
-// use drops the first n bytes.
+// use consumes the first n bytes.
 func (x *index) use(n int) {
 	x.pos += int64(n)
 	x.buf = x.buf[n:]

@@ -27,24 +27,24 @@ type Options struct {
 	Follow bool
 	// Poll is the time between two checks of a followed dataset.
 	Poll time.Duration
-	// Idle is how long Next waits for a step before it returns ErrIdle; 0 means
-	// forever. With NoWait it does not wait at all, and returns an ArrivingError for a
-	// step that has only partly arrived.
+	// Idle is the time that Next waits for a step before it returns ErrIdle; 0 means forever. With
+	// NoWait it does not wait at all, and returns an ArrivingError for a step that has only partly
+	// arrived.
 	Idle time.Duration
-	// Arrival is how long to wait for bytes to which the index already refers. They
-	// arrive within milliseconds except on slow network file systems.
+	// Arrival is the time to wait for bytes to which the index already refers. They arrive within
+	// milliseconds except on slow network file systems.
 	Arrival time.Duration
 	// NotBefore makes a followed dataset count as missing if it was last written
 	// before that time: an earlier run left it.
 	NotBefore time.Time
-	// Sleep waits for d or until ctx ends, and then returns ctx's error. A followed
-	// dataset needs it; the Reader waits in no other way.
+	// Sleep waits for d or until ctx ends, and then returns ctx's error. A followed dataset
+	// requires it; the Reader waits only by calling Sleep.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Tally counts skipped data; it may be nil.
 	Tally *tally.Tally
 }
 
-// NoWait as the idle limit makes Next return at once if there is no step.
+// NoWait as the idle limit makes Next return at once without a step.
 const NoWait time.Duration = -1
 
 // Default returns the options for a finished dataset, with usual waits for a followed
@@ -161,9 +161,9 @@ func (r *Reader) Active() bool { return r.state().active }
 // Modified returns the time of the last finished step, as of the last check.
 func (r *Reader) Modified() time.Time { return r.state().modified }
 
-// Progress returns how much of the dataset was read, in a unit that is the same for
-// all datasets of a format. The total, of, grows with the dataset and is 0 before the
-// first step is read.
+// Progress returns the part of the dataset that was read, in a unit that is the same for all
+// datasets of a format. The total, of, grows with the dataset and is 0 before the first step is
+// read.
 func (r *Reader) Progress() (read, of int64) {
 	s := r.state()
 	return s.read, s.of
@@ -196,7 +196,7 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 			if !r.opt.Follow {
 				return nil, r.finish(pending)
 			}
-			if err := r.expired(pending, waited); err != nil {
+			if err := r.timeoutError(pending, waited); err != nil {
 				return nil, err
 			}
 		case errors.As(err, &corrupt) && r.opt.Follow && !retried:
@@ -212,7 +212,7 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 	}
 }
 
-// finish ends the stream because of something that does not exist, without waiting.
+// finish ends the stream at missing data, without waiting.
 func (r *Reader) finish(pending *pendingError) error {
 	r.err = io.EOF
 	switch {
@@ -226,8 +226,8 @@ func (r *Reader) finish(pending *pendingError) error {
 	return r.err
 }
 
-// expired returns the error that ends the wait if waited has reached its limit.
-func (r *Reader) expired(pending *pendingError, waited time.Duration) error {
+// timeoutError returns the error that ends the wait if waited has reached its limit.
+func (r *Reader) timeoutError(pending *pendingError, waited time.Duration) error {
 	if pending.file != "" {
 		if r.opt.Idle == NoWait {
 			return &ArrivingError{pending.corrupt()}

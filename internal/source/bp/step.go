@@ -12,7 +12,7 @@ import (
 // Type is the type of a variable's or an attribute's elements.
 type Type uint8
 
-// The types that ADIOS2 knows.
+// The types of ADIOS2.
 const (
 	Unknown Type = iota
 	Int8
@@ -33,8 +33,8 @@ const (
 	Structure
 )
 
-// types are the name of each type, the bytes of one element, and its code in the
-// metadata of BP3 and BP4. Their order is that of the codes in BP5.
+// types has the name of each type, the bytes of one element, and its code in the metadata of BP3
+// and BP4, in the order of the codes in BP5.
 var types = [...]struct {
 	name    string
 	size    int
@@ -107,7 +107,7 @@ func (s Shape) String() string {
 	return [...]string{"global value", "local value", "global array", "local array", "joined array", "", "", ""}[s&7]
 }
 
-// Step holds what the writers wrote between two EndSteps. It is valid until the
+// Step holds the output of the writers between two EndSteps. It is valid until the
 // Reader's next call; its strings may be kept.
 type Step struct {
 	Index      int   // from 0, in the order of the file
@@ -127,7 +127,7 @@ type Variable struct {
 	Shape  Shape
 	Blocks []Block
 
-	refused  string // why its data cannot be read; empty if they can
+	refused  string // reason why its data cannot be read, or ""
 	operator bool   // refused because it is compressed; its data name the operator
 }
 
@@ -254,17 +254,17 @@ func (s *Step) refuseOperator(v *Variable, b *Block) error {
 	if err := s.data.readAt(b.file, first, b.pos, s.Index); err == nil && operators[first[0]] != "" {
 		name = operators[first[0]]
 	}
-	return &UnsupportedError{Path: s.data.path(b.file), What: fmt.Sprintf("variable %q %s", v.Name, compressed(name))}
+	return &UnsupportedError{Path: s.data.path(b.file), What: fmt.Sprintf("variable %q %s", v.Name, compressionReason(name))}
 }
 
-// compressed returns the reason to refuse a variable.
-func compressed(operator string) string {
+// compressionReason returns the reason to refuse a compressed variable.
+func compressionReason(operator string) string {
 	return fmt.Sprintf("is compressed with the operator %q, which", operator)
 }
 
-// Reread reports whether reading the step's arrays a second time can help if their
-// content is impossible, and makes the following ReadAt open the files again. It can
-// help while a dataset is followed: a network file system may show stale bytes.
+// Reread reports whether reading the step's arrays a second time can help if their content is
+// impossible, and makes the following ReadAt open the files again. That can help while a dataset is
+// followed: a network file system may show stale bytes.
 func (s *Step) Reread() bool { return s.data.reopen() }
 
 // Attribute is a named value that belongs to the whole dataset.

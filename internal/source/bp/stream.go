@@ -24,7 +24,7 @@ type Stream struct {
 // Part is one writer's share of a step of a Stream.
 type Part struct {
 	Metadata   []byte // an FFS record; empty if the writer wrote nothing
-	Attributes []byte // an FFS record; empty if there are no new attributes
+	Attributes []byte // an FFS record; empty without new attributes
 	Data       []byte // the arrays to which the metadata refer
 }
 
@@ -33,8 +33,8 @@ func NewStream(name string) *Stream {
 	return &Stream{name: name, formats: make(map[ffs.ID]parsedFormat), data: &memory{name: name}}
 }
 
-// AddFormat parses the description of a format and does not keep rep. If it cannot be
-// parsed, the first step that needs it fails.
+// AddFormat parses the description of a format and does not keep rep. If parsing fails, the first
+// step that needs the format fails.
 func (s *Stream) AddFormat(id ffs.ID, rep []byte) {
 	if s.formats[id].format != nil {
 		return

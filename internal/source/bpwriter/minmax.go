@@ -46,8 +46,8 @@ func by[T cmp.Ordered](number func([]byte) T) func(a, b []byte) bool {
 	return func(a, b []byte) bool { return number(a) < number(b) }
 }
 
-// putLimits writes the least and the greatest of the values to limits, which are zeros and
-// stay so if there are none.
+// putLimits writes the least and the greatest of the values to limits. Without values it leaves the
+// zeros in limits unchanged.
 func putLimits(limits, values []byte, t Type) {
 	width, less := sizes[t], less[t]
 	if t == Uint64 {

@@ -172,7 +172,7 @@ func extent(t Type, d Dims) (int, bool) {
 // position of the block, or nil on error.
 func (s *Step) variable(name string, t Type, d Dims) (el *element, at int) {
 	s.seal()
-	name = s.checked(name, "variable", name)
+	name = s.truncate(name, "variable", name)
 	if s.ended || s.w == nil {
 		s.fail("variable %q: the step has not begun or is already written", brief(name))
 		return nil, 0

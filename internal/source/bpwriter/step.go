@@ -55,7 +55,7 @@ type element struct {
 	n    uint64
 }
 
-// add returns the element of that name, added if it is new.
+// add returns the element of that name. It adds a missing one.
 func (e *elements) add(name string, code Type) (el *element, id int, isNew bool) {
 	if i, ok := e.byName[name]; ok {
 		return &e.list[i], i, false
@@ -148,8 +148,8 @@ func (s *Step) end() {
 // maxText is the greatest length of a string in BP4: lengths have 16 bits.
 const maxText = math.MaxUint16
 
-// checked truncates a string that is too long and records an error with kind and name.
-func (s *Step) checked(text, kind, name string) string {
+// truncate truncates a string that is too long and records an error with kind and name.
+func (s *Step) truncate(text, kind, name string) string {
 	if len(text) > maxText {
 		s.fail("%s %q: a text of %d bytes; BP4 holds %d", kind, brief(name), len(text), maxText)
 		return text[:maxText]
@@ -164,8 +164,8 @@ func appendText(b []byte, text string) []byte {
 // Attribute adds an attribute of the dataset. BP4 stores one value per name and step:
 // that of the first writer.
 func (s *Step) Attribute(name, value string) {
-	name = s.checked(name, "attribute", name)
-	value = s.checked(value, "attribute", name)
+	name = s.truncate(name, "attribute", name)
+	value = s.truncate(value, "attribute", name)
 	s.waiting = append(s.waiting, attribute{name, value})
 }
 

@@ -3,10 +3,10 @@
 // which is more than TAU writes. It does not write compressed arrays or other
 // attributes.
 //
-// A dataset grows as with ADIOS2: for each step arrays, then metadata, then the index
-// record with which the step exists. Close clears the active flag. A Writer holds only
-// positions. A Step holds the content of one step, and one Step can serve any number of
-// Writers in turn, so that thousands of datasets need the memory of one step.
+// A dataset grows as with ADIOS2: for each step arrays, then metadata, then the index record that
+// makes the step exist. Close clears the active flag. A Writer holds only positions. A Step holds
+// the content of one step, and one Step can serve any number of Writers in turn, so that thousands
+// of datasets need the memory of one step.
 package bpwriter
 
 import (
@@ -90,7 +90,7 @@ func (f *file) writeAt(b []byte, off int64) error {
 	return err
 }
 
-// Begin makes s the empty next step of this dataset. time is that of the write, in Unix
+// Begin makes s the empty next step of this dataset. time is the time of the write, in Unix
 // seconds.
 func (w *Writer) Begin(s *Step, time int64) { s.reset(w, time) }
 
@@ -147,7 +147,7 @@ func (w *Writer) WriteMetadata(s *Step) (int, error) {
 	return w.write(&w.meta, s.meta)
 }
 
-// WriteIndex writes the index record with which the step exists. It returns the number
+// WriteIndex writes the index record that makes the step exist. It returns the number
 // of bytes.
 func (w *Writer) WriteIndex(s *Step) (int, error) {
 	if err := w.begin(s, 2); err != nil {

@@ -1,8 +1,8 @@
-// Package chrome reads Chrome trace JSON, which the profiler of PyTorch (Kineto) and many
-// other programs write: an object with a list traceEvents, or the bare list, plain or
-// compressed by gzip. It streams: memory is bounded by the largest event, at most 16 MB.
-// It returns everything readable of damaged files, and counts and locates the rest. It
-// knows the format of events, not their meaning.
+// Package chrome reads Chrome trace JSON, which the profiler of PyTorch (Kineto) and many other
+// programs write: an object with a list traceEvents, or the bare list, plain or compressed by gzip.
+// It streams: memory is bounded by the largest event, at most 16 MB. It returns everything readable
+// of damaged files, and counts and locates the rest. It parses the format of events and does not
+// interpret them.
 package chrome
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// Limits of what a Reader keeps.
+// Limits of the data that a Reader keeps.
 const (
 	MaxEvent      = 16 << 20 // bytes of an event
 	MaxProperty   = 1 << 20  // bytes of a property
@@ -30,7 +30,7 @@ type Event struct {
 	// file has microseconds with any number of decimals.
 	Time, Duration       int64
 	HasTime, HasDuration bool
-	Args                 []Arg     // of wanted keys, in file order; a key that is there twice has its last value
+	Args                 []Arg     // of wanted keys, in file order; a repeated key has its last value
 	Counters             []Counter // numbers in args, in file order; only if Phase is C
 	Offset               int64     // where the event begins, in uncompressed bytes
 	NewDocument          bool      // this is the first event of its document

@@ -7,10 +7,10 @@ type Leaves struct {
 	text []byte
 }
 
-// Parse calls visit with each number, text and literal in an object, at any depth, in order. The
-// key is that of the innermost object: elements of a list have the key of the list. Both are valid until
-// the next call. Parse reports whether the text is one JSON object and nothing else; visit may
-// have been called if it is not.
+// Parse calls visit with each number, text and literal in an object, at any depth, in order. The key is
+// the one in the innermost object: elements of a list have the key of the list. Both are valid until the
+// next call. Parse reports whether the text is one JSON object and nothing else; visit may have been
+// called if it is not.
 func (l *Leaves) Parse(text []byte, visit func(key, value []byte)) bool {
 	l.text = append(append(l.text[:0], text...), make([]byte, slack)...)
 	p := &l.p

@@ -1,8 +1,8 @@
 package chrome
 
-// micros returns the number of microseconds at i in nanoseconds, rounded half away from
-// zero, and the position after it. It returns a negative position for what only decimal
-// can read: signs, exponents, many digits, and anything that is not a number.
+// micros returns the number of microseconds at i in nanoseconds, rounded half away from zero, and
+// the position after it. It returns a negative position for text that only decimal can read: signs,
+// exponents, many digits, and anything that is not a number.
 func micros(b []byte, i int) (int64, int) {
 	first := i
 	var n uint64
@@ -35,8 +35,8 @@ func micros(b []byte, i int) (int64, int) {
 	return int64(n), i
 }
 
-// digits returns the integer at i and the position after it. It returns a negative
-// position for what only integer can read.
+// digits returns the integer at i and the position after it. It returns a negative position for
+// text that only integer can read.
 func digits(b []byte, i int) (int64, int) {
 	first := i
 	var n int64

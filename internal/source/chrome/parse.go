@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Results of parsing besides the position after what was parsed.
+// Results of parsing other than the position after the parsed text.
 const (
 	short    = -1 // the window ends too early
 	bad      = -2 // the text violates the grammar
@@ -16,21 +16,21 @@ const (
 
 const (
 	maxDepth  = 256 // of nested lists and objects
-	depthSeek = 24  // the same after damage, where each object may be parsed again from within the one around it
+	depthSeek = 24  // the same after damage, where each object may be parsed again as part of an enclosing one
 	maxStrays = 256 // unescaped quotes in one event
 	maxAhead  = 256 // bytes of a key that ends a damaged text
 )
 
-// mode is how the parser finds the end of a string.
+// mode determines how the parser finds the end of a string.
 type mode uint8
 
 const (
 	strict  mode = iota // at the first quote that is not escaped
-	lenient             // that of a value, at the first such quote that is followed by what follows a value there
+	lenient             // that of a value, at the first such quote before text that may follow a value there
 	literal             // the same, but a backslash escapes nothing
 )
 
-// context is what a string is part of, which determines what follows it.
+// context is the place of a string, which determines the text that may follow it.
 type context uint8
 
 const (
@@ -318,8 +318,8 @@ func (p *parser) object(i, depth int) int {
 	}
 }
 
-// key returns the key at i and the position of its value. Without a key, it returns nil
-// and the position after the object, or why parsing stops.
+// key returns the key at i and the position of its value. Without a key, it returns nil and the
+// position after the object, or the reason why parsing stops.
 func (p *parser) key(i int) ([]byte, int) {
 	b := p.b
 	i = skipSpace(b, i)
@@ -345,13 +345,13 @@ func (p *parser) key(i int) ([]byte, int) {
 	}
 	key := b[from:end]
 	if !simple {
-		key = p.unescaped(key)
+		key = p.unescape(key)
 	}
 	return key, skipSpace(b, i+1)
 }
 
-// comma returns the position after the comma that follows a value of an object, or after
-// the object and true, or why parsing stops and true.
+// comma returns the position after the comma that follows a value of an object, or the position
+// after the object and true, or the reason why parsing stops and true.
 func (p *parser) comma(i int) (int, bool) {
 	i = skipSpace(p.b, i)
 	switch p.b[i] {
@@ -363,18 +363,18 @@ func (p *parser) comma(i int) (int, bool) {
 	return p.stop(i), true
 }
 
-// unescaped returns the text of a string that is not simple, as valid UTF-8.
-func (p *parser) unescaped(s []byte) []byte {
+// unescape returns the text of a string that is not simple, as valid UTF-8.
+func (p *parser) unescape(s []byte) []byte {
 	n := len(p.scratch)
 	if p.mode != literal && bytes.IndexByte(s, '\\') >= 0 {
 		p.scratch = unescape(p.scratch, s)
 		s = p.scratch[n:len(p.scratch):len(p.scratch)]
 	}
-	return p.valid(s)
+	return p.toValid(s)
 }
 
-// valid returns the text as valid UTF-8.
-func (p *parser) valid(s []byte) []byte {
+// toValid returns the text as valid UTF-8.
+func (p *parser) toValid(s []byte) []byte {
 	if utf8.Valid(s) {
 		return s
 	}
@@ -394,7 +394,7 @@ func (p *parser) token(i int, c context) (text []byte, isString bool, next int) 
 		}
 		text = p.b[i:next]
 		if text[0] == '[' || text[0] == '{' {
-			text = p.valid(text)
+			text = p.toValid(text)
 		}
 		return text, false, next
 	}
@@ -404,7 +404,7 @@ func (p *parser) token(i int, c context) (text []byte, isString bool, next int) 
 	}
 	text = p.b[i+1 : end]
 	if !simple {
-		text = p.unescaped(text)
+		text = p.unescape(text)
 	}
 	return text, true, end + 1
 }

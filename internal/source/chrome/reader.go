@@ -11,7 +11,7 @@ import (
 // ErrNoDocument is the error of an input without a JSON object or list.
 var ErrNoDocument = errors.New("no JSON object or list")
 
-// state is where in a document a Reader is.
+// state is the part of a document in which a Reader is.
 type state uint8
 
 const (
@@ -28,7 +28,7 @@ type Reader struct {
 	opened bool
 	state  state
 	bare   bool  // the document is a list
-	done   error // what Next returns from now on
+	done   error // returned by Next from now on
 
 	documents  int
 	events     int // of this document
@@ -85,8 +85,8 @@ func (r *Reader) Offset() int64 { return r.w.base + int64(r.w.pos) }
 func (r *Reader) Gaps() []Gap { return r.gaps }
 
 // Property returns the JSON of a property of the top-level object of this document, such as
-// distributedInfo. Those after traceEvents are known when Next has returned io.EOF. Larger
-// ones than MaxProperty are missing.
+// distributedInfo. Those after traceEvents are available when Next has returned io.EOF. Properties
+// larger than MaxProperty are missing.
 func (r *Reader) Property(name string) ([]byte, bool) { return lookup(r.properties, name) }
 
 // PreviousProperty returns the JSON of a property of the last document before this one that
@@ -102,10 +102,10 @@ func lookup(properties []property, name string) ([]byte, bool) {
 	return nil, false
 }
 
-// sync shows the window to the parser.
+// sync updates the window of the parser.
 func (r *Reader) sync() { r.p.b, r.p.end = r.w.buf[:r.w.end+slack], r.w.end }
 
-// read is more for the parser, too.
+// read is window.more that also updates the parser.
 func (r *Reader) read(keep, limit int) bool {
 	ok := r.w.more(keep, limit)
 	r.sync()
@@ -232,7 +232,7 @@ func (r *Reader) element() bool {
 		}
 		return false
 	default:
-		return r.other()
+		return r.skipElement()
 	}
 	for {
 		n := r.p.event(r.w.pos)
@@ -277,8 +277,8 @@ func (r *Reader) accept(n int) bool {
 	return true
 }
 
-// other skips an element that is not an object.
-func (r *Reader) other() bool {
+// skipElement skips an element that is not an object.
+func (r *Reader) skipElement() bool {
 	for {
 		n := r.p.value(r.w.pos, inArray, 0)
 		if n == short && r.read(r.w.pos, MaxProperty) {
@@ -290,7 +290,7 @@ func (r *Reader) other() bool {
 				if r.read(r.w.pos, MaxProperty) {
 					continue
 				}
-				return r.skipDamage() // the list does not go on; n and i may be of an earlier window
+				return r.skipDamage() // the list does not continue; n and i may be of an earlier window
 			}
 			if r.p.b[i] == ',' || r.p.b[i] == ']' {
 				r.note(tally.ElementUnknown, r.Offset(), r.Offset()+int64(n-r.w.pos))
@@ -371,8 +371,8 @@ func (r *Reader) member() {
 	}
 }
 
-// listsEvents reports whether the list at i begins with an event. Then it is the list of
-// events, also if damage has changed its name.
+// listsEvents reports whether the list at i begins with an event. Such a list is the list of
+// events, even if damage has changed its name.
 func (r *Reader) listsEvents(i int) bool {
 	i = skipSpace(r.p.b, i+1)
 	return r.p.b[i] == '{' && r.p.event(i) >= 0 && r.p.ev.Phase != 0 && r.p.ev.Name != nil

@@ -6,7 +6,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// maxCandidate is the size up to which an object after damage may be an event.
+// maxCandidate is the maximum size of an object that may be an event after damage.
 const maxCandidate = 1 << 20
 
 // repair parses the event at pos, which violates the grammar, with other rules for the
@@ -43,8 +43,8 @@ func (r *Reader) tooLarge() bool {
 	return r.seek(tally.EventTooLarge, from)
 }
 
-// skipDamage skips what cannot be read, from pos to the next event or known property, and
-// reports whether an event was found.
+// skipDamage skips unreadable bytes from pos to the next event or known property. It reports
+// whether it found an event.
 func (r *Reader) skipDamage() bool {
 	from := r.Offset()
 	r.w.pos++

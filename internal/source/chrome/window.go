@@ -22,7 +22,7 @@ type window struct {
 	end  int   // of the bytes that were read
 	base int64 // offset of buf[0]
 	eof  bool  // nothing follows end
-	err  error // why, if not io.EOF
+	err  error // reason, if not io.EOF
 }
 
 // counter counts the bytes that were read.
@@ -37,7 +37,7 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// open looks at the first bytes.
+// open detects compression by the first bytes.
 func (w *window) open() {
 	w.buf = make([]byte, firstWindow+slack)
 	raw := &counter{r: w.src}
@@ -74,8 +74,8 @@ func (w *window) compressed() int64 {
 	return w.raw.n - int64(w.in.Buffered())
 }
 
-// more forgets the bytes before keep and reads on. It reports false at the end of the
-// input, and if limit bytes from keep on are in memory. Positions move by -keep.
+// more drops the bytes before keep and reads more. It returns false at the end of the input, or if
+// limit bytes from keep are already in memory. Positions move by -keep.
 func (w *window) more(keep, limit int) bool {
 	kept := w.end - keep
 	if w.eof || kept >= limit {

@@ -4,8 +4,8 @@
 // views, encoding turns values into bytes. A view copies nothing until a value is read,
 // and every access is checked against the available bytes.
 //
-// It supports what ADIOS2 2.9 and later write on little-endian machines with 8-byte
-// pointers, and names what it refuses.
+// It supports the records that ADIOS2 2.9 and later write on little-endian machines with 8-byte
+// pointers. Errors name unsupported features.
 package ffs
 
 import (

@@ -231,7 +231,7 @@ func (r Record) Texts(dst []string, fd *Field) ([]string, error) {
 // Structs is an array of structures; a single one is an array of length 1.
 type Structs struct {
 	in   Record // with the field
-	of   Record // its Format is that of the elements, its at that of the first
+	of   Record // with the Format of the elements, and at of the first one
 	n    int
 	each bool
 	fd   *Field
@@ -258,7 +258,7 @@ func (s Structs) At(i int) (rec Record, ok bool, err error) {
 	return rec, true, nil
 }
 
-// Structs returns the structures of a field, none if its pointer is null.
+// Structs returns the structures of a field. It returns none if the pointer is null.
 func (r Record) Structs(fd *Field) (Structs, error) {
 	if fd.Kind != Struct {
 		return Structs{}, r.fail(fd, "%q is not a structure", fd.Type)

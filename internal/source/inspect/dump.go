@@ -24,7 +24,7 @@ type DumpConfig struct {
 	Steps, Threads, Ranks []string // numbers and ranges
 	Kinds                 []string // enter, exit, send, recv, counter, function, message
 	Functions             []string // patterns
-	Limit                 int64    // number of events; 0 is no limit
+	Limit                 int64    // number of events; 0: unlimited
 	Follow                bool     // wait for new steps
 	Poll, Idle            time.Duration
 	Connect               time.Duration // how long to wait for the program of a stream

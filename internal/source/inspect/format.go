@@ -23,7 +23,7 @@ type event struct {
 
 func (e *event) isMessage() bool { return e.Kind == trace.Send || e.Kind == trace.Recv }
 
-// size returns the size of a message, or another text if it is unknown.
+// size returns the size of a message, or unknown.
 func (e *event) size(unknown string) string {
 	if n, ok := e.Size(); ok {
 		return strconv.FormatUint(n, 10)

@@ -108,7 +108,7 @@ func (c *counts) add(o *counts) {
 	}
 }
 
-// extend makes the time range include that from first to last.
+// extend makes the time range include first to last.
 func (c *counts) extend(first, last micros) {
 	if c.First == 0 || first < c.First {
 		c.First = first
@@ -116,10 +116,9 @@ func (c *counts) extend(first, last micros) {
 	c.Last = max(c.Last, last)
 }
 
-// Summarize reads datasets and streams to their end and calls done after each. It reads
-// as many datasets at once as there are processors, but all streams at once: the ranks
-// of a program wait for each other. It fails only if ctx ends; what is wrong with a file
-// is in its FileInfo.
+// Summarize reads datasets and streams to their end and calls done after each. It reads as many
+// datasets at once as there are processors, but all streams at once: the ranks of a program wait
+// for each other. It fails only if ctx ends; FileInfo has the error of a file.
 func Summarize(ctx context.Context, paths []string, connect time.Duration, done func()) (*Info, error) {
 	info := &Info{Files: make([]*FileInfo, len(paths))}
 	var workers errgroup.Group

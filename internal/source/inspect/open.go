@@ -80,8 +80,8 @@ func (r *tauReader) Size() int64 {
 	return bp.Size(r.path)
 }
 
-// open opens the trace or live stream at path. It always follows a stream, and waits
-// for its program as long as connect.
+// open opens the trace or live stream at path. It always follows a stream, and waits for its
+// program for up to connect.
 func open(path string, opt bp.Options, connect time.Duration) (reader, error) {
 	r := &tauReader{path: path}
 	switch {
@@ -235,13 +235,13 @@ func datasetsIn(dir string) ([]string, error) {
 	return datasets, nil
 }
 
-// maxEntries limits the files that HasTraces looks at.
+// maxEntries limits the files that HasTraces examines.
 const maxEntries = 10_000
 
 // HasTraces reports whether a path is a trace, or a directory with one among its first files.
 func HasTraces(path string) bool {
 	found, n := false, 0
-	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error { // what cannot be read has no trace
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error { // unreadable files count as no trace
 		n++
 		switch {
 		case err != nil || n > maxEntries:
@@ -260,8 +260,8 @@ func HasTraces(path string) bool {
 	return found
 }
 
-// Relative returns the path of a dataset that Expand returned for the path given: below
-// that path if it is a directory of datasets, else the base name.
+// Relative returns the path of a dataset that Expand returned for the given path, relative to that
+// path if it is a directory of datasets, else the base name.
 func Relative(given, dataset string) string {
 	info, err := os.Stat(given)
 	if err == nil && info.IsDir() && !isDataset(filepath.Clean(given)) {

@@ -49,8 +49,8 @@ func SplitProfiles(paths []string) (profiles, others []string) {
 // maxEvents is the number of events of all files to keep in memory, in 64 MB.
 const maxEvents = 1 << 21
 
-// OpenProfiles reads and sorts traces of profilers, so many at a time, and finds out their ranks. The
-// caller must close them.
+// OpenProfiles reads and sorts traces of profilers, as many at a time as workers, and determines
+// their ranks. The caller must close them.
 func OpenProfiles(ctx context.Context, paths []string, opt profile.Options, workers int) (Profiles, error) {
 	if opt.MaxEvents == 0 && len(paths) > 0 {
 		opt.MaxEvents = min(max(maxEvents/len(paths), 1<<12), 1<<19)
@@ -87,8 +87,8 @@ func (p Profiles) Close() {
 	}
 }
 
-// checkRanks returns an error unless each file has ranks of its own. A single path may be
-// silent about its ranks.
+// checkRanks returns an error unless each file has ranks of its own. A single path may have unknown
+// ranks.
 func (p Profiles) checkRanks() error {
 	single := !slices.ContainsFunc(p, func(f *profile.File) bool { return f.Path != p[0].Path })
 	owners := make(map[trace.Rank]string)

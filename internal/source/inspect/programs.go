@@ -20,7 +20,7 @@ type Programs struct {
 	numbers map[string]trace.Program
 }
 
-// Adopt takes over the numbers that other analyzers of the run gave to names. It returns an
+// Adopt takes over the numbers that other analyzers of the run assigned to names. It returns an
 // error if a number differs.
 func (p *Programs) Adopt(numbers map[string]trace.Program) error {
 	for name, n := range numbers {

@@ -8,7 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// sequence reads the ranks of a trace one after another. The first error is returned after the steps of all.
+// sequence reads the ranks of a trace one after another. It returns the first error after the steps of all
+// ranks.
 type sequence struct {
 	open    []func() (trace.Steps, error) // of ranks that are left
 	current trace.Steps                   // nil before the first rank and after each

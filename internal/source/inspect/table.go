@@ -85,8 +85,8 @@ func (f *FileInfo) rankText() string {
 	return "-"
 }
 
-// state returns broken, closed or active. A killed writer leaves its trace active, so
-// state adds how long such a trace has not grown.
+// state returns broken, closed or active. A killed writer leaves its trace active, so state adds
+// the time since such a trace has grown.
 func (f *FileInfo) state() string {
 	age := time.Since(f.modified)
 	silent := 0

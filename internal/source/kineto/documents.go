@@ -14,9 +14,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
-// documents distributes the events of the JSON documents at a path to Files. Usually there is
-// one document. Several are those of several ranks that wrote to the same path, one after another or
-// in turns, or parts of one trace.
+// documents distributes the events of the JSON documents at a path to Files. Usually there is one
+// document. Several documents come from several ranks that wrote to the same path, one after another
+// or in turns, or are parts of one trace.
 type documents struct {
 	path    string
 	opt     profile.Options
@@ -34,9 +34,9 @@ type documents struct {
 // maxFiles limits the ranks in the documents of a path.
 const maxFiles = 1 << 12
 
-// Open reads and sorts the events at a path. It returns a File for each rank that has a document
-// of its own there, at least one. If the content is damaged, its readable part is kept, and the error
-// comes at the end of the steps.
+// Open reads and sorts the events at a path. It returns a File for each rank that has its own
+// document there, at least one. It keeps the readable part of damaged content, and the steps end with
+// the error.
 func Open(path string, opt profile.Options) ([]*profile.File, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(path string, opt profile.Options) ([]*profile.File, error) {
 	}
 	defer in.Close() //nolint:errcheck // only read from
 	d := &documents{path: path, opt: opt}
-	d.in = chrome.NewReader(&counting{in, opt.Read}, argNames, &d.tally)
+	d.in = chrome.NewReader(&countingReader{in, opt.Read}, argNames, &d.tally)
 	if err = d.read(); err == nil {
 		err = d.finish()
 	}
@@ -68,13 +68,13 @@ func (d *documents) profiles() []*profile.File {
 	return all
 }
 
-// counting reports what is read.
-type counting struct {
+// countingReader reports the number of bytes of each read.
+type countingReader struct {
 	io.Reader
 	read func(int64)
 }
 
-func (c *counting) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if c.read != nil {
 		c.read(int64(n))
@@ -82,7 +82,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read adds all events to their files. Its error is not one of the content.
+// read adds all events to their files. Damaged content is not an error.
 func (d *documents) read() error {
 	for {
 		e, err := d.in.Next()
@@ -104,7 +104,7 @@ func (d *documents) read() error {
 	}
 }
 
-// limitMemory makes all files together keep about as many events in memory as one may.
+// limitMemory makes all files together keep about as many events in memory as a single file may.
 func (d *documents) limitMemory() error {
 	const interval = 1 << 12
 	if d.checked++; d.checked < interval || len(d.files) == 1 {
@@ -153,7 +153,7 @@ func (d *documents) ofProcess(e *chrome.Event) *file {
 	return nil
 }
 
-// begin finds the file of a document by what is known at its first event.
+// begin finds the file of a document by the data available at its first event.
 func (d *documents) begin(e *chrome.Event) {
 	if d.current != nil {
 		d.current.decode(d.in.PreviousProperty)
@@ -209,7 +209,7 @@ func (d *documents) note(k tally.Kind, at int64) {
 	d.gaps = append(d.gaps, profile.Gap{Kind: k, Offset: at})
 }
 
-// finish binds what is known only at the end.
+// finish binds data that is available only at the end.
 func (d *documents) finish() error {
 	if property := d.in.Property; d.number == d.in.Documents() || d.number == 0 {
 		d.current.decode(property)
@@ -248,7 +248,7 @@ func (d *documents) bindRanks() {
 		switch {
 		case !f.RankKnown:
 			silent = append(silent, f)
-		case owners[f.Ranks[0]] != nil: // it is after the events, and so too late to join them
+		case owners[f.Ranks[0]] != nil: // the rank comes after the events, too late to join them
 			d.note(tally.RankRepeated, f.begins)
 			f.Close()
 			return true

@@ -1,7 +1,7 @@
 // Package kineto reads traces of PyTorch's profiler, Kineto, and other Chrome trace JSON.
 //
-// A document of Kineto contains one rank; a path usually has one document. Any other trace contains one rank for each process, or for
-// each worker that the names of threads tell apart ("PP rank 1").
+// A document of Kineto contains one rank; a path usually has one document. Any other trace contains one rank for each process, or
+// for each worker that the names of threads identify ("PP rank 1").
 package kineto
 
 import (
@@ -66,7 +66,7 @@ func isIgnored(category []byte) bool {
 	return string(category) == "gpu_user_annotation" || string(category) == "Trace"
 }
 
-// add adds an event, and returns an error unless it is one of the content.
+// add adds an event. Damaged content is not an error.
 func (f *file) add(e *chrome.Event) error {
 	if f.begins < 0 {
 		f.begins = e.Offset
@@ -178,7 +178,7 @@ type ranks []trace.Rank
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// UnmarshalJSON never fails: an unusual list is empty.
+// UnmarshalJSON never fails: it decodes an unusual list as empty.
 func (r *ranks) UnmarshalJSON(text []byte) error {
 	*r = nil
 	if bytes.Contains(text, []byte("...")) {

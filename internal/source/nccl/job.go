@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// headSize is the number of bytes by which a log is recognized and its ranks are found.
+// headSize is the number of bytes that identify a log and its ranks.
 const headSize = 1 << 20
 
 // File is the log of a process.
@@ -92,13 +92,13 @@ func (f *File) add(l *line) {
 // Job numbers the ranks of the processes of a job. The zero value has none.
 type Job struct {
 	files []*File
-	world string // the communicator whose ranks are those of the job; "" if there is none
+	world string // the communicator whose ranks are those of the job, or ""
 	taken map[trace.Rank]bool
 }
 
-// Add sets the ranks of files. Logs have only ranks within communicators: those of the job are taken from the largest
-// communicator to which all processes of the first call belong. If there is none, processes are numbered in order of
-// host and process id. Files of later calls that are not in that communicator get the next numbers.
+// Add sets the ranks of files. Logs have only ranks within communicators. The ranks of the job are those of the
+// largest communicator to which all processes of the first call belong. Without one, processes are numbered in order
+// of host and process id. Files of later calls that are not in that communicator get the next numbers.
 func (j *Job) Add(files []*File) {
 	if len(files) == 0 {
 		return

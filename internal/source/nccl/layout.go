@@ -11,7 +11,7 @@ import (
 // maxLanes limits the operations of a rank that run at once, on different communicators.
 const maxLanes = 64
 
-// layout distributes operations to threads: the first one that is free has it. The time without any is a call on thread 0.
+// layout assigns each operation to the first free thread. Time without any operation is a call on thread 0.
 type layout struct {
 	lanes   []lane
 	busy    int64 // end of the last operation
@@ -72,9 +72,9 @@ func (l *layout) call(of *lane, function uint32, start, end int64) {
 	l.row += 2
 }
 
-// place sets the starts of records that have none, and sorts all by their starts. An operation ended when it was written, or before.
-// Those of a communicator run one after another: if several were written at once, they are spread evenly over the time since
-// the one before them.
+// place sets the starts of records that have none, and sorts all by their starts. An operation ended when it was written, or
+// before. Operations of a communicator run one after another: several that were written at once are spread evenly over the time
+// since the previous one.
 func (r *Reader) place() {
 	for i := range r.records {
 		rec := &r.records[i]

@@ -1,8 +1,8 @@
 // Package nccl reads the logs of NCCL Inspector and RCCL Inspector: one JSON object a line for each collective
 // operation or message of a communicator, in one file for each process, finished or growing.
 //
-// A Job finds out the ranks of files. A Reader returns the operations of a rank as calls, with the time between
-// them, in steps. docs/formats/nccl-inspector.md has the format.
+// A Job determines the ranks of files. A Reader returns the operations of a rank as calls, with the time
+// between them, in steps. docs/formats/nccl-inspector.md has the format.
 package nccl
 
 import (
@@ -20,7 +20,7 @@ type line struct {
 	number, bytes, duration   int64
 	kernel, launch            int64 // earliest start of a kernel, and of the call on the host; 0 if unknown
 	message                   bool
-	bad                       bool // a number is not one
+	bad                       bool // a number is malformed
 	seen                      uint16
 }
 
@@ -39,7 +39,7 @@ const (
 	hasAll    = 2*hasDuration - 1
 )
 
-// Limits of what a line may state. Times are microseconds.
+// Limits of the numbers in a line. Times are microseconds.
 const (
 	maxRank     = 1 << 24
 	maxTime     = 1 << 52
@@ -60,7 +60,7 @@ func newParser() *parser {
 	return p
 }
 
-// kind is what a line is.
+// kind is the kind of a line.
 type kind uint8
 
 const (
@@ -84,7 +84,7 @@ func (p *parser) parse(text []byte) kind {
 	return operation
 }
 
-// start returns when the rank arrived, and whether that is known.
+// start returns the time when the rank arrived, and whether it is known.
 func (l *line) start() (int64, bool) {
 	if l.kernel > 0 {
 		return l.kernel, true
@@ -137,7 +137,7 @@ func (l *line) parse(value []byte, limit int64, part uint16) int64 {
 	return n
 }
 
-// operations are those of NCCL. Each is numbered on its own in a communicator.
+// operations are the operations of NCCL. A communicator numbers each kind separately.
 var operations = []string{
 	"AllGather", "AllReduce", "Broadcast", "Reduce", "ReduceScatter", "All2All", "AllGatherV", "SendRecv", "Send",
 	"Recv",

@@ -26,7 +26,7 @@ const (
 // Between is the name of the calls that fill the time between operations: a rank computes then, or waits for its host.
 const Between = "between collectives"
 
-// Options are how a log is read.
+// Options configure reading a log.
 type Options struct {
 	Program trace.Program
 	Follow  bool // Next returns bp.ErrIdle until End is called
@@ -64,8 +64,8 @@ type Reader struct {
 	key       []byte // scratch
 
 	records    []record // of the step
-	pending    record   // the first of the next step
-	waiting    bool     // pending is one
+	pending    record   // first record of the next step
+	waiting    bool     // pending is set
 	layout     layout
 	step       trace.Step
 	collective Collective
@@ -123,7 +123,7 @@ func (r *Reader) Release() {
 	r.layout.release()
 }
 
-// End declares that the file no longer grows: Next returns what is left, and then io.EOF.
+// End declares that the file no longer grows: Next returns the remaining steps, and then io.EOF.
 func (r *Reader) End() { r.ended = true }
 
 // Next returns the next step, valid until the next call, or io.EOF. If lines are damaged, their error comes after the
@@ -258,7 +258,7 @@ func operationName(code int64, name []byte) string {
 	return string(name)
 }
 
-// largest returns the bytes of the larger of input and output. Logs have those of the smaller.
+// largest returns the bytes of the larger of input and output. Logs have the bytes of the smaller.
 func largest(l *line, code int64) int64 {
 	if code < int64(len(operations)) {
 		switch operations[code] {

@@ -31,7 +31,7 @@ type text struct {
 	err     error // the first
 }
 
-// next returns the next line that has an end, or io.EOF if there is none yet.
+// next returns the next complete line, or io.EOF if the file has none yet.
 func (t *text) next() ([]byte, error) {
 	for {
 		if n := bytes.IndexByte(t.buf, '\n'); n >= 0 {
@@ -58,7 +58,7 @@ func (t *text) next() ([]byte, error) {
 	}
 }
 
-// rest returns what follows the last end of a line.
+// rest returns the bytes after the last complete line.
 func (t *text) rest() []byte {
 	line := t.buf
 	t.at = t.offset
@@ -75,7 +75,7 @@ func (t *text) advance(n int) {
 	t.offset += int64(n)
 }
 
-// fill reads more. It opens and allocates nothing if there is none.
+// fill reads more bytes. Without any it opens and allocates nothing.
 func (t *text) fill() error {
 	info, err := os.Stat(t.path)
 	if err != nil {

@@ -30,13 +30,13 @@ type transfer struct {
 	size    int64 // greater than trace.MaxSize if it is unknown
 }
 
-// maxRequests limits the receives whose wait was not read yet, of 40 bytes each.
+// maxRequests limits the receives without a wait so far, of 40 bytes each.
 const maxRequests = 1 << 18
 
 // maxCommunicators limits the communicators whose size is known.
 const maxCommunicators = 1 << 12
 
-// direction is that of the message of a call.
+// direction is the direction of the message of a call.
 type direction uint8
 
 const (
@@ -224,7 +224,7 @@ func (m *mpi) readCollectives() error {
 	return nil
 }
 
-// addTo adds the event, which is no call, to a process that has the call.
+// addTo adds the event, such as a message, to a process that already has the call.
 func (m *mpi) addTo(pid int64) error {
 	if m.Process(pid) == nil {
 		return nil

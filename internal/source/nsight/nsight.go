@@ -66,7 +66,7 @@ func read(b *sqlitetrace.Builder) error {
 // apiVersion is the version at the end of the name of a call, such as cudaLaunchKernel_v7000.
 var apiVersion = regexp.MustCompile(`_v[0-9]+$`)
 
-// eventClassBacktrace is the class of calls that were recorded a second time, with their callers.
+// eventClassBacktrace is the class of duplicates of calls, recorded with their callers.
 const eventClassBacktrace = 67
 
 // readAPI reads calls of CUDA.
@@ -92,7 +92,8 @@ func (n *export) readAPI(table string) error {
 	return nil
 }
 
-// addCall adds a call of the host: columns 0 to 2 are start, end and globalTid. A correlation of -1 means that there is none.
+// addCall adds a call of the host: columns 0 to 2 are start, end and globalTid. correlation is the column of the correlation
+// id, or -1.
 func (n *export) addCall(rows *sqlitefile.Rows, category profile.Category, name []byte, correlation int) error {
 	start, ok1 := rows.Int(0)
 	end, ok2 := rows.Int(1)

@@ -69,14 +69,14 @@ func Open(path string) (*Archive, error) {
 	return a, nil
 }
 
-// number numbers the regions as the archive does, but gives those with far numbers the next near ones. EZTrace divides all
-// numbers among its processes.
+// number numbers the regions like the archive, but replaces far numbers by the next near ones: EZTrace divides all numbers
+// among its processes.
 func (a *Archive) number() {
 	a.known.closed = true
 	next := uint32(0)
 	for _, id := range slices.Sorted(maps.Keys(a.defs.regions)) {
 		number := id
-		if id >= nearest && next < nearest {
+		if id >= firstFar && next < firstFar {
 			number = next
 			a.defs.regions[number] = a.defs.regions[id]
 			delete(a.defs.regions, id)
@@ -94,8 +94,8 @@ func (a *Archive) file(l *location, extension string) string {
 	return filepath.Join(a.base(), strconv.FormatUint(l.id, 10)+extension)
 }
 
-// place numbers ranks and threads. A rank is a process: the one of MPI with that number, or if there is no MPI the one in
-// the order of definitions. GPU streams belong to the process that created them.
+// place numbers ranks and threads. A rank is a process: the one with that number in MPI or, without MPI, in the order of
+// definitions. GPU streams belong to the process that created them.
 func (a *Archive) place() {
 	d := a.defs
 	for _, g := range d.groups {
@@ -260,13 +260,13 @@ func (a *Archive) Size(rank trace.Rank) (n int64) {
 			n += sizeOf(a.file(p.location, ".def")) + sizeOf(a.file(p.location, ".evt"))
 		}
 	}
-	if len(a.Ranks) > 0 && rank == a.Ranks[0] { // with those that all ranks share
+	if len(a.Ranks) > 0 && rank == a.Ranks[0] { // including the files that all ranks share
 		n += sizeOf(a.Path) + sizeOf(a.base()+".def")
 	}
 	return n
 }
 
-// sizeOf returns the size of a file, 0 if there is none.
+// sizeOf returns the size of a file, or 0 if it does not exist.
 func sizeOf(file string) int64 {
 	info, err := os.Stat(file)
 	if err != nil {

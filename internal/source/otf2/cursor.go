@@ -24,7 +24,7 @@ const (
 // the last event.
 const headerSize = 18
 
-// undefined is the number of what is not defined.
+// undefined is the number of a missing definition.
 const undefined = math.MaxUint32
 
 // cursor reads numbers and texts from bytes. After the first error it returns zeros.
@@ -32,13 +32,13 @@ type cursor struct {
 	path string
 	data []byte
 	pos  int
-	end  int   // of what may be read: the data, or a record
+	end  int   // of the readable bytes: the data, or a record
 	at   int64 // offset of data in the file
 	big  bool  // the most significant byte is first
 	err  error
 }
 
-// setOrder sets the order of bytes, given as in a file, and reports whether it is known.
+// setOrder sets the order of bytes, given as in a file. It returns false for an unknown order.
 func (c *cursor) setOrder(b byte) bool {
 	c.big = b == '#'
 	return b == 'B' || b == '#'
@@ -91,7 +91,7 @@ func (c *cursor) u64() uint64 {
 // number returns a compressed number: a count of bytes, and so many bytes. A count of 255 stands for the greatest
 // number.
 func (c *cursor) number() uint64 {
-	// If eight bytes of memory follow, one load reads those of the number, and others that the mask removes.
+	// If eight bytes of memory follow, one load reads the number, and the mask removes the other bytes.
 	if p := c.pos; p < c.end && cap(c.data)-p > 8 && !c.big {
 		if n := int(c.data[p]); n <= 8 && n < c.end-p {
 			c.pos = p + 1 + n
@@ -175,7 +175,7 @@ func (c *chunks) release() {
 	}
 }
 
-// restore undoes release. After an error there are no data.
+// restore undoes release. After an error the data are empty.
 func (c *chunks) restore() {
 	f, err := os.Open(c.path)
 	if err != nil {

@@ -13,11 +13,12 @@ const (
 	launchingName = "Parent GUID"     // attribute of APEX: the task that created it
 )
 
-// marks are the numbers of definitions that link launches with kernels, undefined if the archive has none.
+// marks are the numbers of definitions that link launches with kernels; undefined if the archive lacks
+// them.
 type marks struct {
 	callsite                uint32 // parameter
 	stream, task, launching uint32 // attributes
-	any                     bool   // there is one of the attributes
+	any                     bool   // the archive has one of the attributes
 }
 
 // findMarks sets the marks, once all names are known.
@@ -43,10 +44,10 @@ func (d *definitions) findMarks() {
 	}
 }
 
-// attributes are the values of an attribute list that link launches. Absent ones are none.
+// attributes are the values of an attribute list that link launches. Missing ones are none.
 type attributes struct{ stream, task, launching uint64 }
 
-// none is the value of an attribute that a list does not have, and the stream of what runs in several.
+// none is the value of a missing attribute, and the stream of work that runs in several streams.
 const none = math.MaxUint64
 
 // Types of attributes that are not compressed numbers.
@@ -198,7 +199,8 @@ func (k *linker) site(path, stream uint64) *launches {
 	return s
 }
 
-// launch returns the number of a launch, or false if its kernel is not knowable. stream is none if it was not recorded.
+// launch returns the number of a launch, or false if its kernel cannot be determined. stream is none if it was not
+// recorded.
 func (k *linker) launch(l *lane, path, stream uint64) (uint64, bool) {
 	if stream == none {
 		stream = k.only
@@ -227,7 +229,7 @@ func (k *linker) launch(l *lane, path, stream uint64) (uint64, bool) {
 	return s.number<<32 | s.launched&math.MaxUint32, true
 }
 
-// kernel returns the number of a kernel, or false if its launch is not knowable.
+// kernel returns the number of a kernel, or false if its launch cannot be determined.
 func (k *linker) kernel(l *lane, path uint64) (uint64, bool) {
 	s := k.site(path, l.id)
 	if s == nil || k.lost[path] {
@@ -251,7 +253,7 @@ func (l *lane) link(r *Reader, path, stream uint64) {
 	}
 }
 
-// links returns the linker, which exists once it is needed.
+// links returns the linker. It creates a missing one.
 func (r *Reader) links() *linker {
 	if r.linker == nil {
 		r.linker = r.newLinker()
@@ -259,8 +261,9 @@ func (r *Reader) links() *linker {
 	return r.linker
 }
 
-// entered links the call of a region that has just begun, if attributes do so.
-func (l *lane) entered(r *Reader, region uint32) {
+// linkEntered links the call of a region that has just begun, if the archive links calls by
+// attributes.
+func (l *lane) linkEntered(r *Reader, region uint32) {
 	of := attributes{none, none, none}
 	if l.attributed {
 		of = l.given
@@ -272,7 +275,7 @@ func (l *lane) entered(r *Reader, region uint32) {
 		l.count(r, correlation, of.launching)
 	case of.task != none && l.kind != accelerator && m.launching != undefined && d.launches(region):
 		l.count(r, correlation, of.task)
-	case m.stream == undefined || m.callsite != undefined: // parameters link calls, if anything
+	case m.stream == undefined || m.callsite != undefined: // only parameters link calls
 	case l.kind == accelerator && d.regions[region].role != artificial:
 		l.link(r, 0, none)
 	case l.kind != accelerator && r.links().refersTo(region, of.stream):

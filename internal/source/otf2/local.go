@@ -30,8 +30,9 @@ type mapping struct {
 	closed bool
 }
 
-// nearest is the number from which on numbers are far. A record of a few bytes must not take much memory.
-const nearest = 1 << 16
+// firstFar is the least far number. Far numbers are in a map, because a record of a few bytes must not
+// take much memory.
+const firstFar = 1 << 16
 
 func (m *mapping) of(id uint32) uint32 {
 	if uint(id) < uint(len(m.near)) {
@@ -47,7 +48,7 @@ func (m *mapping) of(id uint32) uint32 {
 }
 
 func (m *mapping) set(id, global uint32) {
-	if id >= nearest {
+	if id >= firstFar {
 		if m.far == nil {
 			m.far = make(map[uint32]uint32)
 		}
@@ -63,7 +64,7 @@ func (m *mapping) set(id, global uint32) {
 	m.near[id] = global
 }
 
-// offset is how much a clock is behind, at a time.
+// offset is the lag of a clock at a time.
 type offset struct {
 	time  uint64
 	ticks int64

@@ -13,7 +13,7 @@ var (
 	eventMemory memory[trace.Event]
 )
 
-// memory keeps slices for reuse, by the power of two of their size. Garbage collection frees what nobody uses.
+// memory keeps slices for reuse, by the power of two of their size. Garbage collection frees unused slices.
 type memory[T any] struct{ slices [bits.UintSize]sync.Pool }
 
 // get returns an empty slice with room for n elements and for spare more. Its memory has any content.

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 )
 
-// Limits of what a file may state.
+// Limits of the numbers in a file.
 const (
 	// largestChunk is the largest size of a chunk that the reference library writes.
 	largestChunk = 16 << 20

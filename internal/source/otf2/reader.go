@@ -69,7 +69,7 @@ type lane struct {
 	chunks  *chunks     // at the type of the next record that is not a timestamp
 	now     trace.Ticks // time of the next record
 	flushed bool        // the next event is the end of a flush, not the next record
-	ended   bool        // there are no more records
+	ended   bool        // the location has no more records
 	records uint64      // of events so far
 	regions []uint32    // global numbers of small local ones
 	metric  uint32      // the last metric
@@ -143,8 +143,8 @@ func (r *Reader) Release() {
 	}
 }
 
-// Next returns the next step, valid until the next call, or io.EOF. What precedes a damaged part is returned before the
-// error.
+// Next returns the next step, valid until the next call, or io.EOF. It returns all steps before a damaged part, and
+// then the error.
 func (r *Reader) Next(ctx context.Context) (*trace.Step, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ const (
 	maxWindowEvents = 256
 )
 
-// window adds the events of a short time, lane by lane. So lanes are never further apart than that time.
+// window adds the events of a short time, lane by lane. So lanes never differ by more than that time.
 func (r *Reader) window() {
 	left, first := 0, trace.Ticks(math.MaxInt64)
 	for _, l := range r.lanes {
@@ -333,7 +333,7 @@ func (l *lane) read(r *Reader) {
 		return
 	default:
 		if c.begin(); c.err == nil {
-			l.other(r, t, &c.cursor)
+			l.readLong(r, t, &c.cursor)
 		}
 		c.finish()
 	}
@@ -371,7 +371,7 @@ func (l *lane) readCall(r *Reader, entry bool) {
 func (l *lane) enter(r *Reader, region uint32) {
 	l.call(r, trace.Event{ID: region, Kind: trace.Enter})
 	if r.archive.defs.marks.any {
-		l.entered(r, region)
+		l.linkEntered(r, region)
 	}
 }
 
@@ -380,19 +380,19 @@ func (l *lane) add(r *Reader, e trace.Event) {
 	e.Time, e.Row = l.now, r.row
 	r.row++
 	if len(l.events) == cap(l.events) {
-		l.events = l.grown(l.events)
+		l.events = l.grow(l.events)
 	}
 	l.events = append(l.events, e)
 }
 
-// grown returns events with room for more.
-func (l *lane) grown(events []trace.Event) []trace.Event {
+// grow returns events with room for more.
+func (l *lane) grow(events []trace.Event) []trace.Event {
 	more := append(eventMemory.get(max(2*len(events), l.room, 16)), events...)
 	eventMemory.put(events)
 	return more
 }
 
-// mix begins the list of counters, before the first event that is none.
+// mix begins the list of counters before the first event that is not a counter.
 func (l *lane) mix() {
 	l.mixed = true
 	l.counts = append(l.counts[:0], l.events...)
@@ -412,15 +412,15 @@ func (l *lane) count(r *Reader, c trace.CounterID, v uint64) {
 	l.add(r, trace.Event{ID: uint32(c), Value: v, Kind: trace.Count})
 	if l.mixed {
 		if len(l.counts) == cap(l.counts) {
-			l.counts = l.grown(l.counts)
+			l.counts = l.grow(l.counts)
 		}
 		l.counts = append(l.counts, l.events[len(l.events)-1])
 	}
 	r.step.Counters++
 }
 
-// other adds the events of a record with a length.
-func (l *lane) other(r *Reader, t byte, b *cursor) {
+// readLong adds the events of a record with a length.
+func (l *lane) readLong(r *Reader, t byte, b *cursor) {
 	switch t {
 	case mpiSend, mpiIsend, mpiRecv, mpiIrecv:
 		partner, comm, tag, size := b.id(), l.maps[mapComm].of(b.id()), b.id(), b.number()
@@ -476,7 +476,7 @@ func (l *lane) other(r *Reader, t byte, b *cursor) {
 	}
 }
 
-// addMetric adds the values of a metric. Negative values and fractions become whole numbers from 0 on.
+// addMetric adds the values of a metric. Negative values and fractions become whole numbers ≥ 0.
 func (l *lane) addMetric(r *Reader, b *cursor) {
 	if id := b.id(); id != l.metric || l.members == nil {
 		l.metric, l.members = id, r.archive.defs.metric(l.maps[mapMetric].of(id))
@@ -489,9 +489,9 @@ func (l *lane) addMetric(r *Reader, b *cursor) {
 		}
 		switch types[i] {
 		case typeDouble:
-			v = whole(math.Float64frombits(v))
+			v = toCount(math.Float64frombits(v))
 		case typeFloat:
-			v = whole(float64(math.Float32frombits(uint32(v))))
+			v = toCount(float64(math.Float32frombits(uint32(v))))
 		case typeInt64:
 			v = uint64(max(0, int64(v)))
 		}
@@ -503,8 +503,8 @@ func (l *lane) addMetric(r *Reader, b *cursor) {
 	}
 }
 
-// whole returns the nearest whole number from 0 on.
-func whole(v float64) uint64 {
+// toCount returns the nearest whole number ≥ 0.
+func toCount(v float64) uint64 {
 	if !(v > 0) {
 		return 0
 	}

@@ -17,7 +17,7 @@ type Operation struct {
 	Elements int64  // the larger of input and output
 	DType    string
 	Seq      int64       // number of the operation in its group, or -1
-	Host     bool        // it runs on a thread of the host, of which there may be several
+	Host     bool        // it runs on one of possibly several threads of the host
 	Launch   trace.Ticks // when the host began to launch it; 0 if unknown
 	Start    trace.Ticks
 	End      trace.Ticks
@@ -139,7 +139,7 @@ func (f *File) findLaunches() error {
 	return nil
 }
 
-// bindGroup names the group of operations that do not name it, if there is only one.
+// bindGroup sets the group of operations without one, if the file has only one group.
 func (f *File) bindGroup() {
 	groups := f.Properties.Groups
 	if len(groups) != 1 {

@@ -38,15 +38,15 @@ var DefaultRankPattern = regexp.MustCompile(`(?i)rank[-_.]?([0-9]+)`)
 
 const maxEvents = 1 << 19
 
-// File is a trace whose events are sorted: the content of a path, or what one of the ranks wrote
-// that share it.
+// File is a trace with sorted events: the content of a path, or the part of one of several ranks
+// that share the path.
 type File struct {
 	Path     string
 	Format   string // its name
 	Size     int64  // of the path; 0 except for the first File of a path
 	Modified time.Time
-	// Ranks are the ranks of the file. RankKnown is false if the file is that of one rank and
-	// neither it nor its name say which.
+	// Ranks are the ranks of the file. RankKnown is false if the file has one rank and neither its
+	// content nor its name identify it.
 	Ranks      []trace.Rank
 	RankKnown  bool
 	World      int // number of ranks of the program; 0 if unknown
@@ -88,7 +88,7 @@ type stepStart struct {
 
 // Properties describe the rank of a file. Set them before Finish.
 type Properties struct {
-	Rank    *trace.Rank // nil if the file does not say
+	Rank    *trace.Rank // nil if unknown
 	World   int
 	Backend string
 	Groups  []ProcessGroup
@@ -124,7 +124,7 @@ func New(path string, opt Options) *File {
 // Close frees the sorted events.
 func (f *File) Close() { f.sorted.close() }
 
-// Tally returns what was repaired, skipped or lost.
+// Tally returns the counts of repaired, skipped and lost data.
 func (f *File) Tally() *tally.Tally { return &f.tally }
 
 // MaxTime limits times in nanoseconds, so that sums and differences do not overflow.
@@ -212,7 +212,7 @@ func (f *File) HasProcess(id string) bool {
 	return slices.ContainsFunc(f.lanes.all, func(l lane) bool { return !l.device && l.process == id })
 }
 
-// LimitMemory makes all files together keep about as many events in memory as one may.
+// LimitMemory makes all files together keep about as many events in memory as a single file may.
 func LimitMemory(files []*File) error {
 	kept, largest := 0, files[0]
 	for _, f := range files {
@@ -241,13 +241,14 @@ func ParseUint(digits []byte) (n uint64) {
 	return n
 }
 
-// launches reports whether a call of the runtime starts work on a device. Others have
-// correlation ids, too, but nothing has the same.
+// launches reports whether a call of the runtime starts work on a device. Other calls also have
+// correlation ids, but share them with no event.
 func launches(name []byte) bool {
 	return bytes.Contains(name, []byte("Launch")) || bytes.Contains(name, []byte("Memcpy")) || bytes.Contains(name, []byte("Memset"))
 }
 
-// Finish numbers threads, which are known only at the end of the file, and sorts. Ranks must be set.
+// Finish numbers threads, which is possible only at the end of the file, and sorts the events. Ranks
+// must be set.
 func (f *File) Finish() error {
 	f.offset = f.Properties.Base
 	f.bindStages()
@@ -297,7 +298,7 @@ func (f *File) hasProfilerSteps() (bool, error) {
 	}
 }
 
-// BindRank makes all lanes those of one rank: that of the properties, or if named is true that in the name of the file.
+// BindRank assigns all lanes to one rank: that of the properties or, if named is true, the one in the name of the file.
 func (f *File) BindRank(named bool) {
 	p := &f.Properties
 	f.Ranks, f.World = []trace.Rank{0}, p.World
@@ -328,8 +329,8 @@ func (f *File) BindWorkers() {
 	}
 }
 
-// bindStages finds the stages of a pipeline. Their work differs by design, so that it is
-// compared only within a stage.
+// bindStages finds the stages of a pipeline. Their work differs by design, so it is compared only
+// within a stage.
 func (f *File) bindStages() {
 	var stages []string
 	for _, w := range f.workers {
@@ -375,7 +376,7 @@ func (f *File) SetProgram(p trace.Program) {
 	}
 }
 
-// First returns the time of the first event, or 0 if there is none.
+// First returns the time of the first event, or 0 without events.
 func (f *File) First() trace.Ticks {
 	first := int64(math.MaxInt64)
 	for i := range f.lanes.all {
@@ -389,13 +390,13 @@ func (f *File) First() trace.Ticks {
 	return trace.Ticks(first + f.offset)
 }
 
-// AssumeClock subtracts a time from all times that is assumed to be that of the start of the host.
+// AssumeClock subtracts ahead, the assumed start time of the host, from all times.
 func (f *File) AssumeClock(ahead trace.Ticks) {
 	f.offset -= int64(ahead)
 	f.tally.Add(tally.ClockAssumed, 1)
 }
 
-// CorrectClock subtracts a time, by which the clock of the rank is ahead of others, from all times.
+// CorrectClock subtracts ahead, the lead of the rank's clock over others, from all times.
 func (f *File) CorrectClock(ahead trace.Ticks) {
 	f.offset -= int64(ahead)
 	f.tally.Add(tally.ClockCorrected, 1)
@@ -451,8 +452,8 @@ func (f *File) usesDevice(id int) bool {
 	return slices.ContainsFunc(f.lanes.all, func(l lane) bool { return l.device && l.process == strconv.Itoa(id) })
 }
 
-// placeTimes makes all times positive, because time 0 has a meaning of its own. Times of files
-// without a base begin anywhere.
+// placeTimes makes all times positive, because time 0 has a special meaning. Times of files without
+// a base begin anywhere.
 func (f *File) placeTimes() {
 	if first := int64(f.First()); f.events > 0 && first < int64(time.Second) {
 		f.offset += int64(time.Second) - first

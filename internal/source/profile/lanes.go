@@ -43,7 +43,7 @@ type laneKey struct {
 type lanes struct {
 	all     []lane
 	index   map[laneKey]uint16
-	texts   map[string]int64  // negative numbers of pids and tids that are no numbers
+	texts   map[string]int64  // negative numbers for pids and tids that are texts
 	process map[string]string // names of processes by pid
 	last    laneKey           // of the last event
 	lastAt  uint16
@@ -89,8 +89,8 @@ func (l *lanes) find(pid, tid *ID, async int) (uint16, bool) {
 	return n, true
 }
 
-// place is what a worker of a file of several ranks is called: the numbers after "rank" in the
-// names of its threads, such as PP rank 1, TP rank 0.
+// place matches the parts of the name of a worker in a file of several ranks: the numbers after
+// "rank" in the names of its threads, such as PP rank 1, TP rank 0.
 var place = regexp.MustCompile(`(\w+) rank ([0-9]+)`)
 
 // stage is the stage of the pipeline in a place.
@@ -118,7 +118,7 @@ func (w worker) compare(o worker) int {
 func workerOf(l *lane) worker {
 	w := worker{process: l.process}
 	for _, m := range place.FindAllStringSubmatch(l.name, -1) {
-		n, _ := strconv.Atoi(m[2]) // too large a number is as good as none
+		n, _ := strconv.Atoi(m[2]) // a number that is too large counts as none
 		w.numbers = append(w.numbers, n)
 		w.place += m[0] + ", "
 	}

@@ -138,7 +138,7 @@ func withoutNumber(name []byte) []byte {
 	return name
 }
 
-// appendShape appends what distinguishes equal work to the key.
+// appendShape appends the attributes that identify equal work to the key.
 func (n *namer) appendShape(c Category, a *Arguments) {
 	switch {
 	case c == Kernel && a[Collective] != nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// stepEvents is the number of events of the file after which a step ends unless a profiler
-// step does first. A profiler step may have maxStepEvents; with more, the numbers of steps are
-// not those of the profiler.
+// stepEvents is the number of events of the file after which a step ends unless a profiler step
+// does first. A profiler step may have maxStepEvents; with more, steps are not numbered like those
+// of the profiler.
 const (
 	stepEvents    = 1 << 16
 	maxStepEvents = 1 << 20
@@ -59,7 +59,7 @@ type asyncLane struct {
 	openLane
 	of     uint16
 	number trace.Thread
-	key    uint64 // of the operation that has not ended; 0 if there is none
+	key    uint64 // of the open operation; 0 without one
 }
 
 // maxAsync is the number of operations of a lane at the same time.
@@ -168,7 +168,7 @@ func (r *Reader) begin() {
 	r.step = trace.Step{Index: r.index, Metadata: metadata, Batches: r.step.Batches[:0], Readings: r.step.Readings[:0]}
 	if r.byProfiler {
 		first := r.file.steps[0].number
-		if !r.began && first > 0 { // what precedes the first profiler step
+		if !r.began && first > 0 { // the part before the first profiler step
 			r.step.Index = int(first) - 1
 		} else {
 			r.step.Index = int(r.file.steps[r.nextStep].number)
@@ -246,7 +246,7 @@ func (r *Reader) add(rec *record) {
 	}
 }
 
-// ticks returns a time of the file as one of the run.
+// ticks converts a time of the file to a time of the run.
 func (r *Reader) ticks(time int64) trace.Ticks { return trace.Ticks(time + r.file.offset) }
 
 // fit makes a call fit into the calls that are open on its lane and returns its end. Of two
@@ -301,7 +301,7 @@ func (r *Reader) closeUntil(time int64) {
 	}
 }
 
-// asyncLane returns the lane of an operation, or if key is 0 a free one, which is nil if there
+// asyncLane returns the lane of an operation, or a free one if key is 0. It returns nil if there
 // are too many.
 func (r *Reader) asyncLane(of uint16, key uint64) *asyncLane {
 	n := 0

@@ -101,7 +101,7 @@ func (s *sorter) spill() error {
 		if err != nil {
 			return fmt.Errorf("cannot sort events outside of memory: %w", err)
 		}
-		_ = os.Remove(f.Name()) // the space is freed when the process ends, however it does
+		_ = os.Remove(f.Name()) // so that the space is freed however the process ends
 		s.file, s.out = f, bufio.NewWriterSize(f, 1<<20)
 	}
 	s.sort()

@@ -46,9 +46,9 @@ func tableOf(v *bp.Variable) *table {
 // that a replay does not wait for years.
 const implausible = trace.Ticks(365 * 24 * 3600 * 1e6)
 
-// clock computes the times at which the steps of a dataset were written: that of the last
-// event, after which TAU writes the step. A step without events has the time in BP4's
-// metadata, or that of the step before.
+// clock computes the times at which the steps of a dataset were written. TAU writes a step after
+// its last event, so that is the time of the step. A step without events has the time in BP4's
+// metadata, or that of the previous step.
 type clock struct {
 	first   trace.Ticks // first event; 0: none yet
 	last    trace.Ticks // last event, never decreasing
@@ -59,8 +59,8 @@ type clock struct {
 // chunkSize is the size of a read of rows: a multiple of the row size of all tables.
 const chunkSize = 192 * 1024
 
-// look adds the times of a step. buf has the length chunkSize.
-func (c *clock) look(s *bp.Step, buf []byte) error {
+// addTimes adds the times of a step. buf has the length chunkSize.
+func (c *clock) addTimes(s *bp.Step, buf []byte) error {
 	least, most := uint64(math.MaxUint64), uint64(0)
 	for i := range s.Variables {
 		v := &s.Variables[i]

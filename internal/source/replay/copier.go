@@ -31,10 +31,10 @@ type copier struct {
 	p        *Replay
 	src      *bp.Reader
 	to       string
-	activeAt int64      // position of the active flag in md.idx
-	flag     []byte     // the recorded flag; empty if md.idx has no header
-	files    []*growing // in the order in which ADIOS2 writes a step
-	rest     []*growing // files that ADIOS2 writes when it closes the dataset
+	activeAt int64          // position of the active flag in md.idx
+	flag     []byte         // the recorded flag; empty if md.idx has no header
+	files    []*growingFile // in the order in which ADIOS2 writes a step
+	rest     []*growingFile // files that ADIOS2 writes when it closes the dataset
 }
 
 // open creates the directory and its files, all empty: ADIOS2 writes nothing before the
@@ -60,7 +60,7 @@ func (c *copier) open() error {
 		return err
 	}
 	for _, e := range entries {
-		g := &growing{p: c.p, name: e.Name(), from: filepath.Join(c.src.Path(), e.Name()), to: filepath.Join(c.to, e.Name())}
+		g := &growingFile{p: c.p, name: e.Name(), from: filepath.Join(c.src.Path(), e.Name()), to: filepath.Join(c.to, e.Name())}
 		switch {
 		case e.IsDir():
 		case g.order() < 0:
@@ -72,7 +72,7 @@ func (c *copier) open() error {
 			}
 		}
 	}
-	slices.SortStableFunc(c.files, func(a, b *growing) int { return cmp.Compare(a.order(), b.order()) })
+	slices.SortStableFunc(c.files, func(a, b *growingFile) int { return cmp.Compare(a.order(), b.order()) })
 	c.p.wrote(0)
 	return nil
 }
@@ -80,10 +80,10 @@ func (c *copier) open() error {
 // write adds a step: arrays, formats, metadata, and the record that makes it exist.
 func (c *copier) write(*bp.Step, trace.Ticks) error {
 	ends := c.src.Extents()
-	return c.grow(func(g *growing) int64 { return ends[g.name] })
+	return c.grow(func(g *growingFile) int64 { return ends[g.name] })
 }
 
-func (c *copier) grow(end func(*growing) int64) error {
+func (c *copier) grow(end func(*growingFile) int64) error {
 	for _, g := range c.files {
 		patch := c.setActive
 		if g.name != "md.idx" || len(c.flag) == 0 {
@@ -106,7 +106,7 @@ func (c *copier) setActive(b []byte, pos int64) {
 // finish copies the rest, and marks the dataset as closed if the recorded one is. BP4
 // writes its profile before that, BP5 after it.
 func (c *copier) finish() error {
-	if err := c.grow(func(*growing) int64 { return math.MaxInt64 }); err != nil {
+	if err := c.grow(func(*growingFile) int64 { return math.MaxInt64 }); err != nil {
 		return err
 	}
 	if c.activeAt == activeBP5 {
@@ -138,17 +138,16 @@ func (c *copier) clearActive() error {
 	return errors.Join(err, f.Close())
 }
 
-// growing is a file of a dataset that becomes a copy of a recorded one, from its first
-// byte on. Neither is open between two calls, so that thousands of datasets can grow
-// side by side.
-type growing struct {
+// growingFile is a file that becomes a copy of a recorded one. Neither is open between two calls,
+// so that thousands of datasets can grow side by side.
+type growingFile struct {
 	p              *Replay
 	name, from, to string
 	done           int64 // copied bytes
 }
 
 // order returns the place of the file among the writes of a step, or -1 if it has none.
-func (g *growing) order() int {
+func (g *growingFile) order() int {
 	switch g.name {
 	case "mmd.0":
 		return math.MaxInt - 2
@@ -165,7 +164,7 @@ func (g *growing) order() int {
 }
 
 // create creates the copy, empty.
-func (g *growing) create() error {
+func (g *growingFile) create() error {
 	f, err := os.OpenFile(g.to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
@@ -177,8 +176,8 @@ func (g *growing) create() error {
 const bufferSize = 1 << 20
 
 // growTo copies the bytes up to the position end, or to the end of the recorded file.
-// patch, unless nil, may change the bytes, of which the first is at pos.
-func (g *growing) growTo(end int64, patch func(b []byte, pos int64)) (err error) {
+// patch, unless nil, may change the bytes, the first of which is at pos.
+func (g *growingFile) growTo(end int64, patch func(b []byte, pos int64)) (err error) {
 	if end <= g.done {
 		return nil
 	}

@@ -37,7 +37,7 @@ type Config struct {
 	Ranks int
 	// ShiftTime shifts all times so that the first event is at the start of the replay.
 	ShiftTime bool
-	// Force allows to replace existing datasets.
+	// Force allows replacing existing datasets.
 	Force bool
 
 	// Now returns the time. Sleep waits for d or until ctx ends, and then returns its
@@ -78,8 +78,8 @@ type Result struct {
 	Bytes    int64         // written
 	MaxDelay time.Duration // largest delay of a step
 	Time     time.Duration
-	// OmittedAttributes counts those left out because BP4 cannot hold them: others than strings,
-	// and repeated names. CutAttributes counts those cut to 64 KiB.
+	// OmittedAttributes counts the attributes that BP4 cannot hold: non-strings and repeated names.
+	// CutAttributes counts the attributes cut to 64 KiB.
 	OmittedAttributes, CutAttributes int
 }
 
@@ -174,7 +174,7 @@ func (p *Replay) wait(ctx context.Context, t trace.Ticks, start time.Time) error
 	if p.cfg.Speed == 0 || t <= p.first {
 		return nil
 	}
-	due := p.scaled(t)
+	due := p.due(t)
 	passed := p.cfg.Now().Sub(start)
 	if passed >= due {
 		p.result.MaxDelay = max(p.result.MaxDelay, passed-due)
@@ -183,8 +183,8 @@ func (p *Replay) wait(ctx context.Context, t trace.Ticks, start time.Time) error
 	return p.cfg.Sleep(ctx, due-passed)
 }
 
-// scaled returns the time from the start of the replay to the recorded time t.
-func (p *Replay) scaled(t trace.Ticks) time.Duration {
+// due returns the time from the start of the replay to the recorded time t.
+func (p *Replay) due(t trace.Ticks) time.Duration {
 	d := float64(t-p.first) * float64(time.Microsecond) / p.cfg.Speed
 	return time.Duration(min(d, math.MaxInt64/2))
 }

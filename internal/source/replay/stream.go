@@ -45,15 +45,15 @@ func (s *stream) begin(ctx context.Context, p *Replay) error {
 	return nil
 }
 
-// advance reads the next step and its due time. It returns only ctx's error; act reports
-// that of the source after the last step.
+// advance reads the next step and its due time. It returns only the error of ctx; act reports the
+// error of the source after the last step.
 func (s *stream) advance(ctx context.Context, p *Replay) error {
 	s.step, s.ended = s.src.Next(ctx)
 	if s.ended != nil {
 		s.step = nil
 		return ctx.Err()
 	}
-	if err := s.clock.look(s.step, p.buffer(chunkSize)); err != nil {
+	if err := s.clock.addTimes(s.step, p.buffer(chunkSize)); err != nil {
 		s.step, s.ended = nil, err
 	}
 	s.src.Release()

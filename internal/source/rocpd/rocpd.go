@@ -43,7 +43,7 @@ type tables struct {
 	threads map[int64]int64      // thread of the system by row id
 	queues  map[int64]profile.ID // of devices, which are used instead of streams
 
-	// By row id; nil if there is no such table.
+	// By row id; nil without such a table.
 	events, starts, ends, tracks, threadRows *sqlitefile.Rows
 }
 
@@ -94,7 +94,7 @@ func read(b *sqlitetrace.Builder) error {
 // key returns the number of a process among those of all suffixes.
 func (r *tables) key(pid int64) int64 { return r.part<<32 | pid&math.MaxUint32 }
 
-// readAgents reads the processors, of which there are few.
+// readAgents reads the processors.
 func (r *tables) readAgents() {
 	r.agents = make(map[int64]agent)
 	rows := r.Rows("rocpd_info_agent", "id", "?type", "??type_index", "??logical_index", "??product_name", "??model_name", "?name")
@@ -142,7 +142,7 @@ func (r *tables) each(table string, columns []string, add func(rows *sqlitefile.
 	return nil
 }
 
-// location is where and when an event happened. Numbers of rows that are unknown are -1.
+// location is the place and time of an event. Unknown row numbers are -1.
 type location struct {
 	start, end, pid, tid, agent, queue, stream int64
 }
@@ -180,7 +180,7 @@ func (r *tables) locate(rows *sqlitefile.Rows, l *location) bool {
 	return true
 }
 
-// findEvent moves to the description of an event and returns whether there is one.
+// findEvent moves to the description of an event. It returns false if it is missing.
 func (r *tables) findEvent(rows *sqlitefile.Rows) bool {
 	id, ok := rows.Int(places - 1)
 	return ok && r.events != nil && r.events.Find(id)

@@ -110,7 +110,7 @@ func (r *Rows) push(number uint32) {
 	db := r.t.db
 	note := func(format string, args ...any) {
 		if number == 0 || number > db.pages {
-			number = r.t.root // the place of a page that does not exist is unknown
+			number = r.t.root // a page that does not exist has no place
 		}
 		db.notePage(number, format, args...)
 	}
@@ -201,7 +201,7 @@ func (p *page) key(i int) (int64, bool) {
 	return int64(key), n > 0
 }
 
-// Find moves to the row with an id, or returns false if there is none. It is fast for ids that are near the last one.
+// Find moves to the row with an id, or returns false if it does not exist. It is fast for ids near the last one.
 func (r *Rows) Find(id int64) bool {
 	r.started, r.visited = true, 0
 	number := r.t.root
@@ -273,7 +273,7 @@ func (r *Rows) row(p *page, i int) error {
 	return r.decode()
 }
 
-// localSize returns how much of a payload is on the leaf page.
+// localSize returns the number of bytes of a payload that are on the leaf page.
 func (r *Rows) localSize(size int) int {
 	usable := r.t.db.usable
 	most := usable - 35

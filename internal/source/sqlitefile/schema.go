@@ -30,7 +30,7 @@ func (t *Table) parse(sql string) bool {
 	}
 	t.rowID = -1
 	for in.token != "" {
-		var definition []string // of a column, or a constraint; one token for what is in parentheses
+		var definition []string // of a column, or a constraint; parentheses with their content are one token
 		quoted := false
 		for in.next() && in.token != "," && in.token != ")" {
 			quoted = quoted || len(definition) == 0 && in.quoted

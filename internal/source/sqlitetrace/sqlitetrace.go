@@ -1,5 +1,5 @@
 // Package sqlitetrace reads traces in SQLite databases, whose formats are packages of their own. It looks up tables and columns,
-// because they vary by version, reports what is missing, and collects the events of processes.
+// because they vary by version, reports missing ones, and collects the events of processes.
 //
 // A process is a rank. A database may contain several.
 package sqlitetrace
@@ -72,7 +72,7 @@ type Process struct {
 }
 
 // Open reads and sorts the events of a database in one of the formats. It returns a File for each process with events, at least
-// one. If the database is damaged, its readable part is kept, and the error comes at the end of the steps.
+// one. It keeps the readable part of a damaged database, and the steps end with the error.
 func Open(path string, opt profile.Options, formats ...Format) ([]*profile.File, error) {
 	db, err := sqlitefile.Open(path, opt.Read)
 	if err != nil {
@@ -193,7 +193,7 @@ func (b *Builder) Add(pid int64) error {
 	return profile.LimitMemory(b.files())
 }
 
-// Lack notes a table or column that is missing.
+// Lack notes a missing table or column.
 func (b *Builder) Lack(name string) {
 	b.missing = append(b.missing, name)
 	b.Tally.Add(tally.ColumnsMissing, 1)
@@ -357,7 +357,7 @@ func RankOf(environment func(name string) (string, bool)) (rank int64, world int
 
 // Texts finds texts of a table by their row ids, and keeps some.
 type Texts struct {
-	rows    *sqlitefile.Rows // nil if there is no table
+	rows    *sqlitefile.Rows // nil without a table
 	columns int
 	kept    map[int64]string
 	bytes   int
@@ -371,7 +371,7 @@ func (b *Builder) Texts(table, key string, columns ...string) *Texts {
 	return &Texts{kept: make(map[int64]string), rows: b.ByID(table, key, slices.Clone(columns)...), columns: len(columns)}
 }
 
-// Get returns a text, or "" if there is none. The text does not change.
+// Get returns a text, or "" if it is missing. The text stays valid.
 func (t *Texts) Get(id int64) string {
 	if text, ok := t.kept[id]; ok {
 		return text
@@ -390,7 +390,7 @@ func (t *Texts) Get(id int64) string {
 	return text
 }
 
-// Name returns a text as the name of a function, or a name that says which is missing.
+// Name returns a text as the name of a function, or a name that states the missing id.
 func (b *Builder) Name(t *Texts, id int64, ok bool, unknown string) []byte {
 	if ok {
 		if text := t.Get(id); text != "" {

@@ -40,8 +40,8 @@ const (
 	// maxHeld is the number of records that may wait for their format.
 	maxHeld = 64
 
-	// sendTimeout is how long a send may block. Messages are few and small, so only a
-	// peer that hangs reaches it.
+	// sendTimeout bounds a blocked send. Messages are few and small, so only a hanging peer reaches
+	// it.
 	sendTimeout = 30 * time.Second
 
 	// goodbyeTimeout is the same for the last message, which the peer does not need.
@@ -161,7 +161,7 @@ func (c *conn) receive() (ffs.Record, []byte, error) {
 		case err != nil:
 			return ffs.Record{}, nil, err
 		case fr.exchange != nil:
-			err = c.exchanged(fr.exchange)
+			err = c.handleExchange(fr.exchange)
 		case fr.record != nil:
 			err = c.hold(fr.record)
 		}
@@ -203,8 +203,8 @@ func (c *conn) takeHeld() (rec ffs.Record, b []byte, ok bool, err error) {
 	return rec, b, true, err
 }
 
-// exchanged handles an exchange about formats.
-func (c *conn) exchanged(e *exchange) error {
+// handleExchange handles an exchange about formats.
+func (c *conn) handleExchange(e *exchange) error {
 	switch e.kind {
 	case announceFormat:
 		if len(e.first) != len(ffs.ID{}) {
@@ -220,7 +220,7 @@ func (c *conn) exchanged(e *exchange) error {
 		return nil
 	case queryFormat:
 		answer := exchange{kind: answerFormat, condition: e.condition}
-		for _, m := range sent {
+		for _, m := range outgoingMessages {
 			if string(m.format.ID[:]) == string(e.first) {
 				answer.first = m.rep
 			}

@@ -59,7 +59,7 @@ func (r *Reader) connect(ctx context.Context, own *address) (*conn, contact, err
 		if _, silent := errors.AsType[*silentError](err); silent && ctx.Err() == nil {
 			return nil, contact{}, r.explain(err, at) // another attempt will not help
 		}
-		if why == nil || waiting.Err() == nil && !isTimeout(err) { // the last attempt may only have timed out
+		if why == nil || waiting.Err() == nil && !isTimeout(err) { // unless the last attempt only timed out
 			why = err
 		}
 		pause := lookEvery
@@ -232,13 +232,13 @@ func (r *Reader) register(ctx context.Context, c *conn, at contact, own *address
 	return resp, conns, nil
 }
 
-// Our numbers for the stream, which the writer repeats in its messages.
+// Numbers of this reader for the stream, which the writer repeats in its messages.
 const (
 	ownControl = 1
 	ownData    = 2
 )
 
-// accept refuses a stream that cannot be read.
+// accept returns an error for an unsupported stream.
 func (r *Reader) accept(w *writerResponse) error {
 	refuse := func(what, parameter, value string) error {
 		return &bp.UnsupportedError{Path: r.path, What: what, Advice: advice(parameter, value)}

@@ -23,7 +23,7 @@ type contact struct {
 // address is the address at which a process listens.
 type address struct {
 	ip      netip.Addr
-	host    string // if there is no ip
+	host    string // without an ip
 	port    uint16
 	manager uint32 // a number that the process chose; 0 before ADIOS2 2.11
 }

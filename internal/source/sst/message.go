@@ -38,8 +38,8 @@ var (
 		number("RS_Stream", 8, 32), number("RequestingRank", 4, 40), number("NotifyCondition", 4, 44)))
 )
 
-// sent are all messages of a reader; the peer may request their formats.
-var sent = []*outgoing{dpQuery, readerRegister, readerActivate, releaseTimestep, readerClose, readRequest}
+// outgoingMessages are all messages of a reader; the peer may request their formats.
+var outgoingMessages = []*outgoing{dpQuery, readerRegister, readerActivate, releaseTimestep, readerClose, readRequest}
 
 func structure(name string, size int, fields ...ffs.Field) *ffs.Format {
 	return &ffs.Format{Name: name, Size: size, Fields: fields}
@@ -194,7 +194,7 @@ func parseWriterResponse(rec ffs.Record) (r writerResponse, err error) {
 type stepMetadata struct {
 	step       uint64
 	preload    bool // the data come without a request
-	discarded  bool // there are no data
+	discarded  bool // the step has no data
 	formats    []sentFormat
 	metadata   [][]byte // of each writer
 	attributes [][]byte

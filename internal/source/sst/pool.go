@@ -14,8 +14,8 @@ type pool struct {
 // maxFree is the number of buffers to keep.
 const maxFree = 16
 
-// get returns an empty buffer with a capacity of at least n bytes but not much more, or
-// nil if there is none.
+// get returns an empty buffer with a capacity of at least n bytes but not much more, or nil if the
+// pool has none.
 func (p *pool) get(n int) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

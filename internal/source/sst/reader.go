@@ -7,7 +7,7 @@
 // connection, and the writer continues without a reader. It does not trust the peer.
 //
 // It supports SST over TCP: data plane "evpath" with BP5 metadata, as in ADIOS2 2.9 and
-// later. It refuses other streams with the setting to change.
+// later. Errors about other streams name the setting to change.
 package sst
 
 import (
@@ -33,20 +33,18 @@ type Options struct {
 	// Idle is how long Next waits for a step before it returns bp.ErrIdle; 0 means
 	// forever, bp.NoWait not at all.
 	Idle time.Duration
-	// Queue is the number of bytes of steps to read ahead. One step is always read ahead,
-	// however large.
+	// Queue is the number of bytes of steps to read ahead. One step of any size is always read
+	// ahead.
 	Queue int64
-	// Preload makes the writer send the data of a step when the step ends instead of on
-	// request. That saves the time of the request, but then a writer with a slow reader
-	// waits in its EndStep.
+	// Preload makes the writer send the data of a step when the step ends instead of on request.
+	// That saves the time of the request, but a writer then waits in its EndStep for a slow reader.
 	Preload bool
 	// Connected, if not nil, is called after the registration was sent. The program
 	// answers it at its next step.
 	Connected func(address string)
-	// Save keeps the attributes of the stream in a file beside its contact file, because
-	// the writer sends them only once. The next reader of the stream with this option
-	// returns them first, in steps that have nothing else. They are on disk before Next
-	// returns the step that they arrived with.
+	// Save keeps the attributes of the stream in a file beside its contact file, because the writer
+	// sends them only once. The next reader of the stream with this option returns them first, in
+	// steps that have nothing else. They are on disk before Next returns their step.
 	Save bool
 	// Unsaved, if not nil, is called with the error if attributes cannot be saved.
 	Unsaved func(error)

@@ -214,22 +214,22 @@ func TestMessagesEqualLibrary(t *testing.T) {
 		for _, fr := range framesOf(t, recorded(t, name).reader) {
 			switch {
 			case fr.exchange != nil && fr.exchange.kind == announceFormat:
-				for _, m := range sent {
+				for _, m := range outgoingMessages {
 					if bytes.Equal(m.rep, fr.exchange.second) && !bytes.Equal(m.format.ID[:], fr.exchange.first) {
 						t.Errorf("%s has the id %v, but should have %x", m.format.Name, m.format.ID, fr.exchange.first)
 					}
 				}
 			case fr.record != nil:
-				i := slices.IndexFunc(sent, func(m *outgoing) bool { return bytes.HasPrefix(fr.record, m.format.ID[:]) })
+				i := slices.IndexFunc(outgoingMessages, func(m *outgoing) bool { return bytes.HasPrefix(fr.record, m.format.ID[:]) })
 				if i < 0 {
 					continue // one that we never send
 				}
-				seen[sent[i]]++
-				sameRecord(t, sent[i], fr.record)
+				seen[outgoingMessages[i]]++
+				sameRecord(t, outgoingMessages[i], fr.record)
 			}
 		}
 	}
-	for _, m := range sent {
+	for _, m := range outgoingMessages {
 		if seen[m] == 0 && m != readRequest { // these readers had all data sent unasked
 			t.Errorf("no reader sent %s", m.format.Name)
 		}

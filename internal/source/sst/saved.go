@@ -17,8 +17,8 @@ import (
 // of the contact file.
 const SavedSuffix = ".attributes"
 
-// savedStep has the attributes of a step in a file of saved attributes. The first one has the
-// stream instead: its writer may have ended, and another one uses the same path.
+// savedStep has the attributes of a step in a file of saved attributes. The first one identifies
+// the stream instead: its writer may have ended and another one may use the same path.
 type savedStep struct {
 	Stream     string
 	Step       int

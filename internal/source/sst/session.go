@@ -15,8 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// maxRequested is the number of requests for data that may be unanswered. More would only
-// fill the sockets.
+// maxRequested is the maximum number of unanswered requests for data. More would only fill the
+// sockets.
 const maxRequested = 64
 
 // attach connects, registers and receives until the stream ends.
@@ -104,7 +104,7 @@ func (r *Reader) handle(c *conn, rec ffs.Record, b []byte) error {
 		if err := r.arrive(d); err != nil && rec.Format.Name == replyName {
 			return err
 		} else if err != nil {
-			r.pool.put(b) // not requested, so it may be useless
+			r.pool.put(b) // unrequested data may be useless
 		}
 	case closeName:
 		r.final = true

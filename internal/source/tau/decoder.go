@@ -1,7 +1,6 @@
-// Package tau decodes the steps of TAU traces into events, in order of time on each
-// thread, with their names and metadata. It owns all knowledge of TAU: arrays and
-// their columns, attribute names, event types. It drops and counts impossible rows;
-// nothing else is lost.
+// Package tau decodes the steps of TAU traces into events, in order of time on each thread, with
+// their names and metadata. Only this package depends on details of TAU: arrays and their columns,
+// attribute names, event types. It drops and counts impossible rows; nothing else is lost.
 package tau
 
 import (
@@ -52,7 +51,7 @@ type Decoder struct {
 	rank      trace.Rank      // of a file of one rank
 	rankKnown bool
 	oneFile   bool
-	writers   int                 // that announce the numbers of their rows in each step
+	writers   int                 // writers that announce the numbers of their rows in each step
 	steps     int                 // decoded so far
 	warned    map[trace.Rank]bool // ranks counted as NamesAmbiguous
 

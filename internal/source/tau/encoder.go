@@ -15,8 +15,8 @@ type Encoder struct {
 	Ranks int // of the program
 }
 
-// typeNames are the names of event types by the number that TAU gives them, which is
-// that of the Kind after Enter.
+// typeNames are the names of event types by their numbers in TAU, which are those of Kinds relative
+// to Enter.
 var typeNames = [...]string{"ENTRY", "EXIT", "SEND", "RECV"}
 
 // Encode writes a step of a rank to out: the tables in the order of the events' rows,

@@ -32,7 +32,7 @@ func (k laneKey) thread() trace.Thread { return trace.Thread(k) }
 // run is a sequence of events of one thread.
 type run struct {
 	key        laneKey
-	thread     uint64 // that of the key; noThread if there is no run
+	thread     uint64 // as in the key; noThread without a run
 	start, end int
 	last       trace.Ticks // time of the last event
 	disorder   int64       // events older than their predecessor

@@ -47,7 +47,7 @@ func (d *Decoder) learn(attrs []bp.Attribute) {
 	}
 }
 
-// checkName counts a name that differs from the one that its number already has.
+// checkName counts a name that differs from the existing name of its number.
 func (d *Decoder) checkName(same bool) {
 	if !same {
 		d.tally.Add(tally.NameConflict, 1)
