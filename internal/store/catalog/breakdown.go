@@ -20,7 +20,7 @@ func gpuTimeTable(run provdb.RunID, all []provenance.GPUTime) Table {
 		Row: func(i int) []any {
 			t := &all[i]
 			return []any{
-				int32(run), int32(t.PID), int32(t.RID), pointed(t.Step), int64(t.Start), int64(t.Total), int64(t.Compute),
+				int32(run), int32(t.PID), int32(t.RID), valueOf(t.Step), int64(t.Start), int64(t.Total), int64(t.Compute),
 				int64(t.Communication), int64(t.Memory), int64(t.ExposedCommunication), int64(t.ExposedMemory), int64(t.Overlap), int64(t.Idle),
 				int64(t.HostWait), int64(t.KernelWait), int64(t.OtherWait), list(t.Streams),
 			}

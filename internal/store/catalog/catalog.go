@@ -18,8 +18,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Function is a function of a program. Its number N counts from 1 without gaps
-// within the program, for the schema's numbers need not be unique.
+// Function is a function of a program. Its number N counts from 1 without gaps within the program,
+// because the schema's numbers need not be unique.
 type Function struct {
 	Program trace.Program
 	N       int32
@@ -184,8 +184,8 @@ type Mark struct {
 	N       int32
 }
 
-// Marks returns the highest numbers of a kind, in no order. Entries that others added have
-// higher ones.
+// Marks returns the highest numbers of a kind, in no order. Entries that other writers added have
+// higher numbers.
 func (c *Catalog) Marks(k Kind) (marks []Mark) {
 	for s, n := range c.highest {
 		if s.kind == k {
@@ -264,7 +264,7 @@ func (c *Catalog) Paths(all []provenance.PathStats) (paths, functions []int32) {
 	return paths, functions
 }
 
-// Model returns the version of a function's model, or 0 if there is none.
+// Model returns the version of a function's model, or 0 without a model.
 func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage) int32 {
 	if len(params) == 0 || bytes.Equal(params, []byte("null")) {
 		return 0
@@ -306,8 +306,9 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 	return n
 }
 
-// MaxSamples is about the number of node states in memory. Each node and step has a new one that
-// only neighboring records share. A dropped state gets another number if it occurs again.
+// MaxSamples is the approximate number of node states in memory. Each node has a new state in each
+// step, which only neighboring records share. A dropped state gets another number if it occurs
+// again.
 const MaxSamples = 1 << 16
 
 func (c *Catalog) keepSample(key sampleKey, n int32) {
@@ -342,7 +343,7 @@ func (c *Catalog) Add(b *provdb.Batch) {
 	}
 }
 
-// Refs are the numbers of the entries that a record refers to; 0 is none.
+// Refs are the numbers of the entries that a record refers to; 0 is no entry.
 type Refs struct{ Func, Path, Model, Sample int32 }
 
 // Refs returns the numbers of the entries that a record refers to.

@@ -34,7 +34,7 @@ func loadTable(run provdb.RunID, loads []provenance.RankLoad) Table {
 			l := &loads[i]
 			return []any{
 				int32(run), int32(l.PID), int32(l.RID), l.TID, l.Device, l.Host, int32(l.Role), int32(l.Peers), int64(l.Elapsed), int64(l.Useful),
-				int64(l.Wait), int64(l.Sync), pointed(l.Ratio), provdb.OrNull(string(l.Pattern)), pointed(l.From), pointed(l.To), int64(l.Saved),
+				int64(l.Wait), int64(l.Sync), valueOf(l.Ratio), provdb.OrNull(string(l.Pattern)), valueOf(l.From), valueOf(l.To), int64(l.Saved),
 				l.Share, list(l.Functions),
 			}
 		},
@@ -56,7 +56,7 @@ func windowTable(run provdb.RunID, loads []provenance.RankLoad) Table {
 			l := &loads[places[i].load]
 			w := &l.Windows[places[i].window]
 			return []any{
-				int32(run), int32(l.PID), int32(l.RID), l.TID, l.Device, w.From, w.To, int64(w.Useful), int64(w.Wait), pointed(w.Ratio),
+				int32(run), int32(l.PID), int32(l.RID), l.TID, l.Device, w.From, w.To, int64(w.Useful), int64(w.Wait), valueOf(w.Ratio),
 			}
 		},
 	}
@@ -73,7 +73,7 @@ func efficiencyTable(run provdb.RunID, all []provenance.Efficiency) Table {
 			e := &all[i]
 			return []any{
 				int32(run), int32(e.PID), e.Entire, int64(e.Begin), e.From, e.To, int32(e.Ranks), e.Parallel, e.LoadBalance, e.Communication, e.Slowest,
-				pointed(e.DeviceParallel), pointed(e.DeviceLoadBalance),
+				valueOf(e.DeviceParallel), valueOf(e.DeviceLoadBalance),
 			}
 		},
 	}
@@ -95,7 +95,7 @@ func slowTable(run provdb.RunID, all []provenance.SlowPeer) Table {
 			}
 			return []any{
 				int32(run), int32(i + 1), int32(s.PID), string(s.Pattern), provdb.OrNull(s.Host), list(s.Ranks), list(s.Hosts), s.TID, s.Device,
-				int32(s.Role), int32(s.Peers), s.Weak, s.Ratio, s.From, pointed(s.To), int64(s.LostOwn), int64(s.LostCaused), int64(s.Saved),
+				int32(s.Role), int32(s.Peers), s.Weak, s.Ratio, s.From, valueOf(s.To), int64(s.LostOwn), int64(s.LostCaused), int64(s.Saved),
 				s.Share, s.Confidence, list(s.Windows), list(s.Functions), list(s.Counters), twin, s.SyncShare, s.PeerSync,
 			}
 		},

@@ -17,7 +17,7 @@ var RunTables = []string{
 	"gpu_times", "collectives", "clocks", "activity",
 }
 
-// FillRollups is the statement that fills rollups for a run, its argument.
+// FillRollups is the statement that fills rollups for the run in its argument.
 const FillRollups = `INSERT INTO rollups
 	SELECT run, pid, fn, path, rid, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us, kind
 	FROM live_rollups WHERE run = $1`
@@ -107,8 +107,8 @@ func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 			}
 			return []any{
 				int32(run), int32(x.Number), string(x.Kind), provdb.OrNull(string(x.Form)), string(x.Status), string(x.Severity), int32(x.PID), x.Func,
-				x.Path, provdb.OrNull(string(x.Role)), provdb.OrNull(int32(x.Cause)), list(x.Ranks), list(x.Hosts), x.From, pointed(x.To), x.Calls,
-				x.OfCalls, x.Expected, x.Actual, pointed(x.Period), int64(x.LostOwn), int64(x.LostCaused), int64(x.Lost), x.Share, x.Confidence,
+				x.Path, provdb.OrNull(string(x.Role)), provdb.OrNull(int32(x.Cause)), list(x.Ranks), list(x.Hosts), x.From, valueOf(x.To), x.Calls,
+				x.OfCalls, x.Expected, x.Actual, valueOf(x.Period), int64(x.LostOwn), int64(x.LostCaused), int64(x.Lost), x.Share, x.Confidence,
 				x.Summary, provdb.OrNull(x.Reason), list(x.Examples), int64(x.Longest), worst, worstTime, int64(x.First), int64(x.Last),
 				provdb.OrNull(string(x.Trend)), list(x.OverTime), x.Waits, x.WaitRanks, provdb.OrNull(string(x.Late)),
 			}
@@ -116,8 +116,8 @@ func findingTable(run provdb.RunID, findings []provenance.Finding) Table {
 	}
 }
 
-// pointed returns the value of a pointer, or nil.
-func pointed[T any](p *T) any {
+// valueOf returns the value of a pointer, or nil.
+func valueOf[T any](p *T) any {
 	if p == nil {
 		return nil
 	}

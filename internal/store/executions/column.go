@@ -11,7 +11,7 @@ import (
 // Column is a column of executions, by which conditions select, orders sort and groupings divide.
 type Column struct {
 	sql   string // its names in a store, separated by commas
-	table string // condition on another table that has the column, where %s stands for the comparison; empty: executions
+	table string // condition on another table that has the column, with %s in place of the comparison; empty: executions
 	// of returns its values in a copy: a slice, a dictionary, or a function of the row.
 	of func(x *Columns) any
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// MaxCached is the number of executions up to which a run is copied into memory.
+// MaxCached is the maximum number of executions of a run that is copied into memory.
 const MaxCached = 4_000_000
 
 // Execution is a stored execution.
@@ -155,7 +155,8 @@ func (p *positions) of(i int) []int32 {
 	return p.rows[p.first[i]:p.first[i+1]]
 }
 
-// ofFew returns the rows of the values in a set, in order; nil if they are a large part of all.
+// ofFew returns the rows of the values in a set, in order, or nil if they are a large part of all
+// rows.
 func (p *positions) ofFew(set []bool) []int32 {
 	rows, lists := []int32{}, 0
 	for i, has := range set {

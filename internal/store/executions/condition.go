@@ -20,7 +20,7 @@ type Condition struct {
 	parts []Condition // of AllOf
 }
 
-// comparison is what a condition requires of a value: one of values, a pattern, or a range.
+// comparison is the requirement of a condition on a value: one of values, a pattern, or a range.
 type comparison struct {
 	values   []any
 	matches  func(text string) bool
@@ -159,7 +159,7 @@ func firstBound(v any) any {
 	return first
 }
 
-// never selects nothing.
+// never selects no execution.
 var never = Condition{sql: "FALSE", test: func(*Columns) (func(row int32) bool, []int32) {
 	return func(int32) bool { return false }, []int32{}
 }}

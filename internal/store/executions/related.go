@@ -28,8 +28,8 @@ func (a *Reader) Place(ctx context.Context, r *provenance.Record) (*Place, error
 	return &Place{Function{Program: r.PID, FID: r.FID, Name: r.Func, Number: e.Number}, e.Path}, nil
 }
 
-// find returns the execution with an id; nil if there is none. A copy of an open run may lack
-// the newest, which the store has.
+// find returns the execution with an id, or nil. A copy of an open run may lack the newest
+// executions, so it also searches the store.
 func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*Execution, error) {
 	list, err := a.List(ctx, withID(&program, id), InSamplingOrder, 1)
 	if err == nil && len(list) == 0 && a.Memory != nil {
@@ -43,7 +43,7 @@ func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*E
 
 // twin returns the id of the typical execution of the same function that an execution is
 // compared with: preferably of the same call path, with about the median time of the function, of the same rank, and
-// the nearest in time. It is empty if there is none.
+// the nearest in time. The id is empty without a typical execution.
 func (a *Reader) twin(ctx context.Context, of *Execution, p *Place) (id string, samePath bool, err error) {
 	program, rank, entry := of.Program, of.Rank, of.Entry
 	by := Order{
@@ -62,7 +62,7 @@ func (a *Reader) twin(ctx context.Context, of *Execution, p *Place) (id string, 
 	return list[0].Event, list[0].Path == p.path, nil
 }
 
-// fromMedian sorts executions that take between half and twice the median before others, and those by their distance
+// fromMedian sorts executions that take between half and twice the median first, and the others by their distance
 // from it. A median that is not positive is unknown.
 func fromMedian(median int64) Key {
 	low, high := median/2, 2*median
@@ -95,9 +95,9 @@ func first(c Condition) Key {
 	}}}
 }
 
-// EventWithTwin returns an execution, its place and, for an anomaly, its twin, or nil if there is
-// none. samePath reports whether both have the same call path. The documents of anomalies in the
-// copy are read concurrently.
+// EventWithTwin returns an execution, its place and, for an anomaly, its twin, or nil without one.
+// samePath reports whether both have the same call path. The documents of anomalies in the copy are
+// read concurrently.
 func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	readTwin := func(of *Execution) error {
@@ -152,7 +152,7 @@ func (a *Reader) Victims(ctx context.Context, program trace.Program, event strin
 }
 
 // Neighbors returns the ids of the anomalies of a finding, as stored when the run ended, that were
-// entered just before and after another; empty if there is none.
+// entered just before and after another. Missing ones are empty.
 func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Record) (previous, next string, err error) {
 	members := AllOf(Anomalous.Is(), Finding.Between(int64(finding), int64(finding)))
 	entry, itself := int64(r.Entry), event.Between(r.EventID, r.EventID)

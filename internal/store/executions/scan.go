@@ -32,7 +32,7 @@ func ReadValue[T any](ctx context.Context, q Querier, sql string, args ...any) (
 }
 
 // ReadFirst returns the first row of the answer to a statement whose first parameter is the run; nil
-// if there is none.
+// without rows.
 func ReadFirst[T any](ctx context.Context, q Querier, sql string, args ...any) (*T, error) {
 	all, err := ReadAll[T](ctx, q, sql, args...)
 	if err != nil || len(all) == 0 {

@@ -83,7 +83,7 @@ type block struct {
 	values                            []int64
 }
 
-// newBlock returns an empty block, probably as large as a previous one, if there is one.
+// newBlock returns an empty block with the capacity of previous, which may be nil.
 func newBlock(number int32, previous *block) *block {
 	var n [4]int
 	if previous != nil {
@@ -200,7 +200,7 @@ func (b *block) addCounters(r *provenance.Record) bool {
 	return true
 }
 
-// blockColumns are those of block.append.
+// blockColumns are the columns of block.append.
 var blockColumns = func() []string {
 	columns := []string{"run", "block"}
 	for _, p := range newBlock(0, nil).parts() {

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// executionColumns are those of encoder.row.
+// executionColumns are the columns of encoder.row.
 var executionColumns = []string{
 	"run", "pid", "rid", "fn", "path", "io_step", "ev_step", "anomalous", "is_gpu_event",
 	"lost_time", "outlier_severity", "outlier_score", "entry", "exit", "runtime_exclusive", "status", "hostname", "runtime_total",
@@ -95,7 +95,7 @@ func (e *encoder) rest(r *provenance.Record, packed bool) (any, error) {
 	return []byte(provdb.CleanJSON(e.detail.Bytes())), err
 }
 
-// longestID is about the longest text, in bytes, that an index can hold.
+// longestID is the approximate length in bytes of the longest text that an index can hold.
 const longestID = 1000
 
 // storedID returns the event id of a record in tables. It truncates long ids and appends

@@ -39,7 +39,7 @@ const (
 	cannotConnectNow     = "57P03"
 )
 
-// lostError reports that the connection ended before the transaction did.
+// lostError reports that the connection ended before the transaction.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
@@ -173,9 +173,9 @@ func redact(address string) string {
 	return passwordSetting.ReplaceAllString(address, "${1}xxxxx")
 }
 
-// located adds the line of a statement to an error of the server, with a caret below its
+// addPosition adds the line of a statement to an error of the server, with a caret below its
 // position, as psql does.
-func located(sql string, err error) error {
+func addPosition(sql string, err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || e.Position < 1 {
 		return err

@@ -92,7 +92,7 @@ type token struct {
 	at   int
 }
 
-// lexer splits SQL as far as inspect needs it.
+// lexer splits SQL into the tokens that inspect needs.
 type lexer struct {
 	sql string
 	at  int

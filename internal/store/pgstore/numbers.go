@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// numbers is the catalog of a run as far as this process has read it. A process that
+// numbers is the part of the catalog of a run that this process has read. A process that
 // adds entries locks the run's row of the table numbering until they are stored.
 type numbers struct {
 	// replaces is true while the batches of the run replace records.
@@ -25,8 +25,8 @@ type numbers struct {
 	changes int64            // of the table numbering when cat was complete
 }
 
-// numbered is a batch with the numbers of all that it refers to.
-type numbered struct {
+// numberedBatch is a batch with the numbers of all entries that it refers to.
+type numberedBatch struct {
 	*provdb.Batch
 	refs   []catalog.Refs // of Typical, then of Anomalies
 	fns    []int32        // of the functions of their call stacks and windows
@@ -46,7 +46,7 @@ func (s *Store) numbersOf(id provdb.RunID) *numbers {
 
 // number returns a batch with its numbers. It stores new entries first, in a separate
 // transaction, so that other writers need not wait for the batch.
-func (s *Store) number(ctx context.Context, id provdb.RunID, n *numbers, b *provdb.Batch) (*numbered, error) {
+func (s *Store) number(ctx context.Context, id provdb.RunID, n *numbers, b *provdb.Batch) (*numberedBatch, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.cat == nil || !n.cat.HasNumbers(b) {
@@ -55,7 +55,7 @@ func (s *Store) number(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 			return nil, err
 		}
 	}
-	d := &numbered{Batch: b, refs: make([]catalog.Refs, 0, len(b.Anomalies)+len(b.Typical)), tables: n.cat.Tables(id, b)}
+	d := &numberedBatch{Batch: b, refs: make([]catalog.Refs, 0, len(b.Anomalies)+len(b.Typical)), tables: n.cat.Tables(id, b)}
 	for _, records := range [][]*provenance.Record{b.Typical, b.Anomalies} {
 		for _, r := range records {
 			d.refs = append(d.refs, n.cat.Refs(r))
@@ -84,7 +84,7 @@ func (s *Store) extend(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 		if n.cat == nil {
 			n.cat, n.changes = catalog.New(), 0
 		}
-		if changes != n.changes+1 { // others have numbered
+		if changes != n.changes+1 { // other processes have numbered entries
 			if err := load(ctx, tx, id, n.cat); err != nil {
 				return err
 			}

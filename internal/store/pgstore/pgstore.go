@@ -54,9 +54,8 @@ type Store struct {
 
 var _ provdb.Store = (*Store)(nil)
 
-// Open connects to the database of a URL (postgres://user@host:port/database) and creates
-// its tables if there are none. As in libpq, missing parts of the URL come from environment
-// variables and files.
+// Open connects to the database of a URL (postgres://user@host:port/database) and creates missing
+// tables. As in libpq, missing parts of the URL come from environment variables and files.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	s, err := connect(ctx, url, o)
 	if err != nil {

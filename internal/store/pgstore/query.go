@@ -29,15 +29,15 @@ func (s *Store) Query(ctx context.Context, sql string, args ...any) (*provdb.Row
 		rows, err = s.start(ctx, sql, args)
 	}
 	if err != nil {
-		return nil, s.explain(ctx, "query", meaning(err))
+		return nil, s.explain(ctx, "query", translate(err))
 	}
 	return rows, nil
 }
 
-// meaning returns provdb.ErrReadOnly for an error of a statement that would write,
+// translate returns provdb.ErrReadOnly for an error of a statement that would write,
 // context.DeadlineExceeded for a query that the server stopped, and provdb.ErrLimit for one
 // that needs too much memory or disk.
-func meaning(err error) error {
+func translate(err error) error {
 	switch state(err) {
 	case readOnlyTransaction:
 		e, _ := errors.AsType[*pgconn.PgError](err)
@@ -124,7 +124,7 @@ func (a *answer) begin(sql string, args []any) (err error) {
 	}
 	statement, err := pg.Prepare(a.ctx, "", sql, nil)
 	if err != nil {
-		return located(sql, err) // first, so that syntax errors have PostgreSQL's words
+		return addPosition(sql, err) // first, so that syntax errors have PostgreSQL's words
 	}
 	if !isQuery {
 		return refuse("write one statement that begins with SELECT, WITH, VALUES, TABLE or EXPLAIN")
@@ -285,7 +285,7 @@ func (a *answer) next(values []any) (bool, error) {
 	row := a.row()
 	if row == nil {
 		_, err := a.result.Close()
-		return false, meaning(err)
+		return false, translate(err)
 	}
 	for i, text := range row {
 		values[i] = nil

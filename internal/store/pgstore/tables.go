@@ -34,8 +34,8 @@ const (
 	readerRole   = "chimbuko_reader"
 )
 
-// prepare checks the server, creates the tables if there are none and determines whether
-// queries can run as readerRole.
+// prepare checks the server, creates missing tables and determines whether queries can run as
+// readerRole.
 func (s *Store) prepare(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version returns the schema version of the tables, or 0 if there are none.
+// version returns the schema version of the tables, or 0 without tables.
 func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
 	var relations, versions int
 	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')

@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Write stores a batch. After a lost connection it writes the batch again, which replaces
-// what was stored.
+// Write stores a batch. After a lost connection it writes the batch again, which replaces the part
+// that was stored.
 func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch) error {
 	return s.update(ctx, "write a batch", func() error {
 		if err := batch.Validate(); err != nil {
@@ -42,7 +42,7 @@ type writer struct {
 	n   *numbers
 }
 
-func (w *writer) write(ctx context.Context, d *numbered) error {
+func (w *writer) write(ctx context.Context, d *numberedBatch) error {
 	if err := hasRun(ctx, w.tx, w.run); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (w *writer) write(ctx context.Context, d *numbered) error {
 
 // records stores executions. Most are new, so it removes replaced ones only after
 // PostgreSQL has reported one.
-func (w *writer) records(ctx context.Context, d *numbered) error {
+func (w *writer) records(ctx context.Context, d *numberedBatch) error {
 	if len(d.refs) > 0 && w.n.replaces.Load() || len(d.Removed) > 0 {
 		if err := w.removeRecords(ctx, d); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (w *writer) blockNumbers(ctx context.Context, n int) ([]int32, error) {
 }
 
 // removeRecords removes the records that a batch replaces.
-func (w *writer) removeRecords(ctx context.Context, d *numbered) error {
+func (w *writer) removeRecords(ctx context.Context, d *numberedBatch) error {
 	var pids []int32
 	var ids []string
 	for _, records := range d.Replaced() {

@@ -99,7 +99,7 @@ func cleanFinding(x *provenance.Finding) {
 
 func cleanLink(l *provenance.Link) { cleanTexts(&l.EventID, &l.Culprit, (*string)(&l.Role)) }
 
-// cleaner caches the last model that needs no change, which many records share.
+// cleaner caches the last model that needed no change, because many records share it.
 type cleaner struct{ fit json.RawMessage }
 
 // fits reports whether a model needs no change.

@@ -34,7 +34,7 @@ type Info struct {
 	Program  *Program          `json:"program,omitempty"` // started by chimbuko run
 	// Programs are the names of several programs by number, if the names of traces gave them.
 	Programs []string `json:"programs,omitempty"`
-	// Incomplete lists what is missing, as sentences without a period.
+	// Incomplete lists missing data, as sentences without a period.
 	Incomplete []string `json:"incomplete,omitempty"`
 
 	Totals      Totals           `json:"totals"`
@@ -101,7 +101,7 @@ type FindingSummary struct {
 	Notes          int                  `json:"notes"` // about normal behavior
 	NotesShare     float64              `json:"notes_share"`
 	WorstNotes     []provenance.Finding `json:"worst_notes"` // the costliest of these
-	Minor          int                  `json:"minor"`       // that cost too little to be listed
+	Minor          int                  `json:"minor"`       // too cheap to list
 	MinorShare     float64              `json:"minor_share"`
 	Withdrawn      int                  `json:"withdrawn"`
 	WithdrawnShare float64              `json:"withdrawn_share"`
@@ -176,7 +176,7 @@ func (i *Info) Finish(res *summary.Outcome) {
 		if f.Anomalies.Empty() || len(i.Top) == topFunctions {
 			break
 		}
-		if provenance.WaitOf(f.Name) != provenance.NoWait { // the time of whoever it waits for
+		if provenance.WaitOf(f.Name) != provenance.NoWait { // the time of another rank
 			continue
 		}
 		i.Top = append(i.Top, TopFunction{
@@ -187,11 +187,11 @@ func (i *Info) Finish(res *summary.Outcome) {
 	for _, b := range res.Broken {
 		i.Broken = append(i.Broken, b.Error())
 	}
-	i.Incomplete = append(i.Incomplete, i.missing()...)
+	i.Incomplete = append(i.Incomplete, i.missingData()...)
 }
 
-// missing describes the data that is missing because the program or traces ended early, or because traces are damaged.
-func (i *Info) missing() (why []string) {
+// missingData describes the data that is missing because the program or traces ended early, or because traces are damaged.
+func (i *Info) missingData() (why []string) {
 	switch p := i.Program; {
 	case p == nil:
 	case p.Signal != "":

@@ -38,7 +38,7 @@ func (a *Queries) ReadDetails(ctx context.Context, least, most int64) (*Details,
 		return nil, err
 	}
 	below := max(1, executions.Lots*most/n)
-	inSample := executions.Lot.Between(int64(math.MinInt64), below-1) // some lots are negative
+	inSample := executions.Lot.Between(int64(math.MinInt64), below-1) // lots may be negative
 	d := &Details{of: make(map[trace.EventKey]*sampled)}
 	if d.list, err = a.sample(ctx, executions.AllOf(inSample, executions.AnyOf(executions.Typical, executions.Flagged)), int(n)); err != nil {
 		return nil, err

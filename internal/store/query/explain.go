@@ -19,7 +19,7 @@ type Selection struct {
 	Filter executions.Filter
 	// Finding selects only the anomalies of a finding, if not nil.
 	Finding *provenance.Finding
-	// Member reports whether an anomaly belongs to Finding; if nil, the store knows the members.
+	// Member reports whether an anomaly belongs to Finding; if nil, the store has the members.
 	Member func(program trace.Program, event string) bool
 	// Only selects executions with one of the values of each of its fields. Without excludes
 	// executions with any of its values, also from the baseline. Lasso selects executions inside

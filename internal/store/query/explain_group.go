@@ -11,8 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// grouped is a selection that is being broken down by a field.
-type grouped struct {
+// breakdown is a selection that is being broken down by a field.
+type breakdown struct {
 	api.ExplainGroups // without rows
 	field             contrast.FieldKey
 	rows              []group
@@ -81,7 +81,7 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 	if err != nil {
 		return nil, err
 	}
-	g := &grouped{field: by, ExplainGroups: api.ExplainGroups{
+	g := &breakdown{field: by, ExplainGroups: api.ExplainGroups{
 		Field: by.String(), Name: by.Words(), Selected: s.total, Lost: a.Unit.Micros(s.lost), Estimated: s.estimated, Rows: []api.ExplainGroup{},
 	}}
 	g.fill(s, max(1, limit))
@@ -107,7 +107,7 @@ func (a *Queries) sumGroups(ctx context.Context, s *sampling, by executions.Grou
 }
 
 // fill sets the rows from the selection.
-func (g *grouped) fill(s *sampling, limit int) {
+func (g *breakdown) fill(s *sampling, limit int) {
 	at := make(map[contrast.Cell]int)
 	for _, x := range s.selected {
 		g.Examined += x.count
@@ -153,7 +153,7 @@ func (g *grouped) fill(s *sampling, limit int) {
 }
 
 // ranges merges the sorted rows into at most maxRanges ranges of equal width.
-func (g *grouped) ranges(s *sampling) {
+func (g *breakdown) ranges(s *sampling) {
 	isTime := g.field.Kind == contrast.FieldTime
 	var parts []group
 	if len(g.rows) > 0 {
@@ -185,7 +185,7 @@ func (g *grouped) ranges(s *sampling) {
 }
 
 // label sets the label of a range, and its term for times.
-func (g *grouped) label(s *sampling, p *group, low, width float64) {
+func (g *breakdown) label(s *sampling, p *group, low, width float64) {
 	from, to := p.term.From, p.term.To
 	switch {
 	case g.field.Kind == contrast.FieldTime:

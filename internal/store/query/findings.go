@@ -50,7 +50,7 @@ func (a *Queries) FindingsAndLinks(ctx context.Context) (*findings.Result, error
 }
 
 // Link returns the link of an anomaly to its finding and culprit: as stored when the run ended, or
-// else as found now. It returns nil if there is none.
+// else as found now. It returns nil without a link.
 func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
 	var rank any // speeds up the query
 	if n, ok := executions.EventNumbers(event); ok {
@@ -89,11 +89,11 @@ func (a *Queries) Conclude(ctx context.Context, provisional bool) (*findings.Res
 	return found.Result, nil
 }
 
-// Found has the findings of a run and the data that they were found from.
+// Found has the findings of a run and the data behind them.
 type Found struct {
 	*findings.Result
 	Anomalies *blame.Run        // the links are in the same order
-	Peers     *provenance.Peers // with the slow peers that only calls show; nil if there is no comparison
+	Peers     *provenance.Peers // with the slow peers that only calls show; nil without a comparison
 }
 
 // ConcludeWithData is like Conclude and also returns the data that it read.
@@ -269,8 +269,9 @@ func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.Eve
 	})
 }
 
-// DifferenceOf returns how the calls of a finding differ from others, or nothing if they do not. It
-// explains reviewed calls that are slow by themselves: other findings say what they are about.
+// DifferenceOf describes how the calls of a finding differ from others, or returns "" if they do
+// not. It explains reviewed calls that are slow by themselves; other findings already state their
+// reason.
 func (a *Queries) DifferenceOf(ctx context.Context, x *provenance.Finding) (string, error) {
 	bySelf := x.Kind == provenance.RecurringMode || x.Kind == provenance.Outlier || x.Kind == provenance.Waiting && x.Cause == 0
 	if !bySelf || x.Status != provenance.Confirmed {

@@ -35,7 +35,7 @@ func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (
 		if len(found) == 1 || found[0].Name == name && found[1].Name != name {
 			return &found[0], nil
 		}
-		return nil, ambiguous(name, found)
+		return nil, ambiguousError(name, found)
 	}
 	return nil, fmt.Errorf("function %q: %w; chimbuko top lists those with anomalies", name, provdb.ErrNotFound)
 }
@@ -43,7 +43,7 @@ func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (
 // withPlace matches a name with its source location as tables show it: f(int) heat2d.cpp:31.
 var withPlace = regexp.MustCompile(`^(.+) ([^ /]+):(\d+)$`)
 
-func ambiguous(name string, found []executions.Function) error {
+func ambiguousError(name string, found []executions.Function) error {
 	var b strings.Builder
 	for i, f := range found {
 		if i == 10 {

@@ -16,7 +16,7 @@ type Kept struct {
 	Confirmed  int64       `sql:"confirmed"`
 	Promoted   int64       `sql:"promoted"`
 	Withdrawn  int64       `sql:"withdrawn"`
-	// End is the latest stored time, since the epoch of the trace; 0 if there is none.
+	// End is the latest stored time, since the epoch of the trace; 0 without data.
 	End       trace.Ticks `sql:"last_us"`
 	Functions int64       `sql:"functions"`
 	// Profiled is the number of functions with a profile, which is stored when the run ends. Warm of

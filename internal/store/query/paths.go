@@ -98,7 +98,7 @@ func (a *Queries) scaleRow(r *api.FunctionRow) {
 }
 
 // ModelNow returns the final model of a function or, while the run is in progress, the newest model
-// stored with an execution. It returns nil if there is none.
+// stored with an execution. It returns nil without a model.
 func (a *Queries) ModelNow(ctx context.Context, f *executions.Function) (json.RawMessage, error) {
 	model, err := a.Model(ctx, f)
 	if err != nil || model != nil {

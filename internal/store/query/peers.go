@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Peers returns the comparison of the ranks of the run with their peers. It returns nil if there is
-// none, in the first seconds of a run.
+// Peers returns the comparison of the ranks of the run with their peers, or nil in the first
+// seconds of a run.
 func (a *Queries) Peers(ctx context.Context) (*provenance.Peers, error) {
 	p, err := a.PeersWithoutWindows(ctx)
 	if err != nil || p == nil {
@@ -70,8 +70,8 @@ func compareLoads(a, b *provenance.RankLoad) int {
 	return 1
 }
 
-// Activity returns the activities of the ranks over time, as encoded by activity.Sketch. It returns nil if there are none,
-// in the first seconds of a run.
+// Activity returns the activities of the ranks over time, as encoded by activity.Sketch. It returns nil in the first
+// seconds of a run.
 func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
 	packed, err := executions.ReadValue[string](ctx, a, text("activity"))
 	if err != nil || packed == "" {
@@ -110,8 +110,8 @@ func (a *Queries) Efficiency(ctx context.Context, entire bool) ([]provenance.Eff
 	return slices.DeleteFunc(all, func(e provenance.Efficiency) bool { return e.Entire != entire }), err
 }
 
-// HasBreakdown reports whether it is known how the GPUs of the run spent their time, and whether the run has
-// collective operations. Live runs have only these, if their traces have them.
+// HasBreakdown reports whether the run has times of GPUs and collective operations. Live runs have at most
+// collective operations.
 func (a *Queries) HasBreakdown(ctx context.Context) (gpus, collectives bool, err error) {
 	type row struct {
 		Times       int64 `sql:"gpu_times"`

@@ -45,8 +45,8 @@ func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run
 	return runs, err
 }
 
-// New returns the queries of the run with a name, or of the latest run if name is empty. If there
-// is none, the error wraps provdb.ErrNotFound and lists the runs.
+// New returns the queries of the run with a name, or of the latest run if name is empty. For a
+// missing run, the error wraps provdb.ErrNotFound and lists the runs.
 func New(ctx context.Context, r provdb.Reader, name string) (*Queries, error) {
 	run, err := Find(ctx, r, name)
 	if err != nil {

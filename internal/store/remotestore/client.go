@@ -41,8 +41,7 @@ var _ provdb.Reader = (*Client)(nil)
 
 // Open connects to the owner that wrote the file announce, and makes sure that it
 // answers. The error is
-//   - provdb.ErrNotFound when there is no such file: the store has no owner, or its
-//     owner does not answer queries;
+//   - provdb.ErrNotFound when the file does not exist: the store has no owner, or its owner does not answer queries;
 //   - ErrGone when the owner has ended without removing it, or is an earlier chimbuko;
 //   - provdb.ErrInUse when the owner is on another host;
 //   - fs.ErrPermission when the file cannot be read, or the owner rejects the token;
@@ -96,10 +95,10 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Query sends a query to the owner. Arguments are numbers, strings, booleans, times and
-// nil. Besides the errors of the store, it returns ErrGone when the owner has ended
-// since Open, and provdb.ErrClosed when the owner ends during the query. The end of ctx
-// cancels the query at the owner, too.
+// Query sends a query to the owner. Arguments are numbers, strings, booleans, times and nil.
+// Besides the errors of the store, it returns ErrGone when the owner has ended since Open, and
+// provdb.ErrClosed when the owner ends during the query. The end of ctx also cancels the query at
+// the owner.
 func (c *Client) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
 	if !utf8.ValidString(sql) {
 		return nil, errors.New("the query is not valid UTF-8")
@@ -183,7 +182,7 @@ func (c *Client) post(ctx context.Context, body io.Reader) (io.ReadCloser, error
 // explain adds context to an error of a query.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return causeOf(ctx)
 	}
 	if _, ok := errors.AsType[*wire.Error](err); ok {
 		return err
@@ -194,8 +193,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: query process %d: %w", c.announce, c.owner.PID, err)
 }
 
-// ended returns why ctx ended: the error of the caller's context, or that of a Close.
-func ended(ctx context.Context) error {
+// causeOf returns the reason why ctx ended: the error of the caller's context, or that of a Close.
+func causeOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) || errors.Is(cause, errRead) || errors.Is(cause, provdb.ErrClosed) {
 		return cause

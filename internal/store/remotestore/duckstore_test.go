@@ -47,7 +47,7 @@ func openObservedDuck(t *testing.T) (store *duckstore.Store, c *Client, began, e
 		all := rows.All
 		rows.All = func(yield func([]any, error) bool) { all(yield); over <- struct{}{} }
 		return rows, nil
-	}), usual)
+	}), defaultLimits)
 	return store, c, begin, over
 }
 

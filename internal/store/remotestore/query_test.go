@@ -23,7 +23,7 @@ import (
 )
 
 func TestValuesSurviveRoundTrip(t *testing.T) {
-	_, c := open(t, readerFunc(echo), usual)
+	_, c := open(t, readerFunc(echo), defaultLimits)
 	want := manyValues()
 	got, err := query(t, c, want...)
 	if err != nil || len(got) != 1 || len(got[0]) != len(want) {
@@ -37,7 +37,7 @@ func TestValuesSurviveRoundTrip(t *testing.T) {
 }
 
 func TestArgumentsAreConverted(t *testing.T) {
-	_, c := open(t, readerFunc(echo), usual)
+	_, c := open(t, readerFunc(echo), defaultLimits)
 	f := func(arg, want any) {
 		t.Helper()
 		got, err := query(t, c, arg)
@@ -63,7 +63,7 @@ func TestQueriesAndColumnsArriveUnchanged(t *testing.T) {
 	_, c := open(t, readerFunc(func(_ context.Context, sql string, _ []any) (*provdb.Rows, error) {
 		received <- sql
 		return rowsOf(columns, func(func([]any, error) bool) {}), nil
-	}), usual)
+	}), defaultLimits)
 	for _, sql := range []string{"", "SELECT '<ü>\n\t\u2028'"} {
 		rows, err := c.Query(t.Context(), sql)
 		if err != nil {
@@ -96,7 +96,7 @@ func TestStoreErrorsKeepTextAndKind(t *testing.T) {
 				yield(nil, *fail.Load())
 			}
 		}), nil
-	}), usual)
+	}), defaultLimits)
 	sentinels := []error{
 		provdb.ErrRunExists, provdb.ErrNotFound, provdb.ErrForeign, fileformat.ErrNewer, provdb.ErrInUse,
 		provdb.ErrReadOnly, provdb.ErrClosed, errors.New("another"),
@@ -121,7 +121,7 @@ func TestStoreErrorsKeepTextAndKind(t *testing.T) {
 func TestUnsupportedValueIsAnError(t *testing.T) {
 	_, c := open(t, readerFunc(func(context.Context, string, []any) (*provdb.Rows, error) {
 		return rowsOf(make([]provdb.Column, 2), func(yield func([]any, error) bool) { yield([]any{nil, []byte("x")}, nil) }), nil
-	}), usual)
+	}), defaultLimits)
 	_, err := query(t, c)
 	wantText(t, err, "column 2", "[]uint8")
 }
@@ -131,7 +131,7 @@ func TestBreakCancelsQueryAtOwner(t *testing.T) {
 	for _, how := range []string{"break", "close", "cancel", "close client"} {
 		t.Run(how, func(t *testing.T) {
 			ended := make(chan struct{})
-			_, c := open(t, counting(1<<40, ended), usual)
+			_, c := open(t, counting(1<<40, ended), defaultLimits)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			rows, err := c.Query(ctx, "SELECT")
@@ -177,7 +177,7 @@ func TestBreakCancelsQueryAtOwner(t *testing.T) {
 
 func TestCancelEndsUnansweredQuery(t *testing.T) {
 	begun, ended := make(chan struct{}, 2), make(chan error, 2) // the second query may reach the owner late
-	l := usual
+	l := defaultLimits
 	l.queries = 1
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		begun <- struct{}{}
@@ -215,7 +215,7 @@ func TestConcurrentQueriesAreLimited(t *testing.T) {
 	const all, most = 12, 3
 	var running, peak atomic.Int32
 	full, open3 := make(chan struct{}), make(chan struct{})
-	l := usual
+	l := defaultLimits
 	l.queries = most
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		n := running.Add(1)
@@ -257,7 +257,7 @@ func TestManyConcurrentClients(t *testing.T) {
 				}
 			}
 		}), nil
-	}), usual)
+	}), defaultLimits)
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
@@ -282,7 +282,7 @@ func TestTruncatedAnswerIsAnError(t *testing.T) {
 		return rowsOf(make([]provdb.Column, 2), func(yield func([]any, error) bool) {
 			_ = yield(want[0], nil) && yield(want[1], nil)
 		}), nil
-	}), usual)
+	}), defaultLimits)
 	answer := rawAnswer(t, s, announce)
 
 	var cut atomic.Int64
@@ -348,7 +348,7 @@ func TestPanickingOwnerIsAnError(t *testing.T) {
 			_ = yield([]any{nil}, nil)
 			panic(http.ErrAbortHandler) // which net/http does not log
 		}), nil
-	}), usual)
+	}), defaultLimits)
 	got, err := query(t, c)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v, %v, want io.ErrUnexpectedEOF", got, err)

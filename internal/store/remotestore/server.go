@@ -25,7 +25,7 @@ type limits struct {
 	abort   time.Duration // for queries to end when they are canceled
 }
 
-var usual = limits{queries: 8, receive: 10 * time.Second, stall: 5 * time.Minute, grace: 2 * time.Second, abort: 5 * time.Second}
+var defaultLimits = limits{queries: 8, receive: 10 * time.Second, stall: 5 * time.Minute, grace: 2 * time.Second, abort: 5 * time.Second}
 
 // Buffered rows are flushed at this size, or this long after the last flush.
 const (
@@ -55,7 +55,7 @@ type Server struct {
 // replaces a file of an earlier owner. When ctx ends, the server cancels all queries
 // and rejects new ones. Close the server before the store.
 func Serve(ctx context.Context, r provdb.Reader, announce string) (*Server, error) {
-	return serve(ctx, r, announce, usual)
+	return serve(ctx, r, announce, defaultLimits)
 }
 
 func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Server, error) {
@@ -114,7 +114,7 @@ func (s *Server) shutdown() error {
 		err = errors.Join(err, served)
 	}
 	if ended != nil {
-		err = errors.Join(err, s.quiet(ctx, s.limits.abort))
+		err = errors.Join(err, s.blockQueries(ctx, s.limits.abort))
 	}
 	return err
 }
@@ -126,8 +126,8 @@ func (s *Server) drain(ctx context.Context, d time.Duration) error {
 	return s.http.Shutdown(ctx)
 }
 
-// quiet waits until no query runs, and lets none begin.
-func (s *Server) quiet(ctx context.Context, d time.Duration) error {
+// blockQueries waits until no query runs, and rejects new ones.
+func (s *Server) blockQueries(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	for i := range cap(s.slots) {
@@ -171,7 +171,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	out := newStream(w, s.limits.stall)
 	err = s.answer(r.Context(), q, out)
 	if err != nil && s.ctx.Err() != nil {
-		err = errEnding // whatever the store returns then
+		err = errEnding // regardless of the error of the store
 	}
 	_ = out.send(wire.Last(err), true) // fails only when the client is gone
 }

@@ -25,7 +25,7 @@ import (
 )
 
 func TestAnnouncementIsPrivate(t *testing.T) {
-	s, announce := start(t, readerFunc(echo), usual)
+	s, announce := start(t, readerFunc(echo), defaultLimits)
 	info, err := os.Stat(announce)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("got mode %v, %v", info.Mode(), err)
@@ -54,14 +54,14 @@ func TestAnnouncementIsPrivate(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	_, other := start(t, readerFunc(echo), usual)
+	_, other := start(t, readerFunc(echo), defaultLimits)
 	if b, err := readAnnouncement(other); err != nil || b.Token == a["token"] {
 		t.Errorf("two owners have the token %v (%v)", b.Token, err)
 	}
 }
 
 func TestCloseKeepsAnnouncementOfLaterOwner(t *testing.T) {
-	first, announce := start(t, readerFunc(hangingQuery), usual)
+	first, announce := start(t, readerFunc(hangingQuery), defaultLimits)
 	c, err := Open(t.Context(), announce)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestOpenExplainsFailures(t *testing.T) {
 		wantText(t, err, append(words, filepath.Base(path))...)
 	}
 	announced := func(change func(a *announcement)) string {
-		_, path := start(t, readerFunc(echo), usual)
+		_, path := start(t, readerFunc(echo), defaultLimits)
 		editAnnouncement(t, path, change)
 		t.Cleanup(func() { _ = os.Remove(path) })
 		return path
@@ -164,7 +164,7 @@ func TestOpenRejectsOtherPrograms(t *testing.T) {
 }
 
 func TestServerRejectsInvalidRequests(t *testing.T) {
-	s, announce := start(t, readerFunc(echo), usual)
+	s, announce := start(t, readerFunc(echo), defaultLimits)
 	a, err := readAnnouncement(announce)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestServerRejectsInvalidRequests(t *testing.T) {
 }
 
 func TestQueryMayOutliveReceiveTimeout(t *testing.T) {
-	l := usual
+	l := defaultLimits
 	l.receive = time.Second // a busy machine needs some time to receive it
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		select {
@@ -232,7 +232,7 @@ func TestQueryMayOutliveReceiveTimeout(t *testing.T) {
 
 func TestServerDropsStalledClient(t *testing.T) {
 	ended, row := make(chan struct{}), []any{strings.Repeat("x", 100<<10)}
-	l := usual
+	l := defaultLimits
 	l.stall = time.Second // a busy machine needs some time to send the first rows
 	_, c := open(t, readerFunc(func(context.Context, string, []any) (*provdb.Rows, error) {
 		return rowsOf(make([]provdb.Column, 1), func(yield func([]any, error) bool) {
@@ -253,7 +253,7 @@ func TestServerDropsStalledClient(t *testing.T) {
 
 func TestCloseWaitsForAnswers(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
-	l := usual
+	l := defaultLimits
 	l.grace = patience
 	s, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 		close(begun)
@@ -275,7 +275,7 @@ func TestCloseWaitsForAnswers(t *testing.T) {
 }
 
 func TestCloseCancelsQueries(t *testing.T) {
-	l := usual
+	l := defaultLimits
 	l.queries, l.grace = 1, time.Millisecond
 	begun := make(chan struct{}, 2)
 	s, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
@@ -305,7 +305,7 @@ func TestCloseCancelsQueries(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForIdleClients(t *testing.T) {
-	l := usual
+	l := defaultLimits
 	l.grace = time.Millisecond
 	ended := make(chan struct{})
 	s, c := open(t, counting(1<<40, ended), l)
@@ -328,7 +328,7 @@ func TestCloseDoesNotWaitForIdleClients(t *testing.T) {
 
 func TestCloseReportsHangingStore(t *testing.T) {
 	tracetest.SkipShort(t, "starts a server")
-	l := usual
+	l := defaultLimits
 	l.grace, l.abort = time.Millisecond, time.Millisecond
 	begun, proceed := make(chan struct{}), make(chan struct{})
 	noLeaks(t)
@@ -361,7 +361,7 @@ func TestHangingQueriesAreCountedAfterDeadline(t *testing.T) {
 	for range 20 { // select chooses among what is ready at random
 		s := &Server{slots: make(chan struct{}, 8)}
 		s.slots <- struct{}{}
-		wantText(t, s.quiet(t.Context(), -1), "1 queries of other processes do not end")
+		wantText(t, s.blockQueries(t.Context(), -1), "1 queries of other processes do not end")
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *Config) RunName() string {
 	return runfiles.Name(c.Dir)
 }
 
-// absolute returns path as an absolute path, or unchanged if there is no working directory.
+// absolute returns path as an absolute path, or unchanged without a working directory.
 func absolute(path string) string {
 	if full, err := filepath.Abs(path); err == nil {
 		return full
@@ -141,7 +141,7 @@ func joinServices(path string, info *provdb.Info) error {
 	return dir.WriteInfo(info)
 }
 
-// resume continues a run. It returns nil if there is no run to resume.
+// resume continues a run. It returns nil without a run to resume.
 func resume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 	old, err := runfiles.ReadInfo(cfg.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -197,12 +197,12 @@ func (k *Keeper) openStore(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
-// lockTimeout is how long queries of other processes may keep a file from being opened for writing. It is longer than the
-// usual time limit of a query.
+// lockTimeout is the time to wait for queries of other processes that keep a file from being opened for writing. It is
+// longer than the usual time limit of a query.
 const lockTimeout = 40 * time.Second
 
-// openWriter opens a file for writing. Before a process owns the file, queries open it themselves, and nobody can open it
-// for writing until they end.
+// openWriter opens a file for writing. Until a process owns the file, queries open it directly, and no process can open
+// it for writing until they end.
 func openWriter(ctx context.Context, cfg *Config, path string) (provdb.Store, error) {
 	for begin, waiting := time.Now(), false; ; waiting = true {
 		s, err := duckstore.Open(ctx, path, duckstore.Options{Small: cfg.Small})

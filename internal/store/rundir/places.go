@@ -69,8 +69,8 @@ type members struct {
 	leftOut comparison.LeftOut
 }
 
-// Trend compares all finished runs at places with name in their names. It also returns
-// which runs are left out, in sentences.
+// Trend compares all finished runs at places with name in their names. It also returns sentences
+// about omitted runs.
 func (p *Places) Trend(ctx context.Context, places []string, name string, program *trace.Program, limit int) (*api.Trend, []string, error) {
 	m := members{name: name}
 	for _, where := range places {
@@ -93,7 +93,7 @@ func (m *members) add(where string, sums ...*comparison.Sums) {
 	m.sums = append(m.sums, sums...)
 }
 
-// gather adds the runs at a place. From a store it reads no more than a trend can have.
+// gather adds the runs at a place, from a store at most as many as a trend can have.
 func (p *Places) gather(ctx context.Context, where string, m *members) error {
 	b, err := ReadBaseline(where)
 	if err != nil {

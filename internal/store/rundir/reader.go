@@ -26,7 +26,7 @@ func (d *LazyReader) Query(ctx context.Context, sql string, args ...any) (*provd
 		return nil, err
 	}
 	rows, err := r.Query(ctx, sql, args...)
-	if !d.lost(r, err) {
+	if !d.isLost(r, err) {
 		return rows, err
 	}
 	if r, err = d.open(ctx, r); err != nil {
@@ -35,9 +35,9 @@ func (d *LazyReader) Query(ctx context.Context, sql string, args ...any) (*provd
 	return r.Query(ctx, sql, args...)
 }
 
-// lost reports whether a query failed because the store is gone or broken, or because
-// another query noticed that and closed it.
-func (d *LazyReader) lost(r provdb.Reader, err error) bool {
+// isLost reports whether a query failed because the store is gone or broken, or because another
+// query has closed it for that reason.
+func (d *LazyReader) isLost(r provdb.Reader, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Is(err, remotestore.ErrGone) || errors.Is(err, provdb.ErrBroken) || errors.Is(err, provdb.ErrClosed) && d.store != r

@@ -70,8 +70,7 @@ func check(path string, overwrite bool) (occupied bool, err error) {
 }
 
 // Scratch returns a directory for temporary files before Create creates the run at path; it fails if Create would. The end
-// of the run removes the directory, and discard removes it if there will be no run. Create removes what a process left
-// that was killed.
+// of the run removes the directory; call discard if no run follows. Create removes the leftovers of a killed process.
 func Scratch(path string, overwrite bool) (dir string, discard func(), err error) {
 	if _, err := check(path, overwrite); err != nil {
 		return "", nil, err
@@ -89,8 +88,8 @@ func Scratch(path string, overwrite bool) (dir string, discard func(), err error
 	}, nil
 }
 
-// isLeftover reports whether an entry of a run directory can be all that a process left which was killed
-// before it had written run.json.
+// isLeftover reports whether an entry of a run directory may be the only leftover of a process that was
+// killed before it wrote run.json.
 func isLeftover(e fs.DirEntry) bool {
 	return e.Name() == spoolDir || strings.HasPrefix(e.Name(), runfiles.Info+".")
 }
@@ -119,7 +118,7 @@ func (d *Dir) WriteInfo(info *provdb.Info) error {
 	return atomicfile.Write(filepath.Join(d.path, runfiles.Info), append(b, '\n'), 0o644)
 }
 
-// Discard removes what a new run has written, for one that could not start.
+// Discard removes the files of a new run that could not start.
 func (d *Dir) Discard() error {
 	errs := []error{d.RemoveSpool()}
 	for _, name := range []string{ownerFile, duckstore.FileName, duckstore.FileName + ".wal", runfiles.Info} { // run.json last

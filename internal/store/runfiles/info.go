@@ -45,6 +45,6 @@ func HasFinished(path string) bool {
 func Name(dir string) string {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
-	} // else there is no working directory
+	} // otherwise the working directory is missing
 	return filepath.Base(dir)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Services describes how to reach the services of a run. The file has secrets, so only its
+// Services has the addresses of the services of a run. The file has secrets, so only its
 // owner can read it.
 type Services struct {
 	Run      string    `json:"run"`
@@ -30,14 +30,14 @@ type Services struct {
 }
 
 const (
-	servicesFile = "services.json"  // how to reach the services
+	servicesFile = "services.json"  // addresses of the services
 	analyzerFile = "analyzer-token" // token of analyzers, for nodes that cannot read the directory
 )
 
 // OfServices are the names of all files and directories of services, which may exist before the run.
 var OfServices = []string{servicesFile, analyzerFile, busDir, parametersDir, pendingStatsDir, tracesDir, logsDir, programsFile}
 
-// WriteServices writes how to reach the services to the run directory at path.
+// WriteServices writes the addresses of the services to the run directory at path.
 func WriteServices(path string, s *Services) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -52,7 +52,7 @@ func WriteServices(path string, s *Services) error {
 // AnalyzerToken returns the file with the token of analyzers in the run directory at path.
 func AnalyzerToken(path string) string { return filepath.Join(path, analyzerFile) }
 
-// ReadServices reads what WriteServices wrote.
+// ReadServices reads the file that WriteServices wrote.
 func ReadServices(path string) (*Services, error) {
 	name := filepath.Join(path, servicesFile)
 	b, err := os.ReadFile(name)
@@ -95,11 +95,11 @@ func EscapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// programsFile has the numbers of programs that analyzers gave to names of traces.
+// programsFile has the numbers of programs that analyzers assigned to names of traces.
 const programsFile = "programs.json"
 
-// ReadPrograms returns the numbers of programs by the names of their traces, as far as analyzers
-// of the run at path have stored them.
+// ReadPrograms returns the numbers of programs by the names of their traces that analyzers of the
+// run at path have stored.
 func ReadPrograms(path string) (numbers map[string]trace.Program) {
 	b, err := os.ReadFile(filepath.Join(path, programsFile))
 	if err != nil || json.Unmarshal(b, &numbers) != nil {

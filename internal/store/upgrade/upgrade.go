@@ -28,8 +28,8 @@ type Change struct {
 	From, To int    // formats
 }
 
-// Run converts a run directory, a database file or a server to the formats that this program reads, and returns what it changed,
-// or would change with dryRun. Each file is replaced or left as it was; the number in run.json changes last. Run may be
+// Run converts a run directory, a database file or a server to the formats that this program reads, and returns its changes or,
+// with dryRun, the necessary ones. Each file is replaced or left as it was; the number in run.json changes last. Run may be
 // repeated after an error.
 func Run(ctx context.Context, where string, dryRun bool) (changes []Change, err error) {
 	if rundir.IsServer(where) {
@@ -100,12 +100,13 @@ var infoSteps = []func(fields map[string]json.RawMessage) error{
 // infoFile is run.json in any format that Run can convert.
 type infoFile struct {
 	path   string
-	fields map[string]json.RawMessage // nil if there is no file
+	fields map[string]json.RawMessage // nil without a file
 	format int
 	store  string // URL of the server, or ""
 }
 
-// readInfo reads run.json of a run that has ended. There may be none: a copy of a database has its own directory.
+// readInfo reads run.json of a run that has ended. It may be missing, because a copy of a database has its own
+// directory.
 func readInfo(path string) (*infoFile, error) {
 	f := &infoFile{path: path}
 	text, err := os.ReadFile(path)

@@ -60,9 +60,9 @@ func ReadRequest(r io.Reader) (q Request, err error) {
 	return q, nil
 }
 
-// Frame is a piece of an answer: the columns, then one frame for each row, then the
-// end or an error. The end is explicit, so that a cut answer is not taken for a short
-// one. An error may come in place of the columns.
+// Frame is a piece of an answer: the columns, then one frame for each row, then the end or an
+// error. The end is explicit to distinguish a cut answer from a short one. An error may come in
+// place of the columns.
 type Frame struct {
 	Columns []provdb.Column
 	Row     []any
@@ -102,7 +102,7 @@ func (e *Error) Error() string { return e.Text }
 // Unwrap returns the error of provdb that the other process had.
 func (e *Error) Unwrap() error { return kinds[e.Kind] }
 
-// Answer runs a query and sends its answer, except the last frame. now asks send not to
+// Answer runs a query and sends its answer, except the last frame. If now is set, send must not
 // buffer the frame.
 func Answer(ctx context.Context, r provdb.Reader, q Request, send func(f Frame, now bool) error) error {
 	rows, err := r.Query(ctx, q.SQL, q.Args...)
