@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +36,7 @@ func (p *Packets) Overview(_ context.Context, _ string, of insight.OverviewParam
 	o := &api.Overview{
 		Run: p.name, State: p.state(), Notices: p.notices(), Findings: []api.Finding{}, Notes: []api.Finding{},
 		Programs: []api.Program{}, Slowest: []api.Slowest{}, Efficiency: []api.Efficiency{}, Slow: []api.SlowPlace{},
-		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.ended, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
+		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.ended, Length: max(0, p.seconds(p.end)), Packets: p.pageInfo(),
 	}
 	if p.begin > 0 {
 		o.Began = time.UnixMicro(int64(p.begin)).UTC()

@@ -80,11 +80,6 @@ func (a *Queries) Activity(ctx context.Context) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(packed)
 }
 
-// SlowPeers returns the stored peers that are slow, the costliest first.
-func (a *Queries) SlowPeers(ctx context.Context) ([]provenance.SlowPeer, error) {
-	return executions.ReadAll[provenance.SlowPeer](ctx, a, text("slow_peers"))
-}
-
 // LostTime returns the time that ranks lost to anomalies, or their threads. The thread of entire ranks is
 // provenance.AllThreads.
 func (a *Queries) LostTime(ctx context.Context, ofThreads bool, f func(of trace.RankKey, tid int64, lost trace.Ticks)) error {
