@@ -92,7 +92,7 @@ type RankClock struct {
 	Matched int64         `json:"matched"`   // ends of collective operations that were compared
 }
 
-// NewBreakdown returns the breakdown of a run, or nil if there is none.
+// NewBreakdown returns the breakdown of a run, or nil without one.
 func NewBreakdown(unit trace.Unit, run *breakdown.Run) *Breakdown {
 	if run == nil {
 		return nil

@@ -52,10 +52,10 @@ const (
 	Lasting Form = "lasting" // of excess work: a rank or GPU makes more calls than its peers, from some time on or for a while
 )
 
-// Late is what was late, and so lost most of the time of a finding.
+// Late is the late part that lost most of the time of a finding.
 type Late string
 
-// What may be late. It is empty if it is unknown, or if nothing lost more than half of the time.
+// The late parts. Late is empty if it is unknown, or if no part lost more than half of the time.
 const (
 	LateHost          Late = "host"          // code on a processor
 	LateDevice        Late = "device"        // a GPU: its kernels and copies, and calls that wait for it
@@ -97,7 +97,7 @@ type Finding struct {
 	Func     string        `json:"function"`       // the costliest of several; empty for interference
 	Path     string        `json:"call_path"`      // functions from the outermost; empty if there are several
 	Role     Role          `json:"role,omitempty"` // victim: all executions are; culprit: at least one is
-	// Late is what lost most of LostOwn; of waits with a cause, that of the cause.
+	// Late is the part that lost most of LostOwn; for waits with a cause, that of the cause.
 	Late Late `json:"late,omitempty"`
 	// Cause is the finding that made these wait; 0 if unknown.
 	Cause int          `json:"cause,omitempty"`
@@ -122,8 +122,8 @@ type Finding struct {
 	LostCaused trace.Ticks `json:"lost_caused_us"`
 	Lost       trace.Ticks `json:"lost_us"`
 	Share      float64     `json:"share"` // Lost as a share of the time of all ranks
-	// Confidence is the probability that the detector's false alarms alone would not give so many
-	// flags.
+	// Confidence is the probability that the detector's false alarms alone would not produce this
+	// many flags.
 	Confidence float64  `json:"confidence"`
 	Summary    string   `json:"summary"`
 	Reason     string   `json:"reason,omitempty"` // of a withdrawal
@@ -149,7 +149,7 @@ func (f *Finding) OfPeers() bool {
 	return f.Kind == SlowPlace || f.Kind == ExcessWork && f.Form == Lasting
 }
 
-// Minor reports whether the finding costs too little to be listed without being asked for.
+// Minor reports whether the finding costs too little to be listed by default.
 func (f *Finding) Minor() bool { return f.Share < MinorShare }
 
 // Listed reports whether the finding is in the list that people read first: not withdrawn,

@@ -13,11 +13,11 @@ import (
 type Peers struct {
 	Unit  trace.Unit                    // of all times; it is not stored
 	Steps map[trace.RankKey][]StepStart `json:"-"` // of ranks whose training steps are known, in order of time; not stored
-	// DeviceFunctions are those that ran on GPUs; nil if they are unknown. They are not stored.
+	// DeviceFunctions are the functions that ran on GPUs; nil if unknown. They are not stored.
 	DeviceFunctions map[trace.FuncKey]bool `json:"-"`
 
 	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
-	Efficiency []Efficiency // by program and time, that of the entire run first
+	Efficiency []Efficiency // by program and time; the entire run first
 	Slow       []SlowPeer   // the costliest first
 	// Activity has the activities of all ranks over time, as encoded by activity.Sketch; nil if they are unknown.
 	Activity []byte `json:",omitempty"`
@@ -119,11 +119,11 @@ type SlowPeer struct {
 	// Evidence.
 	Windows   []LoadWindow   `json:"windows"`
 	Functions []SlowFunction `json:"functions"` // the ones that lost the most time
-	Counters  []SlowCounter  `json:"counters"`  // the ones that differ from those of peers, the most unusual first
-	Twin      *trace.Rank    `json:"twin"`      // a peer with a ratio near 1, to compare with; nil if there is none
+	Counters  []SlowCounter  `json:"counters"`  // counters that differ from those of peers, the most unusual first
+	Twin      *trace.Rank    `json:"twin"`      // a peer with a ratio near 1, to compare with, or nil
 	SyncShare float64        `json:"sync_share"`
 	PeerSync  float64        `json:"peer_sync_share"` // median share of time that peers spend in collective calls
-	// HiddenWaits are functions in which peers wait for it, although nothing shows that they wait. They are not stored.
+	// HiddenWaits are functions in which peers wait for it that do not appear as waits. They are not stored.
 	HiddenWaits []string `json:"-"`
 }
 
@@ -211,8 +211,8 @@ func (s *SlowPeer) Extra() bool { return len(s.Functions) > 0 && s.Functions[0].
 // SlowCounter is a counter of a slow peer that differed from those of its peers while it was slow.
 type SlowCounter struct {
 	Counter string `json:"counter"`
-	// Rate says that the values are the increase per second of a counter that only increases; otherwise
-	// they are the mean of its readings.
+	// Rate is true if the values are the increase per second of a counter that only increases;
+	// otherwise they are the mean of its readings.
 	Rate  bool     `json:"rate"`
 	Value float64  `json:"value"`
 	Peers float64  `json:"peers_value"` // median of peers

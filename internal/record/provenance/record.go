@@ -56,7 +56,7 @@ type Record struct {
 	FID              int             `json:"fid"`
 	Func             string          `json:"func"`
 	GPULocation      *GPULocation    `json:"gpu_location"`
-	GPUParent        any             `json:"gpu_parent"` // nil, a GPUParent, or the reason why there is none
+	GPUParent        any             `json:"gpu_parent"` // nil, a GPUParent, or the reason why it is missing
 	Hostname         string          `json:"hostname"`
 	IOStep           int32           `json:"io_step"`
 	IOStepEnd        trace.Ticks     `json:"io_step_tend"`

@@ -76,8 +76,8 @@ func transferOf(operation string) Wait {
 	return NoWait
 }
 
-// Useful reports whether the time of a function is that of work: it does not wait, and is not
-// of MPI, also not to start or end it. Names are those of WaitOf.
+// Useful reports whether the time of a function is work: it does not wait, and is not a function of
+// MPI, not even to start or end it. Names are those of WaitOf.
 func Useful(name string) bool {
 	if WaitOf(name) != NoWait {
 		return false

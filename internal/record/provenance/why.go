@@ -68,8 +68,8 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Why = strings.Join(parts, "; ")
 }
 
-// ExplainRare is Explain for a call that its caller, which was called so many times on its rank, usually does without.
-// Without a caller these are steps of the trace.
+// ExplainRare is Explain for a call that its caller usually does not make, given the number of calls of the caller on
+// its rank. Without a caller these are steps of the trace.
 func (r *Record) ExplainRare(d *outlier.Description, caller string, calls uint64, s Status) {
 	r.Explain(d, s)
 	of := text.Count(calls, "step") + " of the trace"
@@ -101,7 +101,7 @@ func (r *Record) madeWords() string {
 	return fmt.Sprintf("%s, usually %d; these took %s", words, r.UsualChildren, r.duration(int64(r.RuntimeTotal-r.RuntimeExclusive)))
 }
 
-// ExplainsWaits makes Why of an anomaly say that its own time is not the reason.
+// ExplainsWaits states in Why of an anomaly that its own time is not the reason.
 func (r *Record) ExplainsWaits() {
 	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + notRare
 }

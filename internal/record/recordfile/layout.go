@@ -51,7 +51,7 @@ func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
 		if sub := filepath.Join(dir, "records"); isDir(sub) {
 			dir = sub
 		}
-		numbers, _, err := numbered(dir, math.MaxUint32)
+		numbers, _, err := numberedDirs(dir, math.MaxUint32)
 		if err != nil {
 			yield(rankDir{}, err)
 			return
@@ -74,7 +74,7 @@ func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
 		}
 		for _, n := range numbers {
 			path := filepath.Join(dir, strconv.FormatInt(n, 10))
-			ranks, others, err := numbered(path, math.MaxInt32)
+			ranks, others, err := numberedDirs(path, math.MaxInt32)
 			if err != nil {
 				if !yield(rankDir{}, err) {
 					return
@@ -135,9 +135,9 @@ func levelOf(dir string, numbers []int64) (level, error) {
 	return levelUnknown, unreadable
 }
 
-// numbered returns the directories in dir whose names are numbers, sorted, and the number
+// numberedDirs returns the directories in dir whose names are numbers, sorted, and the number
 // of other names.
-func numbered(dir string, most int64) (numbers []int64, others int, err error) {
+func numberedDirs(dir string, most int64) (numbers []int64, others int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, 0, err

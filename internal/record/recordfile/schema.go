@@ -214,10 +214,10 @@ func setInteger(_ *decoder, into reflect.Value, v value) error {
 	return nil
 }
 
-// unknownTime is the value of times that are not known.
+// unknownTime is the value of unknown times.
 const unknownTime trace.Ticks = -1
 
-// unknowableTimes are the times for which the original writes 2^64-1 if it does not know
+// unknowableTimes are the times for which the original writes 2^64-1 if it does not have
 // them.
 var unknowableTimes = []string{"ts", "timestamp", "io_step_tend", "io_step_tstart", "max_timestamp", "min_timestamp"}
 

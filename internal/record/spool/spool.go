@@ -94,7 +94,7 @@ func (s *Spool) Add(c *provenance.Capture) error {
 	return nil
 }
 
-// All returns all captures at once; callers must know that there are few.
+// All returns all captures at once; the caller must ensure that they are few.
 func (s *Spool) All() (all []*provenance.Capture, err error) {
 	err = s.Each(func(c *provenance.Capture) error {
 		own := new(provenance.Capture)

@@ -55,7 +55,7 @@ func newModel(r *provenance.Record) (*model, error) {
 	return &b.model, nil
 }
 
-// launchOf returns the launch of a kernel, or the reason why there is none.
+// launchOf returns the launch of a kernel, or the reason why it is missing.
 func launchOf(parent any) (launch *provenance.GPUParent, why string, err error) {
 	switch p := parent.(type) {
 	case nil:
@@ -204,7 +204,7 @@ func (b *builder) describeSubject(noLaunch string) {
 }
 
 // addLaunch adds the stack of the launch, with an arrow from it to the kernel. It returns the
-// thread of the launch, or that of the record if there is no launch.
+// thread of the launch, or of the record without a launch.
 func (b *builder) addLaunch() *track {
 	if b.launch == nil || len(b.launch.CallStack) == 0 {
 		return b.thread
