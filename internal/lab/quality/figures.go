@@ -141,7 +141,7 @@ var columns = []column{
 	},
 }
 
-// ratio returns part/all, or "" if there are none.
+// ratio returns part/all, or "" if all is 0.
 func ratio(part, all int) string {
 	if all <= 0 {
 		return ""

@@ -29,7 +29,8 @@ type FindingCounts struct {
 	// sum of their shares of the time of their runs.
 	Others      int
 	OthersShare float64
-	// Notes and NotesShare are the same of notes about normal behavior, which are no findings.
+	// Notes and NotesShare are the same for notes about normal behavior, which do not count as
+	// findings.
 	Notes      int
 	NotesShare float64
 	// Recorded is the number of calls of runs with a scheduler's record, and Unexplained the number of flags

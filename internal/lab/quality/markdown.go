@@ -57,7 +57,7 @@ func WriteMarkdown(w io.Writer, results []*Result, findings []*FindingResult, sl
 	return err
 }
 
-// seedRange returns the first and last of so many seeds.
+// seedRange returns the first and the last seed.
 func seedRange(first, n int) string { return fmt.Sprintf("%d–%d", first, first+n-1) }
 
 // columnTexts returns a list item for each column.

@@ -21,11 +21,11 @@ type PeerRun struct {
 	Named    bool // the first slow peer is the right one
 	First    bool // the first finding is about it
 	// Start is by how many seconds its start is wrong, and Cost its saved time divided by the true one. They are
-	// not numbers if it is not named, or if the truth does not know.
+	// NaN if it is not named, or if the truth lacks it.
 	Start, Cost float64
 	Blamed      []string // all others that are blamed
-	Notes       []string // properties of the program, which blame nobody
-	Measured    string   // what is said about the right one
+	Notes       []string // properties of the program, which blame no place
+	Measured    string   // result for the right place
 }
 
 // PeerSet is a data set for the comparison of peers. Rules may be chosen on the fit half.
@@ -45,7 +45,7 @@ const (
 )
 
 // PeerScenarios returns the scenarios with a slow rank, host or GPU, each also with the trouble from the start to the
-// end, and those in which nobody is to blame.
+// end, and those in which no place is to blame.
 func PeerScenarios() (sets []PeerSet) {
 	for _, name := range []string{"slow-rank", "slow-host", "memory-pressure", "gpu-clock-drop", "scale"} {
 		for _, fromStart := range []bool{false, true} {
@@ -75,10 +75,10 @@ type peerCase struct {
 	name      string
 	fromStart bool
 	quiet     bool // without its trouble
-	ranks     int  // 0: those of the scenario
+	ranks     int  // 0: as in the scenario
 }
 
-// set returns the scenario with so many seeds in both halves.
+// set returns the scenario with the given number of seeds in each half.
 func (c *peerCase) set(fit, report int) PeerSet {
 	set := PeerSet{Name: c.name}
 	if c.ranks > 0 {

@@ -30,7 +30,7 @@ type Set struct {
 	Unlike bool
 }
 
-// Data sets are split into two halves: constants may be chosen on the fit half, and what is reached is read from the
+// Data sets are split into two halves: constants may be chosen on the fit half, and results are measured on the
 // report half. Seeds alternate, because the seeds of a scenario differ only by chance. Of traces, the fit half has the
 // programs on which the rules were chosen (HPCG, heat2d, mpi_comm_outlier and the first GPU trace), and the other
 // recordings of these programs and programs of others are in the report half.

@@ -75,7 +75,7 @@ func targetTexts(results []*FindingResult) (lines []string) {
 	return lines
 }
 
-// reached says for how many data sets a figure is good, and lists the others.
+// reached states the number of data sets for which a figure is good, and lists the others.
 func reached(results []*FindingResult, of func(*FindingResult) (float64, bool), good func(float64) bool,
 	format func(float64, bool) string,
 ) string {

@@ -11,8 +11,8 @@ import (
 const RandomName = "random"
 
 // Random returns the text of a random program, a different one for each seed: call tree, distributions of times, ranks, hosts and
-// communication are random, and so are one to three troubles. Programs whose seed is divisible by 5 have none. Nobody has chosen
-// anything in them to suit a detector.
+// communication are random, and so are one to three troubles. Programs whose seed is divisible by 5 have no trouble. They were
+// not tuned to any detector.
 func Random(seed uint64) []byte {
 	p := &randomProgram{Rand: rand.New(rand.NewPCG(seed, 7)), ranks: 2}
 	p.ranks = pick(p, 2, 4, 4, 6, 8, 8, 12, 16, 16, 24, 32)

@@ -13,7 +13,7 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Text is the purpose of the scenario, in a sentence.
 	Text string `toml:"text"`
-	// Seed is that of the random numbers; the same seed gives the same run.
+	// Seed is the seed of the random numbers; the same seed gives the same run.
 	Seed uint64 `toml:"seed"`
 	// Start is the start of the programs; the zero time means 2026-01-01.
 	Start time.Time `toml:"start"`

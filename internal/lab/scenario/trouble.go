@@ -27,10 +27,10 @@ func (s *Scenario) Find(t *Trouble) (*Program, int) {
 }
 
 // Host returns the host of a rank. Ranks are spread evenly, in blocks.
-func (p *Program) Host(rank int) string { return p.Hosts[rank*p.used()/p.Ranks] }
+func (p *Program) Host(rank int) string { return p.Hosts[rank*p.usedHosts()/p.Ranks] }
 
-// used returns the number of hosts with ranks, which are the first.
-func (p *Program) used() int { return min(len(p.Hosts), p.Ranks) }
+// usedHosts returns the number of hosts with ranks, which are the first.
+func (p *Program) usedHosts() int { return min(len(p.Hosts), p.Ranks) }
 
 // Concerns returns the ranks of a trouble.
 func (p *Program) Concerns(t *Trouble) []int {
@@ -223,7 +223,7 @@ func (l *problems) checkPlace(t *Trouble, p *Program) {
 		}
 	}
 	for _, h := range t.Hosts {
-		if !slices.Contains(p.Hosts[:p.used()], h) {
+		if !slices.Contains(p.Hosts[:p.usedHosts()], h) {
 			l.add("%s has no rank on a host %q", p.Name, h)
 		}
 	}

@@ -66,7 +66,7 @@ var ncclNames = [][2]string{
 	{"broadcast", "Broadcast"},
 }
 
-// ncclName returns the operation of NCCL for a function; that for a name that says nothing is AllReduce.
+// ncclName returns the operation of NCCL for a function. The default is AllReduce.
 func ncclName(function string) string {
 	function = strings.ToLower(strings.ReplaceAll(function, "_", ""))
 	for _, n := range ncclNames {

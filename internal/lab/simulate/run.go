@@ -84,7 +84,7 @@ func (p *program) gpu(stream int) trace.GPU {
 // Streams returns the ranks of all programs, in order.
 func (r *Run) Streams() []*Stream { return r.streams }
 
-// Troubles returns the planted troubles. To know the time that they cost it runs the
+// Troubles returns the planted troubles. To measure the time that they cost it runs the
 // scenario with all, and without each, unless that is very long.
 func (r *Run) Troubles() []*truth.Trouble {
 	var all []*truth.Trouble
@@ -94,7 +94,7 @@ func (r *Run) Troubles() []*truth.Trouble {
 	short := r.scenario.Ranks()*r.scenario.Steps <= maxRehearsed
 	rehearsal, end := New(r.scenario), trace.Ticks(0)
 	if short {
-		end = rehearsal.rehearse() // the engines count what is lost
+		end = rehearsal.rehearse() // the engines count the lost time
 	}
 	for i := range r.scenario.Troubles {
 		for _, e := range rehearsal.engines {

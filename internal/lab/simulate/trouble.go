@@ -161,7 +161,7 @@ func (t *trouble) findings() []truth.Finding {
 	case scenario.SlowLink:
 		return []truth.Finding{truth.Wait, truth.Change, truth.Outlier}
 	case scenario.SlowRank, scenario.SlowHost, scenario.MemoryPressure, scenario.GPUClockDrop:
-		if t.wholeRun() { // there is no time before it to compare with
+		if t.wholeRun() { // without time before it to compare with
 			return []truth.Finding{truth.SlowPeer, truth.Recurring}
 		}
 		return []truth.Finding{truth.SlowPeer, truth.Change}

@@ -21,7 +21,7 @@ var (
 	externalNotes    = []string{"begin", "end", "delay", "delays"}
 )
 
-// Bounds of what is kept of such lines, and of a wait in microseconds (a day).
+// Bounds of the kept parts of such lines, and of a wait in microseconds (a day).
 const (
 	maxExternal = 10_000
 	maxDelays   = 10_000_000
@@ -199,13 +199,13 @@ type ExternalScore struct {
 	Found int `json:"stops_found"`
 	Named int `json:"stops_named"`
 	// Outside counts flags outside troubles, Unexplained those of them that the scheduler's record
-	// does not explain. Both are 0 if there is no record.
+	// does not explain. Both are 0 without a record.
 	Outside               int     `json:"flags_outside"`
 	Unexplained           int     `json:"flags_unexplained"`
 	UnexplainedPerMillion float64 `json:"unexplained_per_million_calls"`
 }
 
-// stopMatch says whether a flag found a stop, and whether one of them is a culprit.
+// stopMatch records whether a flag found a stop, and whether one of them is a culprit.
 type stopMatch struct{ found, named bool }
 
 // addExternal compares a flag with the troubles from outside, and returns whether one affects it.

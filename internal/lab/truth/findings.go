@@ -16,15 +16,15 @@ type Report struct {
 	Function string       // empty: whatever ran
 	Ranks    []trace.Rank // empty: all
 	From, To trace.Ticks
-	// LostOwn is the time that all its calls lost, also those that are not flags.
+	// LostOwn is the time that all its calls lost, including calls that are not flagged.
 	LostOwn trace.Ticks
 	Share   float64 // of the time of the run that it cost
 	Summary string
 	// Cause is the number of the finding that made these wait; 0 if unknown.
 	Cause int
-	// Listed says that people see it without asking for more. Others do not count.
+	// Listed is set if the finding is listed by default. Others do not count.
 	Listed bool
-	// Informational says that it is no reason for an alarm.
+	// Informational is set if the finding is not a reason for an alarm.
 	Informational bool
 }
 
@@ -46,7 +46,7 @@ type FindingScore struct {
 	OthersShare float64        `json:"others_share"`
 }
 
-// TroubleFinding says how findings describe a trouble.
+// TroubleFinding is the result of findings for a trouble.
 type TroubleFinding struct {
 	Name    string      `json:"trouble"`
 	Kind    string      `json:"kind"`
@@ -85,7 +85,7 @@ func (m *Matcher) touch(trouble int32, lost trace.Ticks, victim bool) {
 type membership struct {
 	lost trace.Ticks
 	in   trace.Ticks // lost by those that troubles affect
-	// recorded is the time that those lost that no trouble affects, but the scheduler's record explains.
+	// recorded is the time lost by calls that no trouble affects, but the scheduler's record explains.
 	recorded trace.Ticks
 	byRank   map[trace.Rank]trace.Ticks
 	trouble  map[int32]*inTrouble
@@ -130,7 +130,7 @@ func (s *membership) add(t *touch, lost trace.Ticks) {
 	}
 }
 
-// target is a trouble with what findings must say about it.
+// target is a trouble with the required statements of findings about it.
 type target struct {
 	Trouble
 	plain bool // function names are without arguments and location

@@ -11,7 +11,7 @@ import (
 // line has the fields of any line of the exact format.
 type line map[string]present
 
-// present says that a field has a value.
+// present is set if a field has a value.
 type present bool
 
 // UnmarshalJSON reports any value but null as present.

@@ -17,16 +17,16 @@ type Flag struct {
 	Entry, Exit trace.Ticks
 	// Found is the time at which the call was flagged: its exit, or AtEnd.
 	Found trace.Ticks
-	// Launched says that the call is a GPU kernel whose launch is known. The exit of the
+	// Launched is set if the call is a GPU kernel with a known launch. The exit of the
 	// launch is 0 if it did not end.
 	Launched                bool
 	LaunchEntry, LaunchExit trace.Ticks
-	// Lost is the time that it lost, Finding the number of its finding, or 0, and Culprit says that
+	// Lost is the time that it lost, Finding the number of its finding, or 0, and Culprit is set if
 	// others waited for it.
 	Lost    trace.Ticks
 	Finding int
 	Culprit bool
-	// Recurring says that the call is an example of a slow mode, which is reported as a whole.
+	// Recurring is set if the call is an example of a slow mode, which is reported as a whole.
 	// It is not a wrong flag.
 	Recurring bool
 }
@@ -48,7 +48,7 @@ type Score struct {
 	Excused         int            `json:"excused"`
 	Other           int            `json:"other"`
 	Recall          float64        `json:"recall"`    // Found of Planted; 1 if none was
-	Precision       float64        `json:"precision"` // Found of Found and Other; 1 if there are none
+	Precision       float64        `json:"precision"` // Found of Found and Other; 1 without flags
 	F1              float64        `json:"f1"`        // harmonic mean of the two
 	OtherPerMillion float64        `json:"other_per_million_calls"`
 	MissedList      []Missed       `json:"missed_list"` // by rank and entry

@@ -42,7 +42,7 @@ type Trouble struct {
 	// slow-link, os-noise, memory-pressure, io-stall, gpu-clock-drop, level-shift, drift,
 	// huge-value, burst; readers take any.
 	Kind string `json:"kind"`
-	// Each says that each of its causes must be found; otherwise one flag suffices.
+	// Each is set if each of its causes must be found; otherwise one flag suffices.
 	Each    bool          `json:"each"`
 	Program trace.Program `json:"program"`
 	// Programs are the names of all programs by number, if there are several. An analysis may
@@ -59,9 +59,9 @@ type Trouble struct {
 	// Findings are the kinds of finding that are right about it, the best first; empty
 	// means unknown.
 	Findings []Finding `json:"findings,omitempty"`
-	// Informational says that it is worth knowing, but no reason for an alarm.
+	// Informational is set if it is not a reason for an alarm.
 	Informational bool `json:"informational,omitempty"`
-	// Lost is the time that it added to its causes, those included that the truth does not
+	// Lost is the time that it added to its causes, including those that the truth does not
 	// list; 0 means unknown.
 	Lost trace.Ticks `json:"lost_us,omitempty"`
 	// Saved is by how much the run would have been shorter without it; nil means unknown.
