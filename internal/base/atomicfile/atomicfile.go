@@ -29,8 +29,8 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// Publish renames a complete file, unless there is a file at path, when it returns fs.ErrExist. The new
-// name is on disk when Publish returns nil. The old one is gone in any case.
+// Publish renames a complete file to path, or returns fs.ErrExist if path exists. The new name is on
+// disk when Publish returns nil. Publish removes the old name in any case.
 func Publish(temp, path string) error {
 	defer os.Remove(temp) //nolint:errcheck // a rename has removed it
 	err := os.Link(temp, path)

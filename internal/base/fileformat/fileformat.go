@@ -17,11 +17,12 @@ var (
 // Format is the format of a file or store that has its number in it.
 type Format struct {
 	Number int    // that this program writes and reads
-	Oldest int    // from which chimbuko upgrade converts; Number if it converts none
+	Oldest int    // oldest format that chimbuko upgrade converts; Number if none
 	Renew  string // how to replace earlier ones: "analyze the traces again"
 }
 
-// Check returns nil for the number of the format. The error for another one says what to do; callers add the file.
+// Check returns nil for the number of the format. The error for another number states the remedy; callers add the
+// file.
 func (f Format) Check(number int) error {
 	var err error
 	hint := f.Renew

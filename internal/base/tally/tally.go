@@ -10,7 +10,7 @@ type Severity uint8
 
 // From harmless to harmful.
 const (
-	Info     Severity = iota // worth knowing; nothing is wrong
+	Info     Severity = iota // for information; not a problem
 	Repaired                 // the data were wrong and have been repaired
 	Warning                  // answers may be less exact than they look
 	DataLoss                 // answers are incomplete

@@ -28,7 +28,7 @@ type line struct {
 	suppressed int       // since then
 }
 
-// New returns Lines of which each is due once per interval.
+// New returns Lines that are each due once per interval.
 func New(every time.Duration) *Lines { return &Lines{every: every, lines: make(map[string]*line)} }
 
 // Allow reports whether a line is due, and how many were suppressed since it was last due.

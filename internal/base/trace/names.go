@@ -19,7 +19,7 @@ type Names struct {
 	funcs    map[nameKey]string
 	counters map[nameKey]string
 	gpus     map[threadKey]GPU
-	works    []Work // by number of function; empty if the trace says nothing
+	works    []Work // by number of function; empty if unknown
 }
 
 // Work is the kind of work of a function.
@@ -27,7 +27,7 @@ type Work uint8
 
 // The kinds of work.
 const (
-	UnknownWork   Work = iota // the trace does not say
+	UnknownWork   Work = iota // not in the trace
 	HostWork                  // a call of the host
 	StepWork                  // a training step on the host
 	Compute                   // a kernel that computes

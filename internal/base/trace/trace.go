@@ -72,8 +72,8 @@ type Event struct {
 }
 
 // MaxSize is the largest possible size of a message in bytes: 256 TiB, the address space of a
-// process. TAU writes larger ones, negative numbers widened to 64 bits, for messages whose
-// size it does not know, such as those that MPI_Sendrecv receives.
+// process. TAU writes larger ones, negative numbers widened to 64 bits, for messages of unknown
+// size, such as those that MPI_Sendrecv receives.
 const MaxSize = 1 << 48
 
 // UnknownSize is the Value of a message whose size is unknown.
