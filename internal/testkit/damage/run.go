@@ -35,7 +35,7 @@ type Format struct {
 	Sample int      // number of mutations if -damage is 0; 40 if it is 0; a quarter with -short
 	Seeds  []uint64 // mutations that once failed; always read
 	// Read reads the files and returns an error if the result violates a rule of the
-	// format. Files that cannot be read are no violation.
+	// format. Unreadable files are not a violation.
 	Read func(Files) error
 	// Process states that Read runs a program and checks its memory. Other tests may run
 	// at the same time.

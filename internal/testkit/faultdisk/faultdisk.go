@@ -23,7 +23,7 @@ type Fault struct {
 	From, To int
 	// Short lets a write at From write half of its data.
 	Short bool
-	// Stop is the operation before which all processes are killed, 0 for none.
+	// Stop is the number of the operation before which all processes are killed; 0 kills none.
 	Stop int
 	// Power lets the disk lose power at Stop, with Seed, in Torture.
 	Power bool
@@ -120,7 +120,7 @@ func Long(tb testing.TB) {
 }
 
 // Sample returns about size numbers from 1 to count, one in each part of equal length, or as many
-// as the variable FAULTDISK_SAMPLE says, which may be all. The numbers are always the same.
+// as many as the variable FAULTDISK_SAMPLE states, or all. The numbers are always the same.
 func Sample(count, size int) (all []int) {
 	switch text := os.Getenv("FAULTDISK_SAMPLE"); text {
 	case "":
@@ -140,7 +140,7 @@ func Sample(count, size int) (all []int) {
 	return all
 }
 
-// Aftermath is what a program left.
+// Aftermath is the state that a program left.
 type Aftermath struct {
 	Dir    string
 	Output string

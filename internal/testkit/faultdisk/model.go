@@ -54,7 +54,7 @@ type naming struct {
 	synced   bool
 }
 
-// model is what a disk holds: contents and names that are on it for certain, and those that
+// model is the state of a disk: contents and names that are on it for certain, and those that
 // are in the cache of the operating system.
 type model struct {
 	names   map[string]*object // in the cache
@@ -64,7 +64,7 @@ type model struct {
 	journal int                // those that a file system with a journal has written
 }
 
-// load reads what a directory holds. All of it is on the disk.
+// load reads the content of a directory, all of which is on the disk.
 func (m *model) load(dir string, skip func(string) bool) error {
 	*m = model{names: map[string]*object{}, was: map[string]*object{}}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -167,8 +167,8 @@ const (
 	Arbitrary
 )
 
-// afterLoss returns what a disk may hold after a loss of power: what was synced, and some of the
-// changes since, in any order and in part. Without random it holds none of them.
+// afterLoss returns a possible state of a disk after a loss of power: all synced data, and some of
+// the changes since, in any order and in part. Without random it holds none of them.
 func (m *model) afterLoss(random *rand.Rand, order Order) map[string]*object {
 	names := maps.Clone(m.before)
 	written := m.journal
@@ -214,9 +214,9 @@ func (o *object) afterLoss(random *rand.Rand, order Order) *object {
 	return &object{dir: o.dir, synced: content}
 }
 
-// LosePower replaces the content of the directory by what the disk may hold if the power failed
-// at the end of the last Run: what was synced, and for seeds other than 0 some of the other changes.
-// Skipped files stay.
+// LosePower replaces the content of the directory by a possible state of the disk after a power
+// failure at the end of the last Run: all synced data, and for seeds other than 0 some of the other
+// changes. Skipped files stay.
 func (d *Disk) LosePower(seed uint64, order Order) error {
 	var random *rand.Rand
 	if seed != 0 {

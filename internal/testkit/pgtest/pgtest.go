@@ -147,7 +147,7 @@ func (s *Server) Stop(tb testing.TB) {
 	s.halt("INT")
 }
 
-// Kill ends the server like a crash: connections break without an error, nothing more is
+// Kill ends the server like a crash: connections break without an error, nothing else is
 // written, and Restart recovers from the log. It returns when all processes have ended.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()

@@ -134,7 +134,7 @@ func (s *soak) sample(ctx context.Context) (x sample, err error) {
 	return x, nil
 }
 
-// Growth in the second half of the run that is no leak. Goroutines and descriptors
+// Growth in the second half of the run that does not count as a leak. Goroutines and descriptors
 // depend on the requests at the time of a sample, memory on the garbage collector; and the
 // services keep an index of all anomalies.
 const (

@@ -43,7 +43,8 @@ func (w *nsight) text(s string) int {
 	return id
 }
 
-// create creates tables as the exporter does: comments in SQL, and only what has rows since 3.x.
+// create creates tables as the exporter does: comments in SQL, and since 3.x only tables and
+// columns with rows.
 func (w *nsight) create() {
 	context := ""
 	if w.generation == Nsight3 {

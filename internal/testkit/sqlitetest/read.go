@@ -29,7 +29,7 @@ func Open(t testing.TB, path string, formats ...sqlitetrace.Format) []*profile.F
 	return files
 }
 
-// Content is what a file contains.
+// Content is the content of a file.
 type Content struct {
 	Lines    []string // thread, time since the first event, kind and name
 	First    trace.Ticks

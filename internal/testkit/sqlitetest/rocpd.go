@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The generations of rocpd's schema. Both say that they are version 3.
+// The generations of rocpd's schema. Both have the version 3.
 const (
 	RocpdInline = iota // of ROCm 7: times and places in the rows of events
 	RocpdTracks        // times in a table of timestamps, places in a table of tracks

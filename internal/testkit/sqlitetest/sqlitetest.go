@@ -95,7 +95,7 @@ const (
 type span struct {
 	name        string // of the texts
 	start, end  int64
-	correlation int64 // 0 if there is none
+	correlation int64 // 0 without one
 	stream      int64
 	thread      int64 // after the first one of the process
 }

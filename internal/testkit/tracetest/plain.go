@@ -20,7 +20,7 @@ const (
 )
 
 // RaceStays reports whether all work of tests is done in this process: it lacks the race detector, or
-// RACE_EVERYWHERE=1 asks for it in all tests. Otherwise tests may prepare data with programs without the detector.
+// RACE_EVERYWHERE=1 enables it in all tests. Otherwise tests may prepare data with programs without the detector.
 func RaceStays() bool {
 	return !Race || testing.Short() || os.Getenv(plainEnv) != "" || os.Getenv(everywhereEnv) != ""
 }

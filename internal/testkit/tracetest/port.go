@@ -7,7 +7,7 @@ import (
 )
 
 // ReservePort returns a port of 127.0.0.1 without a listener. Servers of the test can
-// listen there. The system assigns it to nobody else until the test ends.
+// listen there. The system does not assign it to another process until the test ends.
 func ReservePort(tb testing.TB) int {
 	tb.Helper()
 	port, err := reservePort(tb)

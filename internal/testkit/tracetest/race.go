@@ -2,5 +2,5 @@
 
 package tracetest
 
-// Race says whether this program has the race detector.
+// Race reports whether this program has the race detector.
 const Race = true
