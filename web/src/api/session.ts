@@ -17,7 +17,7 @@ export interface Session {
   link: 'connecting' | 'open' | 'cut' | 'none';
   /** When the last event arrived, in milliseconds of Date.now. */
   heard: number;
-  /** Why there is no overview. */
+  /** Reason for a missing overview. */
   problem: Problem | undefined;
   /** The server's error of the last second; empty if none. */
   trouble: string;

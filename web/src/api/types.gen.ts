@@ -20,7 +20,7 @@ export interface GPUTimes {
   rows: GPUTime[]; // by program, rank and step
   more: number /* int */; // rows beyond the limit
   steps: boolean; // rows are training steps
-  notes: Tally[]; // what is missing, or less exact than it looks
+  notes: Tally[]; // missing or inexact data
 }
 /**
  * GPUTime is a row of GPUTimes. Total is the sum of Compute, ExposedCommunication, ExposedMemory and
@@ -32,14 +32,15 @@ export interface GPUTime {
   host?: string; // if known
   step?: number /* int64 */;
   /**
-   * Start is that of the step on the host, or of the first activity of the rank: in microseconds
-   * since the epoch, and From in seconds since the start of the run, if that is known.
+   * Start is the start of the step on the host, or of the first activity of the rank, in
+   * microseconds since the epoch. From is the same time in seconds since the start of the run, if
+   * known.
    */
   start_us: number /* float64 */;
   from_s?: number /* float64 */;
   total_us: number /* float64 */;
   /**
-   * Compute, Communication and Memory are the times in which such activities ran, also at the same time.
+   * Compute, Communication and Memory are the times during which such activities ran. They may overlap.
    */
   compute_us: number /* float64 */;
   communication_us: number /* float64 */;
@@ -64,7 +65,7 @@ export interface StreamTime {
   host_wait_us: number /* float64 */;
   kernel_wait_us: number /* float64 */;
   other_wait_us: number /* float64 */;
-  overlap_us: number /* float64 */; // by which activities began before the end of the previous one
+  overlap_us: number /* float64 */; // time during which an activity overlapped the previous one
 }
 /**
  * RankSteps is how the GPUs of a rank spent their time, in all and in each training step.
@@ -121,7 +122,7 @@ export interface LastRank {
 export interface Clock {
   program: number /* int64 */;
   rank: number /* int64 */;
-  offset_us: number /* float64 */; // by which it is ahead of the lowest rank that it communicates with
+  offset_us: number /* float64 */; // lead over the clock of the lowest rank that it communicates with
   matched: number /* int64 */; // ends of collective operations that were compared
 }
 
@@ -136,7 +137,7 @@ export interface Comparables {
   usual?: string; // id of the default to compare the page's run with
   problems: string[]; // references that cannot be read, and why
   /**
-   * Neighbors are further runs, in a directory, that are opened when they are compared: those of the same program first, then the
+   * Neighbors are other runs in a directory, opened only for a comparison. Runs of the same program come first, then the
    * newest.
    */
   neighbors: Neighbor[];
@@ -147,7 +148,7 @@ export interface Comparables {
  */
 export interface Neighbor extends Comparable {
   program?: string; // names of its programs, if known
-  same_program: boolean; // it seems to be of the program of the page's run
+  same_program: boolean; // it probably runs the program of the page's run
   bytes: number /* int64 */; // of its files
 }
 /**
@@ -201,7 +202,7 @@ export interface SlowChange {
   place: string;
   pattern: Pair<string>;
   ratio: Pair<number | null>; // while it was slow; nil if it was not
-  saved_share: Pair<number>; // by which the run would be shorter without
+  saved_share: Pair<number>; // share of the run that it would save without the slowness
 }
 /**
  * Comparison is the difference of two runs as the page shows it: lists are cut to a limit.
@@ -297,7 +298,7 @@ export interface FlamePairNode {
   children: FlamePairNode[];
 }
 /**
- * Trend compares many runs and says since which of them the newest is as it is.
+ * Trend compares many runs and reports since which run the newest one differs.
  */
 export interface Trend {
   verdict: Verdict;
@@ -354,8 +355,9 @@ export interface Explained {
   reckoned: boolean; // Selected and Lost are extrapolated from a sample
   looked: number /* int */; // anomalies that were examined
   /**
-   * Numbers of typical executions and other anomalies of the same functions that they are
-   * compared with, unless statistics of all calls, ranks or readings are available.
+   * Typical and Others are the numbers of typical executions and of other anomalies of the same
+   * functions to compare with. Statistics of all calls, ranks or readings replace them if
+   * available.
    */
   typical: number /* int */;
   others: number /* int */;
@@ -369,8 +371,8 @@ export interface Explained {
 export interface ExplainFunction {
   program: number /* int64 */;
   function: string;
-  term: string; // that selects them; empty: the function has no name
-  executions: number /* int */; // of the examined
+  term: string; // condition that selects them; empty if the function has no name
+  executions: number /* int */; // examined ones
 }
 /**
  * ExplainField is the difference between the selection and the rest in a field.
@@ -395,8 +397,8 @@ export interface ExplainField {
   from?: number /* float64 */;
   to?: number /* float64 */;
   /**
-   * With of Of executions have these values, and BaselineShare of the rest, which Rest
-   * describes.
+   * With is the number of selected executions, out of Of, that have these values. BaselineShare
+   * is their share of the rest, which Rest describes.
    */
   with: number /* int */;
   of: number /* int */;
@@ -409,7 +411,8 @@ export interface ExplainField {
   bars: ExplainBar[];
 }
 /**
- * ExplainBar is the share of both that have a value, or are in a part of a range.
+ * ExplainBar compares the shares of the selection and of the rest with one value, or in one part of
+ * a range.
  */
 export interface ExplainBar {
   label: string;
@@ -442,7 +445,7 @@ export interface ExplainGroups {
  */
 export interface ExplainGroup {
   label: string;
-  term: string; // that selects them; empty for rest and none
+  term: string; // condition that selects them; empty for rest and none
   executions: number /* int64 */;
   lost_us: number /* float64 */;
 }
@@ -517,9 +520,9 @@ export interface Overview {
   host?: string; // machine that serves the page
   version?: string; // of the program that serves the page
   state: State;
-  live: boolean; // watched by this process, and not ended
+  live: boolean; // this process watches it, and it has not ended
   /**
-   * Incomplete says that data of a run that has ended is missing: notices say which.
+   * Incomplete is true if data of an ended run is missing; notices name the data.
    */
   incomplete?: boolean;
   began?: string; // time of day of 0 s
@@ -538,13 +541,13 @@ export interface Overview {
   slowest: Slowest[]; // functions, if there are no anomalies
   review?: ReviewEnd;
   /**
-   * Efficiency is that of each program in the entire run, and Slow the slow peers, the costliest
-   * first; both are empty if ranks are not compared yet.
+   * Efficiency has the efficiency of each program over the entire run, and Slow the slow peers,
+   * the costliest first. Both are empty until ranks are compared.
    */
   efficiency: Efficiency[];
   slow: SlowPlace[];
   /**
-   * GPUs and Collectives say whether the breakdown of the run has times of GPUs, and collective operations.
+   * GPUs and Collectives report whether the breakdown of the run has GPU times and collective operations.
    */
   gpus: boolean;
   collectives: boolean;
@@ -601,9 +604,9 @@ export interface Figures {
   victims: number /* int64 */; // anomalies that waited for others
   findings_muted: number /* int64 */; // muted or expected
   muted_lost_us: number /* float64 */; // lost time of these, included in Lost
-  findings_minor: number /* int64 */; // that cost too little to be listed
+  findings_minor: number /* int64 */; // too cheap to list
   minor_lost_us: number /* float64 */; // lost time of these, included in Lost
-  findings_notes: number /* int64 */; // notes about normal behavior, which are no findings
+  findings_notes: number /* int64 */; // notes about normal behavior, not counted as findings
   notes_lost_us: number /* float64 */; // time of these, not included in Lost
   withdrawn_lost_us: number /* float64 */; // lost time of withdrawn findings, not included in Lost
   last_event_age_seconds?: number /* float64 */; // of a live run, since the newest data
@@ -730,14 +733,14 @@ export interface Finding {
   to_s: number | null; // null while it lasts
   last_s: number /* float64 */; // end of the last affected call, or of the run
   trend?: string;
-  over_time: number /* int64 */[]; // affected calls that ran in each of equal parts of the run so far
+  over_time: number /* int64 */[]; // affected calls in each of equal parts of the run so far
   over_to_s: number /* float64 */; // end of these parts
   example?: string; // event id of the worst call
   examples: string[];
   waits?: number /* int64 */;
   wait_ranks?: number /* int64 */;
   /**
-   * Confidence is the probability that false alarms alone would not give so many flags.
+   * Confidence is the probability that false alarms alone would not produce this many flags.
    */
   confidence: number /* float64 */;
   summary: string; // the finding in words
@@ -750,8 +753,8 @@ export interface Finding {
 export interface FindingList {
   rows: Finding[];
   writable: boolean; // labels can be set
-  stored: boolean; // as found at the end of the run; else as of now
-  total: number /* int64 */; // of all findings; rows may be the worst
+  stored: boolean; // computed at the end of the run; otherwise now
+  total: number /* int64 */; // number of all findings; rows may be only the worst
 }
 /**
  * Label is the opinion of a person about a finding.
@@ -767,7 +770,7 @@ export interface Label {
  */
 export interface Plot {
   points: PlotPoint[]; // anomalies and typical executions, by time
-  total: number /* int64 */; // of all anomalies; points may be those that lost most
+  total: number /* int64 */; // number of all anomalies; points may be only those that lost most
   typical_us?: Range;
   threshold_us?: Range; // values outside are flagged
 }
@@ -819,7 +822,7 @@ export interface Evidence {
   call_path: string[]; // from the outermost function on
   lanes: Lane[]; // the first is the thread of the execution
   arrows: Arrow[];
-  model?: Model; // that it was judged by
+  model?: Model; // model that judged it
   twin?: Twin; // a typical execution of the same function
   roles: Roles;
   gpu?: GPU;
@@ -828,8 +831,8 @@ export interface Evidence {
   metadata: Field[]; // of the rank
   finding?: number /* int */;
   finding_key?: string;
-  same_signature: number /* int64 */; // anomalies of the finding
-  previous?: string; // of the finding, by time
+  same_signature: number /* int64 */; // number of anomalies of the finding
+  previous?: string; // event ids of the neighbors in the finding, by time
   next?: string;
   record: unknown; // stored JSON
 }
@@ -847,7 +850,7 @@ export interface Lane {
 export interface LaneCall {
   event_id: string;
   function: string;
-  label?: string; // instead of the function, as ProfilerStep#17
+  label?: string; // shown instead of the function, such as ProfilerStep#17
   depth: number /* int */; // 0 is the outermost
   enter_us: number /* float64 */; // relative to the entry of the execution
   exit_us: number /* float64 */;
@@ -902,9 +905,9 @@ export interface Twin {
 export interface Roles {
   role?: string; // culprit or victim
   sentence?: string;
-  culprit?: Other; // that it waited for
+  culprit?: Other; // execution that it waited for
   late_rank?: number /* int64 */;
-  victims: Other[]; // that waited for it; those that lost most
+  victims: Other[]; // executions that waited for it; only those that lost most
   waits?: number /* int64 */; // number of all victims
   waits_lost_us?: number /* float64 */;
 }
@@ -1016,7 +1019,7 @@ export interface Flame {
   metric: string; // time or lost
   root: FlameNode;
   /**
-   * Partial says what the tree leaves out.
+   * Partial describes the omitted part of the tree.
    */
   partial?: string;
 }
@@ -1061,7 +1064,7 @@ export interface RankTable {
    * a row, which has the worst ratio of them.
    */
   rows: RankRow[];
-  total: number /* int64 */; // before neighbors were put together
+  total: number /* int64 */; // before neighbors were merged
   efficiency: Efficiency[]; // by program and time, that of the entire run first
   slow: SlowPlace[]; // the costliest first
   missing: NoData[]; // ranks without data, by program and host
@@ -1103,7 +1106,7 @@ export interface RankRow {
   from_s: number | null;
   to_s: number | null; // nil if it is slow to the end
   /**
-   * Saved is by how much the run would be shorter if it were like its peers.
+   * Saved is the time that the run would save if this row were like its peers.
    */
   saved_us: number /* float64 */;
   saved_share: number /* float64 */; // of the time of the run
@@ -1121,7 +1124,7 @@ export interface RankRow {
  */
 export interface Efficiency {
   program: number /* int64 */;
-  entire: boolean; // of the run
+  entire: boolean; // the window is the entire run
   from_s: number /* float64 */;
   to_s: number /* float64 */;
   ranks: number /* int64 */;
@@ -1175,7 +1178,8 @@ export interface SlowFunction {
   peers_mean_us: number /* float64 */;
   lost_us: number /* float64 */; // beyond the time of equal work of peers
   /**
-   * PeerCalls is how many calls a peer makes meanwhile, if the place does extra work.
+   * PeerCalls is the number of calls that a peer makes in the same time, if the place does extra
+   * work.
    */
   peers_calls?: number /* float64 */;
 }
@@ -1216,21 +1220,21 @@ export interface RankFunction {
  */
 export interface SlowEvidence {
   slow: SlowPlace;
-  measure: string; // what the ratios of Windows are
+  measure: string; // meaning of the ratios in Windows
   windows: RatioWindow[]; // in order of time; times without data are missing
   here: Side; // the place while it was slow: the mean of its ranks, threads or GPUs
   twin: Side | null; // a typical peer meanwhile; nil if there is none
   lost_own_us: number /* float64 */;
   lost_caused_us: number /* float64 */;
   /**
-   * SyncShare is the share of time in collective calls while it was slow, and PeerSync the median of that of
-   * its peers: a late place waits less than those that wait for it.
+   * SyncShare is the share of time in collective calls while it was slow, and PeerSync the median share of
+   * its peers. A late place waits less than the places that wait for it.
    */
   sync_share: number /* float64 */;
   peer_sync_share: number /* float64 */;
   confidence: number /* float64 */;
-  strength: string; // how strong the evidence is, in words
-  wrong_if: string; // in which case the finding is wrong
+  strength: string; // strength of the evidence, in words
+  wrong_if: string; // condition under which the finding is wrong
 }
 /**
  * RatioWindow is the ratio of a place to its peers in a window of time.
@@ -1318,7 +1322,8 @@ export interface Status {
   stats_sender?: Sender;
   health?: Health[];
   /**
-   * Verdict is that of the overview. Only the command status adds it, if it is available soon.
+   * Verdict is the verdict of the overview. Only the command status adds it, if it is available
+   * soon.
    */
   verdict?: Verdict;
 }
@@ -1572,11 +1577,11 @@ export interface Timeline {
    */
   classes: string[];
   /**
-   * Cells is Base64 of a byte for each column of each row. Its low three bits are the class with the most time, and the others
+   * Cells has a byte for each column of each row, in Base64. The low three bits are the class with the most time, the others
    * the share of that class in 31 parts.
    */
   cells: string;
-  messages: MessageMatrix[]; // of each program that has any
+  messages: MessageMatrix[]; // of each program with messages
 }
 /**
  * TimelineRow is a rank of a timeline, or several neighbors.
@@ -1587,8 +1592,8 @@ export interface TimelineRow {
   last_rank: number /* int64 */;
   host?: string; // of the first rank, if known
   /**
-   * Times are the times of activities, in the order of Classes, summed up over ranks, threads and streams. Idle is without
-   * any call.
+   * Times are the times of activities, in the order of Classes, summed up over ranks, threads and streams. Idle is the
+   * time without any call.
    */
   times_us: number /* float64 */[];
 }
@@ -1613,8 +1618,8 @@ export interface MessageTotal {
  * CounterTimeline has the readings of a counter over time: of all ranks, and of some.
  */
 export interface CounterTimeline {
-  counters: CounterOfTimeline[]; // of which there are readings: by program, those of resources first, by name
-  more: boolean; // there are others, whose readings were not kept
+  counters: CounterOfTimeline[]; // counters with readings, by program and name; those of resources first
+  more: boolean; // other counters exist, whose readings were not kept
   program: number /* int64 */; // of the chosen counter
   counter: string; // name; empty if there is none
   from_s: number /* float64 */; // begin of the first column

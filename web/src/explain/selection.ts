@@ -58,7 +58,7 @@ export function writeSelection(s: Selection): string {
   return all.toString() || 'all';
 }
 
-/** Decodes a selection, ignoring unknown fields; undefined if there is none. */
+/** Decodes a selection, ignoring unknown fields; undefined without one. */
 export function readSelection(text: string | undefined): Selection | undefined {
   if (text === undefined || text === '') return undefined;
   const all = new URLSearchParams(text);

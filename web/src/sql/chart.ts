@@ -16,7 +16,7 @@ export function cellText(v: Cell | undefined): string {
   return typeof v === 'object' ? JSON.stringify(v) : String(v);
 }
 
-/** Converts a value to a number; undefined if it is none. */
+/** Converts a value to a number; undefined if that is impossible. */
 export function cellNumber(v: Cell | undefined): number | undefined {
   if (typeof v === 'number') return v;
   return typeof v === 'string' && /^-?\d+$/.test(v) ? Number(v) : undefined;

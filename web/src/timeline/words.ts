@@ -28,7 +28,7 @@ export interface Words {
   lines: readonly (readonly [string, string])[];
 }
 
-/** The tooltip of a hit; undefined if there is none. */
+/** The tooltip of a hit, if it has one. */
 export function hitWords(placement: Layout, hit: Hit): Words | undefined {
   if (hit.box) {
     const { box } = hit;

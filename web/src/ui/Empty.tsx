@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import type { Problem } from '../api/index.ts';
 import './ui.css';
 
-/** A placeholder that says why there is no content and what to do. */
+/** A placeholder with the reason for missing content and a remedy. */
 export function Empty(props: { title: string; children?: ReactNode; action?: ReactNode }) {
   return (
     <div className="empty">

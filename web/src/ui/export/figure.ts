@@ -5,7 +5,7 @@ import { drawingOf } from '../paper.ts';
 import { canvasSVG } from './cells.ts';
 import { escape, tag } from './xml.ts';
 
-/** What a figure says about itself. */
+/** The metadata of a figure. */
 export interface Caption {
   title: string;
   /** Run and version of the program. */

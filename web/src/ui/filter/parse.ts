@@ -70,7 +70,7 @@ export function columnOf<T>(columns: readonly Column<T>[], field: string): Colum
   return times.find((c) => c.id === 'took') ?? times[0];
 }
 
-/** Parses a number in the unit of a column; NaN if it is none. */
+/** Parses a number in the unit of a column; NaN for other text. */
 function numberIn<T>(column: Column<T>, text: string): number {
   const time = column.unit === undefined ? NaN : parseTime(text);
   if (!Number.isNaN(time)) return column.unit === 's' ? time / 1e6 : time;
@@ -105,7 +105,7 @@ function equals<T>(column: Column<T>, value: Value, term: Term): boolean {
   return term.operator === '=' ? text === wanted : text.includes(wanted);
 }
 
-/** Names the term of a filter that cannot match because of a mistake; undefined if there is none. */
+/** Names the first term of a filter that cannot match because of a mistake, if any. */
 export function mistake<T>(columns: readonly Column<T>[], filter: string): string | undefined {
   for (const t of terms(filter)) {
     if (t.field === '' && t.operator === ':') continue;

@@ -53,7 +53,7 @@ export default function FindingsView() {
   const columns = useMemo(() => findingColumns(ranks), [ranks]);
   const children = useCallback((i: Finding) => victims.get(i.finding), [victims]);
   const chosen = all.find((i) => i.key === selected);
-  // Each button counts what it shows or hides among the findings that the other filters select.
+  // Each button counts the findings that it shows or hides among the findings that the other filters select.
   const matching = useMemo(
     () => (change: Partial<Narrowing>) =>
       fold(narrow(all, { kinds, host, rank, program, t0, t1, muted, minor, withdrawn, ...change }))

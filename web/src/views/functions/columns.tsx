@@ -4,7 +4,7 @@ import { groupVar, groupWords } from '../../color/index.ts';
 import { count, duration, percent, source } from '../../format/index.ts';
 import { FunctionName, type Column } from '../../ui/index.ts';
 
-/** A value, or a dash that says when it will be available. */
+/** A value, or a dash whose tooltip states when it will be available. */
 function valueOrDash(
   value: number | undefined,
   write: (n: number) => string,

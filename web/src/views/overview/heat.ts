@@ -20,7 +20,7 @@ export function rgb(hex: string): RGB {
   return [(n >> 16) & 255, (n >> 8) & 255, n & 255];
 }
 
-/** Reports whether there is no data of a cell. */
+/** Reports whether a cell has no data. */
 export function noData(map: Heatmap, row: number, column: number): boolean {
   const r = map.rows[row];
   if (r?.silent === true) return true;
