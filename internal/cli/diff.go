@@ -32,8 +32,8 @@ More than two runs, or one store with several, are sorted by their start and com
 the newest. The output has a verdict and the lost time of each run. Then --show time or
 --show lost lists the functions that differ most between any two runs. BEFORE is the run in
 which a function was best, or worst if it improved; the newest run and all runs from SINCE on
-differ from it by the same rule. Only the newest ` + strconv.Itoa(comparison.MaxTrend) + ` finished runs count; --run limits those of a store to names that
-contain its value. JSON has the values of each run.
+differ from it by the same rule. Only the newest ` + strconv.Itoa(comparison.MaxTrend) + ` finished runs
+count; --run limits those of a store to names that contain its value. JSON has the values of each run.
 
 With --fail-if the command exits with code 3 if a condition is true. A condition is
 NAME>NUMBER or NAME>NUMBER%, and NAME is one of

@@ -51,7 +51,8 @@ func (a *flags) register(f *pflag.FlagSet) {
 	a.Register(f)
 	option.RegisterBus(f, &a.Bus)
 	f.StringVar(&a.Dir, "run-dir", "chimbuko-run", "run directory of chimbuko serve; it may not exist yet")
-	f.StringVar(&a.Run, "name", "", "name of the run, as given to chimbuko serve; by default the name in the run directory, or else the name of the directory")
+	f.StringVar(&a.Run, "name", "", "name of the run, as given to chimbuko serve; by default the name in the run directory, or else the "+
+		"name of the directory")
 	f.StringVar(&a.Node, "node", "", "unique name of this analyzer; by default derived from the host and the traces")
 	f.IntVar(&a.Rank, "rank", -1, "only rank to analyze; -1 for all")
 	f.IntVar(&a.OverrideRank, "override-rank", -1, "rank of all events, instead of the one in the trace; -1 for none")
