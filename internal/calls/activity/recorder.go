@@ -114,7 +114,8 @@ func (m *Meter) Rest(class Class) (since trace.Ticks, left uint64) {
 	return m.since, m.left
 }
 
-// Visit is several switches to a class and back, the last one at a time within Rest. time is the sum of times of that class.
+// Visit counts several switches to a class and back. until is the time of the last one, which must be within Rest, and time is
+// the total time in the class.
 func (m *Meter) Visit(class Class, time uint64, until trace.Ticks) {
 	passed := uint64(until - m.since)
 	m.sums[m.class&(1<<classBits-1)] += passed - time

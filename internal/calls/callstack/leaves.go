@@ -12,8 +12,8 @@ import (
 // Most calls make no calls, and often one follows another of the same function. These are built together, which takes a third
 // of the time: what they share is looked up once, and loops are so short that their variables stay in registers.
 
-// addLeaves builds the calls at the beginning of events that are of one function and make no calls. It returns their number,
-// which is 0 for anything unusual. They are made by the last call on the stack.
+// addLeaves builds the calls at the beginning of events that are of one function and make no calls, as calls of the last call on
+// the stack. It returns their number, which is 0 if they must be built one at a time, for example in the first call of a path.
 func (b *Builder) addLeaves(t *Thread, stack []int32, events []trace.Event, classes activity.Known) int {
 	fn, caller := events[0].Func(), stack[len(stack)-1]
 	parent := &t.Calls[caller]

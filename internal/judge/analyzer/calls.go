@@ -63,8 +63,8 @@ func (r *rank) learnCalls(t *callstack.Thread, from int) {
 	e.outer = 0
 }
 
-// learnShort learns the calls at the beginning of done that are short, make no calls, and are of one function, which is known in
-// this step. It returns their number. So are most calls, and one by one they take twice the time.
+// learnShort learns the short calls at the beginning of done that make no calls and are of one function, if that was learned in
+// this step before. It returns their number. Most calls are such calls, and learning them one at a time takes twice as long.
 func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
 	calls, w := e.thread.Calls, &r.work
 	c := &calls[done[0]]
@@ -97,7 +97,7 @@ func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
 	return n
 }
 
-// learnCall learns a call.
+// learnCall adds a call that ended to the delta of its function.
 func (r *rank) learnCall(e *endedCalls, i int32) {
 	t := e.thread
 	c := &t.Calls[i]

@@ -129,7 +129,6 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 		}
 	}
 	r.builder = callstack.NewBuilder(bc, t)
-	r.work.Restart()
 	return r
 }
 

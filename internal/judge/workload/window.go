@@ -7,16 +7,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// CallWindow is a window of time in which calls of a thread are summed up by function. Begin and Restart make it ready.
+// CallWindow is a window of time in which calls of a thread are summed up by function. Its zero value includes no call.
 type CallWindow struct {
 	begin, end  trace.Ticks
 	first, last trace.Ticks // from the first entry to the last exit of the sums
 }
 
-// Begin moves the window to a time. shift is the binary logarithm of its width.
+// Begin moves the window to a time and restarts it. shift is the binary logarithm of its width.
 func (w *CallWindow) Begin(at trace.Ticks, shift uint8) {
 	w.begin = at >> shift << shift
 	w.end = w.begin + 1<<shift
+	w.Restart()
 }
 
 // Includes reports whether a call entered and exited in the window.
@@ -32,7 +33,7 @@ func (w *CallWindow) Add(s *callpath.Sums, entry, exit trace.Ticks, calls, time 
 	w.first, w.last = min(w.first, entry), exit
 }
 
-// Restart returns the first entry and the last exit of the sums, and forgets them.
+// Restart returns the first entry and the last exit of the sums, and clears them.
 func (w *CallWindow) Restart() (first, last trace.Ticks) {
 	first, w.first = w.first, math.MaxInt64
 	return first, w.last
