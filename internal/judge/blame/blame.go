@@ -1,11 +1,10 @@
-// Package blame finds the causes of waits. Among the anomalies of a run it identifies
-// victims, which only waited for a late rank, and culprits, the executions that made the
-// rank late. It follows messages and collective calls from rank to rank, and waits for
-// GPUs, threads and other programs.
+// Package blame finds the causes of waits. Among the anomalies of a run it identifies victims, which only waited for a
+// late rank, and culprits, the executions that made the rank late. It follows messages and collective calls from rank to
+// rank, and waits for GPUs, threads and other programs.
 //
-// Its culprits are anomalies, or calls that become anomalies because others waited for them:
-// it cannot detect a rank that is late because of many slightly slow calls. It is pure, and
-// its result does not depend on the order of its input.
+// Culprits are anomalies, or calls that become anomalies because others waited for them: blame cannot detect a rank that
+// is late because of many slightly slow calls. Its functions are pure, and their results do not depend on the order of the
+// input.
 package blame
 
 import (
@@ -55,8 +54,7 @@ type Anomaly struct {
 	// StepTime is the time of that step; 0 if unknown.
 	Recorded bool        `sql:"recorded"`
 	StepTime trace.Ticks `sql:"step_time"`
-	// Children and UsualChildren are the calls that it made and the usual number, if it made too
-	// many.
+	// Children is the number of calls that it made, and UsualChildren the usual number, if it made too many.
 	Children      int64 `sql:"children"`
 	UsualChildren int64 `sql:"usual_children"`
 	// Candidate is true if its own time is not unusual, and Share is then the share of the
@@ -65,19 +63,18 @@ type Anomaly struct {
 	Share     float64
 	// Usual is true if its own time is not rare: it is an anomaly only because it explains waits.
 	Usual bool
-	// InStep is when its rank last left a collective call before it, or inside it, and Left
-	// the function of that call; 0 and empty if unknown.
+	// InStep is when its rank last left a collective call before or during it, and Left the function of that call;
+	// 0 and empty if unknown.
 	InStep trace.Ticks
 	Left   string
-	// Last is the last message that was received in it, or else the last that was sent;
-	// nil if there is none in the trace.
+	// Last is the last message that was received during it, or else the last that was sent; nil if the trace has none.
 	Last *Message
 }
 
-// Message is a message that was received or sent.
+// Message is a message that an anomaly sent or received.
 type Message struct {
 	Partner trace.Rank // sender or receiver
-	Sent    bool       // by the rank of the anomaly
+	Sent    bool       // by the anomaly
 	Tag     int32
 	Time    trace.Ticks
 }
@@ -88,7 +85,7 @@ type Send struct {
 	From, To trace.Rank
 	Tag      int32
 	Time     trace.Ticks
-	Until    trace.Ticks // the record has all messages from Time until then
+	Until    trace.Ticks // the record has every message from Time until then
 }
 
 // Run is the input of Find and Conclude. The zero value is empty.
@@ -96,15 +93,15 @@ type Run struct {
 	Anomalies  []Anomaly
 	Withdrawn  []Anomaly // not in Anomalies; Find ignores them
 	Sends      []Send
-	Begin, End trace.Ticks // 0 means those of the first and the last anomaly
+	Begin, End trace.Ticks // 0 means the times of the first and the last anomaly
 	Unit       trace.Unit
-	Ranks      map[trace.Program]int // how many a program has; 0 if unknown
+	Ranks      map[trace.Program]int // number of ranks of a program; 0 if unknown
 
 	paths map[string]string
 	waits map[string]Wait
 }
 
-// CountRanks counts the ranks of programs.
+// CountRanks sets Ranks to the number of ranks of each program.
 func (r *Run) CountRanks(all iter.Seq[trace.RankKey]) {
 	r.Ranks = make(map[trace.Program]int)
 	for k := range all {
@@ -112,7 +109,7 @@ func (r *Run) CountRanks(all iter.Seq[trace.RankKey]) {
 	}
 }
 
-// Extend extends the run to the end of a record, of an anomaly or not.
+// Extend extends the run to the end of a record, whether of an anomaly or not.
 func (r *Run) Extend(rec *provenance.Record) { r.End = max(r.End, rec.IOStepEnd, rec.Exit) }
 
 // Add adds a record of an anomaly. It does not retain rec.
@@ -163,7 +160,7 @@ func beganBefore(event string, step int32) bool {
 	return err == nil && int32(n) < step
 }
 
-// WaitOf is a caching version of the function WaitOf.
+// WaitOf caches the results of the function WaitOf.
 func (r *Run) WaitOf(name string) Wait {
 	w, ok := r.waits[name]
 	if !ok {
@@ -176,14 +173,14 @@ func (r *Run) WaitOf(name string) Wait {
 	return w
 }
 
-// LeftStep records that a collective call of its rank ended at a time.
+// LeftStep records that the rank left a collective call at a time.
 func (a *Anomaly) LeftStep(name string, at trace.Ticks) {
 	if at < a.Exit && at > a.InStep {
 		a.InStep, a.Left = at, name
 	}
 }
 
-// Message records a message of the execution.
+// Message records a message that the anomaly sent or received.
 func (a *Anomaly) Message(m Message) {
 	if o := a.Last; o != nil {
 		if m.Sent != o.Sent && m.Sent || m.Sent == o.Sent && m.compare(o) <= 0 {
@@ -193,12 +190,12 @@ func (a *Anomaly) Message(m Message) {
 	a.Last = &m
 }
 
-// compare is a total order of messages by time.
+// compare orders messages by time, partner and tag.
 func (m *Message) compare(o *Message) int {
 	return cmp.Or(cmp.Compare(m.Time, o.Time), cmp.Compare(m.Partner, o.Partner), cmp.Compare(m.Tag, o.Tag))
 }
 
-// path returns the call path of a stack. Equal paths share their memory.
+// path returns the call path of a stack. Equal paths share memory.
 func (r *Run) path(stack []provenance.StackEntry) string {
 	var b strings.Builder
 	for i, e := range slices.Backward(stack) {

@@ -5,8 +5,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// shareDevices finds kernels that are slow only because they share the GPU: all slow calls of the kernel ran entirely
-// during slower kernels on other streams of their rank. They are victims of those, and so are waits for them.
+// shareDevices finds kernels that are slow only because they share the GPU: every slow call of such a kernel ran
+// entirely during slower kernels on other streams of its rank. The call, and waits for it, are victims of the slower kernel.
 func (f *finder) shareDevices() {
 	slower := make(map[int32]int32)
 	alone := make(map[trace.FuncKey]bool)
@@ -26,14 +26,15 @@ func (f *finder) shareDevices() {
 	}
 	for i := range f.links {
 		l := &f.links[i]
-		for l.Culprit >= 0 && f.all[l.Culprit].sharesDevice() && f.links[l.Culprit].Role == provenance.Victim { // which lost less
+		// A victim lost less than its culprit, so this loop ends.
+		for l.Culprit >= 0 && f.all[l.Culprit].sharesDevice() && f.links[l.Culprit].Role == provenance.Victim {
 			l.Culprit, l.Hops = f.links[l.Culprit].Culprit, l.Hops+1
 		}
 	}
 }
 
-// slowerKernel returns the kernel on another stream that lost most, and more, of those that ran throughout a kernel; -1
-// if there is none.
+// slowerKernel returns the kernel that lost most time among those on other streams that ran throughout a kernel and lost
+// more than it; -1 if there is none.
 func (f *finder) slowerKernel(a *Anomaly) int32 {
 	slower, lost := int32(-1), a.Lost
 	for _, j := range f.ranks[a.rankKey()].during(a.Entry, a.Exit) {
@@ -44,7 +45,7 @@ func (f *finder) slowerKernel(a *Anomaly) int32 {
 	return slower
 }
 
-// sharesDevice reports whether it is a kernel that lost time and does not wait for others.
+// sharesDevice reports whether the anomaly is a kernel that lost time and does not wait for others.
 func (a *Anomaly) sharesDevice() bool { return a.OnDevice && a.Wait == Nothing && a.Lost > 0 }
 
 func (a *Anomaly) rankKey() trace.RankKey { return trace.RankKey{Program: a.Program, Rank: a.Rank} }

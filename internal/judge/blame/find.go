@@ -19,28 +19,25 @@ type Link struct {
 	Known bool
 	// Hops is the number of waits from a victim to its culprit, including its own.
 	Hops int
-	// Own reports that a wait is the cause itself: no rank was late, but a message was in transit, or the rank was held up.
+	// Own is true if a wait is its own cause: no rank was late, but a message was in transit, or the rank was held up.
 	Own bool
 }
 
-// Settings, chosen by simulated runs.
+// Settings, fitted to simulated runs.
 const (
-	// reach limits how long before a wait its cause may have ended, in durations of the
-	// wait.
-	reach = 100
-	// enough is the least time lost on the late rank that explains a wait, as a share of
-	// the time that the wait lost.
-	enough = 0.25
-	// onTheWay is the least share of the lost time that a message must have been in
-	// transit for the transit to be the cause.
-	onTheWay = 0.5
-	// together is the greatest difference of the ends of two waits that end together, as a
-	// share of their time.
-	together = 0.02
+	// maxGap is the longest time between the end of a cause and a wait, in durations of the wait.
+	maxGap = 100
+	// explainedShare is the least time lost on the late rank that explains a wait, as a share of the time that the wait
+	// lost.
+	explainedShare = 0.25
+	// transitShare is the least share of the lost time that a message must have been in transit for the transit to be
+	// the cause.
+	transitShare = 0.5
+	// sameEnd is the greatest difference of the ends of two waits that end together, as a share of their time.
+	sameEnd = 0.02
 )
 
-// Find returns the links of all anomalies in the order of Run.Anomalies. It does not
-// modify run.
+// Find returns the links of all anomalies in the order of Run.Anomalies. It does not modify run.
 func Find(run *Run) []Link {
 	f := newFinder(run)
 	for _, i := range f.waits {
@@ -50,10 +47,10 @@ func Find(run *Run) []Link {
 	return f.finish()
 }
 
-// finder is the state of Find. Anomalies are numbered in order of exit.
+// finder is the state of Find. It numbers anomalies in order of exit.
 type finder struct {
 	all      []Anomaly
-	place    []int32 // index of each in Run.Anomalies
+	place    []int32 // index of each anomaly in Run.Anomalies
 	ranks    map[trace.RankKey]*timeline
 	programs map[trace.Program]*timeline
 	numbers  []trace.Program // of programs, in order
@@ -68,7 +65,7 @@ type finder struct {
 	state []state
 }
 
-// exit is when a rank left a collective call.
+// exit is the time at which a rank left a collective call.
 type exit struct {
 	at   trace.Ticks
 	rank trace.Rank
@@ -128,7 +125,7 @@ func newFinder(run *Run) *finder {
 	return f
 }
 
-// Order returns the indexes of anomalies in order of exit, with a defined order of ties.
+// Order returns the indices of the anomalies in order of exit, with a defined order of ties.
 func (r *Run) Order() []int32 {
 	order := make([]int32, len(r.Anomalies))
 	for i := range order {
@@ -145,8 +142,8 @@ func (r *Run) Order() []int32 {
 	return order
 }
 
-// sequence finds for each wait the last time at which its rank was synchronized with the
-// ranks for which it waits, by earlier waits for all ranks or for the same partner.
+// sequence finds for each wait the last time at which its rank was synchronized with the ranks for which it waits, by
+// earlier waits for all ranks or for the same partner.
 func (f *finder) sequence() {
 	type key struct {
 		trace.RankKey
@@ -157,8 +154,8 @@ func (f *finder) sequence() {
 	for _, i := range f.waits {
 		w := &f.all[i]
 		since := w.Entry
-		if w.Wait != Threads { // they start with the wait
-			since -= reach * (w.Exit - w.Entry)
+		if w.Wait != Threads { // threads start with the wait
+			since -= maxGap * (w.Exit - w.Entry)
 		}
 		after := func(k key) {
 			if exit, ok := exits[k]; ok && exit <= w.Entry {
@@ -183,7 +180,7 @@ func (f *finder) sequence() {
 	}
 }
 
-// finish sets the role of culprits, and returns the links in the order of Run.Anomalies.
+// finish sets the roles of culprits and returns the links in the order of Run.Anomalies.
 func (f *finder) finish() []Link {
 	for i := range f.links {
 		if l := &f.links[i]; l.Role == provenance.Victim && l.Culprit >= 0 {

@@ -6,23 +6,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// gathering is one collective call with the ranks that lost time in it.
+// gathering is a collective call with the ranks that lost time in it.
 type gathering struct {
 	span
 	program trace.Program
-	since   trace.Ticks                // exit of the previous gathering, or earliest reach
-	arrival map[trace.Rank]trace.Ticks // by rank
+	since   trace.Ticks                // exit of the previous gathering, or the earliest time to consider
+	arrival map[trace.Rank]trace.Ticks // of ranks that lost time
 	why     []reasons                  // of late ranks, the largest first
-	looked  bool                       // why is set
-	accused bool                       // all of why are culprits
+	hasWhy  bool                       // why is set
+	blamed  bool                       // all of why are culprits
 }
 
-// gather groups waits by collective call: when the first rank leaves the call, all others
-// are in it, and they stay no longer than they had already been in it.
+// gather groups waits by collective call. When the first rank leaves a call, all others are in it, and they stay no longer
+// than they have already been in it.
 func (f *finder) gather() {
 	type last struct {
 		*gathering
-		leaves trace.Ticks // exit of the first
+		leaves trace.Ticks // exit of the first rank
 	}
 	calls := make(map[trace.FuncKey]last)
 	for _, i := range f.waits {
@@ -46,11 +46,11 @@ func (f *finder) gather() {
 	}
 }
 
-// reasons returns the reasons of late ranks: those that arrived in the second half of the
-// call, or have no wait in it.
+// reasons returns the reasons why ranks were late: those that arrived in the second half of the call, or did not wait in
+// it.
 func (g *gathering) reasons(f *finder) []reasons {
-	if !g.looked {
-		g.looked = true
+	if !g.hasWhy {
+		g.hasWhy = true
 		g.why = f.explain(g.late(f, f.programs[g.program].during(g.since, g.exit)), g.span, g.since, g.arrival)
 	}
 	return g.why

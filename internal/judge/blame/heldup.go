@@ -8,17 +8,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// holdup is a time in which a rank was held up in a wait, although there was nobody to wait for.
+// holdup is a wait in which a rank was held up although no other rank was late.
 type holdup struct {
-	wait   int32   // of the rank
-	others []int32 // waits of all others
+	wait   int32   // of the rank that was held up
+	others []int32 // waits of all other ranks
 }
 
-// heldUp returns the waits in which a rank was held up: all ranks of a program wait, and the first to go on leaves a wait for
-// messages while others are in a collective call, or a collective call that others have left. Nobody sends anything until
-// then, and a long transfer would keep its two ranks only, so the rank did not wait. The time in which all wait and the time
-// that the wait lost must be alike: at least onTheWay of each other. Programs that wait in several threads of a rank are left
-// out, because other threads may work.
+// heldUp returns the waits in which a rank was held up: all ranks of a program wait, and the first to continue leaves either
+// a wait for messages while others are in a collective call, or a collective call that others have left. No rank sends
+// anything until then, and a long transfer would hold only its two ranks, so the rank did not wait for another. The time in
+// which all ranks wait and the time that the wait lost must each be at least transitShare of the other. heldUp ignores programs
+// that wait in several threads of a rank, because other threads may work.
 func (f *finder) heldUp(ranks map[trace.Program]int) (all []holdup) {
 	programs := make(map[trace.Program]*waiting)
 	for _, e := range f.edges() {
@@ -32,7 +32,8 @@ func (f *finder) heldUp(ranks map[trace.Program]int) (all []holdup) {
 			s.begin(w.Rank, e)
 			continue
 		}
-		if still := float64(e.at - s.since); len(s.open) == s.ranks && still >= onTheWay*float64(w.Lost) && float64(w.Lost) >= onTheWay*still &&
+		still, lost := float64(e.at-s.since), float64(w.Lost)
+		if len(s.open) == s.ranks && still >= transitShare*lost && lost >= transitShare*still &&
 			(w.Wait == Ranks && s.inGroup(f) || w.Wait == Group && f.heldBack(e.of)) {
 			all = append(all, holdup{e.of, s.except(w.Rank)})
 		}
@@ -48,8 +49,8 @@ type edge struct {
 	of  int32
 }
 
-// edges returns the edges of all waits for other ranks in order of time, without those of programs that wait in
-// several threads of a rank.
+// edges returns the edges of all waits for other ranks in order of time, without programs that wait in several threads of a
+// rank.
 func (f *finder) edges() (all []edge) {
 	threads, several := make(map[trace.RankKey]trace.Thread), make(map[trace.Program]bool)
 	for _, i := range f.waits {
@@ -67,11 +68,11 @@ func (f *finder) edges() (all []edge) {
 	return all
 }
 
-// waiting has the ranks of a program that wait at a time.
+// waiting has the ranks of a program that are waiting at a time.
 type waiting struct {
-	ranks int                    // of the program
-	open  map[trace.Rank][]int32 // waits of those that wait
-	since trace.Ticks            // when the last began to wait, or one ended a wait
+	ranks int                    // number of ranks of the program
+	open  map[trace.Rank][]int32 // waits of the ranks that are waiting
+	since trace.Ticks            // time of the last change: a rank began to wait, or ended a wait
 }
 
 func (s *waiting) begin(rank trace.Rank, e edge) {
@@ -87,7 +88,7 @@ func (s *waiting) end(rank trace.Rank, e edge) {
 	}
 }
 
-// inGroup reports whether a rank waits in a collective call.
+// inGroup reports whether a rank is waiting in a collective call.
 func (s *waiting) inGroup(f *finder) bool {
 	for _, waits := range s.open {
 		if slices.ContainsFunc(waits, func(i int32) bool { return f.all[i].Wait == Group }) {

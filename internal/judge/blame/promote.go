@@ -5,15 +5,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// ByChance is the probability below which it is no coincidence that one of the ranks of a
-// program takes as long in a call.
+// ByChance is the probability below which it is not chance that one of the ranks of a program takes as long in a call.
 const ByChance = 0.05
 
-// Promote returns the indices in Run.Anomalies, in order, of the candidates that explain
-// waits among the anomalies: those that made others wait and are not late by chance, and the
-// waits between them and the anomalies. It also returns waits in which a rank was held up, with
-// the waits of all others. Find gives a role to each of them in a run with these candidates
-// only. Promote does not modify run.
+// Promote returns the indices in Run.Anomalies, in order, of the candidates that explain waits: those that made others wait
+// and are not late by chance, and the waits between them and the anomalies. It also returns waits in which a rank was held
+// up, with the waits of all other ranks. In a run with only these candidates, Find gives each of them a role. Promote does
+// not modify run.
 func Promote(run *Run) []int {
 	f := newFinder(run)
 	ranks := make(map[trace.Program]float64)

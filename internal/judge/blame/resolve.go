@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// resolve finds the cause of a wait. It ignores a wait that is being resolved.
+// resolve finds the cause of a wait. It does nothing if it is already resolving the wait.
 func (f *finder) resolve(i int32) {
 	if f.state[i] != fresh {
 		return
@@ -30,7 +30,7 @@ func (f *finder) resolve(i int32) {
 		}
 		g := f.gathered[i]
 		f.blame(i, g.reasons(f))
-		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // the group may be smaller
+		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // fewer ranks than assumed may take part in the call
 			f.blame(i, f.explain(g.late(f, f.programs[w.Program].during(since, w.Exit)), w.span(), since, g.arrival))
 		}
 	case Device, Threads:
@@ -46,13 +46,13 @@ func (f *finder) resolve(i int32) {
 	}
 }
 
-// heldBack reports whether a rank stayed in a collective call after others had left it:
-// it did not wait for them, but was late itself.
+// heldBack reports whether a rank stayed in a collective call after others had left it: it did not wait for them, but was
+// late itself.
 func (f *finder) heldBack(i int32) bool {
 	w := &f.all[i]
 	exits := f.exits[trace.FuncKey{Program: w.Program, Name: w.Func}]
 	k, _ := slices.BinarySearchFunc(exits, w.Entry+1, func(e exit, at trace.Ticks) int { return cmp.Compare(e.at, at) })
-	last := w.Exit - trace.Ticks(enough*float64(w.Lost))
+	last := w.Exit - trace.Ticks(explainedShare*float64(w.Lost))
 	for ; k < len(exits) && exits[k].at <= last; k++ {
 		if exits[k].rank != w.Rank {
 			return true
@@ -94,7 +94,7 @@ func (f *finder) blamePartner(i int32) {
 	if w.Last.Sent {
 		until = w.Exit
 	} else if at, ok := f.sent(w); ok {
-		if float64(until-max(at, w.Entry)) >= onTheWay*float64(w.Lost) {
+		if float64(until-max(at, w.Entry)) >= transitShare*float64(w.Lost) {
 			l.Role, l.Hops, l.Own = provenance.Culprit, 0, true
 			return
 		}
@@ -113,15 +113,15 @@ func (f *finder) blamePartner(i int32) {
 	}
 }
 
-// before reports whether two ranks that wait for each other, and leave together, began with
-// a. The first of them was late: the other found it waiting already.
+// before reports whether two ranks that wait for each other, and leave together, began with a. That rank was late: the
+// other one had to wait for it.
 func (a *Anomaly) before(o *Anomaly) bool {
 	apart := max(a.Exit-o.Exit, o.Exit-a.Exit)
-	return o.Wait == Ranks && float64(apart) <= together*float64(a.Exit-a.Entry) && a.Entry < o.Entry
+	return o.Wait == Ranks && float64(apart) <= sameEnd*float64(a.Exit-a.Entry) && a.Entry < o.Entry
 }
 
-// receivedFrom reports whether the anomaly waited for a message from a rank. Then that rank was late as well, and what makes it
-// wait for this one later is something else.
+// receivedFrom reports whether the anomaly waited for a message from a rank. That rank was late as well, so something else
+// made it wait for this one later.
 func (a *Anomaly) receivedFrom(rank trace.Rank) bool {
 	return a.Wait == Ranks && a.Last != nil && !a.Last.Sent && a.Last.Partner == rank
 }
@@ -134,24 +134,24 @@ func (a *Anomaly) span() span { return span{a.Entry, a.Exit} }
 func (s span) half() trace.Ticks   { return s.entry + (s.exit-s.entry)/2 }
 func (s span) length() trace.Ticks { return s.exit - s.entry }
 
-// reason is an anomaly that made its rank late, with the time lost, which is reduced for
-// an anomaly that ended long before the wait.
+// reason is an anomaly that made its rank late, with the time that it lost. The time is reduced if the anomaly ended long
+// before the wait.
 type reason struct {
 	of   int32
 	lost float64
 }
 
-// reasons are the reasons of one thread, the largest first, and their totals.
+// reasons are the reasons of one thread, the largest first, and their sums.
 type reasons struct {
 	all   []reason
 	of    span // the wait
 	lost  float64
-	whole float64 // without reduction
+	total float64 // of the times before their reduction
 	until trace.Ticks
 }
 
-// explain returns the reasons why ranks were late for a wait, among anomalies by rank and
-// thread after since. arrival has the times of ranks that arrived before its end.
+// explain returns the reasons why ranks were late for a wait. of are the anomalies since a time, by rank and thread, and
+// arrival has the times at which ranks began to wait as well.
 func (f *finder) explain(of []int32, w span, since trace.Ticks, arrival map[trace.Rank]trace.Ticks) (why []reasons) {
 	for len(of) > 0 {
 		rank := f.all[of[0]].Rank
@@ -169,14 +169,14 @@ func (f *finder) explain(of []int32, w span, since trace.Ticks, arrival map[trac
 	return largest(why)
 }
 
-// largest sorts reasons, the largest first.
+// largest sorts reasons in descending order.
 func largest(why []reasons) []reasons {
 	slices.SortStableFunc(why, func(a, b reasons) int { return cmp.Compare(b.lost, a.lost) })
 	return why
 }
 
-// late appends the reasons why the threads of a rank were late between two times, among
-// its anomalies by thread. The rank's last wait for others absorbed earlier delays.
+// late appends the reasons why the threads of a rank were late between two times. of are its anomalies by thread. The last
+// wait of the rank for others absorbed earlier delays.
 func (f *finder) late(why []reasons, of []int32, w span, since, until trace.Ticks) []reasons {
 	step := int32(-1)
 	for _, j := range of {
@@ -220,7 +220,7 @@ func (r *reasons) add(a *Anomaly, i int32, from trace.Ticks) {
 		return
 	}
 	lost := float64(a.Lost) * float64(in) / float64(a.Exit-a.Entry)
-	r.whole += lost
+	r.total += lost
 	if a.Exit < r.of.entry {
 		lost /= 1 + float64(r.of.entry-a.Exit)/float64(max(1, r.of.length()))
 	}
@@ -228,14 +228,12 @@ func (r *reasons) add(a *Anomaly, i int32, from trace.Ticks) {
 	r.all = append(r.all, reason{i, lost})
 }
 
-// explains reports whether the reasons are large enough for a wait and not too long
-// before its end.
+// explains reports whether the reasons are large enough for a wait and do not end too long before its end.
 func (r *reasons) explains(w *Anomaly) bool {
-	return r.whole >= enough*float64(w.Lost) && (r.until > w.span().half() || w.Wait == Ranks)
+	return r.total >= explainedShare*float64(w.Lost) && (r.until > w.span().half() || w.Wait == Ranks)
 }
 
-// blame links a wait to the culprit of the first reasons, the largest first, that have
-// one.
+// blame links a wait to the culprit of its largest reasons that have one.
 func (f *finder) blame(i int32, why []reasons) {
 	w := &f.all[i]
 	for k := range why {
@@ -247,10 +245,10 @@ func (f *finder) blame(i int32, why []reasons) {
 			continue
 		}
 		f.links[i] = Link{Role: provenance.Victim, Culprit: int(culprit), Late: f.all[culprit].Rank, Known: true, Hops: hops}
-		if g := f.gathered[i]; g != nil && g.accused {
+		if g := f.gathered[i]; g != nil && g.blamed {
 			return
 		} else if g != nil {
-			g.accused = true
+			g.blamed = true
 		}
 		for k := range why {
 			if why[k].explains(w) {
@@ -261,8 +259,8 @@ func (f *finder) blame(i int32, why []reasons) {
 	}
 }
 
-// follow returns the execution that caused the largest reason with a known cause, or -1,
-// and the number of waits that lead there.
+// follow returns the execution that caused the largest reason with a known cause, or -1, and the number of waits that lead
+// to it.
 func (f *finder) follow(all []reason) (culprit int32, hops int) {
 	for _, r := range all {
 		a := &f.all[r.of]
@@ -277,14 +275,14 @@ func (f *finder) follow(all []reason) (culprit int32, hops int) {
 		if l.Role == provenance.Victim && l.Culprit >= 0 {
 			return int32(l.Culprit), 1 + l.Hops
 		}
-		if a.Wait == Ranks || a.Wait == Group || l.Role == provenance.Culprit { // nothing explains why it took so long
+		if a.Wait == Ranks || a.Wait == Group || l.Role == provenance.Culprit { // its own cause
 			return r.of, 1
 		}
 	}
 	return -1, 0
 }
 
-// accuse marks the reasons that ended during a wait or shortly before as culprits.
+// accuse marks the reasons that ended during a wait or shortly before it as culprits.
 func (f *finder) accuse(why *reasons, culprit int32) {
 	for _, r := range why.all {
 		a, l := &f.all[r.of], &f.links[r.of]

@@ -8,11 +8,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// timeline finds the anomalies within a time.
+// timeline finds the anomalies within an interval of time.
 type timeline struct {
 	items []int32 // in order of entry
 	all   []Anomaly
-	last  []trace.Ticks // tree of last exits; the children of node n are 2n and 2n+1
+	last  []trace.Ticks // tree of the latest exits; the children of node n are 2n and 2n+1
 }
 
 func newTimeline(all []Anomaly, items []int32) *timeline {
@@ -36,25 +36,24 @@ func newTimeline(all []Anomaly, items []int32) *timeline {
 	return t
 }
 
-// most is the number of anomalies to consider for a wait; the last ones count.
-const most = 4096
+// maxMatches is the number of anomalies to consider for a wait: the last ones.
+const maxMatches = 4096
 
-// during returns the anomalies that run at any time between since and until, in order of
-// entry.
-func (t *timeline) during(since, until trace.Ticks) (found []int32) {
+// during returns the anomalies that run at any time between since and until, in order of entry.
+func (t *timeline) during(since, until trace.Ticks) (matches []int32) {
 	end, _ := slices.BinarySearchFunc(t.items, until, func(i int32, at trace.Ticks) int { return cmp.Compare(t.all[i].Entry, at) })
 	var visit func(node, from, size int)
-	visit = func(node, from, size int) { // from the last
+	visit = func(node, from, size int) { // from the last anomaly
 		switch {
-		case from >= end || t.last[node] <= since || len(found) == most:
+		case from >= end || t.last[node] <= since || len(matches) == maxMatches:
 		case size == 1:
-			found = append(found, t.items[from])
+			matches = append(matches, t.items[from])
 		default:
 			visit(2*node+1, from+size/2, size/2)
 			visit(2*node, from, size/2)
 		}
 	}
 	visit(1, 0, len(t.last)/2)
-	slices.Reverse(found)
-	return found
+	slices.Reverse(matches)
+	return matches
 }

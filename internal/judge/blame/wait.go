@@ -6,10 +6,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// WaitOf returns what a function waits for, by its name in traces. It covers the functions
-// of provenance.WaitOf, among which ADIOS2's BeginStep waits for another program, OpenMP
-// regions and barriers as named by TAU, Score-P and compilers, and joins and barriers of
-// threads.
+// WaitOf returns what a function waits for, by its name in traces. It covers the functions of provenance.WaitOf, of which
+// ADIOS2's BeginStep waits for another program, OpenMP regions and barriers as TAU, Score-P and compilers name them, and joins
+// and barriers of threads.
 func WaitOf(name string) Wait {
 	plain := strings.ToLower(name)
 	if at := strings.IndexAny(plain, "([{"); at > 0 {
@@ -34,7 +33,7 @@ func WaitOf(name string) Wait {
 	return Nothing
 }
 
-// threadWaits are prefixes of functions that end with the last of several threads.
+// threadWaits are prefixes of the names of functions that end when the last of several threads does.
 var threadWaits = []string{
 	"openmp_parallel", "openmp_implicit_barrier", "openmp_explicit_barrier", "openmp_barrier", "openmp_sync", "openmp_taskwait",
 	"openmp_taskgroup",

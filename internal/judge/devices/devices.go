@@ -1,5 +1,5 @@
-// Package devices finds the work of GPUs among the calls of a rank: activities of streams with their launches, and training
-// steps. It passes them to a breakdown.
+// Package devices finds the work of GPUs among the calls of a rank: training steps, and the activities of streams with
+// their launches. It passes them to a breakdown.
 package devices
 
 import (
@@ -17,22 +17,21 @@ type Times struct {
 	*breakdown.Rank
 	names    *trace.Names
 	rank     trace.Rank
-	kinds    map[trace.FuncID]breakdown.Kind // of functions on streams
-	steps    map[trace.FuncID]int64          // numbers of training steps, stepOfTrace, or noStep for other functions on the host
+	kinds    map[trace.FuncID]breakdown.Kind // kinds of activity of functions on streams
+	steps    map[trace.FuncID]int64          // training steps of functions on the host; stepOfTrace and noStep are special
 	launches []trace.Ticks                   // of the calls of a stream; scratch
 }
 
-// stepName is the name of the calls that PyTorch's profiler makes of training steps, with # and
-// its number.
+// stepName begins the names of the calls that PyTorch's profiler records for training steps; # and a number follow.
 const stepName = "ProfilerStep"
 
-// Numbers of functions on the host that are no numbers of training steps.
+// Special values of Times.steps.
 const (
 	noStep      = -1 // not a training step
-	stepOfTrace = -2 // its number is that of the step of the trace
+	stepOfTrace = -2 // a training step with the number of the step of the trace
 )
 
-// noActivity is the kind of calls of a stream that are no work of the GPU.
+// noActivity is the kind of calls of a stream that are not work of the GPU.
 const noActivity breakdown.Kind = 0xff
 
 // New returns the times of a rank, or nil if none of its threads is a stream.
@@ -46,9 +45,9 @@ func New(names *trace.Names, rank trace.Rank, unit trace.Unit, threads []*callst
 	return t
 }
 
-// AddCalls adds the calls of a step of the trace, which begins at a time.
+// AddCalls adds the calls of a step of the trace, which begins at start.
 func (t *Times) AddCalls(threads []*callstack.Thread, step int, start trace.Ticks) {
-	// Streams may be written with some delay. What began before this step is complete.
+	// Streams may be written late. What began before this step is complete.
 	settled := start
 	for _, thread := range threads {
 		if !t.isStream(thread) {
@@ -70,7 +69,7 @@ func (t *Times) isStream(thread *callstack.Thread) bool {
 	return ok
 }
 
-// addSteps adds the training steps that began on a thread of the host in this step.
+// addSteps adds the training steps that began on a thread of the host in a step of the trace.
 func (t *Times) addSteps(thread *callstack.Thread, step int) {
 	for _, c := range slices.Backward(thread.Calls) {
 		if int(c.Step) != step {
@@ -93,8 +92,8 @@ func (t *Times) addSteps(thread *callstack.Thread, step int) {
 	}
 }
 
-// stepNumber returns the number of the training step that a function represents, stepOfTrace or noStep, and
-// false if the function may get a name later.
+// stepNumber returns the number of the training step that a function represents, stepOfTrace or noStep. final is false if
+// the function may get a name later.
 func (t *Times) stepNumber(fn trace.FuncID) (number int64, final bool) {
 	switch t.names.Work(fn) {
 	case trace.UnknownWork:
@@ -112,8 +111,8 @@ func (t *Times) stepNumber(fn trace.FuncID) (number int64, final bool) {
 	return n, ok
 }
 
-// activity returns the kind of activity that a function on a stream represents, and false if the function may get
-// a name later.
+// activity returns the kind of activity that a function on a stream represents. final is false if the function may get a
+// name later.
 func (t *Times) activity(fn trace.FuncID) (kind breakdown.Kind, final bool) {
 	switch t.names.Work(fn) {
 	case trace.Compute:
@@ -133,8 +132,7 @@ func (t *Times) activity(fn trace.FuncID) (kind breakdown.Kind, final bool) {
 	return breakdown.KindOf(name), ok
 }
 
-// addActivities adds the calls of a stream that ended in this step. Calls with others inside are
-// annotations.
+// addActivities adds the calls of a stream that ended in this step. Calls that contain others are annotations.
 func (t *Times) addActivities(thread *callstack.Thread) {
 	t.launches = slices.Grow(t.launches[:0], len(thread.Calls))[:len(thread.Calls)]
 	for i := range t.launches {

@@ -6,13 +6,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
-// maxLogged limits the collective operations of a rank.
+// maxLogged limits the number of collective operations in the log of a rank.
 const maxLogged = 1 << 17
 
-// maxFollowed limits those of a rank whose log is followed between two comparisons. The analyzer keeps much fewer.
+// maxFollowed is this limit for logs that are followed, between two comparisons. The analyzer keeps far fewer.
 const maxFollowed = 1 << 20
 
-// align corrects the clocks of ranks that contradict those of others in collective operations of their program.
+// align corrects the clocks of ranks that disagree with others about collective operations of their program.
 func (t *Traces) align() {
 	t.alignHosts()
 	byProgram := make(map[trace.Program][]int)
@@ -26,7 +26,7 @@ func (t *Traces) align() {
 		var logs []breakdown.RankLog
 		ofRank := make(map[trace.Rank]int)
 		for _, i := range inputs {
-			log := logOf(t.profiles[i]) // Align orders it
+			log := logOf(t.profiles[i]) // a copy, because Align sorts it
 			logs = append(logs, log)
 			ofRank[log.Rank] = i
 		}
@@ -39,7 +39,8 @@ func (t *Traces) align() {
 	}
 }
 
-// alignHosts makes hosts whose times count from their start begin together. Nothing in their traces relates these times.
+// alignHosts makes all hosts whose clocks count from their start begin at the same time, because nothing in their traces
+// relates these clocks.
 func (t *Traces) alignHosts() {
 	firsts := make(map[string]trace.Ticks)
 	earliest := trace.Ticks(0)

@@ -1,6 +1,6 @@
-// Package inputs opens recorded traces for the analyzer: it finds out their programs, and for traces of
-// profilers and logs of NCCL Inspector their ranks and collective operations. It corrects the clocks of ranks by those of
-// Chrome traces, and those of hosts without a common clock by their first events.
+// Package inputs opens recorded traces for the analyzer. It finds their programs, and the ranks and collective operations
+// of traces of profilers and logs of NCCL Inspector. It corrects the clocks of ranks in Chrome traces that disagree about
+// collective operations, and aligns hosts without a common clock by their first events.
 package inputs
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/profile"
 )
 
-// Config is how traces are opened.
+// Config configures Open.
 type Config struct {
-	Programs    []string // rules index=pattern: the program of traces whose path matches
-	RankPattern string   // its first group is the rank in the names of profiles without one
-	Workers     int      // traces to read at once
-	// Temp, if not nil, returns the directory for events of profiles that do not fit into memory, and what
-	// to call if they cannot be opened.
+	Programs    []string // rules index=pattern, which give paths that match the pattern a program
+	RankPattern string   // regular expression whose first group is the rank, for names of profiles without a rank
+	Workers     int      // traces to read concurrently
+	// Temp, if not nil, returns the directory for events of profiles that do not fit into memory, and a function
+	// that Open calls if it cannot open them.
 	Temp func() (dir string, discard func(), err error)
-	// Reading, if not nil, is called with the bytes of all profiles before they are read. It returns what is
-	// called with the bytes of each read, and what is called after the last.
+	// Reading, if not nil, is called with the size of all profiles before Open reads them. Open calls add with the
+	// number of bytes of each read, and end after the last read.
 	Reading func(size int64) (add func(int64), end func())
 }
 
-// UsageError is a mistake in a Config, or in the choice of traces.
+// UsageError is a mistake in a Config or in the choice of traces.
 type UsageError struct{ error }
 
 func usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
@@ -41,7 +41,7 @@ func usagef(format string, args ...any) error { return UsageError{fmt.Errorf(for
 // Traces are recorded traces to analyze.
 type Traces struct {
 	Inputs   []analyzer.Input
-	Programs []string // names of several programs, by number
+	Programs []string // names of the programs by number, if there are several
 	Unit     trace.Unit
 	profiles inspect.Profiles
 }
@@ -66,7 +66,7 @@ func Open(ctx context.Context, paths []string, cfg Config) (*Traces, error) {
 	return openProfiles(ctx, profiles, &cfg)
 }
 
-// openArchives opens OTF2 archives. Each rank is an input. The programs of archives without rules are numbered in order.
+// openArchives opens OTF2 archives. Each rank is an input. Without rules, programs are numbered in the order of archives.
 func openArchives(paths []string, cfg *Config) (*Traces, error) {
 	all, err := programsOf(paths, cfg.Programs)
 	if err != nil {
@@ -92,7 +92,7 @@ func openArchives(paths []string, cfg *Config) (*Traces, error) {
 	return t, nil
 }
 
-// openProfiles opens traces of profilers, which takes most of the time of their analysis.
+// openProfiles opens traces of profilers. It takes most of the time of their analysis.
 func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, err error) {
 	pattern, err := regexp.Compile(cfg.RankPattern)
 	if err != nil || pattern.NumSubexp() < 1 {
@@ -144,8 +144,8 @@ func openProfiles(ctx context.Context, paths []string, cfg *Config) (t *Traces, 
 	return t, nil
 }
 
-// openDatasets returns datasets and logs of NCCL Inspector with their programs: those of the rules, or else by the names of
-// the traces.
+// openDatasets returns datasets and logs of NCCL Inspector with their programs: by the rules, or else by the names of the
+// traces.
 func openDatasets(paths []string, cfg *Config) (*Traces, error) {
 	t := new(Traces)
 	var err error
@@ -173,7 +173,7 @@ func programsOf(paths, rules []string) ([]analyzer.Input, error) {
 	return all, err
 }
 
-// WithPrograms returns traces with the programs of rules, and a rule that matches none of them.
+// WithPrograms returns traces with the programs of rules, and a rule that matches no trace.
 func WithPrograms(paths, rules []string) (all []analyzer.Input, unmatched string, err error) {
 	all = make([]analyzer.Input, 0, len(paths))
 	for _, p := range paths {

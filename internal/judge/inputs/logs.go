@@ -12,14 +12,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/nccl"
 )
 
-// Logs binds the ranks of logs of NCCL Inspector. The zero value has none.
+// Logs binds logs of NCCL Inspector to inputs. The zero value is ready to use.
 type Logs struct {
 	Follow bool // the logs may grow
 	jobs   map[trace.Program]*nccl.Job
 	inputs map[string][]analyzer.Input // by path
 }
 
-// Bind replaces the inputs that are logs by those of their ranks. It returns an error if a log cannot be read.
+// Bind replaces each input that is a log by one input per rank of the log.
 func (l *Logs) Bind(inputs []analyzer.Input, logs []string) ([]analyzer.Input, error) {
 	if len(logs) == 0 {
 		return inputs, nil
@@ -36,7 +36,7 @@ func (l *Logs) Bind(inputs []analyzer.Input, logs []string) ([]analyzer.Input, e
 		if err != nil {
 			return nil, err
 		}
-		if f == nil { // it was replaced just now
+		if f == nil { // replaced since it was listed
 			return nil, fmt.Errorf("%s: no record of NCCL Inspector", in.Path)
 		}
 		added[in.Program] = append(added[in.Program], f)
@@ -63,7 +63,7 @@ func (l *Logs) Bind(inputs []analyzer.Input, logs []string) ([]analyzer.Input, e
 	return bound, nil
 }
 
-// ranks returns the inputs of a log: one for each rank.
+// ranks returns an input for each rank of a log.
 func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs []analyzer.Input) {
 	size := int64(0)
 	if info, err := os.Stat(f.Path); err == nil {
@@ -79,7 +79,7 @@ func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs
 			Path: f.Path, Program: program, Size: size, Collectives: breakdown.RankLog{Rank: rank, Log: log, Untimed: !job.Timed()},
 			Steps: func(t *tally.Tally) (trace.Steps, error) {
 				opt := nccl.Options{Program: program, Follow: l.Follow, Tally: t}
-				if !logged { // else it is the second pass
+				if !logged { // not in the second pass
 					logged = true
 					opt.OnCollective = func(c *nccl.Collective) { logCollective(log, c, job.Timed()) }
 				}
@@ -97,7 +97,7 @@ func (l *Logs) ranks(program trace.Program, job *nccl.Job, f *nccl.File) (inputs
 	return inputs
 }
 
-// assumed counts that the rank of a log is a guess.
+// assumed counts that the rank of a log is a guess, when open is called.
 func assumed(open func(*tally.Tally) (trace.Steps, error)) func(*tally.Tally) (trace.Steps, error) {
 	return func(t *tally.Tally) (trace.Steps, error) {
 		t.Add(tally.RankAssumed, 1)
@@ -105,8 +105,8 @@ func assumed(open func(*tally.Tally) (trace.Steps, error)) func(*tally.Tally) (t
 	}
 }
 
-// logCollective adds an operation to the log of a rank. Without times all ranks end it at the same one, so that the rank with the
-// shortest time arrived last: the others waited for it.
+// logCollective adds an operation to the log of a rank. Without times, all ranks end an operation at the same time, so the
+// rank with the shortest time arrived last, and the others waited for it.
 func logCollective(log *breakdown.Log, c *nccl.Collective, timed bool) {
 	start, end := -c.Duration, trace.Ticks(0)
 	if timed && c.Timed {

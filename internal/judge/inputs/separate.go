@@ -11,9 +11,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 )
 
-// Separate returns rules --program that separate traces with the same ranks: each directory is a program, or each
-// name of traces in a directory that has several. It returns none if the traces have the same directory and name, and for
-// another error than a *analyzer.RankConflict.
+// Separate returns --program rules that separate traces with the same ranks. Each directory becomes a program, or each
+// name of traces in a directory that has several. Separate returns nil if the traces have the same directory and name, and
+// if err is not a *analyzer.RankConflict.
 func Separate(err error, all []analyzer.Input) (rules []string) {
 	conflict, ok := errors.AsType[*analyzer.RankConflict](err)
 	if !ok {
@@ -34,7 +34,7 @@ func Separate(err error, all []analyzer.Input) (rules []string) {
 			patterns = append(patterns, filepath.Join(dir, stem(p)+"*"))
 		}
 	}
-	slices.Sort(patterns) // a longer pattern after those that match more, as the last rule decides
+	slices.Sort(patterns) // a longer pattern follows those that match more, because the last rule decides
 	patterns = slices.Compact(patterns)
 	if len(patterns) < 2 {
 		return nil
