@@ -289,6 +289,20 @@ var sources = regexp.MustCompile(` \[\{[^}\]]*\}[-{},0-9 ]*\]`)
 // WithoutSources removes all source locations of TAU from a call path or a sentence.
 func WithoutSources(s string) string { return sources.ReplaceAllString(s, "") }
 
+// PathEnd returns the last three functions of a call path for a sentence: … > main > solve() > MPI_Wait.
+func PathEnd(path string) string {
+	const most, width = 3, 48
+	names := strings.Split(SingleSpaced(WithoutSources(path)), " > ")
+	end := ""
+	if len(names) > most {
+		names, end = names[len(names)-most:], "… > "
+	}
+	for i, name := range names {
+		names[i] = Shorten(name, width)
+	}
+	return end + strings.Join(names, " > ")
+}
+
 // ShellWord quotes a word for a shell, if necessary.
 func ShellWord(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=") == "" {

@@ -131,6 +131,8 @@ func (b Bins) difference(f *Field, found Finding) Difference {
 		c.Values = b.Text(f.Key, found.From)
 	case len(found.Numbers) > 0:
 		c.Values = joined(found.Numbers, func(v float64) string { return b.Text(f.Key, v) })
+	case f.Key.Kind == FieldPath:
+		c.Values = pathsText(found.Labels)
 	default:
 		c.Values = joined(found.Labels, Plain)
 	}
@@ -182,6 +184,18 @@ func (b Bins) TimeTerm(first, last float64) Term {
 // seconds returns the time at which a part of the run begins.
 func (b Bins) seconds(bin float64) float64 { return b.Unit.MicrosOf(bin*float64(b.Width())) / 1e6 }
 
+// pathsText lists up to three call paths by their ends; of more it names two and counts the others.
+func pathsText(paths []string) string {
+	ends := make([]string, len(paths))
+	for i, path := range paths {
+		ends[i] = text.PathEnd(path)
+	}
+	if n := len(ends); n > 3 {
+		return fmt.Sprintf("%s, %s and %d others", ends[0], ends[1], n-2)
+	}
+	return joined(ends, Plain)
+}
+
 func joined[T any](list []T, text func(T) string) string {
 	var parts []string
 	for _, v := range list {
@@ -218,7 +232,7 @@ func (f *Field) clause(values string, found Finding) string {
 	case FieldPartner:
 		return "talked last to " + noun("rank ", "ranks ") + values
 	case FieldPath:
-		return "were called by " + values
+		return "ran on the call " + noun("path ", "paths ") + values
 	case FieldBytes:
 		return "had messages of " + values + " bytes"
 	case FieldTime:

@@ -230,19 +230,22 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 	return devices, streams
 }
 
-// paths returns the field of call paths.
+// paths returns the field of call paths, without values if the selection has several functions: then a path would
+// only name the function.
 func (s *sampling) paths() contrast.Field {
 	functions := make(map[executions.FunctionID]bool)
 	for _, x := range s.selected {
 		functions[x.FunctionID()] = true
 	}
-	var shares []contrast.Share
-	if len(functions) == 1 { // with several functions the path would only name the function
-		for key, n := range s.pathCalls {
-			shares = append(shares, contrast.Share{Label: s.pathNames[key], Weight: n})
-		}
+	key := contrast.FieldKey{Kind: contrast.FieldPath}
+	if len(functions) > 1 {
+		return contrast.Field{Key: key, Column: contrast.Column{Name: key.Words(), Shape: contrast.Labels}}
 	}
-	return s.column(contrast.FieldKey{Kind: contrast.FieldPath}, contrast.Labels, shares, "calls")
+	var shares []contrast.Share
+	for path, n := range s.pathCalls {
+		shares = append(shares, contrast.Share{Label: s.pathNames[path], Weight: n})
+	}
+	return s.column(key, contrast.Labels, shares, "calls")
 }
 
 // amounts returns the fields of counters or node states of the selection.
