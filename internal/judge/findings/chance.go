@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// quantile returns a quantile of values; 0 without values.
+// quantile returns a quantile of values, or 0 if there are none.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -14,13 +14,13 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// lowerMedian returns the median, and of an even number of values the lower one.
+// lowerMedian returns the median; of an even number of values, the lower of the two in the middle.
 func lowerMedian(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[(len(sorted)-1)/2]
 }
 
-// moments returns mean and standard deviation, independent of the order of values.
+// moments returns the mean and the standard deviation. They do not depend on the order of values.
 func moments(values []float64) (mean, deviation float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	for _, v := range sorted {
@@ -33,8 +33,8 @@ func moments(values []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(squares / max(1, float64(len(sorted)-1)))
 }
 
-// binomialTail returns the probability of at least k hits among n, each with probability p. It
-// returns 1 if k is not more than expected.
+// binomialTail returns the probability of at least k hits among n, each with probability p. It returns 1 if k is not above
+// the mean.
 func binomialTail(k, n int64, p float64) float64 {
 	if float64(k) <= float64(n)*p {
 		return 1
@@ -49,9 +49,8 @@ func binomialTail(k, n int64, p float64) float64 {
 	return decreasing(term, func(i int64) float64 { return float64(n-k-i) / float64(k+i+1) * p / (1 - p) })
 }
 
-// evidence returns the logarithm of the likelihood of k hits among n relative to that if each has the
-// probability p; 0 if k is not more than expected. The probability of so many is at most its negative
-// exponential (Chernoff).
+// evidence returns the log-likelihood ratio of k hits among n against n hits with probability p each, or 0 if k is not above
+// the mean. The probability of at least k hits is at most exp(-evidence) (Chernoff).
 func evidence(k, n int, p float64) float64 {
 	if float64(k) <= float64(n)*p {
 		return 0
@@ -63,8 +62,7 @@ func evidence(k, n int, p float64) float64 {
 	return e
 }
 
-// poissonTail returns the probability of at least k events with the given mean. It returns 1 if
-// k is not more than expected.
+// poissonTail returns the probability of at least k events with the given mean. It returns 1 if k is not above the mean.
 func poissonTail(k int64, mean float64) float64 {
 	if float64(k) <= mean {
 		return 1
@@ -73,7 +71,7 @@ func poissonTail(k int64, mean float64) float64 {
 	return decreasing(term, func(i int64) float64 { return mean / float64(k+i+1) })
 }
 
-// decreasing sums terms, each of which is the last times ratio.
+// decreasing sums a series in which the ratio of term i+1 to term i is ratio(i).
 func decreasing(term float64, ratio func(i int64) float64) (sum float64) {
 	for i := int64(0); term > sum*1e-12; i++ {
 		sum += term
@@ -87,18 +85,18 @@ func lgamma(x float64) float64 {
 	return v
 }
 
-// expectedOccupancy returns how many of the parts n random hits would hit.
+// expectedOccupancy returns the expected number of parts that n random hits hit.
 func expectedOccupancy(n int, parts float64) float64 {
 	return parts * (1 - math.Pow(1-1/parts, float64(n)))
 }
 
-// evenChance returns the probability that equal rates give counts that differ as much.
+// evenChance returns the probability that counts with equal rates differ at least as much as these.
 func evenChance(counts []int64) float64 {
 	return shareChance(counts, slices.Repeat([]float64{1}, len(counts)))
 }
 
-// shareChance returns the probability that counts differ as much from equal shares of others: Pearson's
-// test, with the approximation of Wilson and Hilferty.
+// shareChance returns the probability that counts differ as much from equal shares of others, by Pearson's test with the
+// approximation of Wilson and Hilferty.
 func shareChance(counts []int64, others []float64) float64 {
 	if len(counts) < 2 {
 		return 1

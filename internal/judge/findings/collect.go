@@ -11,14 +11,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Collector collects the final records of a run, in any order, and concludes findings from
-// them. The zero value is ready to use. It must not be shared.
+// Collector collects the final records of a run, in any order, and concludes findings from them. The zero value is ready to
+// use. It is not safe for concurrent use.
 type Collector struct {
 	run   blame.Run
 	ranks map[trace.RankKey]bool
 }
 
-// Add adds records of a rank, and the rank itself. It does not retain them.
+// Add adds a rank and its records. It does not retain the records.
 func (c *Collector) Add(rank trace.RankKey, anomalies, typical []*provenance.Record) {
 	if c.ranks == nil {
 		c.ranks = make(map[trace.RankKey]bool)
@@ -32,19 +32,19 @@ func (c *Collector) Add(rank trace.RankKey, anomalies, typical []*provenance.Rec
 	}
 }
 
-// Ranks returns the ranks that records were added of, in any order.
+// Ranks returns the ranks passed to Add, in any order.
 func (c *Collector) Ranks() []trace.RankKey { return slices.Collect(maps.Keys(c.ranks)) }
 
-// Conclude returns the findings of a run with this outcome, these call paths and this comparison of peers, which may be
-// nil, and adds the slow peers that calls show to it. It may be called once.
+// Conclude returns the findings of a run with an outcome, call paths and a comparison of peers, which may be nil. It adds the
+// slow peers that only calls show to the comparison. It may be called once.
 func (c *Collector) Conclude(o *summary.Outcome, paths []provenance.PathStats, all *provenance.Peers) *Result {
 	c.run.Unit, c.run.Begin, c.run.End = o.Unit, o.Totals.Begin, max(c.run.End, o.Totals.End)
 	p := NewProfile(paths, c.Ranks(), o.Modes)
 	c.run.Ranks = p.Ranks()
-	found := Conclude(&c.run, blame.Find(&c.run), o.Changes, p, all)
+	result := Conclude(&c.run, blame.Find(&c.run), o.Changes, p, all)
 	c.run = blame.Run{}
 	if all != nil {
-		peers.Add(all, found.Slow...)
+		peers.Add(all, result.Slow...)
 	}
-	return found
+	return result
 }

@@ -1,8 +1,8 @@
-// Package findings turns the anomalies of a run into findings, which people read. A finding
-// groups anomalies, or describes a lasting change of a function: it says what, where, when,
-// how often, and what it cost, with the waits that it caused. docs/findings.md has the rules.
+// Package findings turns the anomalies of a run into findings for people to read. A finding groups anomalies, or describes
+// a lasting change of a function: it says what, where, when, how often, and at what cost, with the waits that it caused.
+// docs/findings.md has the rules.
 //
-// It is pure, and its result does not depend on the order of its input.
+// Its functions are pure, and their results do not depend on the order of the input.
 package findings
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Result has the findings of a run and the links between its anomalies.
+// Result contains the findings of a run and the links between its anomalies.
 type Result struct {
-	// Findings are alarms, the costliest first, then notes, minor ones, waits with known causes, and withdrawn ones.
+	// Findings are sorted: alarms, the costliest first, then notes, minor findings, waits with known causes, and withdrawn findings.
 	Findings []provenance.Finding
-	Links    []provenance.Link // of each anomaly, in the order of Run.Anomalies
-	// Slow are the slow peers that calls show, but the comparison of peers does not have.
+	Links    []provenance.Link // of the anomalies, in the order of Run.Anomalies
+	// Slow are the slow peers that only calls show, not the comparison of peers.
 	Slow []provenance.SlowPeer
-	Time trace.Ticks // of all ranks
+	Time trace.Ticks // sum over all ranks
 }
 
-// Conclude groups the anomalies of a run, with the links of blame.Find, a comparison of peers, and lasting changes
-// of functions into findings. A nil profile is unknown: then there is neither interference nor
-// recurrence. So is a nil comparison: then there are slow peers only by their calls.
+// Conclude turns the anomalies of a run, with the links of blame.Find, a comparison of peers and lasting changes of
+// functions, into findings. The profile and the comparison may be nil. Without a profile there are no findings of interference
+// or recurring calls, and without a comparison only calls show slow peers.
 func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *Profile, all *provenance.Peers) *Result {
 	if p == nil {
 		p = NewProfile(nil, nil, nil)
@@ -40,7 +40,7 @@ func Conclude(run *blame.Run, links []blame.Link, changes []summary.Change, p *P
 	}
 	c := &conclusion{
 		run: run, links: links, profile: p, names: make(names), member: make([]*group, len(run.Anomalies)),
-		causes: make(map[int32]*key), compared: all,
+		causes: make(map[int32]*key), comparison: all,
 	}
 	c.begin, c.end = span(run)
 	c.findSpans()
@@ -75,7 +75,7 @@ func span(r *blame.Run) (begin, end trace.Ticks) {
 	return begin, end
 }
 
-// seconds returns a time in seconds since the start of the run.
+// seconds converts a time to seconds since the start of the run.
 func (c *conclusion) seconds(at trace.Ticks) float64 { return c.run.Unit.Seconds(at - c.begin) }
 
 // duration formats a number of ticks.
@@ -89,44 +89,45 @@ type conclusion struct {
 	names      names
 	begin, end trace.Ticks
 	all        []*group
-	member     []*group       // of each anomaly
-	causes     map[int32]*key // slow places that waits without a culprit waited for
+	member     []*group       // group of each anomaly
+	causes     map[int32]*key // keys of the slow places that caused waits without a culprit
 	peers      []*slowPeer
-	compared   *provenance.Peers
-	spans      map[trace.Program][2]trace.Ticks // of programs
+	comparison *provenance.Peers
+	spans      map[trace.Program][2]trace.Ticks // begin and end of programs
 	examples   map[*summary.Mode]*sample
 }
 
-// key has the common properties of the anomalies of a finding.
+// key identifies a finding by the common properties of its anomalies.
 type key struct {
 	kind       provenance.FindingKind
 	program    trace.Program
 	name, path string
 	fast       bool
-	host       string     // of interference
-	rank       trace.Rank // of interference of one rank, and of its longest delays
-	since      int        // number of a slow peer
-	recording  bool       // of interference by writing the trace
+	host       string     // interference only
+	rank       trace.Rank // interference of one rank and its longest delays only
+	since      int        // index of a slow peer
+	recording  bool       // interference by writing the trace
 	victim     bool
 	cause      *group // of victims; nil if unknown
 }
 
-// group is an incomplete finding.
+// group is a finding under construction.
 type group struct {
 	provenance.Finding
 	cause   *group
-	all     []blame.Anomaly // of which members are the indices
+	all     []blame.Anomaly // members are indices into all
 	members []int32         // in order of entry
 	lost    map[trace.Rank]trace.Ticks
 	hosts   map[string]bool
 	waiting map[trace.RankKey]bool
-	// Of recurring calls: on all ranks, or all with the roles of these if ofRole is true, and throughout the run.
+	// everywhere and always are true if recurring calls are on all ranks, or all with the roles of Ranks if ofRole is true,
+	// and throughout the run.
 	everywhere, always bool
 	ofRole             bool
-	unrecorded         string     // of a function that changed: what it calls without a record since then
-	madeCalls          [2]float64 // of a function that has more to do: calls that it makes, before and after its change
+	unrecorded         string     // function that a changed function calls and that is not recorded since the change
+	madeCalls          [2]float64 // calls that a function with more work makes, before and after its change
 	peer               *slowPeer
-	placed             bool // it is about a rank, or the ranks of a host, rather than a call path
+	placed             bool // about a rank, or the ranks of a host, rather than a call path
 }
 
 func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
@@ -142,8 +143,8 @@ func (c *conclusion) newGroup(k *key, all []blame.Anomaly) *group {
 	return g
 }
 
-// collect creates the groups: first of all anomalies except victims, then of victims,
-// whose causes exist by then.
+// collect creates the groups: first those of all anomalies except victims, then those of victims, which refer to the groups of
+// their causes.
 func (c *conclusion) collect() {
 	order := c.run.Order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
@@ -164,12 +165,12 @@ func (c *conclusion) collect() {
 		if !victims {
 			c.splitLongest()
 		}
-		c.mergePaths() // before victims name their causes, and then victims of unknown causes
+		c.mergePaths() // groups of causes before victims refer to them, then groups of victims of unknown causes
 	}
 }
 
-// splitLongest makes the calls of recurring slow calls that are too long to be like the others
-// findings of their own.
+// splitLongest moves the calls that are too long to be like the others from findings of recurring calls to findings of their
+// own.
 func (c *conclusion) splitLongest() {
 	for _, g := range slices.Clone(c.all) {
 		g.OfCalls = c.profile.calls(g.PID, g.Path, g.Func)
@@ -196,13 +197,13 @@ func (c *conclusion) splitLongest() {
 	}
 }
 
-// add adds an anomaly to the group of its key; nil: that of its call path.
+// add adds an anomaly to the group of key k; nil means the key of its call path.
 func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) {
 	a := &c.run.Anomalies[i]
 	if k == nil {
 		k = c.keyOf(a)
 		cause := c.causes[i]
-		if cause == nil && l.Role == provenance.Victim && l.Culprit >= 0 { // what made the culprit wait
+		if cause == nil && l.Role == provenance.Victim && l.Culprit >= 0 { // the cause of the culprit's own wait
 			cause = c.causes[int32(l.Culprit)]
 		}
 		switch {
@@ -219,7 +220,7 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	if g == nil {
 		g = c.newGroup(k, c.run.Anomalies)
 		groups[*k] = g
-		if k.rank == anyRank { // else it has several functions
+		if k.rank == anyRank { // other groups have several functions
 			g.Func = a.Func
 		}
 		g.placed = k.rank != anyRank
@@ -239,7 +240,7 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 	}
 }
 
-// anyRank is the rank of keys of groups that are not split by rank.
+// anyRank is the rank in keys of groups that are not split by rank.
 const anyRank = -1
 
 // keyOf returns the key of an anomaly by its call path.
@@ -259,11 +260,11 @@ func (c *conclusion) keyOf(a *blame.Anomaly) *key {
 	return k
 }
 
-// sumUp computes the totals of a group, and decides whether outliers recur.
+// sumUp computes the totals of a group and decides whether outliers recur.
 func (c *conclusion) sumUp(g *group) {
 	var actual, expected []float64
 	var n, own float64
-	begun := make([]int64, parts)
+	begins := make([]int64, parts)
 	for _, i := range g.members {
 		a := &g.all[i]
 		calls, of := c.represents(a)
@@ -272,17 +273,17 @@ func (c *conclusion) sumUp(g *group) {
 		g.hosts[a.Host] = true
 		g.Longest = max(g.Longest, a.Exit-a.Entry)
 		g.Last = max(g.Last, a.Exit)
-		begun[c.part(a.Entry)]++
+		begins[c.part(a.Entry)]++
 		for p := c.part(a.Entry); p <= c.part(max(a.Entry, a.Exit-1)); p++ {
 			g.OverTime[p]++
 		}
 		if a.Status == provenance.Provisional {
 			g.Status = provenance.Provisional
 		}
-		actual, expected = append(actual, float64(judged(a))), append(expected, float64(judged(a)-a.Lost))
+		actual, expected = append(actual, float64(judgedTime(a))), append(expected, float64(judgedTime(a)-a.Lost))
 	}
 	g.Calls, g.LostOwn = int64(math.Round(n)), trace.Ticks(math.Round(own))
-	g.Examples, g.WaitRanks, g.Trend = g.worst(), int64(len(g.waiting)), trendOf(begun)
+	g.Examples, g.WaitRanks, g.Trend = g.worst(), int64(len(g.waiting)), trendOf(begins)
 	if g.peer != nil {
 		c.describePeer(g)
 		c.complete(g)
@@ -318,7 +319,7 @@ func (c *conclusion) sumUp(g *group) {
 	c.complete(g)
 }
 
-// losses returns the times that the calls of a group lost.
+// losses returns the time that each call of a group lost.
 func (g *group) losses() []float64 {
 	lost := make([]float64, len(g.members))
 	for k, i := range g.members {
@@ -327,7 +328,7 @@ func (g *group) losses() []float64 {
 	return lost
 }
 
-// functions returns the number of functions of a group: several if delays hit whatever ran, and are too long to be interference.
+// functions returns the number of functions of a group. It has several if delays too long to be interference hit whatever ran.
 func (g *group) functions() int64 {
 	names := make(map[string]bool)
 	for _, i := range g.members {
@@ -336,8 +337,8 @@ func (g *group) functions() int64 {
 	return int64(len(names))
 }
 
-// classify decides whether the calls of a group recur, or come in bursts. The detector's mode
-// needs as many calls as any other: some may have been waits with a known cause.
+// classify decides whether the calls of a group recur or come in bursts. A mode of the detector needs as many calls as any
+// other recurring calls, because some may have been waits with a known cause.
 func (c *conclusion) classify(g *group) {
 	waits := g.all[g.members[0]].Wait != blame.Nothing
 	if g.Kind == provenance.RecurringMode && (len(g.members) < leastHits || !c.isSpread(g)) {
@@ -364,18 +365,18 @@ func (c *conclusion) classify(g *group) {
 	}
 }
 
-// judged returns the time of an anomaly that was judged: the exclusive time, unless more was lost.
-func judged(a *blame.Anomaly) trace.Ticks {
+// judgedTime returns the time that the detector judged: the exclusive time, unless the anomaly lost more.
+func judgedTime(a *blame.Anomaly) trace.Ticks {
 	if a.Lost > a.Exclusive || a.Kind == provenance.TooManyCalls {
 		return a.Exit - a.Entry
 	}
 	return a.Exclusive
 }
 
-// examples is the number of examples of a finding.
+// examples is the greatest number of examples of a finding.
 const examples = 5
 
-// worst returns the event ids of the executions that lost the most time.
+// worst returns the event IDs of the executions that lost most time.
 func (g *group) worst() []string {
 	order := slices.Clone(g.members)
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(g.all[y].Lost, g.all[x].Lost) })
@@ -386,10 +387,10 @@ func (g *group) worst() []string {
 	return ids
 }
 
-// lasting is the part of the run so far in which a provisional finding must have been hit to last.
-const lasting = 1. / parts
+// recentShare is the last part of the run so far that must include an anomaly of a provisional finding that continues.
+const recentShare = 1. / parts
 
-// time returns the time of all ranks.
+// time returns the time of the run summed over all ranks.
 func (c *conclusion) time() trace.Ticks { return (c.end - c.begin) * trace.Ticks(c.profile.allRanks()) }
 
 // complete sets the cost, the times and the confidence of a finding from its other fields.
@@ -403,7 +404,7 @@ func (c *conclusion) complete(g *group) {
 		g.To, g.Confidence = g.peer.To, g.peer.Confidence
 		return
 	}
-	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= lasting*float64(c.end-c.begin)) {
+	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= recentShare*float64(c.end-c.begin)) {
 		g.To = new(c.seconds(g.Last))
 	}
 	switch {
@@ -418,9 +419,9 @@ func (c *conclusion) complete(g *group) {
 func (c *conclusion) addChanges(changes []summary.Change) {
 	var waits, others []*group
 	for i := range changes {
-		g := c.changed(&changes[i])
+		g := c.newChange(&changes[i])
 		switch {
-		case c.explained(g):
+		case c.peerExplains(g):
 		case c.waits(g.PID, g.Func) && g.Severity == provenance.Alarm:
 			waits = append(waits, g)
 		default:
@@ -436,8 +437,8 @@ func (c *conclusion) addChanges(changes []summary.Change) {
 	c.all = slices.Concat(c.all, others, waits)
 }
 
-// causeOf returns why calls of a function wait longer from some time on to the end: the costliest slow peer, or function that
-// computes longer, since then or before, if it lost at least half as much on a rank as a rank waited; nil if there is none.
+// causeOf returns the cause of a lasting increase of waits: the costliest slow peer, or function that computes longer, that
+// began no later, lasts to the end, and lost at least half as much on a rank as a rank waited; nil if there is none.
 func (c *conclusion) causeOf(waits *group, changes []*group) (cause *group) {
 	ranks := trace.Ticks(max(1, c.profile.ranks[waits.PID]))
 	margin := (c.end - c.begin) / occupancy
@@ -454,8 +455,8 @@ func (c *conclusion) causeOf(waits *group, changes []*group) (cause *group) {
 	return cause
 }
 
-// changed returns a group for a lasting change.
-func (c *conclusion) changed(change *summary.Change) *group {
+// newChange returns a group for a lasting change.
+func (c *conclusion) newChange(change *summary.Change) *group {
 	k := key{kind: provenance.LastingChange, program: change.Program, name: change.Function}
 	g := c.newGroup(&k, nil)
 	c.all = c.all[:len(c.all)-1]
@@ -498,7 +499,7 @@ func (c *conclusion) addWithdrawn() {
 	}
 }
 
-// number sorts the groups, numbers them, and describes them in words.
+// number sorts and numbers the groups, and describes them in words.
 func (c *conclusion) number() {
 	class := func(g *group) int {
 		switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// interference sets the keys of the delays that hit whatever runs, except those that have one. order
-// has the anomalies in order of entry.
+// interference sets the keys of delays that hit whatever runs, unless they have a key. order has the anomalies in order of
+// entry.
 func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 	order = slices.DeleteFunc(slices.Clone(order), func(i int32) bool { return keys[i] != nil })
 	programs := make(map[trace.Program][]int32)
@@ -29,16 +29,16 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 		}
 	}
 	for program, hits := range programs {
-		if hits, hosts := c.interrupted(c.notToBlame(program, hits), c.heldUp(program, order)); len(hits) > 0 {
+		if hits, hosts := c.interferenceOf(c.notToBlame(program, hits), c.heldUp(program, order)); len(hits) > 0 {
 			c.place(program, append(hits, c.likeOthers(program, hits, c.inWaits(program, hosts, order))...), keys)
 		}
 	}
 }
 
-// interrupted returns the delays that are interference, and their hosts. If hosts have more unequal numbers of delays than by
-// chance, each host is tested by itself, and those without enough delays together: what interrupts one host does not
-// explain a few delays of others.
-func (c *conclusion) interrupted(hits, heldUp []int32) (of []int32, hosts map[string]bool) {
+// interferenceOf returns the delays that are interference, and their hosts. If the numbers of delays of hosts differ by more
+// than chance, it tests each host separately, and those with too few delays together, because what interrupts one host does not
+// explain a few delays on others.
+func (c *conclusion) interferenceOf(hits, heldUp []int32) (of []int32, hosts map[string]bool) {
 	byHost, held := make(map[string][]int32), make(map[string][]int32)
 	for _, i := range heldUp {
 		host := c.run.Anomalies[i].Host
@@ -69,7 +69,7 @@ func (c *conclusion) interrupted(hits, heldUp []int32) (of []int32, hosts map[st
 	return slices.DeleteFunc(hits, func(i int32) bool { return !hosts[c.run.Anomalies[i].Host] }), hosts
 }
 
-// heldUp returns the delays that hit a rank in a collective call, so that it stayed there after others had left.
+// heldUp returns the delays that held up a rank in a collective call, so that it stayed there after others had left.
 func (c *conclusion) heldUp(program trace.Program, order []int32) (hits []int32) {
 	for _, i := range order {
 		if a := &c.run.Anomalies[i]; a.Program == program && a.Wait == blame.Group && c.links[i].Role == provenance.Culprit {
@@ -79,8 +79,7 @@ func (c *conclusion) heldUp(program trace.Program, order []int32) (hits []int32)
 	return hits
 }
 
-// inWaits returns the delays that hit a rank of these hosts in a function that waits for others, and so made
-// others wait.
+// inWaits returns the delays that hit a rank of these hosts in a function that waits for others, and so made others wait.
 func (c *conclusion) inWaits(program trace.Program, hosts map[string]bool, order []int32) (hits []int32) {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
@@ -91,8 +90,8 @@ func (c *conclusion) inWaits(program trace.Program, hosts map[string]bool, order
 	return hits
 }
 
-// likeOthers returns the delays in functions that wait, without those of a function on a rank that has far more of them than
-// of the delays that hit whatever runs: what it waits for there is late.
+// likeOthers returns the delays in functions that wait. It omits those of a function on a rank that has far more of them than of
+// the delays that hit whatever runs, because there the function waited for something late.
 func (c *conclusion) likeOthers(program trace.Program, hits, inWaits []int32) []int32 {
 	type place struct {
 		function string
@@ -120,11 +119,11 @@ func (c *conclusion) likeOthers(program trace.Program, hits, inWaits []int32) []
 	})
 }
 
-// waiting returns how long the ranks of a program waited, and the sum.
+// waiting returns the time that each rank of a program waited, and the sum.
 func (c *conclusion) waiting(program trace.Program) (ranks map[trace.Rank]trace.Ticks, all trace.Ticks) {
 	ranks = make(map[trace.Rank]trace.Ticks)
-	for i := range c.compared.Loads {
-		if l := &c.compared.Loads[i]; l.PID == program && l.TID == provenance.AllThreads && !l.Device {
+	for i := range c.comparison.Loads {
+		if l := &c.comparison.Loads[i]; l.PID == program && l.TID == provenance.AllThreads && !l.Device {
 			ranks[l.RID] += l.Wait
 			all += l.Wait
 		}
@@ -132,27 +131,27 @@ func (c *conclusion) waiting(program trace.Program) (ranks map[trace.Rank]trace.
 	return ranks, all
 }
 
-// suspect is a call path of a program without its delays.
+// suspect is a call path of a program that may be to blame for its delays.
 type suspect struct {
 	path string
 	usage
 	time float64 // without delays
-	mean float64 // time of a call
+	mean float64 // mean time of a call
 	// Delays by length: those of the path's slow mode, and others; nil if there are none.
 	mode, others *lengths
 }
 
-// lengths counts delays between powers of two.
+// lengths counts delays by length; a length is a range between powers of two.
 type lengths struct {
 	hits   [maxLengths]int64
-	blamed uint64 // bits of the lengths for which the path is to blame
+	blamed uint64 // bit set of the lengths for which the path is to blame
 }
 
 const maxLengths = 48
 
 func lengthOf(a *blame.Anomaly) int { return min(bits.Len64(uint64(a.Lost)), maxLengths-1) }
 
-// between returns the number of delays of lengths from one to another that the path is not to blame for.
+// between returns the number of delays with lengths from one to another that the path is not to blame for.
 func (l *lengths) between(from, to int) (n int64) {
 	if l != nil {
 		for k := from; k <= to; k++ {
@@ -174,7 +173,7 @@ func (l *lengths) shortest() int {
 	return 0
 }
 
-// median returns the median of these lengths in ticks, to a factor of two.
+// median returns the median length of these delays in ticks, to a factor of two.
 func (l *lengths) median(from, to int) float64 {
 	left := (l.between(from, to) + 1) / 2
 	for from < to && l.between(from, from) < left {
@@ -184,14 +183,14 @@ func (l *lengths) median(from, to int) float64 {
 	return middle(from)
 }
 
-// middle returns the middle of the delays of a length in ticks.
+// middle returns the middle of a length in ticks.
 func middle(length int) float64 { return 0.75 * math.Exp2(float64(length)) }
 
 func (x *suspect) hits(from, to int) int64 {
 	return x.mode.between(from, to) + x.others.between(from, to)
 }
 
-// of returns the delays of the path that an anomaly belongs to.
+// of returns the counts that include an anomaly.
 func (x *suspect) of(a *blame.Anomaly) **lengths {
 	if a.Kind == provenance.Recurring {
 		return &x.mode
@@ -199,7 +198,7 @@ func (x *suspect) of(a *blame.Anomaly) **lengths {
 	return &x.others
 }
 
-// exposed returns the time of the path, or 0 if the path is to blame for all delays in it.
+// exposed returns the time of the path, or 0 if the path is to blame for all of its delays.
 func (x *suspect) exposed() float64 {
 	blamed := x.mode != nil && x.mode.blamed != 0 || x.others != nil && x.others.blamed != 0
 	if blamed && x.hits(0, maxLengths-1) == 0 {
@@ -208,7 +207,7 @@ func (x *suspect) exposed() float64 {
 	return x.time
 }
 
-// suspects returns the computing paths of a program by the mean time of their calls.
+// suspects returns the call paths of a program that compute, by the mean time of their calls.
 func (c *conclusion) suspects(program trace.Program, hits []int32) (all []*suspect, byPath map[string]*suspect) {
 	byPath = make(map[string]*suspect)
 	for k, u := range c.profile.paths {
@@ -234,16 +233,16 @@ func (c *conclusion) suspects(program trace.Program, hits []int32) (all []*suspe
 	return all, byPath
 }
 
-// delays are some of the delays of a path, by length.
+// delays are the delays of a path within a range of lengths.
 type delays struct {
 	*lengths
 	from, to int
 }
 
-// candidates returns the delays of a path for which it may be to blame: its slow mode, all others, compared with all delays
-// and with those that are at least as long as its shortest, and those with lengths in any range. A function that sends wakes
-// other processes, which interrupt it more often than its time suggests, so it is never to blame; they may delay its caller
-// for longer than others, so that has no ranges.
+// candidates returns the delays for which a path may be to blame: those of its slow mode, all others, which chance compares
+// with all delays and with those at least as long as the shortest, and those within any range of lengths. A function that
+// sends is never to blame: it wakes other processes, which interrupt it more often than its time suggests. They may delay its
+// caller for longer than others, so the caller has no ranges.
 func (x *suspect) candidates() (all []delays) {
 	if x.sends {
 		return nil
@@ -267,12 +266,12 @@ func (x *suspect) candidates() (all []delays) {
 	return all
 }
 
-// notToBlame removes the delays of paths that are to blame for them, one path after another. A path
-// is compared with those in which delays like its own would be noticed.
+// notToBlame removes the delays for which paths are to blame, one path after another. It compares a path with those in which
+// delays like its own would be noticeable.
 func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 	all, byPath := c.suspects(program, hits)
 	delayed := slices.DeleteFunc(slices.Clone(all), func(x *suspect) bool { return x.hits(0, maxLengths-1) == 0 })
-	times := make([]float64, len(all)+1) // of the paths with the shortest calls
+	times := make([]float64, len(all)+1) // sums for the paths with the shortest calls
 	for {
 		for i, x := range all {
 			times[i+1] = times[i] + x.exposed()
@@ -282,8 +281,8 @@ func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 		for _, x := range delayed {
 			candidates := x.candidates()
 			for _, d := range candidates {
-				// In longer calls than these such a delay could hide.
-				longest := max(x.mean, d.median(d.from, d.to)/noticed)
+				// Such a delay could hide in longer calls.
+				longest := max(x.mean, d.median(d.from, d.to)/visibleRatio)
 				end := sort.Search(len(all), func(k int) bool { return all[k].mean > longest })
 				if p := x.chance(d, delayed, longest, times[end]-x.exposed()) * float64(len(candidates)); p < least {
 					worst, least = d, p
@@ -303,11 +302,11 @@ func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 	})
 }
 
-// chance returns the probability of delays of the path if they are as frequent as delays of the same lengths in the time of
-// other paths, whose calls are not longer on average; 1 if they are not far more frequent.
+// chance returns the probability of the delays of a path if delays of the same lengths are as frequent in it as in other
+// paths whose mean calls are not longer; 1 if they are not far more frequent.
 func (x *suspect) chance(d delays, others []*suspect, longest, time float64) float64 {
 	var hits, all, most int64
-	var mostTime float64 // of the path that is delayed most often in its time
+	var mostTime float64 // time of the path that is delayed most often relative to its time
 	for _, o := range others {
 		if o == x || o.mean > longest {
 			continue
@@ -323,7 +322,7 @@ func (x *suspect) chance(d delays, others []*suspect, longest, time float64) flo
 	if most > 0 {
 		p = min(p, x.chanceOf(n, eachRatio, most, mostTime))
 	}
-	if d.from > 0 && n < own { // these of its delays must have other lengths than those of others
+	if d.from > 0 && n < own { // their lengths must differ from those of other paths
 		share := float64(hits+1) / float64(all+1)
 		if float64(n) <= eachRatio*share*float64(own) {
 			return 1
@@ -333,7 +332,7 @@ func (x *suspect) chance(d delays, others []*suspect, longest, time float64) flo
 	return p
 }
 
-// chanceOf returns the probability of n delays of the path if they are as frequent as others; 1 if they are not more than
+// chanceOf returns the probability of n delays of the path if they are as frequent as hits within time; 1 if they are at most
 // ratio times as frequent.
 func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) float64 {
 	if float64(n)*time <= ratio*float64(hits)*x.time {
@@ -342,8 +341,8 @@ func (x *suspect) chanceOf(n int64, ratio float64, hits int64, time float64) flo
 	return binomialTail(n, n+hits, x.time/(x.time+time))
 }
 
-// isInterference reports whether delays hit many functions several times, not counting those that send. Collective calls in which
-// ranks were held up are one more function if at least leastHits delays hit others than the function hit most.
+// isInterference reports whether delays hit many functions several times, not counting functions that send. Collective calls in
+// which ranks were held up count as one function if at least leastHits delays hit functions other than the one hit most.
 func (c *conclusion) isInterference(hits []int32) bool {
 	functions, n, most, several, heldUp := make(map[string]int), 0, 0, 0, 0
 	for _, i := range hits {
@@ -372,11 +371,11 @@ func (c *conclusion) isInterference(hits []int32) bool {
 		n-most >= leastHits && len(functions) > leastFunctions
 }
 
-// allRanks is the rank of keys of the interference of a host.
+// allRanks is the rank in keys of the interference of a host.
 const allRanks = -2
 
-// place sets the keys of delays: by host, by rank for those that lose much more, and as outliers
-// of a rank for delays that are too long to be like the others.
+// place sets the keys of delays: by host, by rank for ranks that lose much more, and as outliers of a rank for delays that are
+// too long to be like the others.
 func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
 	limit := c.limitOf(hits)
 	if c.mostlyLong(hits, limit) {
@@ -404,7 +403,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		a := &c.run.Anomalies[i]
 		where := rankKey{a.Host, a.Rank}
 		switch {
-		case a.Lost > limit: // named after the longest of its rank
+		case a.Lost > limit: // named after the longest delay of its rank
 			x := &c.run.Anomalies[longest[a.Rank]]
 			keys[i] = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
 			continue
@@ -416,10 +415,10 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		places[where] = append(places[where], i)
 	}
 	for where, some := range places {
-		if c.hitOne(some) { // which is slow there
+		if c.hitOne(some) { // the function is slow there
 			continue
 		}
-		if where.rank == allRanks && apart[where.host] && !c.isInterference(some) { // what interrupts a rank does not explain them
+		if where.rank == allRanks && apart[where.host] && !c.isInterference(some) { // the interference of a rank does not explain them
 			continue
 		}
 		for _, i := range some {
@@ -428,8 +427,8 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	}
 }
 
-// mostlyLong reports whether the delays beyond a limit are interference by themselves, and lost more than the others: then the
-// limit does not describe them.
+// mostlyLong reports whether the delays beyond a limit are interference by themselves and lost more than the others. The limit
+// then does not describe them.
 func (c *conclusion) mostlyLong(hits []int32, limit trace.Ticks) bool {
 	var long []int32
 	var lost, all trace.Ticks
@@ -449,12 +448,12 @@ func (c *conclusion) hitOne(hits []int32) bool {
 	})
 }
 
-// addHidden adds the delays that probably hit long calls, in which they cannot be seen, to those of interference: as
-// many of each length in the time of these calls as in that of the calls in which they can.
+// addHidden adds an estimate of the delays hidden in long calls to those of interference: as many of each length per time of
+// these calls as per time of the calls in which such delays are visible.
 func (c *conclusion) addHidden(g *group) {
 	var here [maxLengths]struct {
 		hits, lost    float64
-		visible, seen float64 // hits and time of paths in which such delays can be seen
+		visible, seen float64 // hits and time of paths in which such delays are visible
 	}
 	total := 0.0
 	for k, u := range c.profile.paths {
@@ -486,12 +485,12 @@ func (c *conclusion) addHidden(g *group) {
 	g.Calls, g.LostOwn = int64(calls), trace.Ticks(lost)
 }
 
-// shows reports whether delays of a length cannot hide in the calls of a path.
+// shows reports whether delays of a length are visible in the calls of a path.
 func (c *conclusion) shows(length int, u usage) bool {
-	return noticed*float64(u.exclusive) <= middle(length)*float64(u.calls)
+	return visibleRatio*float64(u.exclusive) <= middle(length)*float64(u.calls)
 }
 
-// limitOf returns the longest delay that is like others.
+// limitOf returns the longest lost time that is like those of the other delays.
 func (c *conclusion) limitOf(hits []int32) trace.Ticks {
 	if len(hits) == 0 {
 		return 0

@@ -8,9 +8,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Keys returns names of findings that stay the same while their numbers change. They depend
-// on program, function, call path, kind and cause, and for interference and slow peers on the place, but not on
-// the number of anomalies, or on whether these recur.
+// Keys returns names of findings that stay the same while their numbers change. A key depends on program, function, call path,
+// kind and cause, and for interference and slow peers on the place, but not on the number of anomalies or on whether they
+// recur.
 func Keys(findings []provenance.Finding) []string {
 	keys := make([]string, len(findings))
 	byNumber := make(map[int]string)
@@ -26,7 +26,7 @@ func Keys(findings []provenance.Finding) []string {
 			}
 			kind := x.Kind
 			switch {
-			case kind == provenance.RecurringMode: // it may be an outlier while the run continues
+			case kind == provenance.RecurringMode: // an outlier may become one while the run continues
 				kind = provenance.Outlier
 			case kind != provenance.Interference && !x.OfPeers():
 				place = ""

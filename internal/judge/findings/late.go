@@ -8,8 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// late returns what lost more than half of the own time of a finding, or an empty string. Waits with a known cause have that of
-// their cause.
+// late returns the party that lost more than half of the own time of a finding, or an empty string. Waits with a known cause
+// have the result of their cause.
 func (c *conclusion) late(g *group) provenance.Late {
 	if g.cause != nil {
 		return c.late(g.cause)
@@ -48,7 +48,7 @@ func (c *conclusion) late(g *group) provenance.Late {
 	return ""
 }
 
-// lateOf returns what is late if a call of a function is; empty if that is unknown.
+// lateOf returns the party that is late if a call of a function is; empty if unknown.
 func (c *conclusion) lateOf(function string, onDevice bool) provenance.Late {
 	switch {
 	case c.run.WaitOf(function) == blame.Device:
@@ -58,24 +58,24 @@ func (c *conclusion) lateOf(function string, onDevice bool) provenance.Late {
 	case onDevice:
 		return provenance.LateDevice
 	case provenance.StageOf(function) != "" && !c.hasGPUs():
-		return "" // the trace has one lane for a worker: its host and its GPU
+		return "" // the trace has one lane for the host and the GPU of a worker
 	}
 	return provenance.LateHost
 }
 
 // hasGPUs reports whether the trace has streams of GPUs.
 func (c *conclusion) hasGPUs() bool {
-	return slices.ContainsFunc(c.compared.Loads, func(l provenance.RankLoad) bool { return l.Device }) ||
+	return slices.ContainsFunc(c.comparison.Loads, func(l provenance.RankLoad) bool { return l.Device }) ||
 		slices.ContainsFunc(c.run.Anomalies, func(a blame.Anomaly) bool { return a.OnDevice })
 }
 
-// onDevice reports whether a function runs on GPUs, and whether that is known.
+// onDevice reports whether a function runs on GPUs. known is false if the comparison does not show it.
 func (c *conclusion) onDevice(function trace.FuncKey) (onDevice, known bool) {
-	if c.compared.DeviceFunctions != nil {
-		return c.compared.DeviceFunctions[function], true
+	if c.comparison.DeviceFunctions != nil {
+		return c.comparison.DeviceFunctions[function], true
 	}
-	for i := range c.compared.Loads { // of a run that has not ended: the functions with the most time
-		l := &c.compared.Loads[i]
+	for i := range c.comparison.Loads { // without DeviceFunctions, while the run continues: the functions with most time
+		l := &c.comparison.Loads[i]
 		if l.PID == function.Program &&
 			slices.ContainsFunc(l.Functions, func(f provenance.RankFunction) bool { return f.Func == function.Name }) {
 			return l.Device, true

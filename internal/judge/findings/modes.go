@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// sample has the sums of the anomalies that are examples of a slow mode.
+// sample contains the sums of the anomalies that are examples of a slow mode.
 type sample struct {
 	n    float64
 	lost trace.Ticks
@@ -33,8 +33,8 @@ func (c *conclusion) countExamples() {
 	}
 }
 
-// represents returns how many calls an anomaly represents, and the time that they lost: more than its
-// own if it is an example of a slow mode.
+// represents returns the number of calls that an anomaly represents, and the time that they lost. An example of a slow mode
+// represents more than itself.
 func (c *conclusion) represents(a *blame.Anomaly) (calls, lost float64) {
 	calls, lost = 1, float64(a.Lost)
 	m := c.profile.mode(a)

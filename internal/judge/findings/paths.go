@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// mergePaths merges the groups of a kind, about the same function on several call paths, that are alike: their usual times, and
-// their lost times, are within a factor of likeTimes. How long calls wait depends on others, so waits are always alike.
+// mergePaths merges groups of the same kind and function on several call paths if they are alike: the medians of their usual
+// times and of their lost times are within a factor of likeTimes. Waits are always alike, because they depend on others.
 func (c *conclusion) mergePaths() {
 	type function struct {
 		kind    provenance.FindingKind
@@ -59,7 +59,7 @@ func (c *conclusion) mergePaths() {
 	}
 }
 
-// merge adds the members of a group on another path, and the waits that they caused.
+// merge adds the members of a group on another path and the waits that they caused.
 func (g *group) merge(o *group) {
 	g.Path = ""
 	g.members = append(g.members, o.members...)
@@ -85,12 +85,12 @@ func (g *group) isLike(o *group) bool {
 	return alike(usual, usualOther) && alike(lost, lostOther)
 }
 
-// times returns the medians of the usual and of the lost times, at least a tick.
+// times returns the medians of the usual and of the lost times, at least one tick each.
 func (g *group) times() (usual, lost float64) {
 	var u, l []float64
 	for _, i := range g.members {
 		a := &g.all[i]
-		u, l = append(u, float64(judged(a)-a.Lost)), append(l, float64(a.Lost))
+		u, l = append(u, float64(judgedTime(a)-a.Lost)), append(l, float64(a.Lost))
 	}
 	return max(1, quantile(u, 0.5)), max(1, quantile(l, 0.5))
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// peerRatio is how many times as often as on its peers a call path must be delayed on a slow peer to be explained by it.
+// peerRatio is how many times as often a call path must be delayed on a slow peer as on its peers for the slow peer to explain it.
 const peerRatio = 2
 
-// Only one function of a slow peer is slow if all others, with at least othersShare of the time, take less than
-// sameTime as long as on its peers.
+// A single function of a slow peer is slow if all others, with at least othersShare of the time, take less than sameTime times
+// as long as on its peers.
 const (
 	othersShare = 0.1
 	sameTime    = 1.05
 )
 
-// fewCalls is the share of the calls of a function below which they are not the usual ones.
+// fewCalls is the share of the calls of a function below which delayed calls are the exception.
 const fewCalls = 0.25
 
-// slowPeer is a place that is slower than its peers.
+// slowPeer is a place that is slower than its peers, with the group of its finding.
 type slowPeer struct {
 	*provenance.SlowPeer
 	key   *key
 	group *group
-	// From and to are when it was slow. Its anomalies may be a window of the comparison apart.
+	// from and to are the times between which it was slow. Its anomalies may be a window of the comparison (margin) apart.
 	from, to, margin trace.Ticks
-	byCalls          bool        // the comparison does not have it
+	byCalls          bool        // only calls show it, not the comparison
 	byDelays         bool        // single delays make it slow, not the place
-	useful           trace.Ticks // of its ranks meanwhile, if only calls show it
+	useful           trace.Ticks // useful time of its ranks between from and to, if byCalls
 }
 
 // newPeer adds a slow peer with its group.
@@ -60,7 +60,7 @@ func (c *conclusion) newPeer(s *provenance.SlowPeer) *slowPeer {
 	return p
 }
 
-// newPlace adds the slow peer of an episode, which these anomalies show.
+// newPlace adds the slow peer of an episode that anomalies show.
 func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *slowPeer {
 	at := peers.Place{Program: program, Ranks: slices.Sorted(slices.Values(e.ranks)), Device: true}
 	first, last := c.end, c.begin
@@ -70,9 +70,9 @@ func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *
 			at.Device = at.Device && a.OnDevice
 		}
 	}
-	at.Open = c.provisional() && float64(c.end-last) <= lasting*float64(c.end-c.begin)
+	at.Open = c.isProvisional() && float64(c.end-last) <= recentShare*float64(c.end-c.begin)
 	at.From, at.To = c.seconds(first), c.seconds(last)
-	s, useful, ok := peers.Judge(c.compared, &at)
+	s, useful, ok := peers.Judge(c.comparison, &at)
 	if !ok {
 		s = provenance.SlowPeer{
 			PID: program, Pattern: provenance.Phase, Ranks: at.Ranks, Hosts: []string{}, TID: provenance.AllThreads, Device: at.Device,
@@ -95,7 +95,7 @@ func (c *conclusion) newPlace(program trace.Program, e *episode, hits []int32) *
 	return p
 }
 
-// addCalls completes a slow peer that only calls show by the times of these calls, which are a part of its work.
+// addCalls completes a slow peer that only calls show with the times of these calls, which are part of its work.
 func (p *slowPeer) addCalls(g *group) {
 	p.LostOwn, p.LostCaused = max(p.LostOwn, g.LostOwn), max(p.LostCaused, g.LostCaused)
 	p.Ratio = float64(p.useful) / float64(max(1, p.useful-p.LostOwn))
@@ -108,8 +108,8 @@ func (p *slowPeer) addCalls(g *group) {
 			functions[a.Func] = f
 		}
 		f.Calls++
-		f.Mean += float64(judged(a))
-		f.Peers += float64(judged(a) - a.Lost)
+		f.Mean += float64(judgedTime(a))
+		f.Peers += float64(judgedTime(a) - a.Lost)
 		f.Beyond += a.Lost
 	}
 	p.Functions = []provenance.SlowFunction{}
@@ -123,14 +123,14 @@ func (p *slowPeer) addCalls(g *group) {
 	p.Functions = p.Functions[:min(peers.MaxFunctions, len(p.Functions))]
 }
 
-// blames reports whether the place is to blame, rather than how work is divided.
+// blames reports whether the place is to blame, rather than the division of work.
 func (p *slowPeer) blames() bool {
 	return p.Pattern != provenance.ByRole && p.Pattern != provenance.Roaming
 }
 
-// function reports whether only one function of the place is slow, although others take a considerable time: then the
-// calls of that function may be to blame, if they are unusual.
-func (p *slowPeer) function() bool {
+// oneFunction reports whether a single function of the place is slow, although others take a considerable time. Then its calls
+// may be to blame, if they are unusual.
+func (p *slowPeer) oneFunction() bool {
 	if len(p.Functions) == 0 || p.Ratio <= 1 || p.Extra() {
 		return false
 	}
@@ -140,13 +140,13 @@ func (p *slowPeer) function() bool {
 	return expected >= othersShare*(time-float64(p.LostOwn)) && rest < sameTime*expected
 }
 
-// delayed reports whether single delays make the place seem slow: of functions of which less than fewCalls are delays, these lost at
-// least half of the time that the place lost. If the place itself is slow, so are most calls.
-func (p *slowPeer) delayed(c *conclusion) bool {
+// isDelayed reports whether single delays make the place seem slow: in functions where less than fewCalls of the calls are
+// delays, the delays lost at least half of the time that the place lost. If the place itself is slow, so are most calls.
+func (p *slowPeer) isDelayed(c *conclusion) bool {
 	var hits []int32
 	for i := range c.run.Anomalies {
 		a := &c.run.Anomalies[i]
-		if p.includes(a) && a.OnDevice == p.Device && a.Lost > 0 && p.meanwhile(a.Entry) && c.delays(int32(i)) {
+		if p.includes(a) && a.OnDevice == p.Device && a.Lost > 0 && p.during(a.Entry) && c.delays(int32(i)) {
 			hits = append(hits, int32(i))
 		}
 	}
@@ -160,29 +160,29 @@ func (p *slowPeer) delayed(c *conclusion) bool {
 			delays[a.Func] = sum{d.calls + calls, d.lost + lost}
 		}
 	}
-	var explained, all float64
+	var delayed, all float64
 	for _, f := range p.Functions {
 		all += float64(f.Beyond)
 		if d := delays[f.Func]; d.calls < fewCalls*float64(f.Calls) {
-			explained += min(d.lost, float64(f.Beyond))
+			delayed += min(d.lost, float64(f.Beyond))
 		}
 	}
-	return 2*explained >= all && all > 0
+	return 2*delayed >= all && all > 0
 }
 
 // toBlame reports whether the place is to blame for delays.
-func (p *slowPeer) toBlame() bool { return p.blames() && !p.Extra() && !p.function() && !p.byDelays }
+func (p *slowPeer) toBlame() bool { return p.blames() && !p.Extra() && !p.oneFunction() && !p.byDelays }
 
-// isExtra reports whether a function is called at the place at least twice as often as by its peers, so that most of its calls
-// are extra work.
+// isExtra reports whether the place calls a function at least twice as often as its peers do, so that most of its calls are
+// extra work.
 func (p *slowPeer) isExtra(function string) bool {
 	return slices.ContainsFunc(p.Functions, func(f provenance.SlowFunction) bool {
 		return f.Func == function && f.PeerCalls != nil && float64(f.Calls) >= 2**f.PeerCalls
 	})
 }
 
-// meanwhile reports whether a time is within that of the slow peer.
-func (p *slowPeer) meanwhile(at trace.Ticks) bool {
+// during reports whether the place was slow at a time.
+func (p *slowPeer) during(at trace.Ticks) bool {
 	return p.from-p.margin <= at && at <= p.to+p.margin
 }
 
@@ -191,11 +191,11 @@ func (p *slowPeer) includes(a *blame.Anomaly) bool {
 	return a.Program == p.PID && slices.Contains(p.Ranks, a.Rank) && (p.TID < 0 || int64(a.Thread) == p.TID)
 }
 
-// slowPeers sets the keys of the delays that slow peers explain, and finds the waits of unknown cause that they caused.
-// Others, which are as frequent elsewhere or too long to be like them, have other causes.
+// slowPeers sets the keys of the delays that slow peers explain, and finds the waits of unknown cause that they caused. Delays
+// that are as frequent elsewhere, or too long to be like the others, have other causes.
 func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 	for _, p := range c.peers {
-		p.byDelays = !p.Extra() && p.delayed(c)
+		p.byDelays = !p.Extra() && p.isDelayed(c)
 		if p.Extra() || len(p.HiddenWaits) > 0 && !p.byDelays {
 			c.claim(p, order, keys)
 			continue
@@ -208,7 +208,7 @@ func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 		var hits []int32
 		for _, i := range order {
 			a := &c.run.Anomalies[i]
-			if keys[i] != nil || a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(i) || !p.meanwhile(a.Entry) {
+			if keys[i] != nil || a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(i) || !p.during(a.Entry) {
 				continue
 			}
 			n := paths[c.names.stable(a.Path)]
@@ -230,15 +230,15 @@ func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 				keys[i] = p.key
 			}
 		}
-		if p.Pattern != provenance.Always { // then others wait no longer than usual
+		if p.Pattern != provenance.Always { // otherwise waits are no longer than usual
 			c.waitsMeanwhile(order, p.episode(c))
 			c.waitsWithin(order, p)
 		}
 	}
 }
 
-// waitsWithin finds the waits of unknown cause that a slow peer explains by how long they are: while it is slow, another
-// rank waits no longer for it, in all, than it loses. Waits that are longer have another cause.
+// waitsWithin finds the waits of unknown cause that a slow peer explains by their length: while it is slow, another rank waits
+// no longer for it in total than it loses. Longer waits have another cause.
 func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 	var unknown []int32
 	waited := make(map[trace.Rank]trace.Ticks)
@@ -249,7 +249,7 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 			late = c.run.Anomalies[l.Culprit].Rank
 		}
 		known := l.Known || l.Culprit >= 0
-		if a.Program != p.PID || a.Wait != blame.Ranks && a.Wait != blame.Group || l.Own || !p.meanwhile(a.Entry) || !p.meanwhile(a.Exit) ||
+		if a.Program != p.PID || a.Wait != blame.Ranks && a.Wait != blame.Group || l.Own || !p.during(a.Entry) || !p.during(a.Exit) ||
 			slices.Contains(p.Ranks, a.Rank) || known && !slices.Contains(p.Ranks, late) || c.causes[i] != nil && c.causes[i] != p.key {
 			continue
 		}
@@ -265,8 +265,8 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 	}
 }
 
-// claim sets the keys of the anomalies of a place with extra work, or with one slow function for which others wait without being
-// known to, and finds the waits of unknown cause that it caused.
+// claim sets the keys of the anomalies of a place that has extra work, or a single slow function with hidden waits for it,
+// and finds the waits of unknown cause that it caused.
 func (c *conclusion) claim(p *slowPeer, order []int32, keys map[int32]*key) {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
@@ -274,23 +274,23 @@ func (c *conclusion) claim(p *slowPeer, order []int32, keys map[int32]*key) {
 		if p.Extra() {
 			own = a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)
 		}
-		if own && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.meanwhile(a.Entry) {
+		if own && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.during(a.Entry) {
 			keys[i] = p.key
 		}
 	}
-	if p.Pattern != provenance.Always { // then others wait no longer than usual
+	if p.Pattern != provenance.Always { // otherwise waits are no longer than usual
 		c.waitsMeanwhile(order, p.episode(c))
 	}
 }
 
-// episode returns when the place was slow as an interval of slots.
+// episode returns the time in which the place was slow as an interval of slots.
 func (p *slowPeer) episode(c *conclusion) *episode {
 	return &episode{
 		place: &place{rank: allRanks, ranks: p.Ranks}, key: p.key, from: c.slot(p.PID, p.from), to: c.slot(p.PID, p.to) + 1,
 	}
 }
 
-// peerOf returns the slow peer that explains that a place was slow for a while, or nil.
+// peerOf returns the slow peer that explains an episode, or nil.
 func (c *conclusion) peerOf(program trace.Program, e *episode) *slowPeer {
 	for _, p := range c.peers {
 		of := p.episode(c)
@@ -309,10 +309,10 @@ func (c *conclusion) waits(program trace.Program, function string) bool {
 	})
 }
 
-// explained reports whether a slow peer explains most of a lasting change of a function.
-func (c *conclusion) explained(change *group) bool {
+// peerExplains reports whether a slow peer explains most of a lasting change of a function.
+func (c *conclusion) peerExplains(change *group) bool {
 	for _, p := range c.peers {
-		if !p.blames() || p.PID != change.PID || !p.meanwhile(change.First) {
+		if !p.blames() || p.PID != change.PID || !p.during(change.First) {
 			continue
 		}
 		for _, f := range p.Functions {
@@ -324,11 +324,11 @@ func (c *conclusion) explained(change *group) bool {
 	return false
 }
 
-// dropPeers removes the slow peers that single delays make slow, and those with one slow function if findings about its calls
-// explain most of the lost time.
+// dropPeers removes slow peers that are slow because of single delays, and those with a single slow function if findings about
+// the calls of that function explain most of the lost time.
 func (c *conclusion) dropPeers() {
 	c.all = slices.DeleteFunc(c.all, func(g *group) bool {
-		if g.peer == nil || !g.peer.blames() || !g.peer.function() {
+		if g.peer == nil || !g.peer.blames() || !g.peer.oneFunction() {
 			return g.peer != nil && g.peer.blames() && g.peer.byDelays
 		}
 		var lost trace.Ticks
@@ -346,7 +346,7 @@ func (c *conclusion) dropPeers() {
 	})
 }
 
-// describePeer describes a slow peer, whose members have been added up, by the comparison with its peers.
+// describePeer sets the fields of a finding about a slow peer, after its members have been added up.
 func (c *conclusion) describePeer(g *group) {
 	p := g.peer
 	if p.byCalls {
@@ -370,16 +370,16 @@ func (c *conclusion) describePeer(g *group) {
 	if !p.blames() {
 		g.Severity = provenance.Note
 	}
-	if c.provisional() {
+	if c.isProvisional() {
 		g.Status = provenance.Provisional
 	}
 }
 
-// withRolesOf returns the number of ranks that have the role of a rank of a group; all if roles are unknown.
+// withRolesOf returns the number of ranks with the roles of the ranks of a group, or all if roles are unknown.
 func (c *conclusion) withRolesOf(g *group, all int) int {
 	roles, sizes := make(map[int]bool), make(map[int]int)
-	for i := range c.compared.Loads {
-		l := &c.compared.Loads[i]
+	for i := range c.comparison.Loads {
+		l := &c.comparison.Loads[i]
 		if l.PID != g.PID || l.TID != provenance.AllThreads {
 			continue
 		}
@@ -398,7 +398,7 @@ func (c *conclusion) withRolesOf(g *group, all int) int {
 	return n
 }
 
-// spanOf returns the beginning and the end of a program; of the run if they are unknown.
+// spanOf returns the beginning and the end of a program, or those of the run if unknown.
 func (c *conclusion) spanOf(program trace.Program) (begin, end trace.Ticks) {
 	if span, ok := c.spans[program]; ok {
 		return span[0], span[1]
@@ -406,16 +406,16 @@ func (c *conclusion) spanOf(program trace.Program) (begin, end trace.Ticks) {
 	return c.begin, c.end
 }
 
-// findSpans finds the beginnings and ends of programs. The last ones end with the run, which may have continued since the
-// comparison.
+// findSpans finds the beginnings and ends of programs. Programs that run to the end of the comparison end with the run, which
+// may have continued since.
 func (c *conclusion) findSpans() {
 	c.spans = make(map[trace.Program][2]trace.Ticks)
 	last := 0.0
-	for i := range c.compared.Efficiency {
-		last = max(last, c.compared.Efficiency[i].To)
+	for i := range c.comparison.Efficiency {
+		last = max(last, c.comparison.Efficiency[i].To)
 	}
-	for i := range c.compared.Efficiency {
-		e := &c.compared.Efficiency[i]
+	for i := range c.comparison.Efficiency {
+		e := &c.comparison.Efficiency[i]
 		if !e.Entire || e.To <= e.From {
 			continue
 		}
@@ -427,8 +427,8 @@ func (c *conclusion) findSpans() {
 	}
 }
 
-// provisional reports whether anomalies have not been reviewed.
-func (c *conclusion) provisional() bool {
+// isProvisional reports whether some anomalies have not been reviewed.
+func (c *conclusion) isProvisional() bool {
 	return slices.ContainsFunc(c.run.Anomalies, func(a blame.Anomaly) bool { return a.Status == provenance.Provisional })
 }
 
@@ -504,10 +504,10 @@ func (c *conclusion) sayExtra(p *slowPeer, say func(format string, args ...any))
 	}
 }
 
-// steps returns the number of the training step in which the place became slow, and how many steps it was slow for; 0 if
-// that is unknown.
+// steps returns the number of the training step in which the place became slow, and the number of steps for which it was
+// slow; 0 and 0 if unknown.
 func (c *conclusion) steps(p *slowPeer) (first int64, n int) {
-	for _, s := range c.compared.Steps[trace.RankKey{Program: p.PID, Rank: p.Ranks[0]}] {
+	for _, s := range c.comparison.Steps[trace.RankKey{Program: p.PID, Rank: p.Ranks[0]}] {
 		if s.Start <= p.from {
 			first, n = s.Number, 0
 		}

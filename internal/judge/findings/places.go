@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// slots is the number of parts of the time of a program that are hit or not. A rank or host must be hit in several
-// of them to be slow for a while, so that many calls within a moment count once.
+// slots is the number of parts of the time of a program that are either hit or not. A rank or host must be hit in several of
+// them to be slow for a while, so many calls within a moment count once.
 const slots = 512
 
 // slot returns the slot of a program that includes a time.
@@ -20,7 +20,7 @@ func (c *conclusion) slot(program trace.Program, at trace.Ticks) int {
 	return partOf(at, begin, end, slots)
 }
 
-// place is a rank, or a host with several ranks that were hit.
+// place is a rank, or a host with several ranks, that was hit.
 type place struct {
 	host  string
 	rank  trace.Rank // or allRanks
@@ -29,7 +29,7 @@ type place struct {
 	cells *sums // slots of each of its ranks
 }
 
-// sums has the sums of counts of the slots before each slot.
+// sums has the number of hits in the slots before each slot.
 type sums [slots + 1]int32
 
 func (s *sums) of(from, to int) int { return int(s[to] - s[from]) }
@@ -44,9 +44,9 @@ type episode struct {
 
 func (e *episode) includes(slot int) bool { return e.from <= slot && slot < e.to }
 
-// slowPlaces sets the keys of the anomalies of ranks and hosts that were slow for a while: they were
-// hit more often than in the rest of the run, and than other ranks meanwhile. This is the space-time
-// scan of Kulldorff, with Chernoff's bound of the chance.
+// slowPlaces sets the keys of the anomalies of ranks and hosts that were slow for a while: they were hit more often than in the
+// rest of the run, and than other ranks at the same time. This is the space-time scan of Kulldorff, with Chernoff's bound of the
+// chance.
 func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
@@ -55,9 +55,9 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 		}
 	}
 	for program, hits := range programs {
-		for found := c.episodes(program, hits); len(found) > 0; found = c.episodes(program, hits) {
+		for episodes := c.episodes(program, hits); len(episodes) > 0; episodes = c.episodes(program, hits) {
 			slow := make(map[trace.Rank]*episode)
-			for _, e := range found {
+			for _, e := range episodes {
 				if slices.ContainsFunc(e.ranks, func(r trace.Rank) bool { return slow[r] != nil }) {
 					continue // its host, or one of its ranks, stands out more
 				}
@@ -84,10 +84,9 @@ func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	}
 }
 
-// waitsMeanwhile finds the waits of unknown cause that a slow place caused: those for a late rank of the place
-// during the episode, and those of other ranks in the interval in which waits for it, and waits of unknown cause, are
-// most frequent, if that includes a part of the episode. A place that slows down gradually makes others wait before its
-// calls are unusual.
+// waitsMeanwhile finds the waits of unknown cause that a slow place caused: waits for a late rank of the place during the
+// episode, and waits of other ranks in the interval in which waits for the place and waits of unknown cause are most frequent,
+// if it overlaps the episode. A place that slows down gradually makes others wait before its own calls are unusual.
 func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 	var unknown []int32
 	var hit sums
@@ -99,7 +98,7 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 		if l.Culprit < 0 {
 			unknown = append(unknown, i)
 			if l.Known && slices.Contains(e.ranks, l.Late) && e.includes(c.slot(a.Program, a.Entry)) {
-				c.causes[i] = e.key // however few such waits there are
+				c.causes[i] = e.key // even if there are few such waits
 			}
 		} else if by := &c.run.Anomalies[l.Culprit]; !slices.Contains(e.ranks, by.Rank) || !e.includes(c.slot(by.Program, by.Entry)) {
 			continue
@@ -118,11 +117,11 @@ func (c *conclusion) waitsMeanwhile(order []int32, e *episode) {
 	}
 }
 
-// densest returns the interval of slots in which hits stand out most from the rest of the run, among those
-// with at least the given evidence that ok accepts; 0 and 0 if there is none.
+// densest returns the interval of slots in which hits stand out most from the rest of the run, among those with at least the
+// given evidence that ok accepts; 0 and 0 if there is none.
 func (s *sums) densest(least float64, ok func(from, to int) bool) (from, to int, most float64) {
 	n := int(s[slots])
-	if evidence(n, n, float64(n)/slots) < least { // even if they are in one interval
+	if evidence(n, n, float64(n)/slots) < least { // even a single interval with all hits is not enough
 		return 0, 0, 0
 	}
 	for i := range slots {
@@ -138,8 +137,7 @@ func (s *sums) densest(least float64, ok func(from, to int) bool) (from, to int,
 	return from, to, most
 }
 
-// delays reports whether an anomaly is a delay of its own rank: it computes, and not more than usual, or
-// others waited for it.
+// delays reports whether an anomaly is a delay of its own rank: it computes, and not more than usual, or others waited for it.
 func (c *conclusion) delays(i int32) bool {
 	a := &c.run.Anomalies[i]
 	switch c.links[i].Role {
@@ -151,19 +149,18 @@ func (c *conclusion) delays(i int32) bool {
 	return a.Wait == blame.Nothing && a.Kind != provenance.TooManyCalls
 }
 
-// episodes returns the places that stand out from others and from the rest of the run by more than chance,
-// those that stand out most first. The interval of each is the one that stands out most from the rest of
-// the run.
+// episodes returns the places that stand out from others and from the rest of the run by more than chance, the strongest first,
+// each with the interval that stands out most from the rest of the run.
 func (c *conclusion) episodes(program trace.Program, hits []int32) (all []*episode) {
 	places, anywhere, hit := c.places(hits)
 	ranks := max(hit, c.profile.ranks[program])
-	needed := math.Log(float64(ranks+len(places)-hit) * slots * (slots + 1) / 2 / blameChance)
+	least := math.Log(float64(ranks+len(places)-hit) * slots * (slots + 1) / 2 / blameChance)
 	for _, p := range places {
 		others := func(from, to int) float64 {
 			return evidence(p.cells.of(from, to), anywhere.of(from, to), float64(len(p.ranks))/float64(ranks))
 		}
 		e := &episode{place: p}
-		e.from, e.to, e.evidence = p.hit.densest(needed, func(from, to int) bool { return others(from, to) >= needed })
+		e.from, e.to, e.evidence = p.hit.densest(least, func(from, to int) bool { return others(from, to) >= least })
 		if e.to > 0 {
 			e.evidence += others(e.from, e.to)
 			all = append(all, e)
@@ -173,8 +170,8 @@ func (c *conclusion) episodes(program trace.Program, hits []int32) (all []*episo
 	return all
 }
 
-// places returns the ranks that were hit and their number, hosts with several of them, and how many ranks
-// were hit in the slots.
+// places returns the ranks that were hit and the hosts with several of them, the hits of all ranks by slot, and the number of
+// ranks that were hit.
 func (c *conclusion) places(hits []int32) (places []*place, all *sums, ranks int) {
 	type rankKey struct {
 		host string
@@ -222,7 +219,7 @@ func (c *conclusion) places(hits []int32) (places []*place, all *sums, ranks int
 	return places, all, ranks
 }
 
-// sum makes sums of counts.
+// sum turns counts into sums.
 func (s *sums) sum() {
 	for i := range slots {
 		s[i+1] += s[i]

@@ -11,13 +11,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Profile has the calls and times of a run by call path, and its ranks.
+// Profile contains the calls and times of a run by call path, and its ranks.
 type Profile struct {
 	paths     map[pathKey]usage
 	functions map[trace.FuncKey]usage
-	programs  map[trace.Program]usage // of functions that do not wait
+	programs  map[trace.Program]usage // sums of functions that do not wait
 	ranks     map[trace.Program]int
-	hashes    map[pathKey]callpath.Hash // of paths with addresses
+	hashes    map[pathKey]callpath.Hash // of paths including addresses
 	modes     map[callpath.Context]*summary.Mode
 }
 
@@ -26,20 +26,20 @@ type pathKey struct {
 	path    string
 }
 
-// usage is calls and their exclusive time.
+// usage is a number of calls with their exclusive time.
 type usage struct {
 	calls     int64
 	exclusive trace.Ticks
 	waits     bool
-	sends     bool // it communicates, but does not wait
-	wakes     bool // it does, or calls a function that does: that wakes other processes
+	sends     bool // communicates, but does not wait
+	wakes     bool // sends, or calls a function that does, and so wakes other processes
 }
 
 func (u usage) plus(calls int64, exclusive trace.Ticks) usage {
 	return usage{u.calls + calls, u.exclusive + exclusive, u.waits, u.sends, u.wakes}
 }
 
-// NewProfile returns the profile of call paths, each after its parent, of ranks, and of slow modes.
+// NewProfile returns the profile of call paths, each listed after its parent, of ranks, and of slow modes.
 func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []summary.Mode) *Profile {
 	p := &Profile{
 		paths: make(map[pathKey]usage), functions: make(map[trace.FuncKey]usage), programs: make(map[trace.Program]usage),
@@ -49,7 +49,7 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []sum
 		program trace.Program
 		node    int
 	}
-	var waits blame.Run // caches
+	var waits blame.Run // for its cache
 	paths, cache := make(map[node]string), make(names)
 	for i := range stats {
 		s := &stats[i]
@@ -87,12 +87,12 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []sum
 	return p
 }
 
-// sends reports whether a function communicates: it is of MPI, but does not read or write files.
+// sends reports whether a function communicates: an MPI function that does not read or write files.
 func sends(name string) bool {
 	return !provenance.Useful(name) && !strings.Contains(strings.ToLower(name), "mpi_file_")
 }
 
-// wake marks a path that calls a function that sends.
+// wake marks a path as calling a function that sends.
 func (p *Profile) wake(k pathKey) {
 	if u, ok := p.paths[k]; ok {
 		u.wakes = true
@@ -100,13 +100,13 @@ func (p *Profile) wake(k pathKey) {
 	}
 }
 
-// names caches names and call paths without addresses.
+// names caches names and call paths with addresses replaced.
 type names map[string]string
 
-// address is an address in the name of a thread or function. It differs from process to process.
+// address matches an address in the name of a thread or function, which differs from process to process.
 var address = regexp.MustCompile("0x[0-9a-f]+")
 
-// stable returns a name that is the same in all processes.
+// stable returns a name with addresses replaced, so that it is the same in all processes.
 func (n names) stable(name string) string {
 	if !strings.Contains(name, "0x") {
 		return name
@@ -119,7 +119,7 @@ func (n names) stable(name string) string {
 	return s
 }
 
-// mode returns the slow mode that an anomaly is an example of, or nil.
+// mode returns the slow mode of which an anomaly is an example, or nil.
 func (p *Profile) mode(a *blame.Anomaly) *summary.Mode {
 	if a.Kind != provenance.Recurring {
 		return nil
@@ -133,7 +133,7 @@ func (p *Profile) mode(a *blame.Anomaly) *summary.Mode {
 	return nil
 }
 
-// calls returns the calls of a call path, or of its function if the path is unknown.
+// calls returns the number of calls of a call path, or of its function if the path is unknown.
 func (p *Profile) calls(program trace.Program, path, function string) int64 {
 	if u, ok := p.paths[pathKey{program, path}]; ok {
 		return u.calls
@@ -141,10 +141,10 @@ func (p *Profile) calls(program trace.Program, path, function string) int64 {
 	return p.functions[trace.FuncKey{Program: program, Name: function}].calls
 }
 
-// computing returns the sums of all functions of a program that do not wait.
+// computing returns the sums over the functions of a program that do not wait.
 func (p *Profile) computing(program trace.Program) usage { return p.programs[program] }
 
-// Ranks returns the number of ranks of programs.
+// Ranks returns the number of ranks of each program.
 func (p *Profile) Ranks() map[trace.Program]int { return p.ranks }
 
 // allRanks returns the number of ranks of all programs.

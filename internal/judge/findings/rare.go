@@ -7,14 +7,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// isRare reports whether the calls are of a function that is rarely called.
+// isRare reports whether the function of the calls is rarely called.
 func (g *group) isRare() bool { return g.all[g.members[0]].Kind == provenance.RarelyCalled }
 
-// periodicCalls is the number of rare calls on each rank that may be periodic: of four at random times, one in a hundred is.
+// periodicCalls is the least number of rare calls on each rank that may be periodic: by chance one in a hundred sets of four is.
 const periodicCalls = 4
 
-// describeRare finds whether rare calls are by design, such as checkpoints: they are periodic, or all ranks make them at
-// about the same times.
+// describeRare decides whether rare calls are by design, such as checkpoints: they are periodic, or all ranks make them at about
+// the same times.
 func (c *conclusion) describeRare(g *group) {
 	if len(g.members) >= periodicCalls*len(g.Ranks) {
 		g.Period = g.period(c.run.Unit)
@@ -25,8 +25,8 @@ func (c *conclusion) describeRare(g *group) {
 	}
 }
 
-// atOnce reports whether all of several ranks, or all with the roles of these, made the same number of calls, and all the
-// first calls, all the second calls, and so on, began within a part of the run.
+// atOnce reports whether all of several ranks, or all with the roles of these, made the same number of calls, and their first
+// calls, their second calls, and so on, began within a part of the run.
 func (c *conclusion) atOnce(g *group) bool {
 	all := max(c.profile.ranks[g.PID], len(g.Ranks))
 	if n := c.withRolesOf(g, all); n < 2 || len(g.Ranks) < n {

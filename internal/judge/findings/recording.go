@@ -9,29 +9,29 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// spanning counts slow calls that include the end of a step of the trace, and how many would by chance.
-type spanning struct {
+// crossings counts slow calls that include the end of a step of the trace, and how many of them chance explains.
+type crossings struct {
 	hits     []int32
 	expected float64
 }
 
-// isChance reports whether chance gives so many with a probability of at least p.
-func (s *spanning) isChance(p float64) bool { return poissonTail(int64(len(s.hits)), s.expected) >= p }
+// isChance reports whether chance gives as many hits with a probability of at least p.
+func (s *crossings) isChance(p float64) bool { return poissonTail(int64(len(s.hits)), s.expected) >= p }
 
-// recording sets the keys of delays by writing the trace, unless they are too long to be like the others. Calls that
-// it delays include the end of a step of the trace. By chance a call does so with the probability of its length divided by
-// that of the step. Too many slow calls of a path do so for chance, or too many of all other paths, among calls
-// with a probability below blame.ByChance that are not of a slow mode.
+// recording sets the keys of delays by writing the trace, unless they are too long to be like the others. A call that writing
+// delays includes the end of a step of the trace. By chance a call includes one with a probability of its length divided by
+// that of the step. Delays have this cause if more slow calls include the end of a step than by chance: those of one path, or of
+// all other paths together, counting calls with a probability below blame.ByChance that are not of a slow mode.
 func (c *conclusion) recording(order []int32, keys map[int32]*key) {
-	paths := make(map[pathKey]*spanning)
+	paths := make(map[pathKey]*crossings)
 	of := func(i int32) (a *blame.Anomaly, k pathKey, chance float64, ok bool) {
 		a = &c.run.Anomalies[i]
 		ok = a.StepTime > 0 && a.Lost > 0 && !a.OnDevice && c.delays(i)
 		return a, pathKey{a.Program, c.names.stable(a.Path)}, float64(a.Exit-a.Entry) / float64(max(1, a.StepTime)), ok
 	}
-	count := func(s *spanning, i int32, a *blame.Anomaly, chance float64) *spanning {
+	count := func(s *crossings, i int32, a *blame.Anomaly, chance float64) *crossings {
 		if s == nil {
-			s = new(spanning)
+			s = new(crossings)
 		}
 		if s.expected += chance; a.Recorded {
 			s.hits = append(s.hits, i)
@@ -43,7 +43,7 @@ func (c *conclusion) recording(order []int32, keys map[int32]*key) {
 			paths[k] = count(paths[k], i, a, chance)
 		}
 	}
-	others, delayed := make(map[trace.Program]*spanning), make(map[trace.Program][]int32)
+	others, delayed := make(map[trace.Program]*crossings), make(map[trace.Program][]int32)
 	for k, s := range paths {
 		if !s.isChance(blameChance) {
 			delayed[k.program] = append(delayed[k.program], s.hits...)
@@ -72,8 +72,8 @@ func (c *conclusion) recording(order []int32, keys map[int32]*key) {
 	}
 }
 
-// recordingInCalls finds collective calls of unknown cause in which the trace was written on a rank, if they are too many for
-// chance: that rank was late, and the others waited for it.
+// recordingInCalls finds collective calls of unknown cause in which a rank wrote the trace, if they are too many for chance: that
+// rank was late, and the others waited for it.
 func (c *conclusion) recordingInCalls(order []int32, keys map[int32]*key, k *key, limit trace.Ticks) {
 	var unknown, recorded []int32
 	for _, i := range order {
@@ -108,8 +108,8 @@ func (c *conclusion) recordingInCalls(order []int32, keys map[int32]*key, k *key
 	}
 }
 
-// meets reports whether a call overlaps one of the same function on another rank among these, which are in order of entry. At
-// most one of each rank is in the same collective call, so it looks at so many.
+// meets reports whether a call overlaps one of the same function on another rank among others, which are in order of entry. It
+// considers the last ones, one per rank, because a rank has at most one call in a collective operation.
 func (c *conclusion) meets(a *blame.Anomaly, others []int32, ranks int) bool {
 	end, _ := slices.BinarySearchFunc(others, a.Exit, func(i int32, at trace.Ticks) int { return cmp.Compare(c.run.Anomalies[i].Entry, at) })
 	return slices.ContainsFunc(others[max(0, end-ranks):end], func(i int32) bool {

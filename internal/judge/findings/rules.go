@@ -10,51 +10,51 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// The constants of the rules.
+// Constants of the rules in docs/findings.md.
 const (
-	// A path is to blame for its delays, rather than what interrupts it, if they are more than
-	// blameRatio times as frequent in its time without delays as those of all other paths together, or
-	// more than eachRatio times as those of each other path with at least leastHits, and chance
-	// gives so many with a probability below blameChance. The others are paths in which a delay of its
+	// A path is to blame for its delays, rather than an interruption, if they are more than blameRatio times as frequent in
+	// its time without delays as those of all other paths together, or more than eachRatio times as those of each other path
+	// with at least leastHits, and the probability of so many by chance is below blameChance. Other paths count if a delay of
+	// the median length is visible in them: at least visibleRatio times their mean call.
 	// median length cannot hide: it is at least noticed times their mean call.
-	blameRatio  = 5
-	eachRatio   = 2
-	blameChance = 1e-6
-	noticed     = 10
+	blameRatio   = 5
+	eachRatio    = 2
+	blameChance  = 1e-6
+	visibleRatio = 10
 
-	// Delays are interference if at least leastHits of them hit functions, and at least leastFunctions of these at least
-	// leastEach times, because one or two delays may have a cause of their own; or if they hit leastHits functions; or if
-	// leastHits of them hit at least leastFunctions besides the function that is hit most.
+	// Delays are interference if at least leastHits of them hit functions, at least leastFunctions of which at least leastEach
+	// times, because one or two delays may have a cause of their own; or if they hit leastHits functions; or if leastHits of
+	// them hit at least leastFunctions functions besides the one hit most.
 	leastHits      = 10
 	leastFunctions = 3
 	leastEach      = 3
 
-	// A rank has a finding for its interference alone if it loses more than rankRatio times what the
-	// median rank of its host loses.
+	// A rank has a finding for its interference alone if it loses more than rankRatio times as much as the median rank of its
+	// host.
 	rankRatio = 2
 
-	// Slow calls recur if there are at least leastHits of them, in at least half of the occupancy
-	// parts of the run that as many calls at random times would hit, and the middle half of their
-	// lost times is within a factor of likeTimes. They are at least modeShare of the calls on their ranks, or periodic, or their
-	// times are not rare by themselves: rare calls are outliers, however many a long run has.
+	// Slow calls recur if there are at least leastHits of them, if they occur in at least half of the occupancy parts of the
+	// run that as many calls at random times would hit, and if the middle half of their lost times is within a factor of
+	// likeTimes. They must also be at least modeShare of the calls on their ranks, or periodic, or have times that are not rare by
+	// themselves: rare calls are outliers, however many of them a long run has.
 	occupancy = 16
 	likeTimes = 2
 	modeShare = 0.01
 
-	// Slow calls are periodic if the gaps between those of a thread vary by less than regular of
-	// their mean.
-	regular = 0.1
+	// Slow calls are periodic if the standard deviation of the gaps between those of a thread is less than gapDeviation times
+	// the mean.
+	gapDeviation = 0.1
 
-	// Slow calls are the same on all ranks and throughout the run if chance gives counts by rank, and by
-	// quarter of the run, that differ as much with a probability of at least byChance.
+	// Slow calls are the same on all ranks and throughout the run if counts by rank, and by quarter of the run, differ as much by
+	// chance with a probability of at least byChance.
 	byChance = 1e-3
 	quarters = summary.ModeParts
 
-	// Waits of unknown cause are normal if they are the same on all ranks and throughout the run, and Pearson's test can
-	// tell: it expects at least leastExpected of them on each rank and in each quarter.
+	// Waits of unknown cause are normal if they are the same on all ranks and throughout the run. Pearson's test can show that
+	// if it expects at least leastExpected of them on each rank and in each quarter.
 	leastExpected = 5
 
-	// Waits of unknown cause that cost less than symptomShare of the time are notes: they do not show whom to blame.
+	// Waits of unknown cause that cost less than symptomShare of the time are notes: they do not show what is to blame.
 	symptomShare = 1e-3
 
 	// falseAlarms is the share of normal calls that the detector flags.
@@ -66,19 +66,16 @@ func (c *conclusion) recurs(g *group) bool {
 	if len(g.members) < leastHits || g.OfCalls == 0 || !c.isShare(g) && g.period(c.run.Unit) == nil {
 		return false
 	}
-	var lost []float64
-	for _, i := range g.members {
-		lost = append(lost, float64(g.all[i].Lost))
-	}
+	lost := g.losses()
 	return c.isSpread(g) && quantile(lost, 0.75) <= likeTimes*quantile(lost, 0.25)
 }
 
-// usual reports whether the times of all calls are not rare by themselves.
+// usual reports whether the times of all calls are common by themselves.
 func (g *group) usual() bool {
 	return !slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].Usual })
 }
 
-// isShare reports whether such calls are a considerable share of those on their ranks.
+// isShare reports whether the calls are a considerable share of those on their ranks.
 func (c *conclusion) isShare(g *group) bool {
 	if g.usual() {
 		return true
@@ -91,7 +88,7 @@ func (c *conclusion) isShare(g *group) bool {
 	return float64(len(g.members))*float64(all) >= modeShare*float64(g.OfCalls)*float64(len(ranks))
 }
 
-// isSpread reports whether calls are in at least half of the parts of the run that as many at random times would hit.
+// isSpread reports whether calls occur in at least half of the parts of the run that as many at random times would hit.
 func (c *conclusion) isSpread(g *group) bool {
 	hit := make(map[int]bool)
 	for _, i := range g.members {
@@ -100,13 +97,13 @@ func (c *conclusion) isSpread(g *group) bool {
 	return float64(len(hit)) >= expectedOccupancy(len(g.members), occupancy)/2
 }
 
-// describeMode finds the period of recurring calls, and which ranks have them.
+// describeMode sets the period of recurring calls and the ranks that have them.
 func (c *conclusion) describeMode(g *group) {
 	g.Period = g.period(c.run.Unit)
 	c.spread(g)
 }
 
-// spread finds whether the calls are on all ranks, and throughout the run: then they are normal for the program.
+// spread decides whether calls are on all ranks and throughout the run, and therefore normal for the program.
 func (c *conclusion) spread(g *group) {
 	all := max(c.profile.ranks[g.PID], len(g.Ranks))
 	ranks := make([]int64, c.withRolesOf(g, all))
@@ -121,8 +118,8 @@ func (c *conclusion) spread(g *group) {
 	}
 }
 
-// timeChance returns the probability that calls differ as much by time. Those of a slow mode are compared with
-// all calls that it is a share of, because a program may call a function more often at one time than at another.
+// timeChance returns the probability that calls differ as much by time. It compares those of a slow mode with all calls of
+// which the mode is a share, because a program may call a function more often at one time than at another.
 func (c *conclusion) timeChance(g *group) float64 {
 	mode := c.profile.mode(&g.all[g.members[0]])
 	ofMode := mode != nil && len(mode.Parts) == quarters
@@ -150,7 +147,7 @@ func (c *conclusion) timeChance(g *group) float64 {
 	return shareChance(times, calls)
 }
 
-// period returns the time between the executions of a thread in seconds of the unit, or nil if it is irregular.
+// period returns the time between the executions of a thread in seconds, or nil if it is irregular.
 func (g *group) period(unit trace.Unit) *float64 {
 	type thread struct {
 		rank   trace.Rank
@@ -167,16 +164,16 @@ func (g *group) period(unit trace.Unit) *float64 {
 		last[t] = a.Entry
 	}
 	mean, deviation := moments(gaps)
-	if len(gaps) < 2 || mean <= 0 || deviation >= regular*mean {
+	if len(gaps) < 2 || mean <= 0 || deviation >= gapDeviation*mean {
 		return nil
 	}
 	mean = unit.MicrosOf(mean) / 1e6
 	return &mean
 }
 
-// excuse makes the findings of calls that are not rare notes, if they explain no more waits than chance does: one wait
-// in twenty is late by chance at the same time as such a call (blame.ByChance). Waits of unknown cause that cost little are
-// notes, too.
+// excuse turns findings of calls that are not rare into notes if they explain no more waits than chance does: one wait in
+// twenty is late by chance at the same time as such a call (blame.ByChance). Findings of waits of unknown cause that cost
+// little become notes, too.
 func (c *conclusion) excuse() {
 	type counts struct{ explained, unknown int64 }
 	programs := make(map[trace.Program]counts)

@@ -5,12 +5,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// parts is the number of parts of the run in which the anomalies of a finding are counted.
+// parts is the number of parts of the run by which a finding counts its anomalies.
 const parts = 20
 
-// Slow executions are a burst if nearly all of them are in sequences of at least
-// burstLength on a thread, with gaps of at most burstGap of the duration of the run, and
-// no sequence lasts longer than burstSpan of it.
+// Slow executions are a burst if nearly all of them are in sequences of at least burstLength on a thread, with gaps of at most
+// burstGap of the duration of the run, and no sequence lasts longer than burstSpan of it.
 const (
 	burstLength = 5
 	burstShare  = 0.9
@@ -18,8 +17,7 @@ const (
 	burstSpan   = 0.1
 )
 
-// A finding with at least trendLeast anomalies has a trend: more or fewer if one half of
-// the run has at least trendTimes as many as the other.
+// A finding with at least trendLeast anomalies has a trend if one half of the run has at least trendTimes as many as the other.
 const (
 	trendLeast = 5
 	trendTimes = 2
@@ -59,8 +57,7 @@ func trendOf(counts []int64) provenance.Trend {
 	return provenance.Steady
 }
 
-// isBurst reports whether the members of a group, which are in order of entry, form
-// bursts.
+// isBurst reports whether the members of a group, which are in order of entry, form bursts.
 func (c *conclusion) isBurst(g *group) bool {
 	type thread struct {
 		rank   trace.Rank

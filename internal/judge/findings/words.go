@@ -119,7 +119,7 @@ func (c *conclusion) sayOutlier(g *group, say func(format string, args ...any)) 
 	}
 }
 
-// where names the place of a finding: ranks, or their GPUs if all of its calls ran there.
+// where names the place of a finding: ranks, or their GPUs if all of its calls ran on them.
 func (g *group) where() string {
 	if len(g.members) == 0 || slices.ContainsFunc(g.members, func(i int32) bool { return !g.all[i].OnDevice }) {
 		return Where(&g.Finding)
@@ -134,12 +134,12 @@ func (c *conclusion) clock(at trace.Ticks) string {
 	return text.Clock(c.seconds(at), c.seconds(c.end))
 }
 
-// shareOfRanks returns the share of the time of its ranks that a finding lost itself.
+// shareOfRanks returns the share of the time of its ranks that the finding itself lost.
 func (c *conclusion) shareOfRanks(g *group) float64 {
 	return float64(g.LostOwn) / max(1, float64(c.end-c.begin)*float64(len(g.Ranks)))
 }
 
-// callsText counts the calls of a finding, as a share if they are many.
+// callsText returns the number of calls of a finding, or their share if they are many.
 func (g *group) callsText() string {
 	switch share := float64(g.Calls) / max(1, float64(g.OfCalls)); {
 	case g.OfCalls == 0:
@@ -150,7 +150,7 @@ func (g *group) callsText() string {
 	return fmt.Sprintf("%s of %s", text.Int(g.Calls), text.Count(g.OfCalls, "call"))
 }
 
-// made returns how many calls the executions made, and the usual number.
+// made returns the median number of calls that the executions made, and the usual number.
 func (g *group) made() (made, usual int64) {
 	var all, usually []float64
 	for _, i := range g.members {
@@ -159,7 +159,7 @@ func (g *group) made() (made, usual int64) {
 	return int64(quantile(all, 0.5)), int64(quantile(usually, 0.5))
 }
 
-// costliest returns how many of the longest delays lost half of the time, and the shortest of these.
+// costliest returns how many of the longest delays lost half of the time, and the shortest of these delays.
 func (g *group) costliest() (n int, least trace.Ticks) {
 	var lost []trace.Ticks
 	for _, i := range g.members {
@@ -185,7 +185,7 @@ func (g *group) mostHit() string {
 	}))
 }
 
-// reasonOf says why anomalies were withdrawn.
+// reasonOf returns why anomalies were withdrawn.
 func reasonOf(x *provenance.Finding) string {
 	if x.OfCalls == 0 {
 		return "by all calls of the run such times are usual"
@@ -194,7 +194,7 @@ func reasonOf(x *provenance.Finding) string {
 		text.Percent(100*float64(x.Calls)/float64(x.OfCalls)))
 }
 
-// Where names the rank of a finding, or counts its ranks, with hosts.
+// Where returns the rank of a finding, or the number of its ranks, with hosts.
 func Where(x *provenance.Finding) string {
 	words := text.Count(len(x.Ranks), "rank")
 	if len(x.Ranks) == 1 {
