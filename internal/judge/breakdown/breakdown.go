@@ -1,12 +1,11 @@
-// Package breakdown divides the time of the GPUs of a rank: into computation, communication,
-// memory copies and idle time, for each training step and for the whole rank, and idle time by
-// its reason. It also compares collective operations over ranks: how long they take, how far
-// apart the ranks arrive, and who is last.
+// Package breakdown divides the time of the GPUs of a rank into computation, communication, memory copies and idle time, for
+// each training step and for the whole rank, and divides idle time by reason. It also compares collective operations over
+// ranks: how long they take, how far apart the ranks arrive, and which rank is last.
 //
-// A Rank receives the activities of one rank in bounded memory: it sweeps over time behind the
-// reader, and keeps activities only until Settle. All sums are exact. Names and definitions are
-// those of Holistic Trace Analysis (HTA) where it has them; docs/breakdown.md lists the
-// differences. The package reads no clock and starts no goroutines; a Rank must not be shared.
+// A Rank receives the activities of one rank in bounded memory: it sweeps over time behind the reader, and keeps activities
+// only until Settle. All sums are exact. Names and definitions are those of Holistic Trace Analysis (HTA) where HTA has them;
+// docs/breakdown.md lists the differences. The package reads no clock and starts no goroutines. A Rank is not safe for
+// concurrent use.
 package breakdown
 
 import (
@@ -42,7 +41,7 @@ func KindOf(name string) Kind {
 // Set is a set of kinds that are active at the same time. The empty set is idle time.
 type Set uint8
 
-// SetOf returns the set of some kinds.
+// SetOf returns the set of the given kinds.
 func SetOf(kinds ...Kind) (s Set) {
 	for _, k := range kinds {
 		s |= 1 << k
@@ -55,8 +54,8 @@ func (s Set) Has(k Kind) bool { return s&(1<<k) != 0 }
 
 const numSets = 1 << numKinds
 
-// Sums divides a span of time by the set of kinds that were active, and its idle time by
-// reason. The sums over all sets and the sums over all reasons are exact.
+// Sums divides a span of time by the set of kinds that were active, and its idle time by reason. The sums over all sets, and
+// those over all reasons, are exact.
 type Sums struct {
 	BySet [numSets]trace.Ticks
 	Idle  Reasons
@@ -65,14 +64,14 @@ type Sums struct {
 // Reasons divides idle time by what the next activity waited for.
 type Reasons struct {
 	HostWait   trace.Ticks // its launch began after the previous activity had ended
-	KernelWait trace.Ticks // it was launched in time, and the gap is shorter than Config.KernelDelay
-	Other      trace.Ticks // any other gap, for example a wait for another stream
+	KernelWait trace.Ticks // its launch was in time, and the gap is shorter than Config.KernelDelay
+	Other      trace.Ticks // any other gap, such as a wait for another stream
 }
 
 type reason uint8
 
 const (
-	noReason reason = iota // of time that is not idle
+	noReason reason = iota // time that is not idle
 	hostWait
 	kernelWait
 	otherWait
@@ -89,8 +88,7 @@ func (r *Reasons) addTime(why reason, t trace.Ticks) {
 	}
 }
 
-// Total returns the length of the span. It is the sum of Active(Compute),
-// ExposedCommunication, ExposedMemory and IdleTime.
+// Total returns the length of the span: the sum of Active(Compute), ExposedCommunication, ExposedMemory and IdleTime.
 func (s *Sums) Total() (t trace.Ticks) {
 	for _, of := range s.BySet {
 		t += of
@@ -98,8 +96,7 @@ func (s *Sums) Total() (t trace.Ticks) {
 	return t
 }
 
-// Active returns the time in which activities of a kind ran, alone or with others. That of
-// Compute is HTA's compute time.
+// Active returns the time in which activities of a kind ran, alone or with others. Active(Compute) is HTA's compute time.
 func (s *Sums) Active(k Kind) (t trace.Ticks) {
 	for set, of := range s.BySet {
 		if Set(set).Has(k) {
@@ -120,43 +117,42 @@ func (s *Sums) ExposedCommunication() trace.Ticks {
 // ExposedMemory returns the time of memory copies without computation and communication.
 func (s *Sums) ExposedMemory() trace.Ticks { return s.BySet[SetOf(Memory)] }
 
-// Overlap returns the time in which communication and computation ran at once. HTA's overlap is
-// its share of Active(Communication).
+// Overlap returns the time in which communication and computation ran concurrently. HTA's overlap is its share of
+// Active(Communication).
 func (s *Sums) Overlap() trace.Ticks {
 	return s.BySet[SetOf(Compute, Communication)] + s.BySet[SetOf(Compute, Communication, Memory)]
 }
 
 // Config configures a Rank.
 type Config struct {
-	// KernelDelay is the gap between two activities from which on it is not explained by the
-	// overhead of starting the second.
+	// KernelDelay is the least gap between two activities that the overhead of starting the second does not explain.
 	KernelDelay trace.Ticks
-	MaxPending  int // activities to keep after Settle
-	MaxSteps    int // steps to keep
+	MaxPending  int // number of activities to keep after Settle
+	MaxSteps    int // number of steps to keep
 }
 
-// Default returns the usual settings for times in a unit.
+// Default returns the usual settings for times in the given unit.
 func Default(unit trace.Unit) Config {
 	return Config{KernelDelay: unit.FromMicros(kernelDelay), MaxPending: 1 << 20, MaxSteps: 1 << 12}
 }
 
-// kernelDelay is that of HTA in microseconds. HTA's documentation says nanoseconds, but compares
-// with times in microseconds.
+// kernelDelay is the delay of HTA in microseconds. HTA's documentation says nanoseconds, but its code compares the delay with
+// microseconds.
 const kernelDelay = 30
 
 // Run is the breakdown of a run.
 type Run struct {
-	Ranks       []RankResult        // with GPUs, by program and rank
-	Collectives []ProgramComparison // by program; only those with collective operations
+	Ranks       []RankResult        // ranks with GPUs, by program and rank
+	Collectives []ProgramComparison // programs with collective operations, in order
 }
 
-// The tallies of a breakdown: about times, and about collective operations.
+// Tallies of a breakdown about times and about collective operations.
 var (
 	TimeTallies       = []tally.Kind{tally.LaunchUnknown, tally.ActivityLate, tally.StepsFolded}
 	CollectiveTallies = []tally.Kind{tally.CollectiveAlone, tally.CollectiveUnmatched, tally.CollectiveOmitted, tally.ClockCorrected}
 )
 
-// Count adds to a tally what the breakdown lacks. A nil Run lacks nothing.
+// Count adds the omissions of a breakdown to a tally. A nil Run has none.
 func (r *Run) Count(t *tally.Tally) {
 	if r == nil {
 		return

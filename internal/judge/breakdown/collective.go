@@ -14,19 +14,19 @@ import (
 type Collective struct {
 	Operation
 	Seq        int64       // number of the operation in its group, or NoSeq
-	Unordered  bool        // operations of the group may overtake each other, unless they are alike
-	Launch     trace.Ticks // when the host began to launch it, or NoLaunch
+	Unordered  bool        // operations of the group may overtake different operations
+	Launch     trace.Ticks // time at which the host began to launch it, or NoLaunch
 	Start, End trace.Ticks
 }
 
-// NoSeq is the number of an operation that the trace does not number.
+// NoSeq is the number of operations that the trace does not number.
 const NoSeq = -1
 
-// Operation is what collective operations are compared by.
+// Operation has the properties by which collective operations are grouped.
 type Operation struct {
 	Name  string // such as allreduce
-	Group string // names the process group; the same on all its ranks
-	Size  int    // ranks of the group
+	Group string // process group; the same on all of its ranks
+	Size  int    // number of ranks of the group
 	Bytes int64  // the larger of input and output of a rank
 	DType string
 
@@ -39,7 +39,7 @@ func (o *Operation) Compare(p *Operation) int {
 		strings.Compare(o.DType, p.DType), cmp.Compare(o.Size, p.Size))
 }
 
-// ElementSize returns the bytes of an element of a type of PyTorch or C++, or 0 if it is unknown.
+// ElementSize returns the bytes of an element of a type of PyTorch or C++, or 0 if unknown.
 func ElementSize(dtype string) int64 {
 	switch dtype {
 	case "Byte", "Char", "Bool", "bool", "unsigned char", "signed char", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz":
@@ -61,13 +61,13 @@ type shape uint8
 
 const (
 	oneWay    shape = iota // data passes once: broadcast, reduce, send
-	share                  // every rank has a share of the data: allgather, reducescatter, alltoall
+	share                  // each rank has a share of the data: allgather, reducescatter, alltoall
 	twice                  // both, as allreduce
 	noPayload              // barrier
 )
 
-// shapeOf returns the shape of an operation by its name in PyTorch or NCCL, which differ in case and
-// underscores, such as _allgather_base and AllGather.
+// shapeOf returns the shape of an operation by its name in PyTorch or NCCL. These names differ in case and underscores, such
+// as _allgather_base and AllGather.
 func shapeOf(name string) shape {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	for _, s := range [...]struct {
@@ -88,8 +88,8 @@ func shapeOf(name string) shape {
 	return oneWay
 }
 
-// BusFactor returns the ratio of the bus bandwidth of an operation to its bytes per time, as
-// nccl-tests defines it: it makes operations comparable with the bandwidth of a link.
+// BusFactor returns the ratio of the bus bandwidth of an operation to its bytes per time, as nccl-tests defines it. Bus
+// bandwidth is comparable with the bandwidth of a link.
 func (o *Operation) BusFactor() float64 {
 	if o.Size < 2 {
 		return 0
@@ -107,15 +107,15 @@ func (o *Operation) BusFactor() float64 {
 	return 1
 }
 
-// endsTogether reports whether no rank can finish the operation before all have arrived, so
-// that all end at about the same time.
+// endsTogether reports whether no rank can finish the operation before all ranks have arrived, so that all end at about the
+// same time.
 func (o *Operation) endsTogether() bool { return shapeOf(o.Name) != oneWay }
 
-// Log has the collective operations of a rank.
+// Log contains the collective operations of a rank.
 type Log struct {
 	limit      int
 	operations []Operation
-	numbers    map[Operation]uint32 // indexes of operations
+	numbers    map[Operation]uint32 // indices of operations
 	entries    []entry
 	omitted    int64
 	steps      []stepStart
@@ -123,8 +123,8 @@ type Log struct {
 
 // entry is an operation of a rank.
 type entry struct {
-	seq        int64       // NoSeq until order
-	at         trace.Ticks // of the launch; of the start if that is unknown
+	seq        int64       // NoSeq until number sets it
+	at         trace.Ticks // time of the launch, or of the start if the launch is unknown
 	start, end trace.Ticks
 	operation  uint32
 }
@@ -134,11 +134,10 @@ type stepStart struct {
 	start  trace.Ticks
 }
 
-// NewLog returns an empty log that keeps at most so many operations.
+// NewLog returns an empty log that keeps at most limit operations.
 func NewLog(limit int) *Log { return &Log{limit: limit, numbers: make(map[Operation]uint32)} }
 
-// maxOperations limits the distinct operations of a log. Only those with data-dependent sizes
-// have more.
+// maxOperations limits the distinct operations of a log. Only operations with data-dependent sizes have more.
 const maxOperations = 1 << 14
 
 // Add adds an operation of the rank.
@@ -161,28 +160,27 @@ func (l *Log) Add(c Collective) {
 	l.entries = append(l.entries, entry{seq: c.Seq, at: at, start: c.Start, end: max(c.End, c.Start), operation: n})
 }
 
-// Omit counts operations that are not in the log.
+// Omit counts n operations that are not in the log.
 func (l *Log) Omit(n int64) { l.omitted += n }
 
 // maxLogSteps limits the steps of a log.
 const maxLogSteps = 1 << 16
 
-// BeginStep adds the beginning of a training step on the host.
+// BeginStep records that a training step begins on the host.
 func (l *Log) BeginStep(number int64, start trace.Ticks) {
 	if len(l.steps) < maxLogSteps {
 		l.steps = append(l.steps, stepStart{number, start})
 	}
 }
 
-// Len returns the number of operations that are kept.
+// Len returns the number of operations in the log.
 func (l *Log) Len() int { return len(l.entries) }
 
-// Empty reports whether the rank had no collective operation.
+// Empty reports whether the rank has no collective operations.
 func (l *Log) Empty() bool { return len(l.entries) == 0 && l.omitted == 0 }
 
-// groups returns the entries of each group in the order in which they were launched, and sets the
-// numbers of those that have none: the step of the launch, and the position within it. Ranks may
-// begin to record at different steps.
+// groups returns the entries of each group in the order of their launch. It numbers those without a number by the step of
+// their launch and the position within it, because ranks may begin to record at different steps.
 func (l *Log) groups() map[string][]entry {
 	slices.SortStableFunc(l.steps, func(a, b stepStart) int { return cmp.Compare(a.start, b.start) })
 	slices.SortStableFunc(l.entries, func(a, b entry) int {
@@ -207,10 +205,10 @@ func (l *Log) groups() map[string][]entry {
 	return groups
 }
 
-// number numbers the entries of a group by the step of their launch and their position in it. It
-// drops those before the first step, of which each rank may have recorded a different number.
+// number numbers the entries of a group by the step of their launch and their position in it. It drops those before the first
+// step, because each rank may have recorded a different number of them.
 func (l *Log) number(entries []entry) []entry {
-	const position = 1 << 32 // more than the positions of a step
+	const position = 1 << 32 // more than the number of positions of a step
 	previous, n := -2, int64(0)
 	numbered := entries[:0]
 	for _, e := range entries {

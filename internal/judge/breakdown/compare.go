@@ -10,34 +10,33 @@ import (
 
 // Comparison compares the collective operations of ranks.
 type Comparison struct {
-	Operations []OperationStats // the one with the longest total latency first
-	Clocks     []Clock          // in order of ranks
+	Operations []OperationStats // in descending order of total latency
+	Clocks     []Clock          // in order of rank
 	Alone      int64            // operations of groups that only one rank recorded
-	Unmatched  int64            // operations that ranks disagree about
+	Unmatched  int64            // operations on which ranks disagree
 	Omitted    int64            // operations beyond the limits, or without a position
 }
 
 // Clock is the correction of a rank's clock.
 type Clock struct {
 	Rank trace.Rank
-	// Offset is the time by which the clock is ahead of that of the lowest rank with which it is
-	// connected by collective operations: the median difference of their ends.
+	// Offset is the time by which the clock is ahead of that of the lowest rank to which collective operations connect it:
+	// the median difference of their ends.
 	Offset  trace.Ticks
-	Matched int64 // ends that were compared; 0 for that lowest rank, and without any
+	Matched int64 // number of ends compared; 0 for that lowest rank, and for ranks without any
 }
 
-// OperationStats sums up the executions of an operation.
+// OperationStats summarizes the executions of an operation.
 type OperationStats struct {
 	Operation
 	Count int64
-	Ranks int // the most ranks of an execution that recorded it
-	// Latency is the shortest duration of an execution over its ranks: that of the last rank to
-	// arrive, which does not wait for others.
+	Ranks int // greatest number of ranks that recorded an execution
+	// Latency is the shortest duration of an execution over its ranks: that of the last rank to arrive, which does not wait
+	// for others.
 	Latency Spread
-	// Skew is the time from the first to the last arrival, by corrected clocks, of executions that
-	// several ranks recorded.
+	// Skew is the time from the first to the last arrival, by corrected clocks, of executions that several ranks recorded.
 	Skew Spread
-	Last []LastCount // how often each rank was last, the most often first
+	Last []LastCount // how often each rank was last, in descending order
 }
 
 // Spread is a sum and a maximum.
@@ -53,7 +52,7 @@ func (s *Spread) add(t trace.Ticks) {
 	s.Max = max(s.Max, t)
 }
 
-// Mean returns the mean in ticks, or 0 without values.
+// Mean returns the mean in ticks, or 0 if there are no values.
 func (s Spread) Mean() float64 { return float64(s.Sum) / float64(max(s.Count, 1)) }
 
 // LastCount is the number of executions for which a rank was the last to arrive.
@@ -62,8 +61,7 @@ type LastCount struct {
 	Count int64
 }
 
-// BusBandwidth returns the mean bus bandwidth in bytes per second: of the mean latency, or 0 if
-// it is unknown.
+// BusBandwidth returns the bus bandwidth of the mean latency in bytes per second, or 0 if unknown.
 func (o *OperationStats) BusBandwidth(unit trace.Unit) float64 {
 	seconds := unit.Seconds(1) * o.Latency.Mean()
 	if seconds <= 0 {
@@ -76,13 +74,12 @@ func (o *OperationStats) BusBandwidth(unit trace.Unit) float64 {
 type RankLog struct {
 	Rank trace.Rank
 	*Log
-	Corrected trace.Ticks // that was already subtracted from its times
+	Corrected trace.Ticks // offset already subtracted from its times
 	Untimed   bool        // it has only durations: all ranks end an operation at the same time
 }
 
-// Align returns the clocks of ranks that disagree: by which one operation in ten or more would have
-// ended on a rank before it began on another. Smaller differences may be those of the operations
-// themselves.
+// Align returns the clocks of ranks that disagree: by their times at least one operation in ten would have ended on one rank
+// before it began on another. Smaller differences may be differences of the operations themselves.
 func Align(logs []RankLog) []Clock {
 	c := newComparer(logs)
 	c.align()
@@ -95,9 +92,9 @@ func Align(logs []RankLog) []Clock {
 	return clocks
 }
 
-// Compare compares the collective operations of the ranks of a program. Operations belong
-// together if they have the same group and number, or without numbers the same group, step and
-// position in it. It orders the logs, which must not change after it.
+// Compare compares the collective operations of the ranks of a program. Operations belong together if they have the same group
+// and number, or, without numbers, the same group, step and position in it. Compare sorts the logs, which must not change
+// afterwards.
 func Compare(logs []RankLog) *Comparison {
 	c := newComparer(logs)
 	c.compare()
@@ -118,17 +115,17 @@ func newComparer(logs []RankLog) *comparer {
 
 type comparer struct {
 	logs    []RankLog
-	members map[string][]member // of groups, in order of ranks
+	members map[string][]member // of groups, in order of rank
 	names   []string            // of groups, in order
 	offsets []trace.Ticks       // by log
 	matched []int64             // by log
-	// disagrees, by log, is whether the clock contradicts that of the rank it was compared with, or
-	// that one another.
+	// disagrees is true, by log, if the clock contradicts that of the rank with which it was compared, or if the clock of
+	// that rank contradicts another.
 	disagrees []bool
-	// isComplete, if not nil, reports whether an operation is complete. Others are left out.
+	// isComplete, if not nil, reports whether an operation is complete. The comparer skips incomplete ones.
 	isComplete func(parts []part) bool
-	rest       [][]entry // by log: those that were left out, unless it is nil
-	// clocks are those of earlier operations, which are used until more than those were compared.
+	rest       [][]entry // entries of skipped operations by log, unless nil
+	// clocks are the clocks by earlier operations, which apply until more operations than those have been compared.
 	clocks map[trace.Rank]Clock
 	sums
 }
@@ -136,7 +133,7 @@ type comparer struct {
 // member is a rank of a group.
 type member struct {
 	log     int
-	entries []entry // in order of their numbers
+	entries []entry // in order of number
 }
 
 type operationSums struct {
@@ -157,8 +154,8 @@ func (c *comparer) compare() {
 	}
 }
 
-// align sets the offsets of clocks. It begins at the lowest rank and passes from rank to rank
-// through the groups that they share, those with the most operations first.
+// align sets the offsets of clocks. It begins at the lowest rank and passes from rank to rank through the groups that they
+// share, starting with those with most operations.
 func (c *comparer) align() {
 	c.offsets, c.matched, c.disagrees = make([]trace.Ticks, len(c.logs)), make([]int64, len(c.logs)), make([]bool, len(c.logs))
 	aligned := make([]bool, len(c.logs))
@@ -172,8 +169,8 @@ func (c *comparer) align() {
 	}
 }
 
-// alignOne sets the offset of the rank with the most operations in common with an aligned one,
-// and reports whether there is any.
+// alignOne sets the offset of the rank that has most operations in common with an aligned one. It returns false if there is
+// none.
 func (c *comparer) alignOne(aligned []bool) bool {
 	var from, to *member
 	most := 0
@@ -204,8 +201,8 @@ func (c *comparer) alignOne(aligned []bool) bool {
 	return true
 }
 
-// differences returns how much later operations ended on one rank than on another, and how many
-// ended on one of them before they began on the other.
+// differences returns how much later operations ended on one rank than on another, and the number of operations that ended on
+// one of them before they began on the other.
 func (c *comparer) differences(from, to *member) (d []trace.Ticks, impossible int) {
 	other := from.entries
 	for _, e := range to.entries {
@@ -252,15 +249,15 @@ func (c *comparer) sumUp(members []member) {
 			}
 		}
 		if c.isComplete != nil && !c.isComplete(parts) {
-			c.leaveOut(parts)
+			c.skip(parts)
 			continue
 		}
 		c.add(parts)
 	}
 }
 
-// leaveOut keeps the entries of an operation that is not complete.
-func (c *comparer) leaveOut(parts []part) {
+// skip keeps the entries of an incomplete operation.
+func (c *comparer) skip(parts []part) {
 	if c.rest == nil {
 		return
 	}
@@ -311,7 +308,7 @@ func (c *comparer) add(parts []part) {
 	s.last[c.logs[late].Rank]++
 }
 
-// arrival returns when a rank arrived, by its corrected clock.
+// arrival returns the time at which a rank arrived, by its corrected clock.
 func (c *comparer) arrival(p part) trace.Ticks { return p.start - c.offsets[p.log] }
 
 func (c *comparer) result() *Comparison {

@@ -9,23 +9,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Live compares the collective operations, which have numbers, of the ranks of a program while they are recorded. Up to a limit it keeps
-// all operations, so that the result is that of Compare. Then it keeps only sums of the complete ones, for
-// which the clocks were corrected by the operations up to then.
+// Live compares the numbered collective operations of the ranks of a program while they are being recorded. Up to a limit it
+// keeps all operations, and its result is that of Compare. Beyond the limit it keeps complete operations only as sums, with
+// clocks corrected by the operations until then.
 type Live struct {
-	limit  int // operations of all ranks to keep
+	limit  int // number of operations of all ranks to keep
 	logs   []RankLog
 	sums   sums
-	clocks map[trace.Rank]Clock // by operations that are only in sums, without what was already corrected
-	summed int64                // entries of logs in sums
+	clocks map[trace.Rank]Clock // by operations that are only in sums, without earlier corrections
+	summed int64                // number of log entries in sums
 }
 
-// NewLive returns a comparison without ranks that keeps about so many operations.
+// NewLive returns a comparison without ranks that keeps about limit operations.
 func NewLive(limit int) *Live {
 	return &Live{limit: limit, sums: newSums(), clocks: make(map[trace.Rank]Clock)}
 }
 
-// Add adds the log of a rank. It may grow, but not during the methods of Live.
+// Add adds the log of a rank. The log may grow, but not during calls of methods of Live.
 func (l *Live) Add(log RankLog) { l.logs = append(l.logs, log) }
 
 // Logged returns the number of operations in all logs so far.
@@ -36,8 +36,8 @@ func (l *Live) Logged() (n int64) {
 	return n + l.summed
 }
 
-// Comparison returns the comparison of the operations that all ranks of their group have recorded, or as many ranks as
-// there are, or of all operations if the logs have ended.
+// Comparison returns the comparison of complete operations: those that all ranks of their group have recorded, or all ranks
+// that Add has added. If the logs have ended, it includes all operations.
 func (l *Live) Comparison(ended bool) *Comparison {
 	l.shrink()
 	c := l.comparer(!ended)
@@ -46,7 +46,7 @@ func (l *Live) Comparison(ended bool) *Comparison {
 	return c.result()
 }
 
-// comparer returns a comparer of the logs, of all operations or of the complete ones.
+// comparer returns a comparer of the logs, of all operations or only of complete ones.
 func (l *Live) comparer(complete bool) *comparer {
 	c := newComparer(slices.DeleteFunc(slices.Clone(l.logs), func(log RankLog) bool { return len(log.operations) == 0 && log.omitted == 0 }))
 	c.clocks = l.clocks
@@ -56,8 +56,8 @@ func (l *Live) comparer(complete bool) *comparer {
 	return c
 }
 
-// shrink moves operations from the logs to the sums if there are too many: the complete ones, and
-// then all if most are incomplete.
+// shrink moves operations from the logs to the sums if there are too many: the complete ones, and then all if most are
+// incomplete.
 func (l *Live) shrink() {
 	for _, complete := range []bool{true, false} {
 		kept := 0
@@ -79,7 +79,7 @@ func (l *Live) shrink() {
 	}
 }
 
-// sums sums up operations.
+// sums are sums over operations.
 type sums struct {
 	stats            map[Operation]*operationSums
 	alone, unmatched int64
@@ -98,15 +98,15 @@ func (s *sums) clone() sums {
 // Collectives are the collective operations of the programs of an analyzer so far.
 type Collectives struct {
 	Version  int
-	Logged   int64 // operations on ranks that were read; later comparisons have more
+	Logged   int64 // number of operations on ranks that were read; later comparisons have more
 	Programs []ProgramComparison
 }
 
 // collectivesVersion is the version of encoded Collectives.
 const collectivesVersion = 1
 
-// Encode returns an encoding of the comparisons with at most limit bytes. If they need more, it leaves out ranks that
-// were last less often than others, and then operations with less latency than others, which it counts as omitted.
+// Encode returns an encoding of the comparisons with at most limit bytes. To fit, it omits the ranks that were last least
+// often, and then the operations with the least latency, which it counts as omitted.
 func (c *Collectives) Encode(limit int) ([]byte, error) {
 	part := Collectives{collectivesVersion, c.Logged, slices.Clone(c.Programs)}
 	operations, lasts := 0, 4*maxLasts
@@ -129,13 +129,13 @@ func (c *Collectives) Encode(limit int) ([]byte, error) {
 	}
 }
 
-// The numbers of ranks that were last, and of clocks, to which Encode limits comparisons at first.
+// Encode first limits comparisons to these numbers of ranks that were last, and of clocks.
 const (
 	maxLasts  = 64
 	maxClocks = 1024
 )
 
-// cut keeps the first operations, the first clocks, and of each operation the first ranks that were last.
+// cut keeps the first operations, the first clocks, and the first ranks that were last in each operation.
 func (p *ProgramComparison) cut(operations, lasts int) {
 	n := min(operations, len(p.Operations))
 	for i := range p.Operations[n:] {

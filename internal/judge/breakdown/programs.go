@@ -8,21 +8,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Programs compares the collective operations of programs whose traces are being written. The zero value has none.
+// Programs compares the collective operations of programs while their traces are being written. The zero value is empty.
 type Programs struct {
 	programs map[trace.Program]*Live
-	known    *Collectives // the latest comparison
-	due      time.Time    // when to compare again
+	latest   *Collectives // latest comparison
+	due      time.Time    // time of the next comparison
 }
 
 const (
-	// maxCollectives limits the operations of all ranks of a program that are kept, of about 40 bytes each.
+	// maxCollectives limits the number of operations to keep for all ranks of a program. Each takes about 40 bytes.
 	maxCollectives = 1 << 20
-	// collectivesShare is the part of the time that comparisons may take.
+	// collectivesShare limits comparisons to one part in collectivesShare of the time.
 	collectivesShare = 20
 )
 
-// Add adds the log of a rank of a program. It may grow, but not during the methods of Programs.
+// Add adds the log of a rank of a program. The log may grow, but not during calls of methods of Programs.
 func (c *Programs) Add(program trace.Program, log RankLog) {
 	if c.programs == nil {
 		c.programs = make(map[trace.Program]*Live)
@@ -35,18 +35,18 @@ func (c *Programs) Add(program trace.Program, log RankLog) {
 	of.Add(log)
 }
 
-// Latest returns the comparison of the operations so far, or one a little older if comparing takes long. It returns nil
-// if there are none.
+// Latest returns the comparison of the operations so far, or a slightly older one if comparing takes long. It returns nil if
+// there are no operations.
 func (c *Programs) Latest(now time.Time) *Collectives {
-	if logged := c.logged(); logged > 0 && !now.Before(c.due) && (c.known == nil || c.known.Logged != logged) {
+	if logged := c.logged(); logged > 0 && !now.Before(c.due) && (c.latest == nil || c.latest.Logged != logged) {
 		start := time.Now()
-		c.known = c.compare(logged, false)
+		c.latest = c.compare(logged, false)
 		c.due = now.Add(collectivesShare * time.Since(start))
 	}
-	return c.known
+	return c.latest
 }
 
-// Final returns the comparison when all traces have ended, or nil if there are no operations.
+// Final returns the comparison after all traces have ended, or nil if there are no operations.
 func (c *Programs) Final() *Collectives {
 	logged := c.logged()
 	if logged == 0 {

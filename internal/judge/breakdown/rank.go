@@ -11,16 +11,16 @@ import (
 // Activity is a kernel or a memory copy on a stream of a GPU.
 type Activity struct {
 	Start, End trace.Ticks
-	Launch     trace.Ticks // when the host began to launch it, or NoLaunch
+	Launch     trace.Ticks // time at which the host began to launch it, or NoLaunch
 	Stream     trace.Thread
 	Kind       Kind
 }
 
-// NoLaunch is the launch of an activity whose launch is unknown.
+// NoLaunch is the launch time of an activity whose launch is unknown.
 const NoLaunch trace.Ticks = math.MinInt64
 
-// Step is a training step. It lasts until the next step begins, and counts only from the first
-// to the last activity of the rank.
+// Step is a training step. It lasts until the next step begins. Only the part between the first and the last activity of the
+// rank counts.
 type Step struct {
 	Number int64
 	Start  trace.Ticks // on the host
@@ -31,12 +31,12 @@ type Step struct {
 type Stream struct {
 	Thread     trace.Thread
 	Activities int64
-	Busy       trace.Ticks // in which an activity ran
-	// Idle divides the gaps between the activities of the stream, as HTA's idle time breakdown
-	// does. While this stream is idle others may be active.
+	Busy       trace.Ticks // time in which an activity ran
+	// Idle divides the gaps between the activities of the stream, like HTA's idle time breakdown. Other streams may be
+	// active in these gaps.
 	Idle Reasons
-	// Overlap is the time by which activities began before the end of the previous one. HTA
-	// subtracts it from the kernel wait.
+	// Overlap is the time by which activities began before the end of the previous one. HTA subtracts it from the kernel
+	// wait.
 	Overlap trace.Ticks
 
 	last trace.Ticks // end of the last activity
@@ -45,30 +45,30 @@ type Stream struct {
 // Result is the breakdown of a rank.
 type Result struct {
 	Sums                     // from the start of the first to the end of the last activity
-	First, Last  trace.Ticks // that span
+	First, Last  trace.Ticks // start of the first and end of the last activity
 	Activities   int64
 	NoLaunch     int64    // activities whose launch is unknown
 	Steps        []Step   // in order of time
-	Streams      []Stream // in order of their numbers
-	StepsOmitted int64    // steps that are only in the sums of the rank
-	Late         int64    // activities and steps that began before a time that had been settled
+	Streams      []Stream // in order of number
+	StepsOmitted int64    // steps that only the sums of the rank include
+	Late         int64    // activities and steps that began before the time of an earlier Settle
 }
 
-// Rank sums up the activities of one rank.
+// Rank adds up the activities of one rank.
 type Rank struct {
 	cfg     Config
 	pending []Activity
-	coming  []Step // that begin after the sweep
+	coming  []Step // steps that begin after the sweep
 	streams map[trace.Thread]*Stream
 
 	result  Result
-	ends    [numKinds]trace.Ticks // of the activities up to the sweep, by kind
-	sweep   trace.Ticks           // all time before it is in the sums
+	ends    [numKinds]trace.Ticks // latest ends of activities up to the sweep, by kind
+	sweep   trace.Ticks           // the sums include all time before it
 	started bool
-	step    int // the current one in result.Steps, or noStep
+	step    int // index of the current step in result.Steps, or noStep
 }
 
-// noStep is the step before the first one, and after those that are kept.
+// noStep is the current step before the first step, and after the last one to keep.
 const noStep = -1
 
 // NewRank returns a Rank without activities.
@@ -76,26 +76,26 @@ func NewRank(cfg Config) *Rank {
 	return &Rank{cfg: cfg, streams: make(map[trace.Thread]*Stream), step: noStep}
 }
 
-// Add adds an activity. An activity that ends before it starts has no length.
+// Add adds an activity. An activity that ends before it starts has length 0.
 func (r *Rank) Add(a Activity) {
 	a.End = max(a.End, a.Start)
 	r.pending = append(r.pending, a)
 }
 
-// BeginStep adds the beginning of a training step on the host.
+// BeginStep records that a training step begins on the host.
 func (r *Rank) BeginStep(number int64, start trace.Ticks) {
 	if r.started && start < r.sweep {
 		r.result.Late++
 		start = r.sweep
 	}
 	i, _ := slices.BinarySearchFunc(r.coming, start, func(s Step, t trace.Ticks) int {
-		return cmp.Or(cmp.Compare(s.Start, t), -1) // after those that begin at the same time
+		return cmp.Or(cmp.Compare(s.Start, t), -1) // after steps that begin at the same time
 	})
 	r.coming = slices.Insert(r.coming, i, Step{Number: number, Start: start})
 }
 
-// Settle promises that all activities and steps that begin before a time have been added, and
-// adds them to the sums. Others that begin earlier are cut off there and counted in Result.Late.
+// Settle promises that all activities and steps that begin before a time have been added, and adds them to the sums. Later
+// additions that begin earlier are cut off at that time and counted in Result.Late.
 func (r *Rank) Settle(before trace.Ticks) {
 	slices.SortFunc(r.pending, compare)
 	n, _ := slices.BinarySearchFunc(r.pending, before, func(a Activity, t trace.Ticks) int { return cmp.Compare(a.Start, t) })
@@ -106,7 +106,7 @@ func (r *Rank) Settle(before trace.Ticks) {
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
 }
 
-// compare orders activities by start. The rest makes the order unique.
+// compare orders activities by start, and then by the other fields to make the order unique.
 func compare(a, b Activity) int {
 	if c := cmp.Compare(a.Start, b.Start); c != 0 {
 		return c
@@ -114,7 +114,7 @@ func compare(a, b Activity) int {
 	return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.End, b.End), cmp.Compare(a.Launch, b.Launch), cmp.Compare(a.Kind, b.Kind))
 }
 
-// Finish settles everything and returns the breakdown. The Rank must not be used after it.
+// Finish settles all activities and returns the breakdown. The Rank must not be used afterwards.
 func (r *Rank) Finish() *Result {
 	r.Settle(math.MaxInt64)
 	res := &r.result
@@ -123,7 +123,7 @@ func (r *Rank) Finish() *Result {
 		r.account(res.Last, noReason)
 	}
 	for len(r.coming) > 0 {
-		r.nextStep() // of which no activity is known
+		r.nextStep() // a step without activities
 	}
 	for _, s := range r.streams {
 		res.Streams = append(res.Streams, *s)
@@ -173,10 +173,10 @@ func (r *Rank) advance(a *Activity) {
 	s.last = max(s.last, end)
 }
 
-// reason returns why an activity did not start at the end of the previous one.
+// reason returns the reason why an activity did not start at the end of the previous one.
 func (r *Rank) reason(launch, previousEnd, start trace.Ticks) reason {
 	switch {
-	case launch > previousEnd: // not if it is NoLaunch
+	case launch > previousEnd: // false for NoLaunch
 		return hostWait
 	case start-previousEnd < r.cfg.KernelDelay:
 		return kernelWait
@@ -184,7 +184,7 @@ func (r *Rank) reason(launch, previousEnd, start trace.Ticks) reason {
 	return otherWait
 }
 
-// account adds the time up to to, which has no gaps, or only one and that for a reason.
+// account adds the time up to to. Within that time there is no gap, or a single gap with a reason.
 func (r *Rank) account(to trace.Ticks, why reason) {
 	for r.sweep < to {
 		for len(r.coming) > 0 && r.coming[0].Start <= r.sweep {

@@ -1,7 +1,6 @@
-// Package comparison compares runs: changes between two of them, distances of the times of
-// functions, differences of metadata, and a verdict in a sentence; and trends over many runs.
-// A Run is the comparable data of a run: sums and models without records, small enough to
-// keep as a baseline after the run is deleted. The package is pure.
+// Package comparison compares two runs: changes of functions and call paths, distances of times, differences of metadata, and a
+// verdict in a sentence. It also finds trends over many runs. A Run contains the comparable data of a run: sums and models
+// without records, small enough to keep as a baseline after the run is deleted. All functions of the package are pure.
 package comparison
 
 import (
@@ -26,27 +25,27 @@ const (
 	Same   = "same"
 )
 
-// Differs is the kind of metadata that both runs have, with different values.
+// Differs is the kind of metadata that both runs have with different values.
 const Differs = "differs"
 
-// SameShare is the share of the larger value up to which two values count as the same.
+// SameShare is the share of the larger of two values by which they may differ and still count as the same.
 const SameShare = 0.1
 
-// pathKey identifies a call path in any run.
+// pathKey identifies a call path in all runs.
 type pathKey struct {
 	trace.FuncKey
 	callPath string
 }
 
-// side is a run, indexed by names.
+// side indexes a run by name.
 type side struct {
 	paths map[pathKey]*Path
 	funcs map[trace.FuncKey]*Function
 	lost  map[trace.FuncKey]float64
 }
 
-// Diff compares two runs by program, function and call path, including those that only one
-// run has. only selects a program; nil selects all.
+// Diff compares two runs by program, function and call path, including those in only one run. only selects a program; nil
+// selects all.
 func Diff(a, b *Run, only *trace.Program) *api.Difference {
 	sides := [2]*side{a.side(only), b.side(only)}
 	d := &api.Difference{
@@ -73,11 +72,11 @@ func Diff(a, b *Run, only *trace.Program) *api.Difference {
 		d.Changes = append(d.Changes, pathChange(key, sides, times[key.FuncKey]))
 	}
 	slices.SortFunc(d.Changes, func(x, y api.PathChange) int {
-		return cmp.Or(cmp.Compare(apart(y.Lost), apart(x.Lost)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function),
+		return cmp.Or(cmp.Compare(distance(y.Lost), distance(x.Lost)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function),
 			cmp.Compare(x.CallPath, y.CallPath))
 	})
 	slices.SortFunc(d.Functions, func(x, y api.FunctionChange) int {
-		return cmp.Or(cmp.Compare(apart(y.Exclusive), apart(x.Exclusive)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function))
+		return cmp.Or(cmp.Compare(distance(y.Exclusive), distance(x.Exclusive)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function))
 	})
 	count(d)
 	comparePeers(d, [2]*Run{a, b}, only)
@@ -102,7 +101,7 @@ func count(d *api.Difference) {
 	}
 }
 
-// lostPercent returns the share of the time of all calls that was lost; 0 if that is unknown.
+// lostPercent returns the percentage of the time of all calls that was lost; 0 if unknown.
 func lostPercent(lost, exclusive float64) float64 {
 	if exclusive <= 0 {
 		return 0
@@ -110,12 +109,12 @@ func lostPercent(lost, exclusive float64) float64 {
 	return 100 * lost / exclusive
 }
 
-// apart returns the distance between two values.
-func apart[T int64 | float64](v [2]T) T { return max(v[1]-v[0], v[0]-v[1]) }
+// distance returns the absolute difference of two values.
+func distance[T int64 | float64](v [2]T) T { return max(v[1]-v[0], v[0]-v[1]) }
 
-// similar reports whether two values differ by no more than SameShare.
+// similar reports whether two values differ by at most SameShare.
 func similar[T int64 | float64](v [2]T) bool {
-	return float64(apart(v)) <= SameShare*float64(max(v[0], v[1]))
+	return float64(distance(v)) <= SameShare*float64(max(v[0], v[1]))
 }
 
 // union returns a map with the keys of both maps.
@@ -216,8 +215,8 @@ func callTimes(key trace.FuncKey, sides [2]*side) (t api.CallTimes) {
 	return t
 }
 
-// metadata compares versions, hosts, settings and the metadata of ranks. Differences come
-// first, in the order of sections.
+// metadata compares versions, hosts, settings and the metadata of ranks. It returns differences first, in the order of
+// sections.
 func metadata(a, b *Run, only *trace.Program) []api.FactChange {
 	var all []api.FactChange
 	add := func(section string, program trace.Program, name string, values [2]string, expected bool) {
@@ -254,7 +253,7 @@ func metadata(a, b *Run, only *trace.Program) []api.FactChange {
 	return all
 }
 
-// order sorts differences first, then expected differences, then equal values.
+// order returns the rank of a fact in sorting: differences, expected differences, equal values.
 func order(f *api.FactChange) int {
 	switch {
 	case f.Kind == Same:
@@ -265,13 +264,13 @@ func order(f *api.FactChange) int {
 	return 0
 }
 
-// neutralSettings do not influence results.
+// neutralSettings do not affect results.
 var neutralSettings = map[string]bool{
 	"out": true, "name": true, "force": true, "json": true, "records": true, "store": true, "store-delay": true, "workers": true,
 	"save-model": true,
 }
 
-// volatile reports whether metadata of that name differs in every run.
+// volatile reports whether metadata with this name differs in every run.
 func volatile(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"timestamp", "local time", "utc time", "process id", "job id", "jobid"} {
@@ -282,5 +281,5 @@ func volatile(name string) bool {
 	return name == "pid" || strings.HasSuffix(name, " pid") || strings.HasSuffix(name, "_pid")
 }
 
-// finite reports whether a number may be in a Run.
+// finite reports whether a Run may contain a number.
 func finite(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }

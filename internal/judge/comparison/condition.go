@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Condition is an upper limit of a change, as in lost>2%.
+// Condition is an upper limit of a change, such as lost>2%.
 type Condition struct {
 	text, name string
 	limit      float64
@@ -17,8 +17,8 @@ type Condition struct {
 
 var conditionForm = regexp.MustCompile(`^\s*(lost|time|anomalies|new|worse)\s*>\s*([0-9.]+)\s*(%?)\s*$`)
 
-// ParseCondition parses NAME>NUMBER or NAME>NUMBER%. NAME is lost, time, anomalies, new or
-// worse; the last two are numbers of call paths, without %.
+// ParseCondition parses NAME>NUMBER or NAME>NUMBER%. NAME is lost, time, anomalies, new or worse. The last two are numbers of
+// call paths and take no %.
 func ParseCondition(text string) (*Condition, error) {
 	m := conditionForm.FindStringSubmatch(text)
 	if m == nil {
@@ -34,7 +34,7 @@ func ParseCondition(text string) (*Condition, error) {
 	return &Condition{text, m[1], limit, m[3] != ""}, nil
 }
 
-// Exceeded reports whether a difference exceeds the limit, and by which value.
+// Exceeded reports whether a difference exceeds the limit, and explains by which value.
 func (c *Condition) Exceeded(d *api.Difference) (why string, exceeded bool) {
 	v, unit := c.value(d), ""
 	if c.percent {

@@ -9,9 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Overlay compares the histograms of two models, assuming that calls are spread evenly within
-// a bin. It returns that many common bins of equal width on a logarithmic axis, and nil if a
-// model has no histogram.
+// Overlay compares the histograms of two models, assuming that calls are spread evenly within a bin. It returns the given number
+// of common bins of equal width on a logarithmic axis, or nil if a model has no histogram.
 func Overlay(models [2]json.RawMessage, bins int) *api.HistogramPair {
 	var m [2]provenance.Model
 	for i := range models {
@@ -33,7 +32,7 @@ func Overlay(models [2]json.RawMessage, bins int) *api.HistogramPair {
 			h.Moved += between(shares[0][i-1]-shares[1][i-1], a-b) * (x - points[i-1])
 		}
 	}
-	if !finite(h.Moved) || !finite(h.Distance) { // damaged models
+	if !finite(h.Moved) || !finite(h.Distance) { // models are damaged
 		return nil
 	}
 	if bins > 0 {
@@ -57,7 +56,7 @@ func between(from, to float64) float64 {
 	return (from*from + to*to) / (2 * (math.Abs(from) + math.Abs(to)))
 }
 
-// cumulative returns the share of a histogram below each of the ascending points.
+// cumulative returns the share of a histogram below each of the points, which are in ascending order.
 func cumulative(m *provenance.Model, points []float64) []float64 {
 	shares := make([]float64, len(points))
 	sum, bin := 0.0, 0
@@ -78,7 +77,7 @@ func cumulative(m *provenance.Model, points []float64) []float64 {
 // leastTicks is the smallest lower end of a logarithmic time axis.
 const leastTicks = 0.5
 
-// commonEdges divides the axis from the first to the last point, but not below the least.
+// commonEdges divides the axis from the first to the last point into bins. The axis begins at least or above.
 func commonEdges(points []float64, least float64, bins int) []float64 {
 	low, high := max(points[0], least), max(points[len(points)-1], least)
 	if high <= low {

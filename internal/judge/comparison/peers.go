@@ -12,10 +12,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// MaxSlow bounds the slow peers of a Run: the costliest.
+// MaxSlow limits the slow peers of a Run; it has the costliest ones.
 const MaxSlow = 100
 
-// Efficiency is that of a program in the entire run.
+// Efficiency is the efficiency of a program over the entire run.
 type Efficiency struct {
 	Program       trace.Program `json:"program"`
 	Parallel      float64       `json:"parallel"`
@@ -29,11 +29,11 @@ type Slow struct {
 	Place   string        `json:"place"`
 	Pattern string        `json:"pattern"`
 	Ratio   float64       `json:"ratio"` // while it was slow
-	Share   float64       `json:"share"` // by which the run would be shorter without
+	Share   float64       `json:"share"` // of the run that could be saved
 }
 
-// comparePeers adds the changes of efficiency and of slow peers. A run without an efficiency was not
-// compared with peers, so the slow peers of the other are not new.
+// comparePeers adds the changes of efficiency and of slow peers. A run without an efficiency was not compared with peers, so
+// the slow peers of the other run are not new.
 func comparePeers(d *api.Difference, runs [2]*Run, only *trace.Program) {
 	d.Efficiency, d.Slow = []api.EfficiencyChange{}, []api.SlowChange{}
 	programs := make(map[trace.Program]*[2]*Efficiency)
@@ -92,12 +92,12 @@ func comparePeers(d *api.Difference, runs [2]*Run, only *trace.Program) {
 	}
 	slices.SortFunc(d.Efficiency, func(x, y api.EfficiencyChange) int { return cmp.Compare(x.Program, y.Program) })
 	slices.SortFunc(d.Slow, func(x, y api.SlowChange) int {
-		return cmp.Or(cmp.Compare(apart(y.Share), apart(x.Share)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Place, y.Place))
+		return cmp.Or(cmp.Compare(distance(y.Share), distance(x.Share)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Place, y.Place))
 	})
 }
 
-// EfficiencyText compares the efficiency of a program: parallel efficiency 91 % → 73 %. It is empty
-// if one of the runs was not compared with peers.
+// EfficiencyText returns the change of the efficiency of a program, such as "parallel efficiency 91 % → 73 %". It is empty if
+// the ranks of one of the runs were not compared.
 func EfficiencyText(c *api.EfficiencyChange, programs bool) string {
 	if c.Parallel[0] == nil || c.Parallel[1] == nil {
 		return ""
@@ -109,7 +109,7 @@ func EfficiencyText(c *api.EfficiencyChange, programs bool) string {
 	return words
 }
 
-// SlowText describes the change of a slow peer.
+// SlowText returns the change of a slow peer in words.
 func SlowText(c *api.SlowChange) string {
 	side := 1
 	if c.Kind == Gone {
@@ -122,8 +122,7 @@ func SlowText(c *api.SlowChange) string {
 	return words
 }
 
-// efficiencySentence names the program whose efficiency changed most, and slow peers that are new
-// or gone.
+// efficiencySentence names the program whose efficiency changed most, and the slow peers that are new or gone.
 func efficiencySentence(d *api.Difference) string {
 	var most *api.EfficiencyChange
 	change := float64(watchEfficiency)
@@ -154,15 +153,14 @@ func efficiencySentence(d *api.Difference) string {
 	return strings.Join(parts, " ")
 }
 
-// maxNamed bounds the slow peers in a sentence.
+// maxNamed limits the slow peers in a sentence.
 const maxNamed = 2
 
-// Percentage points by which the parallel efficiency falls from which on the level of a verdict is
-// watch, or bad; the first is also the least change that the verdict names.
+// Falls of the parallel efficiency, in percentage points, at which the level of a verdict becomes watch or bad. The first is
+// also the least change that the verdict names.
 const watchEfficiency, badEfficiency = 1, 5
 
-// efficiencyPoints returns by how many percentage points the parallel efficiency falls; 0 if it is
-// unknown.
+// efficiencyPoints returns the number of percentage points by which the parallel efficiency falls; 0 if unknown.
 func efficiencyPoints(c *api.EfficiencyChange) float64 {
 	if c.Parallel[0] == nil || c.Parallel[1] == nil {
 		return 0

@@ -17,35 +17,35 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Bounds of a Run.
+// Limits of a Run.
 const (
-	MaxHosts  = 3    // of a call path: those that lost most
-	MaxValues = 8    // of a fact: those of most ranks
+	MaxHosts  = 3    // hosts of a call path, those that lost most
+	MaxValues = 8    // values of a fact, those of most ranks
 	maxText   = 4096 // bytes of a value of a fact
 	maxDepth  = 10_000
-	maxSum    = 1 << 53 // of times and counts of a call path, so that sums do not overflow
+	maxSum    = 1 << 53 // times and counts of a call path, so that sums do not overflow
 )
 
-// Run is the comparable data of a run. Times are in microseconds.
+// Run contains the comparable data of a run. Times are in microseconds.
 type Run struct {
 	Name      string            `json:"name"`
 	State     string            `json:"state"`
 	Started   time.Time         `json:"started"`
-	Version   string            `json:"version,omitempty"` // of the program that analyzed it
+	Version   string            `json:"version,omitempty"` // version of the program that analyzed the run
 	Ranks     int64             `json:"ranks"`
 	Hosts     []Host            `json:"hosts"`
 	Settings  map[string]string `json:"settings,omitempty"`
 	Facts     []Fact            `json:"facts"`
-	Functions []Function        `json:"functions"` // each program and name once
-	Paths     []Path            `json:"paths"`     // parents before children
+	Functions []Function        `json:"functions"` // unique by program and name
+	Paths     []Path            `json:"paths"`     // parents precede children
 
-	Efficiency []Efficiency `json:"efficiency,omitempty"` // of each program, if ranks were compared
+	Efficiency []Efficiency `json:"efficiency,omitempty"` // by program, if ranks were compared
 	Slow       []Slow       `json:"slow,omitempty"`       // at most MaxSlow, the costliest first
 
 	index map[pathStep]int
 }
 
-// Host is where ranks ran.
+// Host is a host on which ranks ran.
 type Host struct {
 	Host  string `json:"host"`
 	Ranks int64  `json:"ranks"`
@@ -55,9 +55,9 @@ type Host struct {
 type Fact struct {
 	Program  trace.Program `json:"program"`
 	Name     string        `json:"name"`
-	Values   []Value       `json:"values"`   // at most MaxValues, those of most ranks first
-	Distinct int64         `json:"distinct"` // values
-	Ranks    int64         `json:"ranks"`    // that have a value
+	Values   []Value       `json:"values"`   // at most MaxValues, in descending order of ranks
+	Distinct int64         `json:"distinct"` // number of distinct values
+	Ranks    int64         `json:"ranks"`    // number of ranks with a value
 }
 
 // Value is a value of a Fact and the number of ranks that have it.
@@ -66,20 +66,19 @@ type Value struct {
 	Ranks int64  `json:"ranks"`
 }
 
-// Function is the sums of all calls of a function, and of its anomalies that were not
-// withdrawn.
+// Function contains the sums of all calls of a function, and of its anomalies that were not withdrawn.
 type Function struct {
 	Program   trace.Program   `json:"program" sql:"program"`
 	Name      string          `json:"name" sql:"function"`
 	OnGPU     bool            `json:"on_gpu,omitempty" sql:"on_gpu"`
 	Calls     int64           `json:"calls" sql:"calls"`
 	Exclusive float64         `json:"exclusive_us" sql:"exclusive_us"`
-	Model     json.RawMessage `json:"model,omitempty" sql:"model"` // algo_params; nil: none
-	Anomalies int64           `json:"-" sql:"anomalies"`           // of Sums; those of a Run are in its call paths
+	Model     json.RawMessage `json:"model,omitempty" sql:"model"` // algo_params, or nil
+	Anomalies int64           `json:"-" sql:"anomalies"`           // in Sums only; a Run has them by call path
 	Lost      float64         `json:"-" sql:"lost_us"`
 }
 
-// Merge adds the sums of o, a function with the same name. It keeps its own model, if any.
+// Merge adds the sums of o, a function with the same name. It keeps the model of f, if any.
 func (f *Function) Merge(o *Function) {
 	if f.Model == nil && len(o.Model) > 0 {
 		f.Model = o.Model
@@ -94,16 +93,16 @@ func (f *Function) Merge(o *Function) {
 // Key returns the key of the function.
 func (f *Function) Key() trace.FuncKey { return trace.FuncKey{Program: f.Program, Name: f.Name} }
 
-// Path is the sums of a call path.
+// Path contains the sums of a call path.
 type Path struct {
-	Parent    int           `json:"parent"` // index of the path without the last function; -1: none
+	Parent    int           `json:"parent"` // index of the path without the last function, or -1
 	Program   trace.Program `json:"program"`
-	Function  string        `json:"function"` // the last
+	Function  string        `json:"function"` // last function of the path
 	Calls     int64         `json:"calls,omitempty"`
 	Exclusive float64       `json:"exclusive_us,omitempty"`
-	Anomalies int64         `json:"anomalies,omitempty"` // that were not withdrawn
-	Lost      float64       `json:"lost_us,omitempty"`   // by them
-	Hosts     []HostLost    `json:"hosts,omitempty"`     // up to MaxHosts, those that lost most first
+	Anomalies int64         `json:"anomalies,omitempty"` // not withdrawn
+	Lost      float64       `json:"lost_us,omitempty"`   // by these anomalies
+	Hosts     []HostLost    `json:"hosts,omitempty"`     // at most MaxHosts, in descending order of time lost
 }
 
 // HostLost is the time lost on a host.
@@ -119,8 +118,8 @@ type pathStep struct {
 	function string
 }
 
-// Path returns the index in Paths of a call path and adds the path if it is missing. funcs
-// has at least one function and begins with the outermost.
+// Path returns the index in Paths of a call path, and adds the path if it is missing. funcs has at least one function and
+// begins with the outermost.
 func (r *Run) Path(program trace.Program, funcs []string) int {
 	at := -1
 	for _, f := range funcs {
@@ -129,7 +128,7 @@ func (r *Run) Path(program trace.Program, funcs []string) int {
 	return at
 }
 
-// Child is like Path for the path that continues another with a function. parent is -1 for none.
+// Child is like Path for the path of a function that parent calls. parent is -1 for the outermost function.
 func (r *Run) Child(parent int, program trace.Program, function string) int {
 	if r.index == nil {
 		r.index = make(map[pathStep]int, len(r.Paths))
@@ -148,9 +147,8 @@ func (r *Run) Child(parent int, program trace.Program, function string) int {
 	return at
 }
 
-// Fact adds a value of metadata that that many ranks have. The values of a name must be added
-// one after another, the one of most ranks first; distinct is the number of all values of the
-// name, all the number of ranks with one.
+// Fact adds a value of metadata that ranks ranks have. Calls for the same name must follow each other, in descending order of
+// ranks. distinct is the number of distinct values of the name, and all the number of ranks with a value.
 func (r *Run) Fact(program trace.Program, name, value string, ranks, distinct, all int64) {
 	k := len(r.Facts) - 1
 	if k < 0 || r.Facts[k].Program != program || r.Facts[k].Name != name {
@@ -228,7 +226,7 @@ func rankCount(n int64) string {
 	return text.Count(n, "rank")
 }
 
-// Name and bounds of baseline files.
+// Name and limit of baseline files.
 const (
 	fileFormat = "chimbuko baseline"
 	maxFile    = 1 << 30 // bytes, uncompressed
@@ -250,8 +248,7 @@ type file struct {
 	*Run `json:"run"`
 }
 
-// Encode writes a run as a baseline file: JSON, compressed with gzip. Equal runs give equal
-// bytes.
+// Encode writes a run as a baseline file: JSON compressed with gzip. Equal runs give equal bytes.
 func (r *Run) Encode(w io.Writer) error {
 	z := gzip.NewWriter(w)
 	enc := json.NewEncoder(z)

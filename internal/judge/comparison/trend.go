@@ -11,16 +11,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// MaxTrend is the maximum number of runs of a trend: the newest.
+// MaxTrend is the greatest number of runs in a trend. It has the newest ones.
 const MaxTrend = 50
 
 // LeftOut counts runs that are not in a trend.
 type LeftOut struct {
 	Unfinished int // running, failed or incomplete
-	Older      int // than the MaxTrend newest
+	Older      int // older than the MaxTrend newest
 }
 
-// Sentences lists the runs that are left out.
+// Sentences describes the runs that are left out.
 func (l LeftOut) Sentences() (list []string) {
 	if l.Older > 0 {
 		list = append(list, fmt.Sprintf("Left out: %s older than the newest %d.", text.Count(l.Older, "run"), MaxTrend))
@@ -32,10 +32,9 @@ func (l LeftOut) Sentences() (list []string) {
 	return list
 }
 
-// Choose returns the runs of a trend, ordered by start, and adds those that are left out to
-// left. Runs with the same name and start are the same run; it prefers the run itself to its
-// baseline.
-func Choose[T any](all []T, of func(T) api.Comparable, left *LeftOut) (chosen []T) {
+// Choose returns the runs of a trend, ordered by start, and adds the others to left. Runs with the same name and start are the
+// same run; Choose prefers the run itself to its baseline.
+func Choose[T any](all []T, of func(T) api.Comparable, left *LeftOut) (runs []T) {
 	type start struct {
 		name string
 		at   int64
@@ -60,12 +59,12 @@ func Choose[T any](all []T, of func(T) api.Comparable, left *LeftOut) (chosen []
 	older := max(0, len(indices)-MaxTrend)
 	left.Older += older
 	for _, i := range indices[older:] {
-		chosen = append(chosen, all[i])
+		runs = append(runs, all[i])
 	}
-	return chosen
+	return runs
 }
 
-// Sums is the data of a run that a trend needs. It is smaller than a Run and quicker to query.
+// Sums is the data of a run for a trend. It is smaller than a Run and faster to query.
 type Sums struct {
 	api.Comparable
 	Functions []Function
@@ -100,8 +99,8 @@ func (r *Run) Sums() *Sums {
 	return s
 }
 
-// Over compares runs, ordered by start. It returns up to limit functions besides the sum of
-// all. only selects a program; nil selects all.
+// Over compares runs, ordered by start. It returns the sum of all functions and up to limit functions. only selects a program;
+// nil selects all.
 func Over(runs []*Sums, only *trace.Program, limit int) *api.Trend {
 	t := &api.Trend{Notices: []api.Notice{}, Runs: make([]api.TrendRun, len(runs))}
 	index := make(map[trace.FuncKey]int)
@@ -147,8 +146,8 @@ func Over(runs []*Sums, only *trace.Program, limit int) *api.Trend {
 	return t
 }
 
-// strangers warns about runs that seem to be of another program than the newest: they have less than half of their
-// functions in common, without those of libraries that all programs call.
+// strangers returns warnings about runs that seem to be of another program than the newest run: they share less than half of
+// their functions with it, not counting those of libraries that all programs call.
 func strangers(runs []*Sums, only *trace.Program) (notices []api.Notice) {
 	if len(runs) == 0 {
 		return nil
@@ -170,14 +169,14 @@ func strangers(runs []*Sums, only *trace.Program) (notices []api.Notice) {
 	return notices
 }
 
-// OtherProgram warns if two runs seem to be of different programs.
+// OtherProgram returns a warning if two runs seem to be of different programs.
 func OtherProgram(two [2]*Run) []api.Notice {
 	a, b := two[0].Sums(), two[1].Sums()
 	a.Name, b.Name = "A", "B"
 	return strangers([]*Sums{a, b}, nil)
 }
 
-// ownFunctions returns the names of the functions of a run that are not those of MPI or TAU.
+// ownFunctions returns the names of the functions of a run except those of MPI and TAU.
 func ownFunctions(r *Sums, only *trace.Program) map[string]bool {
 	names := make(map[string]bool)
 	for i := range r.Functions {
@@ -190,10 +189,10 @@ func ownFunctions(r *Sums, only *trace.Program) map[string]bool {
 	return names
 }
 
-// series is a TrendSeries that is being built.
+// series is a TrendSeries under construction.
 type series struct {
 	api.TrendSeries
-	swing float64 // between the lowest and the highest value
+	swing float64 // difference of the highest and the lowest value
 }
 
 func newSeries(program int64, function string, runs int) series {
@@ -212,8 +211,7 @@ func (s *series) add(at int, value float64, count int64) {
 	s.Counts[at] += count
 }
 
-// changing returns the series whose values differ, those that differ most first, and sets
-// since when they do.
+// changing returns the series whose values differ, in descending order of their difference, and sets since when they do.
 func changing(all []series) (list []series) {
 	for i := range all {
 		if s := &all[i]; s.locate() && s.swing > 0 {
@@ -226,8 +224,7 @@ func changing(all []series) (list []series) {
 	return list
 }
 
-// listed returns the sum of all functions and up to limit functions: the one of the verdict,
-// then those that differ most.
+// listed returns the sum of all functions and up to limit functions: the one of the verdict, then those that differ most.
 func listed(sum series, all []series, turns []*series, limit int) []api.TrendSeries {
 	sum.locate()
 	list := []api.TrendSeries{sum.TrendSeries}
@@ -242,9 +239,9 @@ func listed(sum series, all []series, turns []*series, limit int) []api.TrendSer
 	return list[:min(limit+1, len(list))]
 }
 
-// locate sets Since and swing. It returns false if no value is known.
+// locate sets Since and swing. It returns false if there are no values.
 func (s *series) locate() bool {
-	low, high := -1, -1 // of equal values the latest
+	low, high := -1, -1 // the latest of equal values
 	for i, v := range s.Values {
 		if v == nil {
 			continue
@@ -272,9 +269,9 @@ func (s *series) change(from, to int) string {
 	return kind(in, [2]float64{*s.Values[from], *s.Values[to]})
 }
 
-// since returns the start of the lasting change, compared with the run in which the function
-// was lowest, or else highest. It is nil if the newest run is like those before, or unknown.
-// Having become worse counts more than having been even worse before.
+// since returns the start of the lasting change relative to the run in which the function was lowest, or else highest. It is
+// nil if there are no values, or if the newest run is like those before. A function that became worse counts as worse even if
+// it was still worse before.
 func (s *series) since(low, high int) *api.TrendSince {
 	newest := len(s.Values) - 1
 	if s.Values[newest] == nil {
@@ -321,9 +318,9 @@ func trendVerdict(t *api.Trend, times, lost []*series) api.Verdict {
 	return api.Verdict{Level: level(d), Sentence: strings.TrimSpace(strings.Join(parts, " "))}
 }
 
-// turns returns the series with a lasting change of at least that many percent of all time:
-// those that became worse, or else those that became better, the largest change first.
-func turns(t *api.Trend, list []series, percent float64) (turned []*series) {
+// turns returns the series with a lasting change of at least percent of all time: those that became worse, or else those that
+// became better, in descending order of the change.
+func turns(t *api.Trend, list []series, percent float64) (matches []*series) {
 	if len(list) == 0 {
 		return nil
 	}
@@ -331,23 +328,23 @@ func turns(t *api.Trend, list []series, percent float64) (turned []*series) {
 	for _, worse := range []bool{true, false} {
 		for i := range list {
 			if s := &list[i]; s.Since != nil && s.worse() == worse && s.step() >= least {
-				turned = append(turned, s)
+				matches = append(matches, s)
 			}
 		}
-		if len(turned) > 0 {
+		if len(matches) > 0 {
 			break
 		}
 	}
-	slices.SortStableFunc(turned, func(x, y *series) int { return cmp.Compare(y.step(), x.step()) })
-	return turned
+	slices.SortStableFunc(matches, func(x, y *series) int { return cmp.Compare(y.step(), x.step()) })
+	return matches
 }
 
-// step returns the distance of the newest run from the one before the change.
+// step returns the difference between the newest run and the one before the change.
 func (s *series) step() float64 {
-	return apart([2]float64{*s.Values[s.Since.Before], *s.Values[len(s.Values)-1]})
+	return distance([2]float64{*s.Values[s.Since.Before], *s.Values[len(s.Values)-1]})
 }
 
-// worse reports whether the newest run takes more than the one before the change.
+// worse reports whether the newest run takes longer than the one before the change.
 func (s *series) worse() bool { return s.Since.Change == New || s.Since.Change == Worse }
 
 // turnText describes the first turn and names others since the same run.
@@ -371,7 +368,7 @@ func turnText(t *api.Trend, turns []*series, describe func(t *api.Trend, s *seri
 	return words
 }
 
-// RunName returns the name of a run of a trend, with its place if others have the same name.
+// RunName returns the name of a run of a trend, with its place if other runs have the same name.
 func RunName(t *api.Trend, run int) string {
 	r, same := &t.Runs[run], 0
 	for i := range t.Runs {
@@ -385,7 +382,7 @@ func RunName(t *api.Trend, run int) string {
 	return text.OneLine(r.Name)
 }
 
-// timeText says since when the calls of a function take another time.
+// timeText describes since when, and how, the time of the calls of a function differs.
 func timeText(t *api.Trend, s *series) string {
 	at, newest := s.Since.Before, len(s.Values)-1
 	name, since := text.ShortName(s.Function), RunName(t, s.Since.Run)
@@ -412,7 +409,7 @@ func timeText(t *api.Trend, s *series) string {
 		text.Duration(now/float64(calls[1])), text.Duration(before/float64(calls[0])))
 }
 
-// lostText says since when a function loses another time to anomalies.
+// lostText describes since when, and how, the time that a function loses to anomalies differs.
 func lostText(t *api.Trend, s *series) string {
 	at, newest := s.Since.Before, len(s.Values)-1
 	name, since := text.ShortName(s.Function), RunName(t, s.Since.Run)

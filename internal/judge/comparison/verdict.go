@@ -11,14 +11,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Growth of lost time in percentage points, and of all time in percent, from which on the
-// level of a verdict is watch, or bad.
+// Growth of lost time in percentage points, and of all time in percent, at which the level of a verdict becomes watch or bad.
 const (
 	watchPoints, badPoints = 0.1, 1
 	watchTime, badTime     = 1, 5
 )
 
-// A host lost most of the time from mostShare on, and all of it from allShare on.
+// A host lost most of the time if its share is at least mostShare, and all of it from allShare.
 const mostShare, allShare = 0.5, 0.995
 
 func verdict(d *api.Difference, runs [2]*Run, sides [2]*side) api.Verdict {
@@ -32,7 +31,7 @@ func verdict(d *api.Difference, runs [2]*Run, sides [2]*side) api.Verdict {
 		return api.Verdict{Level: api.LevelUnknown, Sentence: "Nothing to compare: no data of " + strings.Join(empty, " and ") + "."}
 	}
 	parts := []string{lostSentence(d, runs, sides), countSentence(d), timeSentence(d)}
-	if apart(d.Exclusive) > apart(d.Lost) { // the larger change comes first
+	if distance(d.Exclusive) > distance(d.Lost) { // the larger change comes first
 		parts = []string{parts[2], parts[0], parts[1]}
 	}
 	if words := efficiencySentence(d); words != "" {
@@ -42,8 +41,8 @@ func verdict(d *api.Difference, runs [2]*Run, sides [2]*side) api.Verdict {
 	return api.Verdict{Level: level(d), Sentence: strings.Join(parts, " ")}
 }
 
-// growth returns by how many percent the time of all calls grew. It is not comparable if the
-// runs did not do the same work, or one of the times is unknown.
+// growth returns the growth of the time of all calls in percent. comparable is false if the runs did not do the same work, or
+// one of the times is unknown.
 func growth(d *api.Difference) (percent float64, comparable bool) {
 	if d.Exclusive[0] <= 0 || d.Exclusive[1] <= 0 {
 		return 0, false
@@ -89,7 +88,7 @@ func lostSentence(d *api.Difference, runs [2]*Run, sides [2]*side) string {
 	if lost[1] < lost[0] {
 		more, sign, larger = "less", -1, 0
 	}
-	words := fmt.Sprintf("B lost %s %s than A to anomalies", text.Duration(apart(lost)), more)
+	words := fmt.Sprintf("B lost %s %s than A to anomalies", text.Duration(distance(lost)), more)
 	if timesKnown {
 		words += fmt.Sprintf(" (%s of all time instead of %s)", percents[1], percents[0])
 	}
@@ -98,7 +97,7 @@ func lostSentence(d *api.Difference, runs [2]*Run, sides [2]*side) string {
 		return words + "."
 	}
 	c := &d.Changes[i]
-	name, by := text.ShortName(c.Function), text.Duration(apart(c.Lost))
+	name, by := text.ShortName(c.Function), text.Duration(distance(c.Lost))
 	switch c.Kind {
 	case New, Gone:
 		words += fmt.Sprintf(": %s is %s with %s", name, c.Kind, by)
@@ -140,8 +139,7 @@ func countSentence(d *api.Difference) string {
 	return "Of the call paths with anomalies, " + strings.Join(parts, " and ") + "."
 }
 
-// timeSentence compares the time of all calls and names the function with the largest change,
-// which need not have anomalies.
+// timeSentence compares the time of all calls and names the function with the largest change, which need not have anomalies.
 func timeSentence(d *api.Difference) string {
 	percent, sameWork := growth(d)
 	if math.Abs(percent) < watchTime {
@@ -151,7 +149,7 @@ func timeSentence(d *api.Difference) string {
 	if percent < 0 {
 		longer, sign = "shorter", -1
 	}
-	words := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", text.Duration(apart(d.Exclusive)), longer,
+	words := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", text.Duration(distance(d.Exclusive)), longer,
 		text.Percent(math.Abs(percent)))
 	if !sameWork {
 		return words + fmt.Sprintf("; B made %s calls instead of %s.", text.Int(d.Calls[1]), text.Int(d.Calls[0]))
@@ -164,7 +162,7 @@ func timeSentence(d *api.Difference) string {
 	words += ", most of it in " + text.ShortName(f.Function)
 	switch {
 	case f.Calls[0] == 0 || f.Calls[1] == 0:
-	case sign*(f.Mean[1]-f.Mean[0]) <= 0: // only the number of calls explains it
+	case sign*(f.Mean[1]-f.Mean[0]) <= 0: // only the number of calls explains the change
 		words += fmt.Sprintf(": %s instead of %s", text.Count(f.Calls[1], "call"), text.Int(f.Calls[0]))
 	default:
 		words += fmt.Sprintf(": %s per call instead of %s", text.Duration(f.Mean[1]), text.Duration(f.Mean[0]))

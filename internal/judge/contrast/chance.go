@@ -2,7 +2,7 @@ package contrast
 
 import "math"
 
-// binomialTail returns the probability of k or more of n, each with probability p.
+// binomialTail returns the probability of k or more hits among n, each with probability p.
 func binomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
@@ -17,8 +17,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return min(1, sum)
 }
 
-// fisherTail returns the probability that k or more of the k+y executions with a value, among n+m,
-// are among the n by chance.
+// fisherTail returns the probability that, of k+y executions with a value among n+m, k or more are among the n by chance.
 func fisherTail(k, n, y, m int) float64 {
 	with := k + y
 	sum := 0.0

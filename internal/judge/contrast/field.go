@@ -12,21 +12,21 @@ type bin struct {
 	number               float64
 	selected             int
 	inBaseline           int     // if the baseline is a sample
-	weight               float64 // if the baseline is shares
+	weight               float64 // if the baseline has shares
 	share, baselineShare float64
 }
 
 // sides has the counts of a field by value.
 type sides struct {
 	bins []bin
-	// Executions and observations of both sides; 0 for a baseline of shares.
+	// Numbers of executions and observations on both sides; 0 for a baseline with shares.
 	n, units, m, restUnits int
-	hasShares              bool // of all calls, instead of a sample
+	hasShares              bool // shares of all calls, instead of a sample
 	moments                *Moments
 }
 
-// field returns the values that best separate the selection from the baseline. It returns false if
-// there is only one value, or no data of one side.
+// field returns the values that best separate the selection from the baseline. It returns false if there is only one value, or
+// if one side has no data.
 func (cfg Config) field(c *Column) (f Finding, ok bool) {
 	s := newSides(c)
 	if s.units == 0 || s.restUnits == 0 && !s.hasShares && s.moments == nil || len(s.bins) < 2 && s.moments == nil {
@@ -110,8 +110,7 @@ func (a *amount) add(b *bin) {
 	a.baselineShare += b.baselineShare
 }
 
-// take returns the finding of some bins, without its chance. bound, if not nil, is an upper bound
-// of the share of the baseline.
+// take returns the finding of some bins, without its chance. bound, if not nil, is an upper bound of the share of the baseline.
 func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 	f := Finding{
 		With: a.selected, Of: s.n, BaselineWith: a.inBaseline, BaselineOf: s.m, Units: s.units, BaselineUnits: s.restUnits,
@@ -145,11 +144,10 @@ func (s *sides) judge(f *Finding, looks float64) {
 	f.Own = min(1, f.Own*max(1, looks))
 }
 
-// smooth moves a share of few observations toward one half, as if one more observation had half
-// the value.
+// smooth moves a share of n observations toward one half, as if there were one more observation and half of it had the value.
 func smooth(share float64, n int) float64 { return (share*float64(n) + 0.5) / (float64(n) + 1) }
 
-// set takes the values with the largest excess in the selection while each adds enough bits.
+// set returns the values with the largest excess in the selection, as long as each adds enough bits.
 func (cfg Config) set(s *sides, numbers bool) (best Finding) {
 	sorted := slices.Clone(s.bins)
 	slices.SortStableFunc(sorted, func(a, b bin) int { return cmp.Compare(b.share-b.baselineShare, a.share-a.baselineShare) })
@@ -175,7 +173,7 @@ func (cfg Config) set(s *sides, numbers bool) (best Finding) {
 	return best
 }
 
-// span takes the range of values with the largest excess in the selection.
+// span returns the range of values with the largest excess in the selection.
 func (cfg Config) span(s *sides) Finding {
 	first, last, most := 0, 0, math.Inf(-1)
 	for begin, i, sum := 0, 0, 0.0; i < len(s.bins); i++ {
@@ -197,7 +195,7 @@ func (cfg Config) span(s *sides) Finding {
 	return f
 }
 
-// cut takes all values above or below a bound.
+// cut returns all values above or below a bound.
 func (cfg Config) cut(s *sides) (best Finding) {
 	try := func(i int, sum amount, large bool) {
 		if s.bins[i].selected == 0 {
@@ -228,8 +226,8 @@ func (cfg Config) cut(s *sides) (best Finding) {
 	return best
 }
 
-// beyond returns an upper bound of the share of all readings that are as large, or as small, as a
-// value: Cantelli's inequality. It is nil if the value is on the other side of the mean.
+// beyond returns an upper bound of the share of all readings that are as large, or as small, as a value, by Cantelli's
+// inequality. It is nil if the value is on the other side of the mean.
 func (s *sides) beyond(value float64, large bool) *float64 {
 	if s.moments == nil {
 		return nil

@@ -10,25 +10,24 @@ import (
 	"unicode/utf8"
 )
 
-// FieldKey identifies a field of executions by its kind and, for counters and node states, its
-// name. Its text is KIND or KIND:NAME.
+// FieldKey identifies a field of executions by its kind and, for counters and node states, its name. Its text is KIND or
+// KIND:NAME.
 type FieldKey struct {
 	Kind FieldKind
 	Name string
 }
 
-// Term is a condition on a field. Its text is FIELD=VALUE with a name, a number or a range such as
-// 5, 4..7, 400.. or ..400, both ends included. Times are in seconds since the beginning of the run
-// and exclude the end. A link is 5:6.
+// Term is a condition on a field. Its text is FIELD=VALUE, with a name, a number, or a range such as 5, 4..7, 400.. or ..400 that
+// includes both ends. Times are in seconds since the beginning of the run and exclude the end. A link is 5:6.
 type Term struct {
 	Field    FieldKey
 	Label    string  // of a field with names
-	From, To float64 // of others; infinite where a side is open
+	From, To float64 // of other fields; infinite if a side is open
 }
 
 // fieldForm describes a field.
 type fieldForm struct {
-	name    string // for people; counters and node states have their own names
+	name    string // in words; counters and node states have their own names
 	names   bool   // values are names
 	whole   bool   // values are integers ≥ 0
 	named   bool   // the field needs a name
@@ -53,17 +52,17 @@ var fieldForms = map[FieldKind]fieldForm{
 	FieldStep:    {name: "step", whole: true},
 }
 
-// Bounds of texts.
+// Limits of selections and texts.
 const (
 	maxTermText = 16 << 10
 	maxSeconds  = 1e10
-	// MaxTerms is the largest number of terms of each sort in a selection.
+	// MaxTerms is the largest number of terms of each kind in a selection.
 	MaxTerms = 50
 	// MaxVertices is the largest number of corners of a lasso.
 	MaxVertices = 50
 )
 
-// TermError reports an invalid term, field or lasso.
+// TermError is an invalid term, field or lasso.
 type TermError struct{ Text, Reason string }
 
 func (e *TermError) Error() string { return fmt.Sprintf("%.80q: %s", e.Text, e.Reason) }
@@ -71,7 +70,7 @@ func (e *TermError) Error() string { return fmt.Sprintf("%.80q: %s", e.Text, e.R
 // Words returns the name of the field in words.
 func (k FieldKey) Words() string { return cmp.Or(k.Name, fieldForms[k.Kind].name) }
 
-// String returns the text that ParseField reads.
+// String returns the text that ParseField parses.
 func (k FieldKey) String() string {
 	if k.Name == "" {
 		return string(k.Kind)
@@ -79,7 +78,7 @@ func (k FieldKey) String() string {
 	return string(k.Kind) + ":" + k.Name
 }
 
-// ParseField reads a field.
+// ParseField parses a field.
 func ParseField(text string) (FieldKey, error) {
 	kind, name, named := strings.Cut(text, ":")
 	k := FieldKey{FieldKind(kind), name}
@@ -105,9 +104,9 @@ func ParseField(text string) (FieldKey, error) {
 	return k, nil
 }
 
-// ParseTerm reads a term.
+// ParseTerm parses a term.
 func ParseTerm(text string) (t Term, err error) {
-	// A name of a counter may have a = in it, its range has none.
+	// The name of a counter may contain =, but its range does not.
 	cut := strings.Index(text, "=")
 	if kind, _, _ := strings.Cut(text, ":"); fieldForms[FieldKind(kind)].named {
 		cut = strings.LastIndex(text, "=")
@@ -139,7 +138,7 @@ func ParseTerm(text string) (t Term, err error) {
 	return t, t.readRange(text, value)
 }
 
-// readRange reads 5, 4..7, 400.. or ..400.
+// readRange parses 5, 4..7, 400.. or ..400.
 func (t *Term) readRange(text, value string) error {
 	first, last, isRange := strings.Cut(value, "..")
 	if !isRange {
@@ -163,7 +162,7 @@ func (t *Term) readRange(text, value string) error {
 		case t.Field.Kind == FieldTime && math.Abs(v) > maxSeconds:
 			return &TermError{text, "time out of range"}
 		}
-		*end.to = v + 0 // no negative zero
+		*end.to = v + 0 // avoid negative zero
 	}
 	switch {
 	case math.IsInf(t.From, 0) && math.IsInf(t.To, 0):
@@ -176,7 +175,7 @@ func (t *Term) readRange(text, value string) error {
 	return nil
 }
 
-// String returns the text that ParseTerm reads.
+// String returns the text that ParseTerm parses.
 func (t Term) String() string {
 	number := func(v float64) string {
 		if math.IsInf(v, 0) {
@@ -207,15 +206,14 @@ func (t *Term) Has(c Cell) bool {
 
 const linkDash = " – "
 
-// LinkLabel names the link between two ranks.
+// LinkLabel returns the label of the link between two ranks.
 func LinkLabel(a, b int64) string { return fmt.Sprintf("%d%s%d", min(a, b), linkDash, max(a, b)) }
 
-// Vertex is a corner of a lasso: a time since the beginning of the run, and an exclusive time.
+// Vertex is a corner of a lasso: seconds since the beginning of the run, and microseconds of exclusive time.
 type Vertex struct{ Seconds, Micros float64 }
 
-// ParseLasso reads the corners of a polygon around executions, as 9.03:1200,9.5:1300,…:
-// seconds since the beginning of the run and microseconds of exclusive time. Its edges are straight
-// in a plot with logarithmic durations.
+// ParseLasso parses the corners of a polygon around executions, such as 9.03:1200,9.5:1300,…: seconds since the beginning of
+// the run and microseconds of exclusive time. Its edges are straight in a plot with logarithmic durations.
 func ParseLasso(text string) (lasso []Vertex, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		at, took, _ := strings.Cut(part, ":")
@@ -234,7 +232,7 @@ func ParseLasso(text string) (lasso []Vertex, err error) {
 	return lasso, nil
 }
 
-// LassoText returns the text that ParseLasso reads.
+// LassoText returns the text that ParseLasso parses.
 func LassoText(lasso []Vertex) string {
 	var parts []string
 	for _, v := range lasso {
@@ -246,8 +244,8 @@ func LassoText(lasso []Vertex) string {
 // FieldKind is the kind of a field.
 type FieldKind string
 
-// The kinds of fields. Counters and node states also have a name. Functions do not explain a
-// selection, whose baseline has the same functions, but it can be narrowed and grouped by them.
+// The kinds of fields. Counters and node states also have a name. Functions do not explain a selection, because its baseline has
+// the same functions, but they can narrow and group it.
 const (
 	FieldFunction FieldKind = "function"
 
@@ -266,8 +264,7 @@ const (
 	FieldStep    FieldKind = "step"
 )
 
-// NeedsDetails reports whether the values of a field are in the messages, counters or node states of
-// executions.
+// NeedsDetails reports whether the values of a field are in the messages, counters or node states of executions.
 func (k FieldKind) NeedsDetails() bool { return fieldForms[k].details }
 
 // Named reports whether values of the field are names rather than numbers.

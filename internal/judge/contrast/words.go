@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// maxBars is the number of values in a chart, timeBins the number of equal parts of a run.
+// maxBars is the number of values in a chart, and timeBins the number of equal parts of a run.
 const (
 	maxBars  = 8
 	timeBins = 200
@@ -36,24 +36,23 @@ func OfFunction(program trace.Program, name string, executions int) api.ExplainF
 	return f
 }
 
-// Difference describes how the selection differs in a field. From and To of a time are seconds
-// since the beginning of the run.
+// Difference describes how the selection differs in a field. From and To of a time are in seconds since the beginning of the run.
 type Difference struct {
 	Finding
 	Kind   FieldKind
-	Values string           // that separate it from the baseline, in words
-	Rest   string           // the share of the baseline, in words
+	Values string           // values that separate the selection from the baseline, in words
+	Rest   string           // share of the baseline, in words
 	Bars   []api.ExplainBar // shares by value, or by parts of a range
 	Clause string           // predicate of a sentence about the executions
 	Key    FieldKey
-	Terms  []Term // that select the values; empty if none can
+	Terms  []Term // terms that select the values; empty if none can
 }
 
 // Field is a column of a field of executions.
 type Field struct {
 	Column
 	Key  FieldKey
-	Rest string // unit of the shares: ranks, calls …
+	Rest string // unit of the shares, such as ranks or calls
 }
 
 // Bins divides the time of a run into parts of equal length.
@@ -65,13 +64,13 @@ type Bins struct {
 // Width returns the length of a part.
 func (b Bins) Width() trace.Ticks { return max(1, (b.Extent+timeBins-1)/timeBins) }
 
-// Last returns the number of the last part.
+// Last returns the index of the last part.
 func (b Bins) Last() float64 { return float64(max(0, (b.Extent-1)/b.Width())) }
 
 // Most returns an upper bound of the number of parts.
 func (b Bins) Most() float64 { return 2 * timeBins }
 
-// Text formats a value of a field. A time is given as the number of a part.
+// Text formats a value of a field. For a time, v is the index of a part.
 func (b Bins) Text(key FieldKey, v float64) string {
 	switch key.Kind {
 	case FieldTime:
@@ -82,7 +81,7 @@ func (b Bins) Text(key FieldKey, v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// Explain compares the fields of a selection, and adds the differences and a sentence.
+// Explain compares the fields of a selection and adds the differences and a sentence.
 func (e *Explanation) Explain(fields []Field, b Bins) {
 	columns := make([]Column, len(fields))
 	for i := range fields {
@@ -112,64 +111,64 @@ func amountText(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// Plain returns a name in one line.
+// Plain returns a name on one line.
 func Plain(name string) string { return text.SingleSpaced(name) }
 
 // difference describes a finding in words and bars.
-func (b Bins) difference(f *Field, found Finding) Difference {
-	c := Difference{Finding: found, Kind: f.Key.Kind, Key: f.Key, Terms: b.terms(f.Key, found)}
+func (b Bins) difference(f *Field, finding Finding) Difference {
+	c := Difference{Finding: finding, Kind: f.Key.Kind, Key: f.Key, Terms: b.terms(f.Key, finding)}
 	switch {
-	case found.Least:
-		c.Values = b.Text(f.Key, found.From) + " or more"
-	case found.Most:
-		c.Values = b.Text(f.Key, found.To) + " or less"
-	case found.Range && f.Key.Kind == FieldTime:
-		c.Values = b.Text(f.Key, found.From) + " to " + b.Text(f.Key, found.To+1)
-	case found.Range && found.From != found.To:
-		c.Values = b.Text(f.Key, found.From) + " to " + b.Text(f.Key, found.To)
-	case found.Range:
-		c.Values = b.Text(f.Key, found.From)
-	case len(found.Numbers) > 0:
-		c.Values = joined(found.Numbers, func(v float64) string { return b.Text(f.Key, v) })
+	case finding.Least:
+		c.Values = b.Text(f.Key, finding.From) + " or more"
+	case finding.Most:
+		c.Values = b.Text(f.Key, finding.To) + " or less"
+	case finding.Range && f.Key.Kind == FieldTime:
+		c.Values = b.Text(f.Key, finding.From) + " to " + b.Text(f.Key, finding.To+1)
+	case finding.Range && finding.From != finding.To:
+		c.Values = b.Text(f.Key, finding.From) + " to " + b.Text(f.Key, finding.To)
+	case finding.Range:
+		c.Values = b.Text(f.Key, finding.From)
+	case len(finding.Numbers) > 0:
+		c.Values = joined(finding.Numbers, func(v float64) string { return b.Text(f.Key, v) })
 	case f.Key.Kind == FieldPath:
-		c.Values = pathsText(found.Labels)
+		c.Values = pathsText(finding.Labels)
 	default:
-		c.Values = joined(found.Labels, Plain)
+		c.Values = joined(finding.Labels, Plain)
 	}
-	c.Clause = f.clause(c.Values, found)
-	c.Rest = f.restText(found)
-	c.Bars = f.bars(b, found)
+	c.Clause = f.clause(c.Values, finding)
+	c.Rest = f.restText(finding)
+	c.Bars = f.bars(b, finding)
 	if f.Key.Kind == FieldTime { // seconds, not parts of the run
-		c.From, c.To = b.seconds(found.From), b.seconds(found.To+1)
+		c.From, c.To = b.seconds(finding.From), b.seconds(finding.To+1)
 	}
 	return c
 }
 
 // terms returns the conditions that select the values of a finding.
-func (b Bins) terms(key FieldKey, found Finding) (terms []Term) {
-	for _, l := range found.Labels {
+func (b Bins) terms(key FieldKey, finding Finding) (terms []Term) {
+	for _, l := range finding.Labels {
 		terms = append(terms, Term{Field: key, Label: l})
 	}
-	for _, v := range found.Numbers {
+	for _, v := range finding.Numbers {
 		terms = append(terms, Term{Field: key, From: v, To: v})
 	}
-	if found.Range || found.Least || found.Most {
+	if finding.Range || finding.Least || finding.Most {
 		t := Term{Field: key, From: math.Inf(-1), To: math.Inf(1)}
-		if !found.Most {
-			t.From = found.From
+		if !finding.Most {
+			t.From = finding.From
 		}
-		if !found.Least {
-			t.To = found.To
+		if !finding.Least {
+			t.To = finding.To
 		}
 		if key.Kind == FieldTime {
-			t = b.TimeTerm(found.From, found.To)
+			t = b.TimeTerm(finding.From, finding.To)
 		}
 		terms = append(terms, t)
 	}
 	return terms
 }
 
-// TimeTerm selects parts of the run, from the first to the last.
+// TimeTerm returns the condition that selects parts of the run, from first to last.
 func (b Bins) TimeTerm(first, last float64) Term {
 	t := Term{Field: FieldKey{Kind: FieldTime}, From: b.seconds(first), To: b.seconds(last + 1)}
 	switch { // the first and the last part include earlier and later times
@@ -208,8 +207,8 @@ func joined[T any](list []T, text func(T) string) string {
 }
 
 // clause returns the predicate of a sentence about the values of a field.
-func (f *Field) clause(values string, found Finding) string {
-	many := len(found.Labels) > 1 || len(found.Numbers) > 1 || found.Range && found.From != found.To
+func (f *Field) clause(values string, finding Finding) string {
+	many := len(finding.Labels) > 1 || len(finding.Numbers) > 1 || finding.Range && finding.From != finding.To
 	noun := func(one, more string) string {
 		if many {
 			return more
@@ -243,26 +242,26 @@ func (f *Field) clause(values string, found Finding) string {
 	return "ran while " + Plain(f.Name) + " was " + values
 }
 
-// restText returns the share of the baseline that has the values, in words.
-func (f *Field) restText(found Finding) string {
+// restText returns the share of the baseline with the values, in words.
+func (f *Field) restText(finding Finding) string {
 	switch {
-	case found.Bounded:
-		return "at most " + text.Percent(100*found.BaselineShare) + " of all readings"
+	case finding.Bounded:
+		return "at most " + text.Percent(100*finding.BaselineShare) + " of all readings"
 	case len(f.Shares) == 0:
-		return fmt.Sprintf("%s of %s", text.Int(found.BaselineWith),
-			text.Count(found.BaselineOf, strings.TrimSuffix(f.Rest, "s")))
+		return fmt.Sprintf("%s of %s", text.Int(finding.BaselineWith),
+			text.Count(finding.BaselineOf, strings.TrimSuffix(f.Rest, "s")))
 	case f.Key.Kind == FieldTime || f.Rest == "calls":
-		return text.Percent(100*found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
+		return text.Percent(100*finding.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
 	}
 	total := 0.0
 	for _, share := range f.Shares {
 		total += share.Weight
 	}
-	return fmt.Sprintf("%s of %s", text.Number(math.Round(found.BaselineShare*total)),
+	return fmt.Sprintf("%s of %s", text.Number(math.Round(finding.BaselineShare*total)),
 		text.Count(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
 }
 
-// ChanceText returns the probability of chance.
+// ChanceText returns the probability of chance in words.
 func (c *Difference) ChanceText() string {
 	if c.Chance < 1e-12 {
 		return "< 1e-12"
@@ -270,8 +269,7 @@ func (c *Difference) ChanceText() string {
 	return strconv.FormatFloat(c.Chance, 'g', 2, 64)
 }
 
-// Strength returns how well the values separate the selection from the rest, and whether that may
-// be chance, in words.
+// Strength describes in words how well the values separate the selection from the rest, and whether that may be chance.
 func (f *Finding) Strength() string {
 	words := "weak"
 	switch {
@@ -291,14 +289,14 @@ func (c *Difference) Support() string {
 	return fmt.Sprintf("%s of %s here, %s; %s", text.Int(c.With), text.Int(c.Of), c.Rest, c.Strength())
 }
 
-// telling reports whether a difference is notable, or most executions have it.
-func (c *Difference) telling() bool {
+// standsOut reports whether a difference is notable, or most executions have it.
+func (c *Difference) standsOut() bool {
 	return c.Notable || c.Role != Chosen && c.Bits >= Default().LeastBits && c.Share >= 0.5
 }
 
-// telling returns the difference to describe: the first one or, if that is weak, the first that is not chance.
-func (e *Explanation) telling() *Difference {
-	if !e.Fields[0].telling() {
+// main returns the difference to describe: the first one or, if that is weak, the first that is not chance.
+func (e *Explanation) main() *Difference {
+	if !e.Fields[0].standsOut() {
 		for i := range e.Fields {
 			if f := &e.Fields[i]; f.Role != Chosen && f.Chance <= Default().MaxChance {
 				return f
@@ -308,7 +306,7 @@ func (e *Explanation) telling() *Difference {
 	return &e.Fields[0]
 }
 
-// sentence describes the most telling difference.
+// sentence describes the main difference.
 func (e *Explanation) sentence() string {
 	what := text.Count(e.Selected, "execution")
 	if e.Estimated {
@@ -323,9 +321,9 @@ func (e *Explanation) sentence() string {
 	if len(e.Fields) == 0 {
 		return "No field is stored by which " + what + " could differ from others"
 	}
-	first := e.telling()
+	first := e.main()
 	count := fmt.Sprintf("%s of %s", text.Int(first.With), what)
-	if first.Of < e.Examined { // messages, counters and states are read of a part
+	if first.Of < e.Examined { // only some have messages, counters and states
 		count = fmt.Sprintf("%s of %s examined closely, of %s,", text.Int(first.With),
 			text.Int(first.Of), what)
 	}
@@ -339,7 +337,7 @@ func (e *Explanation) sentence() string {
 	switch {
 	case first.Notable && first.Role == Cause:
 		return sentence + e.timeClause()
-	case first.telling(), first.Role != Chosen && first.Chance <= Default().MaxChance: // weak
+	case first.standsOut(), first.Role != Chosen && first.Chance <= Default().MaxChance: // weak
 		return sentence
 	}
 	return "No stored field sets " + what + " apart: the differences may be chance"
@@ -372,9 +370,9 @@ func (e *Explanation) timeClause() string {
 }
 
 // bars returns the shares of both sides by value.
-func (f *Field) bars(b Bins, found Finding) []api.ExplainBar {
+func (f *Field) bars(b Bins, finding Finding) []api.ExplainBar {
 	if f.Shape == Amounts || f.Shape == Spans {
-		return f.parts(b, found)
+		return f.parts(b, finding)
 	}
 	type pair struct {
 		api.ExplainBar
@@ -395,7 +393,7 @@ func (f *Field) bars(b Bins, found Finding) []api.ExplainBar {
 		return &list[i]
 	}
 	for _, c := range f.Selection {
-		slot(c.Label, c.Number).Share += 1 / float64(found.Of)
+		slot(c.Label, c.Number).Share += 1 / float64(finding.Of)
 	}
 	total := 0.0
 	for _, w := range f.Shares {
@@ -408,9 +406,9 @@ func (f *Field) bars(b Bins, found Finding) []api.ExplainBar {
 		slot(c.Label, c.Number).BaselineShare += 1 / float64(len(f.Baseline))
 	}
 	for i := range list {
-		list[i].Telling = found.Range && list[i].number >= found.From && list[i].number <= found.To ||
-			slices.Contains(found.Numbers, list[i].number) && f.Shape == Numbers || f.Shape == Labels &&
-			slices.ContainsFunc(found.Labels, func(l string) bool { return Plain(l) == list[i].Label })
+		list[i].Telling = finding.Range && list[i].number >= finding.From && list[i].number <= finding.To ||
+			slices.Contains(finding.Numbers, list[i].number) && f.Shape == Numbers || f.Shape == Labels &&
+			slices.ContainsFunc(finding.Labels, func(l string) bool { return Plain(l) == list[i].Label })
 	}
 	slices.SortStableFunc(list, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.BaselineShare, a.BaselineShare), cmp.Compare(a.number, b.number),
@@ -424,7 +422,7 @@ func (f *Field) bars(b Bins, found Finding) []api.ExplainBar {
 }
 
 // parts returns the shares of both sides by parts of the range of values.
-func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
+func (f *Field) parts(b Bins, finding Finding) []api.ExplainBar {
 	low, high := math.Inf(1), math.Inf(-1)
 	see := func(v float64) { low, high = min(low, v), max(high, v) }
 	for _, c := range f.Selection {
@@ -450,9 +448,9 @@ func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 		if i > 0 && from > high {
 			break
 		}
-		telling := found.Range && from+width > found.From && from <= found.To || found.Least && from+width > found.From || found.Most &&
-			from <= found.To ||
-			slices.ContainsFunc(found.Numbers, func(v float64) bool { return v >= from && v < from+width })
+		telling := finding.Range && from+width > finding.From && from <= finding.To || finding.Least && from+width > finding.From || finding.Most &&
+			from <= finding.To ||
+			slices.ContainsFunc(finding.Numbers, func(v float64) bool { return v >= from && v < from+width })
 		bars = append(bars, api.ExplainBar{Label: b.Text(f.Key, from), Telling: telling})
 	}
 	part := func(v float64) *api.ExplainBar {
@@ -463,7 +461,7 @@ func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 		return &bars[min(i, len(bars)-1)]
 	}
 	for _, c := range f.Selection {
-		part(c.Number).Share += 1 / float64(found.Of)
+		part(c.Number).Share += 1 / float64(finding.Of)
 	}
 	for _, c := range f.Baseline {
 		part(c.Number).BaselineShare += 1 / float64(len(f.Baseline))
@@ -474,8 +472,8 @@ func (f *Field) parts(b Bins, found Finding) []api.ExplainBar {
 	return bars
 }
 
-// ExplainChange explains a lasting change of a function: all calls since a time changed, so there
-// is no set of anomalies to compare.
+// ExplainChange explains a lasting change of a function. All calls since a time changed, so there is no set of anomalies to
+// compare.
 func ExplainChange(x *provenance.Finding, unit trace.Unit, begin trace.Ticks) *Explanation {
 	at := unit.Seconds(max(0, x.First-begin))
 	c := Difference{

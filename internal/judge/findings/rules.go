@@ -16,7 +16,6 @@ const (
 	// its time without delays as those of all other paths together, or more than eachRatio times as those of each other path
 	// with at least leastHits, and the probability of so many by chance is below blameChance. Other paths count if a delay of
 	// the median length is visible in them: at least visibleRatio times their mean call.
-	// median length cannot hide: it is at least noticed times their mean call.
 	blameRatio   = 5
 	eachRatio    = 2
 	blameChance  = 1e-6
