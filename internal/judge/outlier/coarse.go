@@ -6,8 +6,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// CoarseTimes counts times in coarse bins, to decide whether a context such as the call
-// path explains their spread. The zero value is empty and can be used again.
+// CoarseTimes counts times in coarse bins to decide whether a context such as the call path explains their spread. The zero
+// value is empty. A CoarseTimes can be reused.
 type CoarseTimes struct {
 	first  int      // bin of counts[0]
 	counts []uint64 // of consecutive bins
@@ -25,8 +25,8 @@ func (c *CoarseTimes) Count(h *stats.Histogram) {
 	c.count(h, max(first, 0), last)
 }
 
-// CountPart replaces the counts by those of a histogram of a part of all times, in the
-// bins of all. Times outside count as the first or the last bin.
+// CountPart replaces the counts by those of a histogram of a part of all times, in the bins of all. Times outside these bins
+// count in the first or the last one.
 func (c *CoarseTimes) CountPart(h *stats.Histogram, all *CoarseTimes) {
 	c.count(h, all.first, all.first+len(all.counts)-1)
 }
@@ -39,9 +39,8 @@ func (c *CoarseTimes) count(h *stats.Histogram, first, last int) {
 	}
 }
 
-// Explain reports whether c, a part of all times counted by CountPart, should be judged
-// on its own: it has at least so many times, there are others, and two histograms, of c and
-// of the rest, describe the times in fewer bits than one.
+// Explain reports whether c, a part of all times counted by CountPart, should be judged separately: it has at least least times
+// but not all of them, and two histograms, of c and of the rest, describe the times in fewer bits than one histogram.
 func (c *CoarseTimes) Explain(all *CoarseTimes, least uint64) bool {
 	c.rest = c.rest[:0]
 	part, rest, bins := uint64(0), uint64(0), 0
@@ -57,9 +56,8 @@ func (c *CoarseTimes) Explain(all *CoarseTimes, least uint64) bool {
 	return part >= least && rest > 0 && description(c.counts, bins)+description(c.rest, bins) < description(all.counts, bins)
 }
 
-// description returns the number of bits that describe times by a histogram of so many
-// bins: the ideal code for the counts, and half the logarithm of the number of times for
-// each free parameter of that code, as in the Bayesian information criterion.
+// description returns the number of bits that describe times by a histogram with bins bins: the ideal code for the counts, and
+// half the logarithm of the number of times for each free parameter of that code, as in the Bayesian information criterion.
 func description(counts []uint64, bins int) float64 {
 	total, bits := 0.0, 0.0
 	for _, n := range counts {

@@ -1,8 +1,6 @@
-// Package outlier decides which executions of a function took an unusual time. A Model
-// describes the times of a function; models merge exactly, so that merging the models
-// of many ranks equals learning all their calls. A Judge is created from a model and
-// settings, is immutable, and returns a score and a verdict for each time. The package
-// is pure.
+// Package outlier decides which executions of a function took an unusual time. A Model describes the times of a function.
+// Models merge exactly: merging the models of many ranks equals learning all of their calls. A Judge is created from a model
+// and settings, is immutable, and returns a score and a verdict for each time. The package is pure.
 package outlier
 
 import (
@@ -34,26 +32,23 @@ func Algorithms() []Algorithm { return []Algorithm{Tail, HBOS, SSTD, COPOD} }
 
 // Config configures the judges. Start from Default.
 type Config struct {
-	Unit       trace.Unit // of times
+	Unit       trace.Unit // unit of times
 	Algorithm  Algorithm
 	Sigma      float64 // sstd: normal number of standard deviations
 	Threshold  float64 // hbos, copod: normal share of the range of scores; tail: decades of rarity; 0 means DefaultThreshold
-	MinSamples int     // executions of a function that are needed to judge it
-	// LeastLoss is the least time beyond the median that makes a call an outlier, in
-	// ticks. Only tail uses it.
+	MinSamples int     // least number of executions of a function for judging it
+	// LeastLoss is the least time beyond the median that makes a call an outlier, in ticks. Only tail uses it.
 	LeastLoss int64
-	// IncludeSelf leaves the judged execution in the model, as the original did, where
-	// it helps to hide itself.
+	// IncludeSelf leaves the judged execution in the model, as the original did. There it helps to hide itself.
 	IncludeSelf bool
-	// Thresholds replace Sigma or Threshold for matching functions; the first match
-	// counts.
+	// Thresholds replace Sigma or Threshold for matching functions. The first match counts.
 	Thresholds []Override
+	// Ignore lists patterns of functions that are never judged.
 	// Ignore has patterns of functions that are never judged.
 	Ignore []string
 }
 
-// Override is a threshold for functions whose name matches a pattern, in which * matches
-// any text and ? any character.
+// Override is a threshold for functions whose name matches a pattern, in which * matches any text and ? any character.
 type Override struct {
 	Pattern string
 	Value   float64
@@ -67,8 +62,8 @@ func DefaultIn(unit trace.Unit) Config {
 	return Config{Unit: unit, Algorithm: Tail, Sigma: 6, MinSamples: 30, LeastLoss: int64(unit.Ticks(200 * time.Microsecond))}
 }
 
-// DefaultThreshold returns the default threshold of an algorithm. With 0.99 copod could
-// never flag more than the most extreme time of a function.
+// DefaultThreshold returns the default threshold of an algorithm. With 0.99, copod would flag at most the most extreme time of a
+// function.
 func DefaultThreshold(a Algorithm) float64 {
 	switch a {
 	case SSTD, Tail:
@@ -79,8 +74,8 @@ func DefaultThreshold(a Algorithm) float64 {
 	return 0.99
 }
 
-// ByPath reports whether a call is judged among those with the same call path. Detectors
-// of the original judge it among all calls of its function.
+// ByPath reports whether calls are judged among those with the same call path. The detectors of the original judge them among
+// all calls of their function.
 func (c *Config) ByPath() bool { return c.Algorithm == Default().Algorithm }
 
 // Validate reports all errors in the settings.
@@ -129,7 +124,7 @@ type Rules struct {
 	override []*regexp.Regexp
 }
 
-// NewRules prepares the settings, which must be valid.
+// NewRules prepares cfg, which must be valid.
 func NewRules(cfg Config) *Rules {
 	r := &Rules{cfg: cfg}
 	for _, p := range cfg.Ignore {
@@ -141,7 +136,7 @@ func NewRules(cfg Config) *Rules {
 	return r
 }
 
-// Config returns the settings of NewRules.
+// Config returns the settings passed to NewRules.
 func (r *Rules) Config() *Config { return &r.cfg }
 
 // Ignored reports whether a function is never judged.
@@ -165,13 +160,12 @@ func (r *Rules) Threshold(name string) float64 {
 	return r.cfg.Threshold
 }
 
-// Glob compiles a pattern of function names. Only * and ? are special and match any
-// character, because function names often contain brackets and slashes. An invalid UTF-8
-// byte matches any such byte.
+// Glob compiles a pattern of function names. Only * and ? are special; they match any character, because function names often
+// contain brackets and slashes. An invalid UTF-8 byte matches any such byte.
 func Glob(pattern string) *regexp.Regexp {
 	p := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(string([]rune(pattern))))
 	return regexp.MustCompile(`(?s)^` + p + `$`)
 }
 
-// Matcher returns whether a name matches a pattern as in Glob; all match an empty one.
+// Matcher returns a function that reports whether a name matches a pattern as in Glob. An empty pattern matches all names.
 func Matcher(pattern string) func(name string) bool { return Glob(cmp.Or(pattern, "*")).MatchString }

@@ -11,10 +11,10 @@ import (
 type copod struct {
 	plain
 	hist  *stats.Histogram
-	self  uint64  // as in sstd
+	self  uint64  // see sstd
 	limit float64 // least score of an outlier
 	skew  float64
-	below []float64 // number of values below each bin from first to one after the last
+	below []float64 // number of values below each bin, from first to one after the last
 	first int
 }
 
@@ -78,8 +78,7 @@ func (d *copod) tail(v int64, self float64) float64 {
 		total -= self
 	}
 	share := func(n float64) float64 { return min(1, (n+1)/max(total, 1)) }
-	// Values in the same bin as v count on both sides of it, so that equal times are in no
-	// tail.
+	// Values in the same bin as v count on both sides of it, so that equal times are in no tail.
 	left, right := below+at, total-below
 	l, r := rarity(0), rarity(0)
 	if left > 0 {

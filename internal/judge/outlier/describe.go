@@ -21,42 +21,37 @@ const (
 	Below             // shorter than all usual times
 )
 
-// Description compares a time with all times of its function in the model, for people.
-// Times are in ticks, to the precision of a bin.
+// Description compares a time with all times of its function in the model, in a form for people. Times are in ticks, to the
+// precision of a bin.
 type Description struct {
 	Time   int64
 	Count  uint64 // number of times in the model
-	OnPath bool   // the caller sets whether these are only times on the same call path
+	OnPath bool   // set by the caller: Count includes only times on the same call path
 	Median int64
-	// Usual are the usual ranges in order: one, or the up to maxUsual modes with the most
-	// times.
+	// Usual has the usual ranges in order: one, or the modes with most times, at most maxUsual.
 	Usual []Range
-	// Others is the number of further usual ranges.
+	// Others is the number of other usual ranges.
 	Others int
 	Side   Side
-	// Alike is the number of times that are as long or longer (Above), as short or
-	// shorter (Below), or about as long (Amid), including the time itself if the model has
-	// it.
+	// Alike is the number of times that are at least as long (Above), at most as long (Below), or about as long (Amid),
+	// including the time itself if the model has it.
 	Alike uint64
-	// Decades is the rarity by the detector: fewer than one in ten to that power is
-	// expected this far out. It is 0 if the detector does not estimate it, and at most
-	// maxRarity.
+	// Decades is the rarity by the detector: less than one in ten to that power is expected this far out. It is 0 if the
+	// detector does not estimate it, and at most maxRarity.
 	Decades int
 }
 
 const (
 	maxUsual = 3
-	// maxRarity is the highest meaningful rarity: beyond it the exponent reflects the
-	// extrapolation more than the function.
+	// maxRarity is the highest meaningful rarity. Beyond it the exponent reflects the extrapolation more than the function.
 	maxRarity = 9
-	// usualLow and usualHigh are the quantiles of the usual range for detectors without
-	// ranges.
+	// usualLow and usualHigh are the quantiles of the usual range for detectors without ranges.
 	usualLow, usualHigh = 0.01, 0.99
 )
 
 // Describe compares a time with all others of the function.
 func (j *Judge) Describe(v int64) Description {
-	v = max(v, 0) // as it was learned
+	v = max(v, 0) // as Learn does
 	d := Description{Time: v, Count: j.hist.Total(), Median: int64(j.hist.Quantile(0.5))}
 	usual := j.usual()
 	d.Side = sideOf(v, usual)
@@ -81,21 +76,21 @@ func sideOf(v int64, usual []Range) Side {
 	return Amid
 }
 
-// usual returns the usual ranges, at least one, disjoint and in order. Those of tail
-// are its normal range, limited to the times in the model.
+// usual returns the usual ranges, at least one, disjoint and in order. Those of tail are its normal ranges, limited to the times
+// in the model.
 func (j *Judge) usual() []Range {
 	all := j.detector.ranges()
 	if len(all) == 0 {
 		return []Range{{int64(j.hist.Quantile(usualLow)), int64(j.hist.Quantile(usualHigh))}}
 	}
 	for i := range all {
-		all[i] = j.seen(all[i])
+		all[i] = j.clip(all[i])
 	}
 	return all
 }
 
-// seen returns the part of a range from its shortest to its longest time in the model.
-func (j *Judge) seen(r Range) Range {
+// clip returns the part of a range from its shortest to its longest time in the model.
+func (j *Judge) clip(r Range) Range {
 	low, high := int64(-1), int64(-1)
 	for bin := range j.hist.Bins() {
 		first, last := stats.BinLow(bin), stats.BinLow(bin+1)-1
@@ -113,7 +108,7 @@ func (j *Judge) seen(r Range) Range {
 	return Range{low, high}
 }
 
-// mainOf returns the ranges with the most times in order, and the number of others.
+// mainOf returns the ranges with most times, in order, and the number of others.
 func (j *Judge) mainOf(usual []Range) (main []Range, others int) {
 	if len(usual) <= maxUsual {
 		return usual, 0

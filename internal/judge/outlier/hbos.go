@@ -10,13 +10,13 @@ import (
 // hbos judges by the number of other times in the same bin.
 type hbos struct {
 	plain
-	hist      *stats.Histogram
-	threshold float64
-	self      uint64  // as in sstd
-	limit     float64 // least score of an outlier
-	rare      uint64  // highest count of its bin
-	apart     int     // first bin of times that are outliers because of a gap
-	afar      int     // the same for candidates
+	hist       *stats.Histogram
+	threshold  float64
+	self       uint64  // see sstd
+	limit      float64 // least score of an outlier
+	rare       uint64  // highest count of a rare bin
+	gapBin     int     // first bin of times that are outliers because of a gap
+	nearGapBin int     // first bin of times that are candidates because of a gap
 }
 
 func newHBOS(h *stats.Histogram, threshold float64, self uint64, enough bool) *hbos {
@@ -31,7 +31,7 @@ func newHBOS(h *stats.Histogram, threshold float64, self uint64, enough bool) *h
 		low, high = min(low, s), max(high, s)
 	}
 	d.limit = max(low+float64(d.threshold*(high-low)), floorScore)
-	d.rare, d.apart, d.afar = math.MaxUint64, stats.NumBins, stats.NumBins
+	d.rare, d.gapBin, d.nearGapBin = math.MaxUint64, stats.NumBins, stats.NumBins
 	if d.self > 0 {
 		d.guard()
 		d.separate()
@@ -43,18 +43,18 @@ func (d *hbos) oddness(v int64) float64 { return -float64(d.hist.Count(stats.Bin
 
 func (d *hbos) params() any { return histogramParams{Histogram: d.hist, Threshold: d.limit} }
 
-// separate finds the times above a gap of empty bins. If they are no more than the
-// outlier share they are outliers even if they recur so that their bin is not rare.
+// separate finds the times above a gap of empty bins. If they are at most the outlier share, they are outliers even if they
+// recur so often that their bin is not rare.
 func (d *hbos) separate() {
 	total := float64(d.hist.Total())
 	above, last := total, stats.NumBins
 	for bin, n := range d.hist.Bins() {
 		if bin-last > gapBins {
 			if above <= float64((1-d.threshold)*total) {
-				d.apart = min(d.apart, bin)
+				d.gapBin = min(d.gapBin, bin)
 			}
 			if above <= float64(notRare*(1-d.threshold)*total) {
-				d.afar = min(d.afar, bin)
+				d.nearGapBin = min(d.nearGapBin, bin)
 			}
 		}
 		above -= float64(n)
@@ -62,14 +62,12 @@ func (d *hbos) separate() {
 	}
 }
 
-// gapBins is the number of bins of a gap: over it a time grows by a fifth, and a short
-// time by as many ticks.
+// gapBins is the number of bins of a gap. Over a gap, a time grows by a fifth, and a short time by that many ticks.
 const gapBins = 16
 
-// guard finds the highest count of a bin that is rare not only among bins but also among
-// times: no more than the outlier share may lie in bins with that count or less. It
-// keeps hbos from flagging times that are merely less frequent, early in a run when most
-// bins hold one or two, and if times take only a few values.
+// guard finds the highest count of a bin that is rare not only among bins but also among times: at most the outlier share may
+// lie in bins with that count or less. It keeps hbos from flagging times that are merely less frequent, early in a run, when
+// most bins have a count of one or two, and if times take only a few values.
 func (d *hbos) guard() {
 	var counts []uint64
 	for _, n := range d.hist.Bins() {
@@ -105,14 +103,13 @@ func (d *hbos) judge(v int64) (float64, Verdict) {
 	}
 	score := rarity(float64(n) / float64(max(total, 1)))
 	switch {
-	case score >= d.limit && rare || bin >= d.apart:
+	case score >= d.limit && rare || bin >= d.gapBin:
 		return score, Outlier
-	case score >= d.limit || n <= nearHBOS || bin >= d.afar:
+	case score >= d.limit || n <= nearHBOS || bin >= d.nearGapBin:
 		return score, Candidate
 	}
 	return score, Normal
 }
 
-// nearHBOS is the greatest number of others in the bin of a candidate, which may turn
-// out to be rare at the end.
+// nearHBOS is the greatest number of other times in the bin of a candidate, which may be rare at the end.
 const nearHBOS = 3

@@ -20,8 +20,7 @@ const (
 	Normal
 	// Candidate means that the time is normal, but may be an outlier with more samples.
 	Candidate
-	// Recurring means that the time is unusual, but recurs in at least one call in a
-	// hundred: a slow mode.
+	// Recurring means that the time is unusual but recurs in at least one call in a hundred: a slow mode.
 	Recurring
 	// Outlier means that the time is unusual.
 	Outlier
@@ -29,9 +28,8 @@ const (
 	Excess
 )
 
-// Judge judges the times of one function. It is immutable and may be used by many
-// goroutines. It caches which bins are normal, because nearly all times are, to avoid
-// dynamic calls of its detector.
+// Judge judges the times of one function. It is immutable and safe for concurrent use. To avoid dynamic calls of its detector,
+// it caches which bins are normal, as nearly all times are.
 type Judge struct {
 	detector detector
 	hist     *stats.Histogram
@@ -39,8 +37,8 @@ type Judge struct {
 	work     work
 	unit     trace.Unit
 
-	// One entry for each bin from first: whether a time in it can be anything but normal.
-	// Times in other bins can.
+	// suspect has an element for each bin from first. It is false if all times in the bin are normal. Times in other bins
+	// are suspect.
 	suspect []bool
 	first   int
 
@@ -49,15 +47,13 @@ type Judge struct {
 
 // detector judges the times of a function. There is one for each Algorithm.
 type detector interface {
-	// judge returns the score of a time that is not negative, and the verdict.
+	// judge returns the score of a time ≥ 0, and the verdict.
 	judge(v int64) (float64, Verdict)
 	// oddness orders times from typical to odd.
 	oddness(v int64) float64
-	// ranges returns the usual ranges, disjoint and in order, or nil if the detector has
-	// none.
+	// ranges returns the usual ranges, disjoint and in order, or nil if the detector has none.
 	ranges() []Range
-	// decades returns the rarity of a time as a power of ten, or 0 if the detector does
-	// not estimate it.
+	// decades returns the rarity of a time as a power of ten, or 0 if the detector does not estimate it.
 	decades(v int64) float64
 	// sample returns the share of recurring calls to keep.
 	sample() float64
@@ -65,8 +61,7 @@ type detector interface {
 	params() any
 }
 
-// newDetector creates the detector of a function. Without enough samples only its params
-// are valid.
+// newDetector creates the detector of a function. Without enough samples, only its params are valid.
 func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 	threshold, self := r.Threshold(name), uint64(1)
 	if r.cfg.IncludeSelf {
@@ -86,8 +81,7 @@ func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 	return newTail(&m.Hist, threshold, r.cfg.LeastLoss)
 }
 
-// NewJudge creates the judge of a function from its model, which must not change while
-// the judge is in use.
+// NewJudge creates the judge of a function from its model, which must not change while the judge is in use.
 func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	enough := m.Count() >= uint64(r.cfg.MinSamples)
 	j := &Judge{detector: r.newDetector(name, m, enough), hist: &m.Hist, enough: enough, unit: r.cfg.Unit.Canonical()}
@@ -102,7 +96,7 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	j.first, j.suspect = first, make([]bool, last-first+1)
 	for i := range j.suspect {
 		bin := first + i
-		if m.Hist.Count(bin) == 0 { // rare, so that a full judgment costs little
+		if m.Hist.Count(bin) == 0 { // empty bins are rare, so a full judgment costs little
 			j.suspect[i] = true
 			continue
 		}
@@ -117,7 +111,7 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	return j
 }
 
-// findNormalTimes finds the adjacent bins that have most times among those without a suspect one.
+// findNormalTimes finds the longest sequence of times in normal bins: adjacent bins with most times and no suspect one.
 func (j *Judge) findNormalTimes() {
 	most, n, from := uint64(0), uint64(0), 0
 	for i, suspect := range j.suspect {
@@ -131,12 +125,12 @@ func (j *Judge) findNormalTimes() {
 	}
 }
 
-// NormalTimes returns a range of times of which none is Suspect, most of the learned ones, from low to below high. It may be
-// empty.
+// NormalTimes returns a range of times, from low to below high, of which none is Suspect and which includes most of the learned
+// times. It may be empty.
 func (j *Judge) NormalTimes() (low, high int64) { return j.low, j.high }
 
-// NewRareJudge creates the judge of a function that has too few samples: its caller was called so many times, usually
-// without calling it. It flags times of at least least ticks.
+// NewRareJudge creates the judge of a function with too few samples whose caller was called calls times, usually without calling
+// it. The judge flags times of at least least ticks.
 func (r *Rules) NewRareJudge(name string, m *Model, calls uint64, least int64) *Judge {
 	h := m.Hist.Clone()
 	h.AddBin(stats.BinOf(0), calls-min(calls, h.Total()))
@@ -161,24 +155,23 @@ func binsOf(h *stats.Histogram) (first, last int) {
 	return first, last
 }
 
-// Suspect reports whether a time can be anything but normal. It is cheap and sufficient
-// for nearly all times.
+// Suspect reports whether a time may be other than normal. It is cheap, and false for nearly all times.
 func (j *Judge) Suspect(v int64) bool {
 	i := stats.BinOf(v) - j.first
 	return uint(i) >= uint(len(j.suspect)) || j.suspect[i]
 }
 
-// Judge returns the score of a time, which is higher for rarer times, and the verdict.
-// The score of a time that is not judged is -1.
+// Judge returns the score of a time, which is higher for rarer times, and the verdict. The score of a time that is not judged
+// is -1.
 func (j *Judge) Judge(v int64) (float64, Verdict) {
 	if !j.enough {
 		return -1, NotJudged
 	}
-	return j.detector.judge(max(v, 0)) // as it was learned
+	return j.detector.judge(max(v, 0)) // as Learn does
 }
 
-// Oddness orders times from typical to odd, at less cost than their scores: like these,
-// or, if many times have the same score, by frequency. Without enough samples it is 0.
+// Oddness orders times from typical to odd, at less cost than scores. The order is that of the scores or, if many times have the
+// same score, that of frequency. Without enough samples it is 0.
 func (j *Judge) Oddness(v int64) float64 {
 	if !j.enough {
 		return 0
@@ -186,10 +179,9 @@ func (j *Judge) Oddness(v int64) float64 {
 	return j.detector.oddness(v)
 }
 
-// Keep reports whether to keep a call with a verdict. It is true for outliers. Of recurring
-// calls and of those with excess work, it is true for all, or for a sample if there are many.
-// With more calls the sample only becomes smaller, so that it does not depend on when calls
-// are judged. number identifies the call.
+// Keep reports whether to keep a call with a verdict. It is true for outliers. For recurring calls and those with excess work it is
+// true, or true for a sample if there are many. More calls only make the sample smaller, so the sample does not depend on when
+// calls are judged. number identifies the call.
 func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 	share := 1.0
 	switch verdict {
@@ -207,8 +199,7 @@ func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 // Kept returns the share of recurring calls to keep.
 func (j *Judge) Kept() float64 { return j.detector.sample() }
 
-// SlowMode returns the times that are recurring, to the precision of a bin, without those that others
-// have; others are parts of the model.
+// SlowMode returns the recurring times, to the precision of a bin, without those in others, which are parts of the model.
 func (j *Judge) SlowMode(others []*Model) (times stats.Histogram) {
 	t, ok := j.detector.(*tail)
 	if !ok || t.slow == nil {
@@ -237,8 +228,8 @@ func (j *Judge) ShareFrom(v int64) float64 {
 	return float64(n) / float64(max(1, j.hist.Total()))
 }
 
-// Chance returns the probability that a call takes as long as v or longer: the share of the learned calls that did, or, if
-// that is less, what the bulk of the times predicts, because trouble may be among the longest times.
+// Chance returns the probability that a call takes as long as v or longer: the share of the learned calls that did or, if less,
+// the prediction from the bulk of the times, because the longest times may include trouble.
 func (j *Judge) Chance(v int64) float64 {
 	share := j.ShareFrom(v)
 	if t, ok := j.detector.(*tail); ok && len(t.modes) > 0 {
@@ -271,8 +262,8 @@ type histogramParams struct {
 	Histogram *stats.Histogram `json:"histogram"`
 	Threshold float64          `json:"internal_global_threshold"`
 	Normal    [][2]int64       `json:"normal,omitempty"` // tail: from, to
-	// Of tail, if calls of the function made far more calls than usual: how many calls made from and
-	// to so many calls, and the greatest normal number.
+	// Made and the greatest normal number of calls are set by tail if calls of the function made far more calls than usual.
+	// An element of Made is the number of calls that made from and to so many calls.
 	Made     [][3]uint64 `json:"calls_made,omitempty"`
 	MostMade uint32      `json:"most_calls,omitempty"`
 }
@@ -284,8 +275,7 @@ func (plain) ranges() []Range       { return nil }
 func (plain) decades(int64) float64 { return 0 }
 func (plain) sample() float64       { return 1 }
 
-// emptyShare represents the share of values in an empty bin; its logarithm is the
-// highest score.
+// emptyShare is the share of values in an empty bin. Its logarithm is the highest score.
 const emptyShare = 78.88e-32
 
 // floorScore keeps detectors from treating all values as rare if they are equal.

@@ -2,20 +2,19 @@ package outlier
 
 import "github.com/chimbuko/chimbuko/internal/judge/stats"
 
-// Model describes the times of a function in ticks, and how many calls its calls
-// make. The zero value is empty and the identity of Merge.
+// Model describes the times of a function in ticks, and the numbers of calls that its calls make. The zero value is empty and
+// the identity of Merge.
 type Model struct {
-	Stats stats.Sums      // used by sstd
-	Hist  stats.Histogram // used by all other detectors
-	Times stats.Timeline  // changes in this run
-	Made  stats.Histogram // number of calls made, of those that make calls; in units of 1/madeUnits
+	Stats stats.Sums      // for sstd
+	Hist  stats.Histogram // for all other detectors
+	Times stats.Timeline  // changes during the run
+	Made  stats.Histogram // numbers of calls made by calls that make any, in units of 1/madeUnits
 }
 
 // Count returns the number of times in the model.
 func (m *Model) Count() uint64 { return m.Hist.Total() }
 
-// Learn adds one time v of a call that ended at time at, both in ticks. A negative
-// v counts as 0.
+// Learn adds time v of a call that ended at time at, both in ticks. A negative v counts as 0.
 func (m *Model) Learn(v, at int64) {
 	v = max(v, 0)
 	m.Stats.Add(uint64(v))
@@ -23,17 +22,17 @@ func (m *Model) Learn(v, at int64) {
 	m.Times.Add(v, at)
 }
 
-// ShortTime is the limit of the times that ShortTimes counts.
+// ShortTime is the upper limit of the times that ShortTimes counts.
 const ShortTime = 128
 
-// ShortTimes counts times below ShortTime, as most calls have, that belong to the same span of a model's timeline, and adds
-// them to the model together. The zero value counts nothing until Begin.
+// ShortTimes counts times below ShortTime, as most calls have, that belong to the same span of a model's timeline, and adds them
+// to the model in one step. The zero value counts nothing until Begin.
 type ShortTimes struct {
 	from, to int64 // the span
 	counts   [ShortTime]uint32
 }
 
-// Add counts time v of a call that ended at time at. It reports false if v is too long or at is not in the span.
+// Add counts time v of a call that ended at time at. It returns false if v is too long or at is not in the span.
 func (s *ShortTimes) Add(v uint64, at int64) bool {
 	if v >= ShortTime || !s.Includes(at) {
 		return false
@@ -45,10 +44,10 @@ func (s *ShortTimes) Add(v uint64, at int64) bool {
 // Includes reports whether a time is in the span.
 func (s *ShortTimes) Includes(at int64) bool { return at >= s.from && at < s.to }
 
-// Begin makes the span that of time at in the timeline of m, in which a call ended. Nothing must be counted.
+// Begin sets the span to that of time at, at which a call ended, in the timeline of m. The counts must be empty.
 func (s *ShortTimes) Begin(m *Model, at int64) { s.from, s.to = m.Times.SpanAt(at) }
 
-// MoveTo adds the counted times to m, and returns their sums. The span ends.
+// MoveTo adds the counted times to m and returns their sums. It clears the counts and the span.
 func (s *ShortTimes) MoveTo(m *Model) (sums stats.Sums) {
 	for v, n := range s.counts {
 		if n == 0 {
@@ -64,14 +63,13 @@ func (s *ShortTimes) MoveTo(m *Model) (sums stats.Sums) {
 	return sums
 }
 
-// madeUnits is the precision of Model.Made. The detector allows for the resolution of clocks,
-// which is 1, but numbers of calls are exact.
+// madeUnits is the precision of Model.Made. The detector allows for a clock resolution of 1, but numbers of calls are exact.
 const madeUnits = 64
 
-// LearnMade adds that a call made n calls, at least one.
+// LearnMade records that a call made n calls; n is at least 1.
 func (m *Model) LearnMade(n uint32) { m.Made.Add(int64(n) * madeUnits) }
 
-// Merge adds all times of o. It is exact, so the order of merges does not matter.
+// Merge adds all times of o. Merging is exact, so its order does not matter.
 func (m *Model) Merge(o *Model) {
 	m.Stats.Merge(&o.Stats)
 	m.Hist.Merge(&o.Hist)
@@ -92,23 +90,22 @@ func (m *Model) Clone() Model {
 	return Model{Stats: m.Stats, Hist: m.Hist.Clone(), Times: m.Times.Clone(), Made: m.Made.Clone()}
 }
 
-// AppendBinary appends the encoding of the model to b. It has at most 4 kB unless the
-// histograms alone have more.
+// AppendBinary appends the encoding of the model to b. It appends at most 4 kB unless the histograms alone need more.
 func (m *Model) AppendBinary(b []byte) []byte {
 	return m.Made.AppendBinary(m.timeline().AppendBinary(m.Hist.AppendBinary(m.Stats.AppendBinary(b))))
 }
 
-// mostBytes is the approximate limit for histograms and timeline together.
+// mostBytes is the approximate limit of histograms and timeline together.
 const mostBytes = 4000
 
-// timeline returns the timeline with spans long enough for the size limit. All results
-// use it, so that they do not depend on whether the model was encoded and decoded.
+// timeline returns the timeline with spans long enough for the size limit. All results use it, so they do not depend on
+// whether the model was encoded and decoded.
 func (m *Model) timeline() *stats.Timeline {
 	return m.Times.Fitting(mostBytes - m.Hist.Size() - m.Made.Size())
 }
 
-// CallsBetween returns the number of calls between two times in ticks, as if the calls of a span of the
-// timeline were evenly spread.
+// CallsBetween returns the number of calls between two times in ticks, assuming that the calls of a span of the timeline are
+// evenly spread.
 func (m *Model) CallsBetween(from, to int64) (n float64) {
 	for _, s := range m.timeline().Spans() {
 		if begin, end := max(from, s.From), min(to, s.To); begin < end {
@@ -118,13 +115,13 @@ func (m *Model) CallsBetween(from, to int64) (n float64) {
 	return n
 }
 
-// Part has the number of calls up to a time, in ticks, since the part before.
+// Part has the number of calls from the end of the previous part until a time in ticks.
 type Part struct {
 	Until int64   `json:"until"`
 	Calls float64 `json:"calls"`
 }
 
-// Parts divides the calls of the run, without those of others, into at most n parts with about as many calls each. others
+// Parts divides the calls of the run into at most n parts with about as many calls each. It excludes the calls of others, which
 // are parts of the model.
 func (m *Model) Parts(n int, others []*Model) (parts []Part) {
 	spans := m.timeline().Spans()
@@ -156,8 +153,8 @@ func ReadModel(b []byte) (m Model, rest []byte, err error) {
 	return m, rest, err
 }
 
-// Decode replaces the model by the one encoded at the start of b, reusing its memory,
-// and returns the rest of b. After an error the model is empty.
+// Decode replaces the model by the one encoded at the start of b, reusing its memory, and returns the rest of b. After an error
+// the model is empty.
 func (m *Model) Decode(b []byte) (rest []byte, err error) {
 	if rest, err = m.Stats.Decode(b); err == nil {
 		rest, err = m.Hist.Decode(rest)

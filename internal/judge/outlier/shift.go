@@ -7,31 +7,28 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Shift is a lasting change of a function's usual time. No single call is an outlier. Times are
-// in ticks.
+// Shift is a lasting change of a function's usual time, without outliers. Times are in ticks.
 type Shift struct {
 	Drift         bool    // gradual
-	Since         int64   // its beginning; of a drift to the length of a span
+	Since         int64   // beginning of the change; for a drift, to the length of a span
 	Before, After float64 // medians
-	Calls         uint64  // since then
-	Lost          float64 // time that these calls took longer than those before; 0 if they took less
-	// Begin and BeforeEnd are when the time of Before begins and ends, and AfterBegin when that of After begins.
+	Calls         uint64  // number of calls since the change
+	Lost          float64 // time by which these calls took longer than those before; 0 if they took less
+	// Begin and BeforeEnd are the limits of the time of Before, and AfterBegin is the beginning of the time of After.
 	Begin, BeforeEnd, AfterBegin int64
 }
 
 // The rules of shifts.
 const (
-	// shiftCalls are needed before and after, and spanCalls in a span.
+	// shiftCalls is the least number of calls before and after, and spanCalls in a span.
 	shiftCalls, spanCalls = 50, 10
-	// shiftDistance is the least difference of the distributions before and after, as a
-	// share of calls at the time with the greatest difference.
+	// shiftDistance is the least difference of the distributions before and after: the share of calls at the time with the
+	// greatest difference.
 	shiftDistance = 0.5
-	// shiftShare is the least change relative to the time before, and shiftLoss the least
-	// change in ticks, the resolution of the clock. A small change of a call may be a large one
-	// of the sum of all calls, which decides whether it matters.
+	// shiftShare is the least change relative to the time before, and shiftLoss the least change in ticks, the resolution of
+	// the clock. A small change per call may be a large change of the sum of all calls, which decides whether it matters.
 	shiftShare, shiftLoss = 0.1, 20
-	// backShare is the greatest share of calls before and after in spans that resemble the
-	// other side.
+	// backShare is the greatest share of calls before and after in spans that resemble the other side.
 	backShare = 0.2
 	// A change is a drift if it takes at least driftSpans spans and the squared deviations of the
 	// spans' medians from a ramp are at most rampShare of those from a jump.
@@ -40,8 +37,7 @@ const (
 	trimmed = 0.05
 )
 
-// Shift returns the largest lasting change of a function's time, or false if there is
-// none.
+// Shift returns the largest lasting change of a function's time, or false if there is none.
 func (m *Model) Shift() (Shift, bool) {
 	var spans []stats.Span
 	for _, s := range m.timeline().Spans() {
@@ -56,7 +52,7 @@ func (m *Model) Shift() (Shift, bool) {
 		if before.Total < shiftCalls || after.Total < shiftCalls {
 			continue
 		}
-		d := apart(&before, &after)
+		d := maxDifference(&before, &after)
 		if d < distance || found && d == distance {
 			continue
 		}
@@ -76,7 +72,7 @@ func (m *Model) Shift() (Shift, bool) {
 	return best, found
 }
 
-// begin moves the beginning of a change into the span in which it is, by the share of its calls that are like those after it.
+// begin moves the beginning of a change into the span that contains it, by the share of its calls that are like those after it.
 func (s *Shift) begin(spans []stats.Span) {
 	k := slices.IndexFunc(spans, func(x stats.Span) bool { return x.From == s.Since })
 	middle := stats.CoarseBinOf(int64((s.Before + s.After) / 2))
@@ -90,7 +86,7 @@ func (s *Shift) begin(spans []stats.Span) {
 		}
 		return n / float64(x.Total)
 	}
-	// The spans on both sides of the beginning may be mixed, unless there are no others.
+	// The spans on both sides of the beginning may be mixed. Use them only if there are no others.
 	first, last := max(1, k-1), min(len(spans)-1, k+1)
 	before, after := above(stats.Together(spans[:first])), above(stats.Together(spans[last:]))
 	if before == after {
@@ -102,8 +98,8 @@ func (s *Shift) begin(spans []stats.Span) {
 	s.Calls = uint64(float64(s.Calls) - late*float64(spans[k].Total) + early*float64(spans[k-1].Total))
 }
 
-// lasts reports whether few spans before the change at span k resemble those after it,
-// and few after it resemble those before, and neither the first nor the last does.
+// lasts reports whether few spans before the change at span k resemble those after it, few after it resemble those before, and
+// neither the first nor the last span does.
 func (s *Shift) lasts(spans []stats.Span, k int) bool {
 	var n, other [2]float64
 	last := len(spans) - 1
@@ -123,7 +119,7 @@ func (s *Shift) lasts(spans []stats.Span, k int) bool {
 	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1]
 }
 
-// drift sets Drift, and what depends on it, if the change is gradual.
+// drift sets Drift and the fields that depend on it if the change is gradual.
 func (s *Shift) drift(spans []stats.Span) {
 	medians := make([]float64, len(spans))
 	for i := range spans {
@@ -143,9 +139,9 @@ func (s *Shift) drift(spans []stats.Span) {
 	s.Calls = uint64(calls)
 }
 
-// bestRamp returns the least sum of squared deviations of y from a ramp: a level up to y[from], a straight line, and
-// another level beginning with y[to], where to - from is between least and most. A jump between two values has length 1, one
-// within a span 2. Without such a ramp the sum is infinite.
+// bestRamp returns the least sum of squared deviations of y from a ramp: a level up to y[from], a straight line, and another
+// level from y[to]. to - from is between least and most; a jump between two values has length 1, one within a span 2. If there is
+// no such ramp, the sum is infinite.
 func bestRamp(y []float64, least, most int) (sum float64, from, to int) {
 	sum = math.Inf(1)
 	for length := least; length <= most; length++ {
@@ -165,8 +161,8 @@ func bestRamp(y []float64, least, most int) (sum float64, from, to int) {
 	return sum, from, to
 }
 
-// crossing returns when the straight line through the medians of spans, except the first and the last, is at a level; at least
-// the middle of the first span and at most that of the second.
+// crossing returns the time at which the straight line through the medians of spans, except the first and the last, reaches a
+// level. The time is limited to the middles of the first and the second span.
 func crossing(spans []stats.Span, medians []float64, level float64) int64 {
 	middle := func(i int) float64 { return float64(spans[i].From)/2 + float64(spans[i].To)/2 }
 	inner := medians[1 : len(medians)-1]
@@ -182,13 +178,13 @@ func crossing(spans []stats.Span, medians []float64, level float64) int64 {
 	return int64(min(max(at+(level-mean)*xx/xy, middle(0)), middle(1)))
 }
 
-// part returns the share of a span that is after the beginning of the change.
+// part returns the share of a span after the beginning of the change.
 func (s *Shift) part(x *stats.Span) float64 {
 	return min(max(float64(x.To-s.Since)/float64(x.To-x.From), 0), 1)
 }
 
-// lost adds up how much longer calls took than those before the change. Means without the longest times are compared,
-// because the median may not change by as much, and single calls may have other reasons.
+// lost adds up how much longer calls took than those before the change. It compares means without the longest times, because the
+// median may change by less, and single calls may have other reasons.
 func (s *Shift) lost(spans []stats.Span) {
 	first := max(1, slices.IndexFunc(spans, func(x stats.Span) bool { return x.To > s.Since }))
 	before := stats.Together(spans[:first])
@@ -207,9 +203,8 @@ func average(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// apart returns the greatest difference of the distributions of two spans, as a share of
-// calls.
-func apart(x, y *stats.Span) float64 {
+// maxDifference returns the greatest difference of the cumulative distributions of two spans, as a share of calls.
+func maxDifference(x, y *stats.Span) float64 {
 	fromX, toX := x.Range()
 	fromY, toY := y.Range()
 	most, sumX, sumY := 0.0, 0.0, 0.0

@@ -12,10 +12,10 @@ type sstd struct {
 	hist      *stats.Histogram
 	threshold float64
 	self      uint64         // contribution of the judged time to exclude: 1 or 0
-	stats     stats.RunStats // of all times
-	clipped   stats.RunStats // without outliers; empty if there are none
-	most      float64        // bins that begin above it are not in clipped
-	// Standard deviation of times that the clock does not distinguish.
+	stats     stats.RunStats // all times
+	clipped   stats.RunStats // times without outliers; empty if there are no outliers
+	most      float64        // clipped excludes bins that begin above it
+	// resolution is the standard deviation of times that the clock does not distinguish.
 	resolution float64
 }
 
@@ -54,8 +54,7 @@ func (d *sstd) judge(v int64) (float64, Verdict) {
 	return score, Normal
 }
 
-// clip excludes single values with more than a share of all squared deviations: no value
-// alone may define what is normal.
+// clip excludes single values with more than a share of all squared deviations: no value alone may define what is normal.
 func (d *sstd) clip() {
 	d.most = math.Inf(1)
 	s := d.stats
@@ -67,8 +66,8 @@ func (d *sstd) clip() {
 	}
 }
 
-// leaveOut removes values from s that alone have more than a share of its squared
-// deviations, and reports whether there were any.
+// leaveOut removes values from s that alone have more than a share of its squared deviations, and reports whether there were
+// any.
 func (d *sstd) leaveOut(s *stats.RunStats, share float64) bool {
 	most := s.Mean + math.Sqrt(float64(share*s.M2))
 	kept := d.hist.MomentsBelow(most)
@@ -87,13 +86,12 @@ func (d *sstd) leaveOut(s *stats.RunStats, share float64) bool {
 	return true
 }
 
-// Greatest shares of all squared deviations of a single value. Several values may exceed
-// poisonShare, each hidden by the next.
+// Greatest shares of all squared deviations of a single value. Several values may exceed poisonShare, each hidden by the next.
 const (
 	poisonShare = 0.5
 	maxShare    = 0.05
 )
 
-// nearSSTD is the share of the threshold above which a time is a candidate: the standard
-// deviation shrinks as more values follow the first outliers.
+// nearSSTD is the share of the threshold above which a time is a candidate: the standard deviation shrinks as more values follow
+// the first outliers.
 const nearSSTD = 0.5

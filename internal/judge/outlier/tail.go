@@ -7,72 +7,68 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// tail judges by the tails that the bulk of the times predicts. It fits generalized
-// Pareto distributions to the times between two quantiles, such as the median and the
-// longest eighth, and extrapolates them to the time that only one call in a million
-// exceeds. Trouble is beyond the upper quantile, so it cannot hide itself by making the
-// tail heavier. There is one fit for the longest half of the times, one for the longest
-// quarter, and so on; the lowest of their limits counts, because trouble can only raise
-// limits.
+// tail judges times by the tails that the bulk of the times predicts. It fits generalized Pareto distributions to the times
+// between two quantiles, such as the median and the longest eighth, and extrapolates them to the time that only one call in a
+// million exceeds. Trouble lies beyond the upper quantile, so it cannot hide itself by making the tail heavier. There is one fit
+// for the longest half of the times, one for the longest quarter, and so on. The lowest of their limits counts, because trouble can
+// only raise limits.
 //
-// A function may have several usual times. If a valley separates them, each of these
-// modes has limits of its own. A short time is never an outlier, because it loses nothing,
-// but a time between two modes may be one.
+// A function may have several usual times. If a valley separates them, each of these modes has its own limits. A short time is
+// never an outlier, because it loses nothing, but a time between two modes may be one.
 //
-// A third rule finds slow modes: times above a gap that is too wide for any tail, such
-// as a twentieth of the calls that take ten times as long as all others.
+// A third rule finds slow modes: times above a gap that is too wide for any tail, such as a twentieth of the calls taking ten
+// times as long as all others.
 type tail struct {
 	hist      *stats.Histogram
 	threshold float64 // decades
-	modes     []mode  // at least one, from short to long
-	slow      *mode   // of slow calls; nil if there is none
-	slowCalls float64 // its calls
+	modes     []mode  // at least one, in order of time
+	slow      *mode   // mode of slow calls, or nil
+	slowCalls float64 // number of calls of slow
 	usual     int64   // shortest usual time
-	early     int64   // longer times of a function with few calls are candidates, although so far they are frequent
+	early     int64   // longer times of a function with few calls are candidates, although they are frequent so far
 }
 
 // mode is a usual time with its tails.
 type mode struct {
-	low, high         int64 // normal times
-	nearLow, nearHigh int64 // times outside may turn out to be outliers
+	low, high         int64 // limits of normal times
+	nearLow, nearHigh int64 // times outside these limits are candidates
 	down, up          fit
 }
 
 // The rules of tail. docs/detectors.md has measurements with other values.
 const (
-	// startShare is the share of the times in the first fit. Each further fit has half as
-	// many, as long as a quarter of them is at least leastTimes.
+	// startShare is the share of the times in the first fit. Each further fit has half as many, as long as a quarter of them
+	// is at least leastTimes.
 	startShare, leastTimes = 0.5, 60
-	// A fit uses spacings+1 quantiles. The first is exceeded by the share of the fit, the
-	// last by a share that is less by the factor fitRange.
+	// A fit uses spacings+1 quantiles. The share of the fit exceeds the first one, and a share less by the factor fitRange
+	// exceeds the last one.
 	spacings, fitRange = 4, 4
-	// The tail index is 0 for an exponential tail and 1/a for a power law with exponent a.
-	// Before there are samples it is expected to be priorIndex, give or take priorError.
-	// The estimate is increased by one standard error.
+	// The tail index is 0 for an exponential tail and 1/a for a power law with exponent a. Without samples it is expected
+	// to be priorIndex with an error of priorError. The estimate is increased by one standard error.
 	priorIndex, priorError = 0.3, 0.2
-	// lightest and heaviest limit the tail index: a lognormal part looks lighter in the
-	// bulk than it is, and no useful limit exists for tails heavier than that. Tails of
-	// short times are light, because a function has a least amount of work.
+	// lightest and heaviest limit the tail index: a lognormal part looks lighter in the bulk than it is, and heavier tails
+	// have no useful limit. Tails of short times are light, because a function has a least amount of work.
 	lightest, heaviest = 0.1, 2.0 / 3
-	exponential        = 1e-3
-	// slowShare is the greatest share of calls above a gap that are a slow mode. A larger
-	// mode is part of the bulk. Less than singleShare are single outliers.
+	exponential        = 1e-3 // index of the tails of short times
+
+	// slowShare is the greatest share of calls above a gap that are a slow mode. A larger mode is part of the bulk. If the
+	// share is below singleShare, the calls are single outliers.
 	slowShare, singleShare = 0.125, 0.01
-	// alike is the greatest ratio of the ends of the middle half of the times of a slow
-	// mode. Calls that are slow in different ways are outliers.
-	alike = 2
-	// maxExamples is about how many calls of a slow mode are kept, of all ranks: enough to find
-	// most waits for them. The model counts all.
+	// maxModeRatio is the greatest ratio of the ends of the middle half of the times of a slow mode. Calls that are slow in
+	// different ways are outliers.
+	maxModeRatio = 2
+	// maxExamples is the approximate number of calls of a slow mode to keep over all ranks: enough to find most waits for
+	// them. The model counts all of them.
 	maxExamples = 10_000
-	// maxExcess is about how many calls with excess work are kept, which no model counts.
+	// maxExcess is the approximate number of calls with excess work to keep. No model counts them.
 	maxExcess = 100_000
 	// nearDecades is how much less rare than an outlier a candidate may be.
 	nearDecades = 2
-	// Of fewCalls calls or fewer, more than slowShare may be slow for now, at most half. Those above a gap are candidates.
+	// Of at most fewCalls calls, more than slowShare may be slow for now, but at most halfShare. Those above a gap are
+	// candidates.
 	fewCalls, halfShare = 480, 0.5
-	// A valley is one of cells with equal numbers of times that is valley times as wide, in
-	// the logarithm of time, as one before it and one after it. There are at least
-	// cellTimes in a cell.
+	// A valley is one of cells with equal numbers of times that is valley times as wide, in the logarithm of time, as one
+	// before it and one after it. A cell has at least cellTimes times.
 	cells, valley, cellTimes = 16, 4, 8
 	// leastStep is the shortest distance between two quantiles in ticks, the resolution of clocks.
 	leastStep = 1.0
@@ -83,8 +79,8 @@ const (
 // spacingRatio is the ratio of the shares of two quantiles of a fit.
 var spacingRatio = math.Pow(fitRange, -1.0/spacings)
 
-// index holds what does not depend on the times: the coefficients of the logarithms of
-// the spacings in the tail index, and its variance times the number of times.
+// index contains the values that do not depend on the times: the coefficients of the logarithms of the spacings in the tail
+// index, and its variance times the number of times.
 var index = func() (e struct {
 	coefficients [spacings]float64
 	variance     float64
@@ -111,31 +107,28 @@ var index = func() (e struct {
 	return e
 }()
 
-// fit is a generalized Pareto distribution of the distances from a quantile that are
-// exceeded by less than share of all times.
+// fit is a generalized Pareto distribution of the distances of the last share of all times from a quantile.
 type fit struct {
 	from  float64 // the quantile
-	side  float64 // 1 above it, -1 below it
+	side  float64 // 1 if the times are above it, -1 if below
 	share float64
 	scale float64
 	index float64
 }
 
-// at returns the time beyond which the share rare of all times is, or the last one that
-// the fit is based on.
+// at returns the time beyond which the share rare of all times lies, but at least the last time on which the fit is based.
 func (f *fit) at(rare float64) float64 {
 	return f.from + float64(f.side*f.scale*(math.Pow(max(fitRange, f.share/rare), f.index)-1))/f.index
 }
 
-// decades returns the share of all times beyond v, as the negative of a power of ten.
+// decades returns -log10 of the share of all times beyond v.
 func (f *fit) decades(v float64) float64 {
 	distance := max(0, float64(f.side*(v-f.from)))
 	return -math.Log10(f.share) + math.Log10(1+float64(f.index*distance)/f.scale)/f.index
 }
 
-// newTail finds the modes of a function and their tails. Of all times one in ten to the
-// power of decades exceeds a limit, which is at least least ticks above the median
-// of its mode.
+// newTail finds the modes of a function and their tails. One in 10^decades times exceeds a limit, which is at least least ticks
+// above the median of its mode.
 func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 	q := newQuantiles(h)
 	t := &tail{hist: h, threshold: decades, usual: int64(q.at(usualLow))}
@@ -153,12 +146,12 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 			near = min(near, q.gap(decades/3, float64(least), slowShare))
 		}
 		lowest := median + float64(least)
-		m.high, m.nearHigh = whole(max(limit, lowest)), whole(max(min(near, limit), lowest))
+		m.high, m.nearHigh = wholeTicks(max(limit, lowest)), wholeTicks(max(min(near, limit), lowest))
 		if k := len(t.modes) - 1; k >= 0 {
 			limit, near = part.limits(&m.down, -1, rare)
-			m.low, m.nearLow = whole(max(0, limit)), whole(max(0, near, limit))
+			m.low, m.nearLow = wholeTicks(max(0, limit)), wholeTicks(max(0, near, limit))
 			// Longer times belong to this mode.
-			t.modes[k].high, t.modes[k].nearHigh = min(t.modes[k].high, whole(median)), min(t.modes[k].nearHigh, whole(median))
+			t.modes[k].high, t.modes[k].nearHigh = min(t.modes[k].high, wholeTicks(median)), min(t.modes[k].nearHigh, wholeTicks(median))
 			t.modes[k].align()
 		}
 		m.align()
@@ -166,7 +159,7 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 		from = to
 	}
 	if t.early = math.MaxInt64; q.total <= fewCalls {
-		t.early = whole(q.gap(decades/3, float64(least), halfShare))
+		t.early = wholeTicks(q.gap(decades/3, float64(least), halfShare))
 	}
 	return t
 }
@@ -178,15 +171,15 @@ func (t *tail) findSlow(q *quantiles, gap, rare float64) {
 		return
 	}
 	part := quantiles{bins: q.bins, upTo: q.upTo, total: q.total, from: 1 - share, share: share}
-	if part.at(0.75) > alike*part.at(0.25) {
+	if part.at(0.75) > maxModeRatio*part.at(0.25) {
 		return
 	}
 	t.slow, t.slowCalls = &mode{low: int64(gap) + 1}, share*q.total
 	limit, _ := part.limits(&t.slow.up, 1, rare)
-	t.slow.high = whole(limit)
+	t.slow.high = wholeTicks(limit)
 }
 
-// align makes all times of a bin certainly normal, or none.
+// align extends the normal times to entire bins.
 func (m *mode) align() {
 	if bin := stats.BinOf(m.nearHigh); m.nearHigh < stats.BinLow(bin+1)-1 {
 		m.nearHigh = stats.BinLow(bin) - 1
@@ -196,15 +189,14 @@ func (m *mode) align() {
 	}
 }
 
-// TailLimit returns the time that one in ten to the power of decades exceeds, as predicted
-// by the bulk of the times.
+// TailLimit returns the time that one in 10^decades times exceeds, as predicted by the bulk of the times.
 func TailLimit(h *stats.Histogram, decades float64) int64 {
 	modes := newTail(h, decades, 0).modes
 	return modes[len(modes)-1].high
 }
 
-// whole returns a time in whole ticks, at most the greatest int64.
-func whole(v float64) int64 {
+// wholeTicks rounds a time to ticks, at most the greatest int64.
+func wholeTicks(v float64) int64 {
 	if v >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -221,7 +213,7 @@ func (t *tail) judge(v int64) (float64, Verdict) {
 		}
 		score = min(score, f.decades(float64(v)))
 		switch {
-		case v < m.low || v > m.high || verdict == Normal: // at most of another mode
+		case v < m.low || v > m.high || verdict == Normal: // in another mode at most
 		case v < m.nearLow || v > m.nearHigh:
 			verdict = Candidate
 		default:
@@ -232,7 +224,7 @@ func (t *tail) judge(v int64) (float64, Verdict) {
 	case verdict == Normal && v > t.early:
 		verdict = Candidate
 	case verdict == Outlier:
-		score = max(score, t.threshold) // it may be above a gap
+		score = max(score, t.threshold) // v may be above a gap
 		if t.slow != nil && v >= t.slow.low && v <= t.slow.high {
 			verdict = Recurring
 		}
@@ -276,11 +268,11 @@ func (t *tail) params() any {
 
 // quantiles finds quantiles of a part of the times of a histogram by binary search.
 type quantiles struct {
-	bins  []int     // nonempty, in order
-	upTo  []float64 // number of times up to the end of each
-	total float64   // of the histogram
+	bins  []int     // nonempty bins, in order
+	upTo  []float64 // number of times up to the end of each bin
+	total float64   // number of times of the histogram
 	from  float64   // share of the times before the part
-	share float64   // of the times in the part
+	share float64   // share of the times in the part
 }
 
 func newQuantiles(h *stats.Histogram) *quantiles {
@@ -292,8 +284,7 @@ func newQuantiles(h *stats.Histogram) *quantiles {
 	return q
 }
 
-// at returns a time at or below which a share of the part lies, to the precision of a
-// bin.
+// at returns a time at or below which a share of the part lies, to the precision of a bin.
 func (q *quantiles) at(share float64) float64 {
 	want := (q.from + float64(share*q.share)) * q.total
 	i, _ := slices.BinarySearch(q.upTo, want)
@@ -309,9 +300,8 @@ func (q *quantiles) at(share float64) float64 {
 	return low + width*max(0, want-before)/(q.upTo[i]-before)
 }
 
-// limits returns the time beyond which, above or below the part, only the share rare of
-// all times is expected, and the closest that it may become with more times. It sets
-// best to the fit of the limit.
+// limits returns the time beyond which, above or below the part, only the share rare of all times is expected, and the closest
+// limit that more times may give. It sets best to the fit of the limit.
 func (q *quantiles) limits(best *fit, side, rare float64) (limit, near float64) {
 	limit, near = side*math.Inf(1), side*math.Inf(1)
 	closer := func(x, y float64) bool { return side*x < side*y }
@@ -327,8 +317,8 @@ func (q *quantiles) limits(best *fit, side, rare float64) (limit, near float64) 
 	return limit, near
 }
 
-// fit fits the last share of the part above or below its median, and returns the fit that
-// is used and one with the lightest tail that the times allow.
+// fit fits the last share of the part above or below its median. It returns that fit, and the one with the lightest tail that the
+// times allow.
 func (q *quantiles) fit(side, share float64) (used, lower fit) {
 	at := func(tail float64) float64 {
 		if side > 0 {
@@ -371,7 +361,7 @@ func (q *quantiles) valleys() (all []float64) {
 		width[i] = math.Log((max(edges[i+1], edges[i]+2*leastStep) + logResolution) / (edges[i] + logResolution))
 	}
 	begin := 0
-	for i := 1; i < cells-int(cells*slowShare); i++ { // a shorter part above it is a slow mode
+	for i := 1; i < cells-int(cells*slowShare); i++ { // the end may be a slow mode
 		if i > begin && width[i] > valley*slices.Min(width[begin:i]) && width[i] > valley*slices.Min(width[i+1:]) {
 			all = append(all, q.bottom(edges[i], edges[i+1]))
 			begin = i + 1
@@ -380,8 +370,8 @@ func (q *quantiles) valleys() (all []float64) {
 	return all
 }
 
-// bottom returns the share of the times before the emptiest of the parts, of equal width
-// in the logarithm, between two times.
+// bottom returns the share of the times before the emptiest of the parts between two times, which have equal width in the
+// logarithm.
 func (q *quantiles) bottom(from, to float64) (share float64) {
 	const parts = cellTimes
 	step := math.Log((to+logResolution)/(from+logResolution)) / parts
@@ -406,10 +396,9 @@ func (q *quantiles) before(v int64) float64 {
 	return q.upTo[k-1]
 }
 
-// gap returns the longest time below the lowest gap that is too wide for a tail of the
-// heaviest index, or infinity. At most a share most of the times is above it. That the next of i longest times
-// is longer by a factor f has the probability f^(-i/heaviest). Times are increased by least before, because
-// smaller differences do not matter.
+// gap returns the longest time below the lowest gap that is too wide for a tail of the heaviest index, or infinity. At most the
+// share most of the times is above it. The next of the i longest times is longer by a factor f with probability f^(-i/heaviest).
+// Times are first increased by least, because smaller differences do not matter.
 func (q *quantiles) gap(decades, least, most float64) float64 {
 	needed := float64(decades*math.Ln10) + math.Log(q.total)
 	found := math.Inf(1)
@@ -429,9 +418,9 @@ func (q *quantiles) gap(decades, least, most float64) float64 {
 	return found
 }
 
-// gapIn is gap for the tail of a fit instead of the heaviest one, if there are more than fewCalls. That all of the i longest
-// times are beyond a gap has the probability, to the power of i, that one beyond its begin is. It must be among candidates.
-// Whole numbers without a least difference, such as those of calls, always have gaps.
+// gapIn is like gap for the tail of a fit instead of the heaviest one, if there are more than fewCalls calls. All of the i longest
+// times are beyond a gap with the i-th power of the probability that one beyond its beginning is. The gap must be among the
+// candidates. Whole numbers without a least difference, such as numbers of calls, always have gaps.
 func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
 	found := math.Inf(1)
 	if q.total <= fewCalls || least <= 0 {
@@ -452,5 +441,5 @@ func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
 	return found
 }
 
-// logResolution is added to times before their logarithm is taken for the width of a cell.
+// logResolution is added to times before taking their logarithm for the width of a cell.
 const logResolution = 8

@@ -15,19 +15,19 @@ type Work struct {
 
 // work judges how many calls the calls of a function make.
 type work struct {
-	most   uint32  // the greatest normal number
-	usual  uint32  // the median
-	least  int64   // time that must be lost
+	most   uint32  // greatest normal number
+	usual  uint32  // median
+	least  int64   // least time to lose
 	sample float64 // share of the calls that make more than most to keep
-	tail   *tail   // nil if most is without limit
+	tail   *tail   // nil if there is no limit
 }
 
-// UsualShare is the share of calls from which on what they do is usual. The program decides
-// how many calls a function makes: if one call in twenty makes ten times as many, it is meant to.
+// UsualShare is the share of calls from which their behavior is usual. The program decides how many calls a function makes: if
+// one call in twenty makes ten times as many, that is intended.
 const UsualShare = 0.05
 
-// newWork finds the greatest normal number of calls, beyond which is at most one in ten to the
-// power of decades by the tail that the bulk of the numbers predicts.
+// newWork finds the greatest normal number of calls. At most one in 10^decades calls makes more, by the tail that the bulk of the
+// numbers predicts.
 func newWork(made *stats.Histogram, decades float64, least int64) work {
 	w := work{most: math.MaxUint32, least: least}
 	t := newTail(made, decades, 0)
@@ -51,8 +51,8 @@ func callsAbove(made *stats.Histogram, limit int64) (n float64) {
 	return n
 }
 
-// UsuallyMakesMore reports whether it is usual for the calls of m, a part of those that j judges, to make too many calls, as
-// for the few outermost calls of a recursive function.
+// UsuallyMakesMore reports whether the calls of m, a part of those that j judges, usually make too many calls, as do the few
+// outermost calls of a recursive function.
 func (j *Judge) UsuallyMakesMore(m *Model) bool {
 	if j.work.tail == nil || m.Made.Total() == 0 {
 		return false
@@ -60,7 +60,7 @@ func (j *Judge) UsuallyMakesMore(m *Model) bool {
 	return callsAbove(&m.Made, int64(j.work.most)*madeUnits) >= UsualShare*float64(m.Made.Total())
 }
 
-// madeCounts returns how many calls made from and to so many calls: a range for each power of two.
+// madeCounts returns ranges of numbers of calls, one for each power of two, with the number of calls that made so many.
 func madeCounts(made *stats.Histogram) (all [][3]uint64) {
 	for bin, calls := range made.Bins() {
 		n, k := uint64(stats.BinLow(bin)/madeUnits), len(all)-1
@@ -73,11 +73,11 @@ func madeCounts(made *stats.Histogram) (all [][3]uint64) {
 	return all
 }
 
-// MostCalls returns how many calls a call may make to be normal.
+// MostCalls returns the greatest normal number of calls that a call makes.
 func (j *Judge) MostCalls() uint32 { return j.work.most }
 
-// Excess returns how much time a call lost because it made more calls than usual, and the usual
-// number. The time is 0 if the number is normal or too little was lost.
+// Excess returns the time that a call lost because it made more calls than usual, and the usual number. The time is 0 if the
+// number is normal or the call lost too little.
 func (j *Judge) Excess(w Work) (lost int64, usual uint32) {
 	if w.Calls <= j.work.most {
 		return 0, 0
@@ -89,7 +89,7 @@ func (j *Judge) Excess(w Work) (lost int64, usual uint32) {
 	return lost, usual
 }
 
-// JudgeCall judges a call by the number of calls it made and else by its time v.
+// JudgeCall judges a call by the number of calls it made, or else by its time v.
 func (j *Judge) JudgeCall(v int64, w Work) (float64, Verdict) {
 	if lost, _ := j.Excess(w); lost > 0 {
 		return j.work.tail.decades(int64(w.Calls) * madeUnits), Excess

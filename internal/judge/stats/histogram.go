@@ -8,13 +8,11 @@ import (
 	"slices"
 )
 
-// Histogram counts integers from 0 in bins that are the same for all histograms: one
-// for each number below 128, and 64 of equal width between each power of two and the
-// next, so that a bin is never wider than 1/64 of its numbers. Merging only adds
-// counts, so it is exact and independent of the order. The zero value is empty and the
-// identity of Merge.
+// Histogram counts integers ≥ 0 in bins that are the same for all histograms: a bin for each number below 128, and 64 of equal width
+// between each power of two and the next, so that a bin is never wider than 1/64 of its numbers. Merging only adds counts, so it
+// is exact and independent of the order. The zero value is empty and the identity of Merge.
 type Histogram struct {
-	counts []uint64 // of the bins from base; the first and last are not empty
+	counts []uint64 // of the bins from base; the first and the last are not 0
 	base   int
 	total  uint64
 }
@@ -30,8 +28,7 @@ const (
 // BinOf returns the bin of v; negative numbers count as 0.
 func BinOf(v int64) int { return binOf(v, subBits) }
 
-// BinLow returns the lowest number of a bin. That of the bin after the last is 2^63,
-// represented by the largest int64.
+// BinLow returns the lowest number of a bin. For NumBins it returns the largest int64, in place of 2^63.
 func BinLow(bin int) int64 { return binLow(bin, subBits) }
 
 // BinMiddle returns the mean of the numbers of a bin.
@@ -126,8 +123,8 @@ func (h *Histogram) Bins() iter.Seq2[int, uint64] {
 	}
 }
 
-// Quantile returns a number at or below which the share q of the values lies, to the
-// precision of a bin, or 0 if the histogram is empty.
+// Quantile returns a number at or below which the share q of the values lies, to the precision of a bin, or 0 if the histogram is
+// empty.
 func (h *Histogram) Quantile(q float64) float64 {
 	want := q * float64(h.total)
 	sum := 0.0
@@ -144,7 +141,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 	return 0
 }
 
-// Moments returns the moments, with each value in the middle of its bin.
+// Moments returns the moments, assuming that each value is in the middle of its bin.
 func (h *Histogram) Moments() RunStats { return h.MomentsBelow(math.Inf(1)) }
 
 // MomentsBelow returns the moments without the bins that begin above limit.
@@ -181,15 +178,14 @@ func (h *Histogram) MomentsBelow(limit float64) RunStats {
 	return s
 }
 
-// histogramJSON is the form of the provenance schema.
+// histogramJSON is the representation of a histogram in the provenance schema.
 type histogramJSON struct {
 	Counts []uint64  `json:"Histogram Bin Counts"`
 	Edges  []float64 `json:"Histogram Bin Edges"`
 }
 
-// MarshalJSON returns the form of the provenance schema: counts, and one more edge than
-// counts. A bin includes its lower edge but not its upper one. Adjacent empty bins are
-// joined.
+// MarshalJSON returns the representation of the provenance schema: counts, and one more edge than counts. A bin includes its lower
+// edge but not its upper one. Adjacent empty bins are joined.
 func (h Histogram) MarshalJSON() ([]byte, error) {
 	j := histogramJSON{Counts: []uint64{}, Edges: []float64{}}
 	next := -1
@@ -211,15 +207,14 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 // AppendBinary appends a compact encoding of the histogram to b.
 func (h *Histogram) AppendBinary(b []byte) []byte { return appendCounts(b, h.base, h.counts) }
 
-// Size estimates the number of bytes that AppendBinary appends, usually too high.
-// Merging never reduces it.
+// Size estimates the number of bytes that AppendBinary appends. The estimate is usually too high. Merging never reduces it.
 func (h *Histogram) Size() int { return 2 + countsSize(h.counts) }
 
-// ErrEncoding marks bytes that do not encode statistics.
+// ErrEncoding marks bytes that are not an encoding of statistics.
 var ErrEncoding = errors.New("malformed statistics")
 
-// Decode replaces the histogram by the one encoded at the start of b, reusing its
-// memory, and returns the rest of b. After an error the histogram is empty.
+// Decode replaces the histogram by the one encoded at the start of b, reusing its memory, and returns the rest of b. After an error
+// the histogram is empty.
 func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
 	r := reader{b: b}

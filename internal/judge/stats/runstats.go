@@ -1,7 +1,6 @@
-// Package stats has mergeable statistics: sums of integers, histograms with fixed bins,
-// and moments of fractions. Adding values one by one, in groups, or merging several
-// statistics gives the same result: to the bit for Sums and histograms, up to rounding
-// for RunStats. The package is pure and keeps no references to its inputs.
+// Package stats provides mergeable statistics: sums of integers, histograms with fixed bins, and moments of fractions. Adding values
+// one by one or in groups, and merging statistics, give the same result: exactly for Sums and histograms, up to rounding for
+// RunStats. The package is pure and retains no references to its inputs.
 package stats
 
 import (
@@ -9,8 +8,8 @@ import (
 	"math"
 )
 
-// RunStats are the count, the extremes and the first four moments of a sample. The zero
-// value is the empty sample and the identity of Merge.
+// RunStats contains the count, the extremes and the first four moments of a sample. The zero value is the empty sample and the
+// identity of Merge.
 type RunStats struct {
 	N        float64 // number of values
 	Mean     float64
@@ -20,8 +19,8 @@ type RunStats struct {
 	Min, Max float64 // 0 if empty
 }
 
-// Products are converted by float64(…) so that no compiler fuses them with the following
-// addition: all machines must agree to the last bit.
+// The conversions float64(…) of products keep compilers from fusing them with the following addition: all machines must agree to
+// the last bit.
 
 // Add adds one value.
 func (s *RunStats) Add(x float64) {
@@ -71,8 +70,7 @@ func (s *RunStats) Merge(o RunStats) {
 	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
 }
 
-// Remove removes one value that was added before. It keeps the extremes and drops the
-// third and fourth moments.
+// Remove removes a value that Add added. It keeps the extremes and drops the third and fourth moments.
 func (s *RunStats) Remove(x float64) {
 	if s.N <= 1 {
 		*s = RunStats{}
@@ -87,8 +85,7 @@ func (s *RunStats) Remove(x float64) {
 // Sum returns the sum of all values.
 func (s *RunStats) Sum() float64 { return s.Mean * s.N }
 
-// Variance returns the estimated variance of the population, or 0 for fewer than two
-// values.
+// Variance returns the estimated variance of the population, or 0 for fewer than two values.
 func (s *RunStats) Variance() float64 {
 	if s.N < 2 {
 		return 0
@@ -120,7 +117,7 @@ func (s *RunStats) Kurtosis() float64 {
 	return s.N*s.M4/float64(s.M2*s.M2) - 3
 }
 
-// Summary is a RunStats in the form of the provenance schema.
+// Summary is the representation of a RunStats in the provenance schema.
 type Summary struct {
 	Accumulate float64 `json:"accumulate"` // sum of all values
 	Count      float64 `json:"count"`
@@ -132,7 +129,7 @@ type Summary struct {
 	Stddev     float64 `json:"stddev"`
 }
 
-// Summary returns the form of the provenance schema.
+// Summary returns the representation of the provenance schema.
 func (s *RunStats) Summary() Summary {
 	return Summary{
 		Accumulate: s.Sum(), Count: s.N, Kurtosis: s.Kurtosis(), Maximum: s.Max,

@@ -7,13 +7,13 @@ import (
 	"math/bits"
 )
 
-// Sums are the count, the extremes and the sums of the first four powers of a sample of
-// integers, all exact. So merging is exact, too, and gives the same bits in any order
-// and grouping. The zero value is the empty sample and the identity of Merge.
+// Sums contains the count, the extremes and the sums of the first four powers of a sample of integers, all exact. Merging is
+// therefore exact, too, and gives the same bits in any order and grouping. The zero value is the empty sample and the identity of
+// Merge.
 type Sums struct {
 	n        uint64
 	min, max uint64
-	// Numbers of several words, lowest first, large enough for 2^64 values of 64 bits.
+	// Numbers of several words, the lowest first, large enough for 2^64 values of 64 bits.
 	p1 [2]uint64
 	p2 [3]uint64
 	p3 [4]uint64
@@ -47,7 +47,7 @@ func (s *Sums) Add(v uint64) {
 	carry(s.p4[2:], c)
 }
 
-// AddShort adds a value of less than 256 n times.
+// AddShort adds a value below 256 n times.
 func (s *Sums) AddShort(v, n uint32) {
 	if n == 0 {
 		return
@@ -124,7 +124,7 @@ func (s *Sums) RunStats() RunStats {
 		return RunStats{}
 	}
 	r := RunStats{N: float64(s.n), Min: float64(s.min), Max: float64(s.max)}
-	if s.min == s.max { // a frequent case: no anomalies in any step, or one
+	if s.min == s.max { // frequent: a step without anomalies, or a single one
 		r.Mean = r.Min
 		return r
 	}
@@ -161,8 +161,7 @@ func bigInt(words []uint64) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// quotientBits is far more than the precision of a float64, so that rounding twice has
-// no effect.
+// quotientBits is far more than the precision of a float64, so that rounding twice has no effect.
 const quotientBits = 192
 
 func quotient(x, y *big.Int) float64 {
@@ -171,7 +170,7 @@ func quotient(x, y *big.Int) float64 {
 	return v
 }
 
-// Summary returns the form of the provenance schema.
+// Summary returns the representation of the provenance schema.
 func (s *Sums) Summary() Summary {
 	r := s.RunStats()
 	sum := r.Summary()
@@ -199,7 +198,7 @@ func (s *Sums) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// appendWords appends the length of a number in bytes, and its bytes, lowest first.
+// appendWords appends the length of a number in bytes, and its bytes, the lowest first.
 func appendWords(b []byte, words []uint64) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -219,7 +218,7 @@ func readWords(words []uint64, b []byte) (rest []byte, err error) {
 		return nil, ErrEncoding
 	}
 	n := int(b[0])
-	if n > 0 && b[n] == 0 { // not the shortest encoding
+	if n > 0 && b[n] == 0 { // otherwise there is a shorter encoding
 		return nil, ErrEncoding
 	}
 	rest = b[n+1:]
@@ -233,8 +232,7 @@ func readWords(words []uint64, b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// Decode replaces the sums by those encoded at the start of b, and returns the rest of
-// b. After an error the sums are empty.
+// Decode replaces the sums by those encoded at the start of b, and returns the rest of b. After an error the sums are empty.
 func (s *Sums) Decode(b []byte) (rest []byte, err error) {
 	*s = Sums{}
 	n, used := binary.Uvarint(b)

@@ -5,14 +5,13 @@ import (
 	"math"
 )
 
-// Timeline records how integers changed over time: it counts them in coarse bins for
-// each of up to 16 equal spans of time. Spans begin at multiples of their length, which
-// is a power of two and doubles as more time is covered, so that merging is exact and
-// independent of the order. The zero value is empty and the identity of Merge.
+// Timeline records how integers changed over time: it counts them in coarse bins for each of up to 16 equal spans of time. Spans
+// begin at multiples of their length, which is a power of two and doubles as more time is covered. Merging is therefore exact
+// and independent of the order. The zero value is empty and the identity of Merge.
 type Timeline struct {
 	length uint8 // binary logarithm of the length of a span, in ticks
-	least  uint8 // of the first span, see Follow
-	first  int64 // number of the first span; spans[0] and the last are not empty
+	least  uint8 // least length, see Follow
+	first  int64 // index of the first span; spans[0] and the last are not empty
 	spans  []coarse
 }
 
@@ -25,7 +24,7 @@ type coarse struct {
 
 const (
 	maxSpans      = 16
-	shortestSpan  = 13 // about 8 ms in microseconds; longer runs have longer ones
+	shortestSpan  = 13 // about 8 ms in microseconds; longer runs have longer spans
 	longestSpan   = 59 // covers all times
 	coarseBits    = 3
 	coarseUnits   = 1 << (coarseBits + 1)
@@ -43,7 +42,7 @@ func (c *coarse) add(bin int, n uint64) {
 	c.total += n
 }
 
-// widen extends the counts to a bin and some more on its side.
+// widen extends the counts to a bin and coarseMargin more on its side.
 func (c *coarse) widen(bin int) {
 	from, to := max(bin-coarseMargin, 0), bin+1+coarseMargin
 	if len(c.counts) > 0 {
@@ -83,10 +82,10 @@ func (c *coarse) reset() {
 	c.total = 0
 }
 
-// Add counts v once at a time in ticks; negative times count as 0.
+// Add counts v once at a time in ticks. A negative time counts as 0.
 func (t *Timeline) Add(v, at int64) { t.AddCount(v, at, 1) }
 
-// AddCount counts v n times, which is not 0, at a time.
+// AddCount counts v n times at a time; n is not 0.
 func (t *Timeline) AddCount(v, at int64, n uint64) {
 	at = max(at, 0)
 	if len(t.spans) > 0 {
@@ -99,7 +98,7 @@ func (t *Timeline) AddCount(v, at int64, n uint64) {
 	t.spans[at>>t.length-t.first].add(CoarseBinOf(v), n)
 }
 
-// SpanAt returns the beginning of the span of a time that was counted, and of the next.
+// SpanAt returns the limits of the span of a time that was counted: its beginning and that of the next span.
 func (t *Timeline) SpanAt(at int64) (from, to int64) {
 	from = max(at, 0) >> t.length << t.length
 	return from, from + min(1<<t.length, math.MaxInt64-from)
@@ -107,8 +106,8 @@ func (t *Timeline) SpanAt(at int64) (from, to int64) {
 
 func (t *Timeline) spanBits() uint8 { return max(t.length, t.least, shortestSpan) }
 
-// Follow makes spans at least as long as those of o, until the next Reset. It saves memory if t will be merged into o,
-// and does not change the result.
+// Follow makes spans at least as long as those of o, until the next Reset. It saves memory if t will be merged into o, and does not
+// change the result.
 func (t *Timeline) Follow(o *Timeline) {
 	t.least = o.length
 	for len(t.spans) > 0 && t.length < t.least {
@@ -164,7 +163,7 @@ func (t *Timeline) grow(n int) {
 func (t *Timeline) double() {
 	first, n := t.first>>1, int(t.last()>>1-t.first>>1)+1
 	for i := range n {
-		a := (first+int64(i))<<1 - t.first // index of its first half
+		a := (first+int64(i))<<1 - t.first // index of the first half of span i
 		switch {
 		case a < 0:
 			t.spans[0], t.spans[i] = t.spans[i], t.spans[0] // i is 0
@@ -213,7 +212,7 @@ type Span struct {
 	c        *coarse
 }
 
-// Spans returns the spans in order; some may be empty.
+// Spans returns the spans in order. Some may be empty.
 func (t *Timeline) Spans() []Span {
 	spans := make([]Span, len(t.spans))
 	for i := range t.spans {
@@ -236,8 +235,8 @@ func Together(spans []Span) Span {
 	return all
 }
 
-// Quantile returns the number below which a share q of the numbers in the span lies,
-// assuming that they are spread evenly within a bin.
+// Quantile returns the number below which a share q of the numbers in the span lies, assuming that numbers are spread evenly within
+// a bin.
 func (s *Span) Quantile(q float64) float64 {
 	left := q * float64(s.Total)
 	for i, n := range s.c.counts {
@@ -253,8 +252,8 @@ func (s *Span) Quantile(q float64) float64 {
 	return 0
 }
 
-// Mean returns the mean of the numbers without a share cut of the least, and of the greatest, assuming that numbers are
-// spread evenly within a bin.
+// Mean returns the mean of the numbers without the share cut of the least and of the greatest, assuming that numbers are spread
+// evenly within a bin.
 func (s *Span) Mean(cut float64) float64 {
 	from, to := cut*float64(s.Total), (1-cut)*float64(s.Total)
 	sum, below := 0.0, 0.0
@@ -289,8 +288,8 @@ func (t *Timeline) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// size estimates the number of bytes that AppendBinary appends, usually too high.
-// Merging never reduces it, and longer spans never increase it.
+// size estimates the number of bytes that AppendBinary appends. The estimate is usually too high. Merging never reduces it, and
+// longer spans never increase it.
 func (t *Timeline) size() int {
 	size := 8
 	for i := range t.spans {
@@ -299,9 +298,8 @@ func (t *Timeline) size() int {
 	return size
 }
 
-// Fitting returns the timeline if its encoding has at most about most bytes, otherwise a
-// copy with spans long enough to fit, or with a single span. Fitting before or after
-// merging gives the same result.
+// Fitting returns the timeline if its encoding has at most about most bytes. Otherwise it returns a copy with spans long enough to
+// fit, or with a single span. Fitting before merging gives the same result as fitting afterwards.
 func (t *Timeline) Fitting(most int) *Timeline {
 	if t.size() <= most {
 		return t
@@ -321,8 +319,8 @@ func (t *Timeline) Total() (n uint64) {
 	return n
 }
 
-// Decode replaces the timeline by the one encoded at the start of b, reusing its memory,
-// and returns the rest of b. After an error the timeline is empty.
+// Decode replaces the timeline by the one encoded at the start of b, reusing its memory, and returns the rest of b. After an error
+// the timeline is empty.
 func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 	t.Reset()
 	r := reader{b: b}

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// maxShift is sufficient for runs of any length.
+// maxShift suffices for runs of any length.
 const maxShift = 57
 
 // dense marks loads that AppendDense wrote.
@@ -25,16 +25,15 @@ const dense = 1 << 7
 // hasActivities, in the same byte, marks encodings that end with activities.
 const hasActivities = 1 << 6
 
-// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. It may
-// change the indices of work.
+// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. AppendBinary may change the indices of work.
 func (l *Load) AppendBinary(b []byte) []byte { return l.append(b, 0) }
 
-// storedMagic begins a stored load, before the number of its format.
+// storedMagic begins a stored load; the number of its format follows.
 const storedMagic = "chimbuko load "
 
 var storedFormat = fileformat.Format{Number: 1, Oldest: 1, Renew: "finish the run with the chimbuko that began it"}
 
-// AppendStored is AppendBinary for files, which another version of the program may read.
+// AppendStored is like AppendBinary for files, which another version of the program may read.
 func (l *Load) AppendStored(b []byte) []byte {
 	return l.AppendBinary(fmt.Appendf(b, "%s%d\n", storedMagic, storedFormat.Number))
 }
@@ -51,15 +50,14 @@ func ReadStored(b []byte) (*Load, error) {
 	return Decode(rest[1:], math.MaxUint64)
 }
 
-// AppendDense is AppendBinary with another encoding, which takes ten times as long and compresses
-// to half as much.
+// AppendDense is like AppendBinary with another encoding, which takes ten times as long and compresses to half the size.
 func (l *Load) AppendDense(b []byte) []byte { return l.append(b, dense) }
 
-// Properties of a lane, before its host.
+// Flags of a lane, encoded before its host.
 const (
 	isDevice  = 1
 	hasGaps   = 2
-	laneFlags = 2 // bits
+	laneFlags = 2 // number of bits
 )
 
 func (l *Load) append(b []byte, form uint8) []byte {
@@ -149,11 +147,11 @@ func (l *Load) appendWindows(b []byte, lane *Lane, means typicalTimes) []byte {
 	return b
 }
 
-// typicalTimes has the sums of all cells that were coded so far, by work. From these follows what
-// the next one probably has: encoded times are differences to that, which are short.
+// typicalTimes has the sums of all cells coded so far, by work. They predict the time of the next cell, and its encoding is the
+// difference to the prediction, which is short.
 type typicalTimes []callpath.Sums
 
-// next returns the time that so many calls probably take.
+// next returns the predicted time of a number of calls.
 func (t typicalTimes) next(work uint32, calls uint64) uint64 {
 	s := &t[work]
 	high, low := bits.Mul64(s.Exclusive, calls)
@@ -169,8 +167,8 @@ func (t typicalTimes) add(c *Cell) {
 	t[c.Work].Exclusive += c.Exclusive
 }
 
-// appendDense appends the cells of a window: first all without their times, which are often equal to
-// those of another lane, and then the times.
+// appendDense appends the cells of a window: first all cells without their times, which often equal those of another lane, and then
+// the times.
 func (l *Load) appendDense(b []byte, w *Window, means typicalTimes) []byte {
 	l.scratch, l.packed = w.Cells(l.scratch[:0]), l.packed[:0]
 	last := uint32(0)
@@ -191,15 +189,14 @@ func (l *Load) appendDense(b []byte, w *Window, means typicalTimes) []byte {
 // reader decodes a load.
 type reader struct {
 	codec.Coder
-	most  uint64       // sum
+	most  uint64       // greatest sum
 	means typicalTimes // nil if the load is not dense
 }
 
 var errEncoding = fmt.Errorf("%w: load", stats.ErrEncoding)
 
-// Decode decodes all of b, which AppendBinary wrote, with sums of calls or ticks of at
-// most the given value. It takes memory in proportion to b and retains nothing of b. The error
-// wraps stats.ErrEncoding.
+// Decode decodes all of b, which AppendBinary wrote, with sums of calls or ticks of at most most. It takes memory in proportion to b
+// and retains nothing of b. Errors wrap stats.ErrEncoding.
 func Decode(b []byte, most uint64) (*Load, error) {
 	r := &reader{Coder: codec.Decoder(b, errEncoding), most: most}
 	l := New()
@@ -306,7 +303,7 @@ func (l *Load) readWindows(r *reader, lane *Lane) {
 	}
 }
 
-// readCells reads the cells of a window to l.scratch.
+// readCells reads the cells of a window into l.scratch.
 func (l *Load) readCells(r *reader, program trace.Program) {
 	l.scratch = l.scratch[:0]
 	size := r.ReadLength()

@@ -11,14 +11,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// MaxCounters is the greatest number of counters of a program. Of more, those with the least hashes count: they are
-// among the least of any part of the counters too, so that none of their readings is ever dropped.
+// MaxCounters is the greatest number of counters of a program. If there are more, those with the least hashes count: they are also
+// among the least in each part of the counters, so none of their readings is ever dropped.
 const MaxCounters = 64
 
 // Counter identifies a counter of a program.
 type Counter struct {
 	Program trace.Program
-	Hash    uint32 // of the name: short, because loads are sent often; two of 64 are equal in one of 2 million programs
+	Hash    uint32 // hash of the name: short, because loads are sent often; in one of 2 million programs two of 64 are equal
 }
 
 // CounterOf returns the counter with a name.
@@ -34,20 +34,20 @@ func (c Counter) Compare(o Counter) int {
 // CounterState is a counter of a load.
 type CounterState struct {
 	Counter
-	// Decreases reports whether a reading was ever less than the one before it on the same thread. Then increases are
+	// Decreases is true if a reading was ever less than the one before it on the same thread. Increases are then
 	// meaningless, and the load has none.
 	Decreases bool
 }
 
-// Reading has the readings of a counter in a window of a lane. Sums that are too large stay at math.MaxUint64.
+// Reading contains the readings of a counter in a window of a lane. Sums saturate at math.MaxUint64.
 type Reading struct {
 	Counter  uint32 // index in Counters
 	Count    uint64
 	Sum      uint64
-	Increase uint64 // from the readings before these, on the same thread
+	Increase uint64 // relative to the previous readings on the same thread
 }
 
-// Add adds a reading that is greater than the one before it by increase.
+// Add adds a reading that exceeds the previous one by increase.
 func (r *Reading) Add(value, increase uint64) {
 	r.Count++
 	r.Sum, r.Increase = activity.LimitedSum(r.Sum, value), activity.LimitedSum(r.Increase, increase)
@@ -59,20 +59,20 @@ func (r *Reading) Merge(o *Reading) {
 	r.Increase = activity.LimitedSum(r.Increase, o.Increase)
 }
 
-// CounterWindow has the readings of a lane in a window of time.
+// CounterWindow contains the readings of a lane in a window of time.
 type CounterWindow struct {
 	Number int64  // time divided by the width
 	cells  []byte // see packReadings
-	shared bool   // cells belong also to a clone
+	shared bool   // cells also belong to a clone
 }
 
-// Counters returns the counters, by index, in order.
+// Counters returns the counters in the order of their indices.
 func (l *Load) Counters() []CounterState { return l.counters }
 
-// CounterName returns the name of a counter, or "" if it is unknown.
+// CounterName returns the name of a counter, or "" if unknown.
 func (l *Load) CounterName(c Counter) string { return l.names[c] }
 
-// NameCounter sets the name of a counter. Encodings and merged loads do not have it.
+// NameCounter sets the name of a counter. Encodings and merged loads do not include the name.
 func (l *Load) NameCounter(key trace.FuncKey) {
 	if l.names == nil {
 		l.names = make(map[Counter]string)
@@ -80,7 +80,7 @@ func (l *Load) NameCounter(key trace.FuncKey) {
 	l.names[CounterOf(key)] = key.Name
 }
 
-// NameActivities sets the names of the counters of the activities. Other encodings than those of its activities do not have them.
+// NameActivities sets the names of the counters of the activities. Only the encoding of the activities includes these names.
 func (l *Load) NameActivities() {
 	type key struct {
 		program trace.Program
@@ -143,7 +143,7 @@ func (l *Load) addCounters(more []CounterState) {
 	}
 }
 
-// indicesOf returns the indices of counters, -1 for those that the load does not have.
+// indicesOf returns the indices of counters, or -1 for those that the load does not have.
 func (l *Load) indicesOf(counters []CounterState) []int64 {
 	indices := make([]int64, len(counters))
 	for k, c := range counters {
@@ -155,7 +155,7 @@ func (l *Load) indicesOf(counters []CounterState) []int64 {
 	return indices
 }
 
-// appendMoved appends the readings of a window with other indices, without those at -1.
+// appendMoved appends the readings of a window with indices replaced by moved, without those at -1.
 func appendMoved(dst []Reading, w *CounterWindow, moved []int64) []Reading {
 	from := len(dst)
 	dst = w.Readings(dst)
@@ -169,8 +169,8 @@ func appendMoved(dst []Reading, w *CounterWindow, moved []int64) []Reading {
 	return kept
 }
 
-// AddReadings adds readings of a lane, all in the window of a time. The load includes the time also without readings:
-// those of counters that it does not have. If the load includes the time, readings may be l.readings.
+// AddReadings adds readings of a lane, all in the window of a time. It extends the load to the time even if there are no readings,
+// because the load may not have their counters. If the load includes the time, readings may be l.readings.
 func (l *Load) AddReadings(lane *Lane, at trace.Ticks, readings []Reading) {
 	if l.extend(at); len(readings) == 0 {
 		return
@@ -205,12 +205,12 @@ func (l *Load) widenReadings(lane *Lane, shift uint8) {
 	lane.Counters = merged
 }
 
-// mergeReadings adds the readings of a lane of a load with that shift. Its counters have the moved indices here.
+// mergeReadings adds the readings of a lane of a load with another shift. moved maps its indices of counters to those of l.
 func (l *Load) mergeReadings(lane, from *Lane, shift uint8, moved []int64) {
 	for i := range from.Counters {
 		w := &from.Counters[i]
 		l.readings = appendMoved(l.readings[:0], w, moved)
-		l.AddReadings(lane, min(max(trace.Ticks(w.Number<<shift), l.begin), l.end), l.readings) // which includes the time already
+		l.AddReadings(lane, min(max(trace.Ticks(w.Number<<shift), l.begin), l.end), l.readings) // l includes the time already
 	}
 }
 
@@ -222,8 +222,8 @@ func (lane *Lane) shareReadings() []CounterWindow {
 	return slices.Clone(lane.Counters)
 }
 
-// The encoding of readings begins with the difference to the previous counter, whether there is an increase, and their
-// number, up to manyReadings, in one number.
+// The encoding of readings begins with a number that combines the difference to the previous counter, whether there is an increase,
+// and the number of readings up to manyReadings.
 const (
 	readingBits   = 3
 	manyReadings  = 1<<readingBits - 1
@@ -231,7 +231,7 @@ const (
 	readingHeader = readingBits + 1
 )
 
-// Readings appends the readings in the window, in order of counters.
+// Readings appends the readings in the window to dst, in order of counters.
 func (w *CounterWindow) Readings(dst []Reading) []Reading {
 	counter := uint64(0)
 	next := 0
@@ -255,8 +255,8 @@ func (w *CounterWindow) Readings(dst []Reading) []Reading {
 	return dst
 }
 
-// packReadings replaces the readings of a window by l.readings, whose order it changes: their beginning, their number
-// from manyReadings on, sum, and increase if there is any.
+// packReadings replaces the readings of a window by l.readings, and changes their order. It encodes their beginning, their number if
+// it is at least manyReadings, their sum, and their increase if there is any.
 func (l *Load) packReadings(w *CounterWindow) {
 	slices.SortFunc(l.readings, func(a, b Reading) int { return cmp.Compare(a.Counter, b.Counter) })
 	b, last := l.packed[:0], uint32(0)
@@ -315,7 +315,7 @@ func (l *Load) appendCounters(b []byte, lanes []*Lane) []byte {
 }
 
 func (l *Load) readCounters(r *reader) {
-	of := 0 // counters of the program
+	of := 0 // number of counters of the program
 	n := r.ReadLength()
 	if n == 0 {
 		r.Fail("no counters")
@@ -352,7 +352,7 @@ func (l *Load) readCounters(r *reader) {
 	}
 }
 
-// readReadings reads the readings of a window to l.readings.
+// readReadings reads the readings of a window into l.readings.
 func (l *Load) readReadings(r *reader, program trace.Program) {
 	l.readings = l.readings[:0]
 	size := r.ReadLength()

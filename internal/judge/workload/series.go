@@ -10,33 +10,33 @@ import (
 type Series struct {
 	ID        trace.CounterID
 	Values    stats.Sums
-	State     CounterState       // valid if named
-	Sketched  activity.CounterID // likewise
+	State     CounterState       // valid if named is true
+	Sketched  activity.CounterID // valid if named is true
 	Named     bool
-	Unrelated bool             // to the work: its values only identify calls
+	Unrelated bool             // values only identify calls, and are not related to the work
 	threads   []threadReadings // by thread
 }
 
-// threadReadings has the readings of a counter on a thread.
+// threadReadings contains the readings of a counter on a thread.
 type threadReadings struct {
 	last        uint64
-	valid       bool    // last is
-	sums        Reading // in the current bin of time, without their counter
-	least, most uint64  // of the sums; valid if there are any
+	valid       bool    // last is valid
+	sums        Reading // in the current bin of time, without counter
+	least, most uint64  // extremes of the readings in sums, if there are any
 }
 
-// SeriesSums sums up the readings of a rank for its load. It needs no names, and allocates only if a step has more
-// records than any before it.
+// SeriesSums sums up the readings of a rank for its load. It needs no names, and allocates memory only if a step has more records
+// than any earlier step.
 type SeriesSums struct {
 	Shift   uint8 // binary logarithm of the width of bins, which is at most that of the load and of its activities
 	Records []SeriesRecord
 
-	bin  trace.Ticks // of the sums: their times divided by its width
-	at   trace.Ticks // the last of the times
-	busy []*Series   // with sums
+	bin  trace.Ticks // bin of the sums: their times divided by its width
+	at   trace.Ticks // latest time
+	busy []*Series   // series with sums
 }
 
-// SeriesRecord has readings of a counter on a thread in a bin of time.
+// SeriesRecord contains readings of a counter on a thread in a bin of time.
 type SeriesRecord struct {
 	Of     *Series
 	Thread trace.Thread
@@ -73,7 +73,7 @@ func (s *SeriesSums) Add(thread trace.Thread, c *Series, at trace.Ticks, value u
 	t.last, s.at = value, at
 }
 
-// Flush makes records of the sums of a thread.
+// Flush turns the sums of a thread into records.
 func (s *SeriesSums) Flush(thread trace.Thread) {
 	for _, c := range s.busy {
 		t := &c.threads[thread]

@@ -7,10 +7,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// CallWindow is a window of time in which calls of a thread are summed up by function. Its zero value includes no call.
+// CallWindow is a window of time in which calls of a thread are summed up by function. The zero value includes no calls.
 type CallWindow struct {
 	begin, end  trace.Ticks
-	first, last trace.Ticks // from the first entry to the last exit of the sums
+	first, last trace.Ticks // first entry and last exit of the sums
 }
 
 // Begin moves the window to a time and restarts it. shift is the binary logarithm of its width.
@@ -26,7 +26,7 @@ func (w *CallWindow) Includes(entry, exit trace.Ticks) bool { return entry >= w.
 // First returns the first entry of the sums.
 func (w *CallWindow) First() trace.Ticks { return w.first }
 
-// Add adds calls that the window includes, from the first entry to the last exit, to the sums of their function.
+// Add adds calls in the window, from the first entry to the last exit, to the sums of their function.
 func (w *CallWindow) Add(s *callpath.Sums, entry, exit trace.Ticks, calls, time uint64) {
 	s.Calls += calls
 	s.Exclusive += time

@@ -1,12 +1,10 @@
-// Package workload counts the work of ranks over time: calls and time by thread, by window of
-// time and by kind of work, the time spent waiting, and readings of counters. From these, peers
-// that do equal work can be compared, also while a run is in progress.
+// Package workload counts the work of ranks over time: calls and time by thread, by window of time and by kind of work, the time
+// spent waiting, and readings of counters. With it, peers that do equal work can be compared, even during a run.
 //
-// A Load is bounded, and merging loads gives the same result in any order and grouping. Windows
-// are aligned to powers of two of ticks; a longer run has wider windows. If there are too
-// many call paths, some count as their function with all paths; of too many counters, some are
-// left out. All of this depends only on everything that was ever added, not on its order. The package is pure; a
-// Load must not be shared between goroutines.
+// A Load has limited size, and merging loads gives the same result in any order and grouping. Windows are aligned to powers of two
+// of ticks; a longer run has wider windows. If there are too many call paths, some count as their function with all paths. If there
+// are too many counters, some are omitted. These choices depend only on everything that was ever added, not on its order. The
+// package is pure. A Load is not safe for concurrent use.
 package workload
 
 import (
@@ -24,24 +22,24 @@ import (
 // MinShift is the binary logarithm of the width of the shortest windows in ticks of a microsecond.
 const MinShift = 16
 
-// The number of windows of a run is limited by its number of lanes, so that memory is bounded.
+// The number of lanes of a run limits its number of windows, so that memory is bounded.
 const (
 	mostWindows  = 64
 	leastWindows = 16
-	fewLanes     = 512 // that may have mostWindows
+	fewLanes     = 512 // lanes that may have mostWindows each
 )
 
-// maxPaths is the greatest number of call paths. Further ones count as their function.
+// maxPaths is the greatest number of call paths. Further paths count as their function.
 const maxPaths = 512
 
-// MaxThreads is the number of threads of a rank with a lane each. All others share the last one.
+// MaxThreads is the number of threads of a rank with a lane of their own. All others share the last lane.
 const MaxThreads = 32
 
 // Work is a kind of work: calls of a function with one call path, or with all.
 type Work struct {
 	Program  trace.Program
-	Function uint32        // number, which the owner of the load defines
-	Path     callpath.Hash // 0 for all paths that are not kept
+	Function uint32        // number that the owner of the load assigns
+	Path     callpath.Hash // 0 means all paths that are not kept
 }
 
 // Compare orders kinds of work by program, function and path.
@@ -60,31 +58,31 @@ func (k LaneKey) Compare(o LaneKey) int {
 	return cmp.Or(k.RankKey.Compare(o.RankKey), cmp.Compare(k.Thread, o.Thread))
 }
 
-// Lane has the work of a thread.
+// Lane contains the work of a thread.
 type Lane struct {
 	LaneKey
 	Host        string          // "" if unknown
 	Device      bool            // a stream of a GPU
-	GPU         uint64          // number of that GPU; 0 if it is unknown
-	Gaps        bool            // it is idle outside of calls: several of them are in no other call
-	First, Last trace.Ticks     // from the first entry to the last exit; 0 if it has no calls
-	Windows     []Window        // with calls, in order of time
-	Counters    []CounterWindow // with readings, in order of time
+	GPU         uint64          // number of the GPU of the stream; 0 if unknown
+	Gaps        bool            // idle between calls: several calls of the lane are in no other call
+	First, Last trace.Ticks     // first entry and last exit; 0 without calls
+	Windows     []Window        // windows with calls, in order of time
+	Counters    []CounterWindow // windows with readings, in order of time
 }
 
-// Window has the work of a lane in a window of time.
+// Window contains the work of a lane in a window of time.
 type Window struct {
 	Number int64  // time divided by the width
 	Wait   uint64 // time of waiting calls within the window, including Sync
-	Sync   uint64 // of collective calls among them
+	Sync   uint64 // time of collective calls in Wait
 	cells  []byte // see appendCells
-	shared bool   // cells belong also to a clone
+	shared bool   // cells also belong to a clone
 }
 
-// Load has the work of some lanes. Use New.
+// Load contains the work of some lanes. Use New.
 type Load struct {
 	shift      uint8
-	level      uint8 // zero bits at the end of the hashes of all paths
+	level      uint8 // number of zero bits at the end of the hashes of all paths
 	works      []Work
 	index      map[Work]uint32
 	paths      int
@@ -104,12 +102,12 @@ type Cell struct {
 	callpath.Sums
 }
 
-// ShiftOf returns the binary logarithm of the width of the shortest windows in ticks of a unit: about 66 ms.
+// ShiftOf returns the binary logarithm of the width of the shortest windows in ticks of a unit. That width is about 66 ms.
 func ShiftOf(unit trace.Unit) uint8 {
 	return MinShift + uint8(bits.Len64(uint64(max(1, trace.Microsecond.Nanos()/unit.Nanos())-1)))
 }
 
-// New returns an empty load. Its windows have the width of those that are merged into it, or MinShift.
+// New returns an empty load. Its windows are as wide as those of the loads that are merged into it, at least 1<<MinShift ticks.
 func New() *Load { return NewIn(trace.Microsecond) }
 
 // NewIn returns an empty load in ticks of a unit.
@@ -123,10 +121,10 @@ func (l *Load) Shift() uint8 { return l.shift }
 // Width returns the width of windows.
 func (l *Load) Width() trace.Ticks { return 1 << l.shift }
 
-// Span returns the time from the first to the last call. It is 0, 0 if there are none.
+// Span returns the time from the first entry to the last exit, or 0, 0 if there are no calls.
 func (l *Load) Span() (begin, end trace.Ticks) { return l.begin, l.end }
 
-// Works returns the kinds of work, by index.
+// Works returns the kinds of work in the order of their indices.
 func (l *Load) Works() []Work { return l.works }
 
 // Lanes returns all lanes in order.
@@ -148,13 +146,13 @@ func (l *Load) MaxFunction() int {
 	return most
 }
 
-// Activities returns the activities of the ranks over time. They belong to the load. Each rank among them should have a lane.
+// Activities returns the activities of the ranks over time. They belong to the load. Each rank in them should have a lane.
 func (l *Load) Activities() *activity.Sketch { return l.activities }
 
 // Empty reports whether there are no lanes.
 func (l *Load) Empty() bool { return len(l.lanes) == 0 }
 
-// Lane returns the lane of a thread. It adds the lane if it is new.
+// Lane returns the lane of a thread, and adds the lane if it is new.
 func (l *Load) Lane(key LaneKey) *Lane {
 	key.Thread = min(key.Thread, MaxThreads-1)
 	lane := l.lanes[key]
@@ -166,8 +164,7 @@ func (l *Load) Lane(key LaneKey) *Lane {
 	return lane
 }
 
-// Work returns the index of a kind of work. It may change the kinds of other indices: some
-// become those of their function.
+// Work returns the index of a kind of work. It may change the kinds with other indices: some become those of their function.
 func (l *Load) Work(w Work) uint32 {
 	if w.Path&(1<<l.level-1) != 0 {
 		w.Path = 0
@@ -191,7 +188,7 @@ func (l *Load) Work(w Work) uint32 {
 	return l.Work(w)
 }
 
-// raise makes paths whose hashes do not end in so many zero bits count as their function.
+// raise makes paths whose hashes end in fewer than level zero bits count as their function.
 func (l *Load) raise(level uint8) {
 	if level <= l.level {
 		return
@@ -206,7 +203,7 @@ func (l *Load) raise(level uint8) {
 	l.renumber(moved)
 }
 
-// arrange puts the kinds of work in order.
+// arrange sorts the kinds of work.
 func (l *Load) arrange() {
 	if slices.IsSortedFunc(l.works, Work.Compare) {
 		return
@@ -234,7 +231,7 @@ func (l *Load) renumber(moved []uint32) {
 	}
 }
 
-// windowLimit returns the greatest number of windows of so many lanes.
+// windowLimit returns the greatest number of windows of a number of lanes.
 func windowLimit(lanes int) int64 {
 	n := int64(mostWindows)
 	for ; lanes > fewLanes && n > leastWindows; lanes /= 4 {
@@ -254,7 +251,7 @@ func (l *Load) extend(at trace.Ticks) {
 	}
 }
 
-// widen widens the windows until they are few enough.
+// widen widens the windows until there are few enough.
 func (l *Load) widen() {
 	shift := l.shift
 	for int64(l.end)>>shift-int64(l.begin)>>shift >= windowLimit(len(l.lanes)) {
@@ -299,7 +296,7 @@ func (l *Load) window(lane *Lane, at trace.Ticks) *Window {
 	return &lane.Windows[i]
 }
 
-// occupy makes the time of a lane include that of a call.
+// occupy extends the time of a lane to that of a call.
 func (lane *Lane) occupy(entry, exit trace.Ticks) {
 	if lane.First == 0 && lane.Last == 0 {
 		lane.First, lane.Last = entry, exit
@@ -307,8 +304,7 @@ func (lane *Lane) occupy(entry, exit trace.Ticks) {
 	lane.First, lane.Last = min(lane.First, entry), max(lane.Last, exit)
 }
 
-// Add adds work from its earliest entry to its latest exit. All of it ended in the window of
-// the latest exit.
+// Add adds work from its earliest entry to its latest exit. All of it must have ended in the window of the latest exit.
 func (l *Load) Add(lane *Lane, entry, exit trace.Ticks, cells []Cell) {
 	entry = min(entry, exit)
 	lane.occupy(entry, exit)
@@ -316,15 +312,15 @@ func (l *Load) Add(lane *Lane, entry, exit trace.Ticks, cells []Cell) {
 	l.window(lane, exit).add(l, cells)
 }
 
-// AddWait adds a call that waits for others, or several that entered and exited in the same
-// window. Their time is divided among the windows from entry to exit.
+// AddWait adds a call that waits for others, or several that entered and exited in the same window. It divides their time among the
+// windows from entry to exit.
 func (l *Load) AddWait(lane *Lane, entry, exit trace.Ticks, time uint64, collective bool) {
 	entry = min(entry, exit)
 	lane.occupy(entry, exit)
 	l.extend(entry)
 	l.extend(exit)
-	part := func(until trace.Ticks) uint64 { // of the time; exact, so that the width does not matter
-		if until >= exit || until <= entry { // or the end of the window overflows
+	part := func(until trace.Ticks) uint64 { // of the time; exact, so that the width of windows does not matter
+		if until >= exit || until <= entry { // until <= entry means overflow of the end of the window
 			return time
 		}
 		hi, lo := bits.Mul64(time, uint64(until-entry))
@@ -343,12 +339,11 @@ func (l *Load) AddWait(lane *Lane, entry, exit trace.Ticks, time uint64, collect
 	}
 }
 
-// Merge adds the work of o, whose function i is number(i) here, or i if number is nil. It does
-// not retain o.
+// Merge adds the work of o. Function i of o is function number(i) of l, or i if number is nil. Merge does not retain o.
 func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32) uint32) {
 	l.raise(o.level)
 	works := make([]uint32, len(o.works))
-	for range 2 { // again, because new work may change indices
+	for range 2 { // twice, because new work may change indices
 		for i, w := range o.works {
 			if number != nil {
 				w.Function = number(w.Program, w.Function)
@@ -390,8 +385,8 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 	l.activities.Merge(o.activities)
 }
 
-// Reset removes all work, and keeps memory. The span of time, the width of windows and the
-// choice of paths stay those of everything that was ever added.
+// Reset removes all work and keeps memory. The span of time, the width of windows and the choice of paths remain those of everything
+// that was ever added.
 func (l *Load) Reset() {
 	clear(l.index)
 	clear(l.lanes)
@@ -399,10 +394,9 @@ func (l *Load) Reset() {
 	l.works, l.paths, l.counters = l.works[:0], 0, l.counters[:0]
 }
 
-// Clone returns a copy. It shares memory until one of both changes. It may change the indices of
-// work.
+// Clone returns a copy. The copy shares memory until one of the two changes. Clone may change the indices of work.
 func (l *Load) Clone() *Load {
-	l.arrange() // so that its clones need not
+	l.arrange() // so that its clones need not do it
 	c := *l
 	c.works, c.index, c.lanes = slices.Clone(l.works), maps.Clone(l.index), make(map[LaneKey]*Lane, len(l.lanes))
 	c.scratch, c.packed, c.readings = nil, nil, nil
@@ -419,7 +413,7 @@ func (l *Load) Clone() *Load {
 	return &c
 }
 
-// Cells appends the work in the window, in order of its indices.
+// Cells appends the work in the window to dst, in order of its indices.
 func (w *Window) Cells(dst []Cell) []Cell {
 	work := uint64(0)
 	for b := w.cells; len(b) > 0; {
@@ -462,20 +456,20 @@ func (w *Window) add(l *Load, cells []Cell) {
 func (w *Window) pack(l *Load) {
 	l.packed = appendCells(l.packed[:0], l.scratch)
 	if w.shared || len(l.packed) > cap(w.cells) {
-		w.cells, w.shared = nil, false // so that there is no more memory than necessary
+		w.cells, w.shared = nil, false // release excess memory
 	}
 	w.cells = append(w.cells[:0], l.packed...)
 }
 
-// A cell begins with the difference to the previous work and the number of calls, up to
-// manyCalls, in one number.
+// The encoding of a cell begins with a number that combines the difference to the previous work and the number of calls up to
+// manyCalls.
 const (
 	callBits  = 5
 	manyCalls = 1<<callBits - 1
 )
 
-// appendCells appends the encoding of cells, whose order it changes: their beginning, calls from
-// manyCalls on, and time.
+// appendCells appends the encoding of cells and changes their order. It encodes their beginning, the number of calls if it is at
+// least manyCalls, and the time.
 func appendCells(b []byte, cells []Cell) []byte {
 	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Work, b.Work) })
 	last := uint32(0)
