@@ -76,7 +76,8 @@ func Diff(a, b *Run, only *trace.Program) *api.Difference {
 			cmp.Compare(x.CallPath, y.CallPath))
 	})
 	slices.SortFunc(d.Functions, func(x, y api.FunctionChange) int {
-		return cmp.Or(cmp.Compare(distance(y.Exclusive), distance(x.Exclusive)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function))
+		return cmp.Or(cmp.Compare(distance(y.Exclusive), distance(x.Exclusive)), cmp.Compare(x.Program, y.Program),
+			cmp.Compare(x.Function, y.Function))
 	})
 	count(d)
 	comparePeers(d, [2]*Run{a, b}, only)

@@ -448,8 +448,8 @@ func (f *Field) parts(b Bins, finding Finding) []api.ExplainBar {
 		if i > 0 && from > high {
 			break
 		}
-		telling := finding.Range && from+width > finding.From && from <= finding.To || finding.Least && from+width > finding.From || finding.Most &&
-			from <= finding.To ||
+		telling := finding.Range && from+width > finding.From && from <= finding.To || finding.Least && from+width > finding.From ||
+			finding.Most && from <= finding.To ||
 			slices.ContainsFunc(finding.Numbers, func(v float64) bool { return v >= from && v < from+width })
 		bars = append(bars, api.ExplainBar{Label: b.Text(f.Key, from), Telling: telling})
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A counter differs if chance would not make any counter of the slow peer as different from those of its peers, with
-// leastSure. Windows with readings, at least leastReadings, show how much they scatter.
+// A counter differs if, with probability leastSure, chance would not make any counter of the slow peer as different from those of
+// its peers. Windows with readings, at least leastReadings, show how much they scatter.
 const (
 	leastSure     = 0.99
 	leastReadings = 3
-	mostCounters  = 5  // that are evidence of a slow peer
-	mostCounted   = 64 // peers whose counters are compared; of more, evenly chosen ones
+	mostCounters  = 5  // counters that are evidence of a slow peer
+	mostCounted   = 64 // peers whose counters to compare; of more peers, evenly spaced ones
 )
 
 // readings has the readings of some units by counter: while the slow peer was slow, and in the rest of the run.
@@ -50,7 +50,7 @@ func (c *comparison) counters(p *population, some []*unit, pattern provenance.Pa
 		rate := q.mostIncrease() > 0
 		s, ok := q.differs(rate)
 		if !ok && rate && pattern == provenance.Always {
-			s, ok = q.differs(false) // more from the start
+			s, ok = q.differs(false) // more of it from the start
 		}
 		if s.Counter = c.load.CounterName(of); ok && s.Counter != "" {
 			all = append(all, s)
@@ -83,11 +83,11 @@ func commonInterval(some []*unit) *interval {
 	return &interval{first: int(median(first)), last: int(median(last))}
 }
 
-// countedPeers returns the peers of slow units: hosts if these are several ranks of one, so that values that belong to a host count
-// once, and otherwise units.
+// countedPeers returns the peers of slow units: hosts if the units are several ranks of a host, so that values that belong to
+// a host count once, and units otherwise.
 func (p *population) countedPeers(some []*unit) (all [][]*unit) {
 	first := some[0]
-	byHost := known(first.Host) && slices.ContainsFunc(some, func(u *unit) bool { return u.Rank != first.Rank }) &&
+	byHost := hasName(first.Host) && slices.ContainsFunc(some, func(u *unit) bool { return u.Rank != first.Rank }) &&
 		!slices.ContainsFunc(some, func(u *unit) bool { return u.Host != first.Host })
 	at := make(map[string]int)
 	for _, u := range p.units {
@@ -111,7 +111,7 @@ func (p *population) countedPeers(some []*unit) (all [][]*unit) {
 	return all
 }
 
-// countedLanes returns the lanes whose counters belong to a unit: of a GPU also those of its rank.
+// countedLanes returns the lanes whose counters belong to a unit. A GPU includes the lanes of its rank.
 func (p *population) countedLanes(u *unit) []*workload.Lane {
 	if p.device {
 		if i := slices.IndexFunc(p.waiting, func(r *unit) bool { return r.Rank == u.Rank }); i >= 0 {
@@ -164,15 +164,15 @@ func (c *comparison) read(p *population, units []*unit, in *interval, first, n i
 	return all
 }
 
-// counterQuestion is whether a counter of a slow peer differs.
+// counterQuestion asks whether a counter of a slow peer differs.
 type counterQuestion struct {
 	own     *readings
 	peers   []readings
 	counter int
-	cases   int // in which chance could have made a difference
+	cases   int // number of cases in which chance could have made a difference
 }
 
-// mostIncrease returns the greatest increase of the counter in the run: 0 if it ever decreases.
+// mostIncrease returns the greatest increase of the counter in the run, or 0 if it ever decreases.
 func (q *counterQuestion) mostIncrease() (most float64) {
 	for _, r := range append(q.peers, *q.own) {
 		of := &r.counters[q.counter]
@@ -181,8 +181,8 @@ func (q *counterQuestion) mostIncrease() (most float64) {
 	return most
 }
 
-// values returns the value of a counter of some units, while the slow peer was slow and in the rest of the run: the
-// increase per second if rate is true, or the mean. They are not a number without readings.
+// values returns the value of a counter of some units, while the slow peer was slow and in the rest of the run: the increase per
+// second if rate is true, or else the mean. Values are NaN without readings.
 func (r *readings) values(counter int, rate bool) (slow, rest float64) {
 	value := func(r *workload.Reading, seconds float64) float64 {
 		switch {
@@ -197,7 +197,7 @@ func (r *readings) values(counter int, rate bool) (slow, rest float64) {
 	return value(&of.slow, r.slowTime), value(&of.rest, r.restTime)
 }
 
-// byWindow returns the value in each window with readings. Rates are such that their mean is that of all.
+// byWindow returns the value of each window with readings. The mean of rates is the rate over all windows.
 func byWindow(windows []workload.Reading, seconds float64, rate bool) (values []float64) {
 	for i := range windows {
 		r := &windows[i]
@@ -237,8 +237,8 @@ func (q *counterQuestion) differs(rate bool) (s provenance.SlowCounter, ok bool)
 	if !math.IsNaN(past) {
 		s.Past = &past
 	}
-	// Readings are integers, means of a counter that only increases differ by its increases, and numbers of events
-	// scatter at least as those of independent ones.
+	// Readings are integers, means of a counter that only increases differ by its increases, and numbers of events scatter at
+	// least as much as those of independent events.
 	floor := max(1/math.Sqrt(12), q.mostIncrease())
 	if rate {
 		floor = math.Sqrt(max(1, s.Peers*q.own.slowTime)) / q.own.slowTime
@@ -272,8 +272,8 @@ func (q *counterQuestion) differs(rate bool) (s provenance.SlowCounter, ok bool)
 	return s, s.Spreads >= leastZ && beyondScatter(difference)
 }
 
-// normal returns the value of a normal distribution that is as improbable as t of Student's distribution, by the
-// approximation of Wallace.
+// normal returns the value of a normal distribution that is as improbable as t of Student's distribution, by the approximation of
+// Wallace.
 func normal(t, freedom float64) float64 {
 	return (8*freedom + 1) / (8*freedom + 3) * math.Sqrt(freedom*math.Log1p(t*t/freedom))
 }

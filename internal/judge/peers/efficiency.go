@@ -5,7 +5,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// efficiency returns the metrics of the POP methodology for a program: first of the run, then of its windows.
+// efficiency returns the metrics of the POP methodology for a program: first for the run, then for its windows.
 func (c *comparison) efficiency(ranks, devices *population) []provenance.Efficiency {
 	if len(ranks.units) == 0 {
 		return nil
@@ -25,7 +25,7 @@ func (c *comparison) efficiency(ranks, devices *population) []provenance.Efficie
 	return all
 }
 
-// efficiencyOf returns the metrics of windows, of which a program was present in the given time.
+// efficiencyOf returns the metrics of windows. The program was present from one time to another.
 func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, from, to trace.Ticks) provenance.Efficiency {
 	e := provenance.Efficiency{PID: ranks.program, Begin: c.begin, From: c.seconds(from), To: c.seconds(to), Slowest: -1}
 	elapsed := max(1, float64(to-from))
@@ -41,7 +41,8 @@ func (c *comparison) efficiencyOf(ranks, devices *population, first, end int, fr
 	return e
 }
 
-// usefulIn returns the number of units that were present in windows, their useful time, and the greatest.
+// usefulIn returns the number of units that were present in windows, their total and their greatest useful time, and the
+// slowest unit.
 func usefulIn(p *population, first, end int) (n int, total, most float64, slowest trace.Rank) {
 	slowest = -1
 	for _, u := range p.units {
@@ -72,8 +73,9 @@ type gpu struct {
 	number uint64
 }
 
-// busyIn returns the number of GPUs that were present in windows, which take the elapsed time, their busy time, and the greatest. The
-// units are streams. If those of a GPU overlap, it is not busier than all the time: by how much they overlap is unknown.
+// busyIn returns the number of GPUs that were present in windows, which take the elapsed time, and their total and greatest
+// busy time. The units are streams. A GPU is not busier than the elapsed time even if its streams overlap; by how much they
+// overlap is unknown.
 func busyIn(streams *population, first, end int, elapsed float64) (n int, total, most float64) {
 	index := make(map[gpu]int)
 	var busy []float64

@@ -11,22 +11,22 @@ import (
 )
 
 // A unit does extra work if it works longer than its peers from some time on, or for a while, because it makes more calls
-// rather than slower ones. Its peers are those with its role or, because more calls may give it a role of its own, those with
-// the role with which it shares most work: extraPeers at least. More calls of a function are extra if they are more than
-// those of each peer, as numbers of calls differ between roles, and at most outsideShare as frequent in the rest of the run.
-// They explain at least half of what the unit works longer. Its peers must do the same work before, at least half of it, so
-// that a later phase of the program, in which a unit has more to do by design, is not extra work.
+// rather than slower ones. Its peers are the units with its role or, because more calls may give it a role of its own, those
+// with the role with which it shares most work, at least extraPeers. Calls of a function are extra if there are more than on
+// each peer, as numbers of calls differ between roles, and if they are at most outsideShare as frequent in the rest of the
+// run. They explain at least half of the time by which the unit works longer. Its peers must do at least half of the same
+// work before, so that a later phase of the program, in which a unit has more to do by design, is not extra work.
 const (
 	extraPeers   = hiddenPeers
 	outsideShare = 0.25
-	mostBases    = 16 // the largest roles, among which there may be peers
+	mostBases    = 16 // the largest roles, among which to look for peers
 )
 
-// longer is when a unit works longer than its peers.
+// longer describes when a unit works longer than its peers.
 type longer struct {
 	*unit
 	peers       []*unit
-	center      []float64 // their median work, by window
+	center      []float64 // median work of the peers, by window
 	first, last int       // windows
 	open        bool
 }
@@ -52,14 +52,14 @@ func (c *comparison) extra(p *population) {
 	slices.SortStableFunc(all, func(a, b longer) int { return cmp.Compare(b.beyond(), a.beyond()) })
 	for i := range all[:min(len(all), mostPlaces)] {
 		x := &all[i]
-		if v := c.extraOf(p, x); v != nil && (v.first != x.first || v.last != x.last) { // count again with its first and last window
+		if v := c.extraOf(p, x); v != nil && (v.first != x.first || v.last != x.last) { // count again for the windows of the interval
 			x.first, x.last = v.first, v.last
 			c.extraOf(p, x)
 		}
 	}
 }
 
-// base returns the role whose units are the peers of a unit; 0 if there are too few.
+// base returns the role whose units are the peers of a unit, or 0 if there are too few.
 func (p *population) base(roles [][]*unit, u *unit) (base int) {
 	if len(roles[u.role-1]) > extraPeers {
 		return u.role
@@ -104,7 +104,7 @@ func (c *comparison) center(units []*unit) []float64 {
 	return center
 }
 
-// longer returns when a unit works longer than its peers, unless it does so from the start: then that is its role.
+// longer returns when a unit works longer than its peers. It returns false if it does so from the start, because that is its role.
 func (c *comparison) longer(p *population, u *unit, center []float64) (x longer, ok bool) {
 	least := sum(center) / float64(c.windows) / 10
 	var windows []int
@@ -131,15 +131,15 @@ func (x *longer) beyond() float64 {
 	return sum(x.work[x.first:x.last+1]) - sum(x.center[x.first:x.last+1])
 }
 
-// callCounts has the calls of a function.
+// callCounts has the numbers of calls of a function.
 type callCounts struct {
-	in, out         []float64 // by unit: while one of them works longer, and in the rest of the run
+	in, out         []float64 // by unit: calls while the unit in question works longer, and in the rest of the run
 	byWindow        []float64
 	inTime, inCalls float64
-	before          float64 // time
+	before          float64 // time before
 }
 
-// count returns the calls of units by function.
+// count returns the numbers of calls of units by function.
 func (x *longer) count(c *comparison, units []*unit) map[uint32]*callCounts {
 	all := make(map[uint32]*callCounts)
 	for i, u := range units {
@@ -166,7 +166,7 @@ func (x *longer) count(c *comparison, units []*unit) map[uint32]*callCounts {
 	return all
 }
 
-// more reports whether a number of calls is greater than another, as between roles.
+// more reports whether a number of calls is greater than another by as much as between roles.
 func more(calls, other float64) bool {
 	return calls > sameCalls*other && math.Sqrt(calls)-math.Sqrt(other) > byChance
 }
@@ -174,7 +174,7 @@ func more(calls, other float64) bool {
 // sameBefore reports whether units did at least half of the work of an interval in the time before it as well.
 func (x *longer) sameBefore(all map[uint32]*callCounts) bool {
 	inside := float64(x.last - x.first + 1)
-	before := 0.0 // windows with work
+	before := 0.0 // number of windows with work
 	for w := range x.first {
 		if x.center[w] > 0 {
 			before++
@@ -188,7 +188,7 @@ func (x *longer) sameBefore(all map[uint32]*callCounts) bool {
 	return 2*same >= work
 }
 
-// extraOf makes a unit slow that works longer because it makes more calls. It returns when; nil if it does not.
+// extraOf makes a unit slow if it works longer because it makes more calls. It returns the interval, or nil.
 func (c *comparison) extraOf(p *population, x *longer) *interval {
 	own, others := x.count(c, []*unit{x.unit}), x.count(c, x.peers)
 	if !x.sameBefore(others) {
@@ -203,7 +203,7 @@ func (c *comparison) extraOf(p *population, x *longer) *interval {
 			o = &callCounts{in: make([]float64, 1), out: make([]float64, 1), byWindow: make([]float64, c.windows)}
 		}
 		usual := median(slices.Clone(o.in))
-		time := f.inTime / max(1, f.inCalls) // of a call
+		time := f.inTime / max(1, f.inCalls) // time of a call
 		if o.inCalls > 0 {
 			time = min(time, o.inTime/o.inCalls)
 		}
@@ -257,7 +257,7 @@ func (x *longer) spread() float64 {
 	return spreadOf(logs)
 }
 
-// extraInterval returns the interval of extra work that takes so long in each window.
+// extraInterval returns the interval of extra work with the time lost in each window.
 func (c *comparison) extraInterval(x *longer, lost []float64) *interval {
 	v := &interval{
 		pattern: provenance.Phase, first: x.first, last: x.last, from: x.First, to: x.Last, open: x.open, weak: len(x.peers) < enoughPeers,

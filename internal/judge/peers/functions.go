@@ -8,8 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A rank or GPU keeps the functions with the most time, at least leastTime of that of its work: keptFunctions of them,
-// and fewer if all units of a program would have more than allFunctions, but fewestFunctions.
+// A rank or GPU keeps the keptFunctions functions with most time, each with at least leastTime of the time of its work. It
+// keeps fewer if all units of a program together would have more than allFunctions, but at least fewestFunctions.
 const (
 	leastTime       = 0.01
 	keptFunctions   = 10
@@ -19,12 +19,12 @@ const (
 
 // tally sums up the work of a unit.
 type tally struct {
-	works   []functionTime // by number
+	works   []functionTime // by work
 	touched []uint32
 	byName  map[uint32]functionTime
 }
 
-// add adds a cell, and the mean time of such calls; 0 if it cannot be compared, so that it counts as usual.
+// add adds a cell with the mean time of such calls. A mean of 0 means that the cell cannot be compared and counts as usual.
 func (t *tally) add(cell workload.Cell, mean float64) {
 	f := &t.works[cell.Work]
 	if f.calls == 0 {
@@ -39,7 +39,7 @@ func (t *tally) add(cell workload.Cell, mean float64) {
 	}
 }
 
-// take returns the functions of the unit with the most time, and forgets the unit.
+// take returns the functions of the unit with most time, and resets the tally.
 func (c *comparison) take(u *unit, t *tally, most int) []rankFunction {
 	clear(t.byName)
 	all := 0.0
@@ -61,24 +61,24 @@ func (c *comparison) take(u *unit, t *tally, most int) []rankFunction {
 	return slices.Clone(list[:min(most, len(list))])
 }
 
-// rankFunction is a function of a unit. The expected time is by the mean of its role.
+// rankFunction is a function of a unit. The expected time uses the mean of its role.
 type rankFunction struct {
 	name string
 	functionTime
 }
 
-// tallies returns an empty tally for the units of a population, and how many functions each of them keeps; nil for
+// tallies returns an empty tally for the units of a population and the number of functions that each unit keeps. It returns nil for
 // threads, whose functions are those of their ranks.
 func (c *comparison) tallies(p *population) (*tally, int) {
-	if !p.whole && !p.device {
+	if !p.ofRanks && !p.device {
 		return nil, 0
 	}
 	t := &tally{works: make([]functionTime, len(c.works)), byName: make(map[uint32]functionTime)}
 	return t, max(fewestFunctions, min(keptFunctions, allFunctions/max(1, len(p.units))))
 }
 
-// rankFunctions returns the functions of a unit, compared with those of its peers if it has any: the expected time is
-// scaled as that of all its work is.
+// rankFunctions returns the functions of a unit, compared with those of its peers if it has any. The expected time is scaled
+// like that of all its work.
 func (u *unit) rankFunctions() []provenance.RankFunction {
 	list := make([]provenance.RankFunction, 0, len(u.functions))
 	for _, f := range u.functions {

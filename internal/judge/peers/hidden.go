@@ -9,11 +9,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A unit whose work as a whole takes no longer than that of its peers may still be slow: what it loses in one function, the
-// others lose in functions that wait for it without being known to wait, such as one that joins a thread. It is slow in an
-// interval if its calls of the function take at least hiddenRatio times as long as those of each of hiddenPeers or more peers
-// that call it equally often, it loses at least leastSaved of its time there, and it spends less time than each of them in
-// other functions, or outside of calls: at least half of what it loses.
+// A unit whose work in total takes no longer than that of its peers may still be slow: what it loses in one function, the others
+// lose in functions that wait for it although their names do not show that, such as one that joins a thread. The unit is slow in an
+// interval if its calls of the function take at least hiddenRatio times as long as those of each of at least hiddenPeers peers that
+// call it equally often, if it loses at least leastSaved of its time there, and if it spends less time than each of them in other
+// functions, or outside of calls: at least half of what it loses.
 const (
 	hiddenRatio = 2
 	hiddenPeers = 3
@@ -23,7 +23,7 @@ const (
 type hiddenCase struct {
 	unit     int
 	function uint32
-	beyond   float64 // time beyond that of others
+	beyond   float64 // time beyond that of other units
 }
 
 // hidden finds units that are slow in one function only.
@@ -32,13 +32,13 @@ func (c *comparison) hidden(units []*unit) {
 		return
 	}
 	cases := c.hiddenCases(units)
-	slots := make(map[uint32]int) // of functions
+	slots := make(map[uint32]int) // by function
 	for _, x := range cases {
 		if _, ok := slots[x.function]; !ok {
 			slots[x.function] = len(slots)
 		}
 	}
-	series := make([][]functionTime, len(slots)) // by function: by unit and window
+	series := make([][]functionTime, len(slots)) // by function, then by unit and window
 	for i := range series {
 		series[i] = make([]functionTime, len(units)*c.windows)
 	}
@@ -85,7 +85,7 @@ func (c *comparison) hiddenCases(units []*unit) (cases []hiddenCase) {
 				}
 			}
 		}
-		// It is slow in the shortest intervals at least.
+		// It is slow at least in intervals of the shortest length.
 		if worst.beyond >= leastSaved*float64(u.Last-u.First)*float64(c.fewest)/float64(c.windows) {
 			cases = append(cases, worst)
 		}
@@ -125,7 +125,7 @@ func (c *comparison) hiddenInterval(units []*unit, x hiddenCase, series []functi
 	case v.open:
 		v.pattern = provenance.Since
 	}
-	sums := make([]functionTime, len(units)) // in the interval
+	sums := make([]functionTime, len(units)) // over the interval
 	for i := range units {
 		for w := v.first; w <= v.last; w++ {
 			f := of(i, w)
@@ -151,8 +151,9 @@ func (c *comparison) hiddenInterval(units []*unit, x hiddenCase, series []functi
 	return v
 }
 
-// usualOf returns the median of the mean times of calls of all units but one, and the deviation of their logarithms; false unless
-// all call equally often and the calls of that one take far longer than those of each other.
+// usualOf returns the median of the mean times of calls of all units but one, and the deviation of their logarithms. It
+// returns false unless all units call equally often, and the calls of that unit take far longer than those of each other
+// unit.
 func usualOf(sums []functionTime, one int) (usual, spread float64, ok bool) {
 	own := sums[one]
 	var means, logs []float64
@@ -169,8 +170,8 @@ func usualOf(sums []functionTime, one int) (usual, spread float64, ok bool) {
 	return median(means), deviation(logs), true
 }
 
-// reveal makes a unit slow in an interval if others wait for it in functions that are not known to wait, or outside of calls: their
-// time there is not useful.
+// reveal makes a unit slow in an interval if others wait for it in functions whose names do not show that they wait, or outside of
+// calls. The time of others there is not useful.
 func (c *comparison) reveal(units []*unit, x hiddenCase, v *interval) {
 	waits := c.hiddenWaits(units, x, v)
 	var totals []float64
@@ -191,8 +192,9 @@ func (c *comparison) reveal(units []*unit, x hiddenCase, v *interval) {
 	c.expose(units[x.unit], v, v.lost)
 }
 
-// hiddenWaits returns how long units wait for one in an interval, by unit and window: in functions that all call equally often and
-// that take less time on that one than on each other, what they take longer there.
+// hiddenWaits returns the times that units wait for one in an interval, by unit and window. They wait in functions that all
+// call equally often and that take less time on that unit than on each other unit: the time by which the functions take
+// longer on the others.
 func (c *comparison) hiddenWaits(units []*unit, x hiddenCase, v *interval) [][]float64 {
 	sums := make(map[uint32][]functionTime)
 	for i, u := range units {
@@ -208,7 +210,7 @@ func (c *comparison) hiddenWaits(units []*unit, x hiddenCase, v *interval) [][]f
 			f.calls, f.time = f.calls+float64(cell.Calls), f.time+float64(cell.Exclusive)
 		})
 	}
-	shortest := make(map[uint32]float64) // time of calls of the one
+	shortest := make(map[uint32]float64) // time of calls of the one unit
 	for n, all := range sums {
 		own := all[x.unit]
 		least := !slices.ContainsFunc(all, func(f functionTime) bool {
@@ -234,7 +236,7 @@ func (c *comparison) hiddenWaits(units []*unit, x hiddenCase, v *interval) [][]f
 	return waits
 }
 
-// expose makes a unit slow: what it loses in windows is beyond the time that its peers need.
+// expose makes a unit slow. What it loses in windows is beyond the time that its peers need.
 func (c *comparison) expose(u *unit, v *interval, lost []float64) {
 	u.slow = v
 	for w := range lost {
@@ -249,5 +251,5 @@ func (c *comparison) expose(u *unit, v *interval, lost []float64) {
 	}
 }
 
-// hiddenMost limits the ratio in a window. Calls count in the window in which they end, also if they took longer than that.
+// hiddenMost limits the ratio in a window. Calls count in the window in which they end, even if they took longer than the window.
 const hiddenMost = 100

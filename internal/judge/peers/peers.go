@@ -1,6 +1,6 @@
-// Package peers compares ranks, threads and GPUs that do equal work, and computes the efficiency of
-// programs. It finds places that are slower than their peers, since when, and by how much a run
-// would be shorter without that. docs/findings.md has the rules. The package is pure.
+// Package peers compares ranks, threads and GPUs that do equal work, and computes the efficiency of programs. It finds places
+// that are slower than their peers, since when they are, and how much shorter the run would be otherwise. docs/findings.md
+// has the rules. The package is pure.
 package peers
 
 import (
@@ -16,57 +16,56 @@ import (
 
 // comparison is the state of Compare.
 type comparison struct {
-	tick       trace.Unit // of times
+	tick       trace.Unit // unit of times
 	works      []workload.Work
-	threads    []bool // by index of works: of the call of a whole thread, during which a GPU is idle
+	threads    []bool // by index of works: is the call of an entire thread, during which a GPU is idle
 	name       func(trace.Program, uint32) string
-	load       *workload.Load // only for counters
-	begin, end trace.Ticks    // of the run
+	load       *workload.Load // for counters only
+	begin, end trace.Ticks    // limits of the run
 	first      int64          // number of the first window
 	windows    int
-	edges      []trace.Ticks   // of windows
-	fewest     int             // windows of an interval in which a unit is slow
+	edges      []trace.Ticks   // limits of windows
+	fewest     int             // least number of windows of an interval in which a unit is slow
 	cells      []workload.Cell // scratch
 }
 
 // unit is a rank, thread or GPU that is compared with others.
 type unit struct {
-	*workload.Lane                  // of a rank: its main thread
-	lanes          []*workload.Lane // whose work is compared
+	*workload.Lane                  // main thread of a rank
+	lanes          []*workload.Lane // lanes whose work is compared
 	tid            int64
-	index          int // in its population
+	index          int // index in its population
 	role, peers    int
-	share          int // group of units of the role with the same number of calls
-	// By window. Useful time is negative where the unit was not present. A unit is idle outside of calls if it has gaps.
+	share          int // units of the role with the same share have the same number of calls
+	// By window. Useful time is negative if the unit was not present. A unit with gaps is idle outside of calls.
 	useful, wait, sync, idle []float64
-	work                     []float64 // by window: time of all work
-	busy                     []float64 // by window, of a stream: time of its work
-	// By window: time of comparable work, that of equal work of peers, the logarithm of their ratio, and before
-	// that the one with the mean of the role. These are not a number without such work.
+	work                     []float64 // time of all work, by window
+	busy                     []float64 // time of the work of a stream, by window
+	// By window: time of comparable work, time of equal work of peers, the logarithm of their ratio, and that logarithm
+	// with the mean of the role. These are NaN without such work.
 	time, expected, excess, raw []float64
-	slow                        *interval // nil if it is not
+	slow                        *interval // nil if it is not slow
 	functions                   []rankFunction
 	byMean                      float64 // expected time by the mean of the role
 }
 
-// population has all ranks of a program, all its threads, or all its GPUs.
+// population has all ranks of a program, all of its threads, or all of its GPUs.
 type population struct {
 	program  trace.Program
 	units    []*unit
-	whole    bool    // ranks
+	ofRanks  bool    // units are ranks
 	waiting  []*unit // ranks that may wait for units
 	device   bool
 	least    float64     // logarithm of the least ratio of a slow unit
-	perBlock int         // windows of a block; see block
-	rounds   float64     // of a window; see rounds
+	perBlock int         // number of windows of a block; see block
+	rounds   float64     // number of rounds of a window; see rounds
 	noise    *float64    // see noiseOf
-	calls    [][]float64 // of usual functions, by unit
-	times    []float64   // of a call of these
-	largest  []int       // roles; see base
+	calls    [][]float64 // calls of usual functions, by unit
+	times    []float64   // times of calls of these functions
+	largest  []int       // largest roles; see base
 }
 
-// OfRun compares the ranks, threads and GPUs of a run that ended with this outcome. It returns nil if their load is
-// unknown.
+// OfRun compares the ranks, threads and GPUs of a run with an outcome. It returns nil if their load is unknown.
 func OfRun(o *summary.Outcome) *provenance.Peers {
 	if o.Load == nil || o.Load.Empty() {
 		return nil
@@ -89,13 +88,12 @@ func OfRun(o *summary.Outcome) *provenance.Peers {
 	return all
 }
 
-// Compare is CompareIn for a load in microseconds.
+// Compare is like CompareIn for a load in microseconds.
 func Compare(load *workload.Load, name func(trace.Program, uint32) string) *provenance.Peers {
 	return CompareIn(trace.Microsecond, load, name)
 }
 
-// CompareIn compares the ranks, threads and GPUs of each program of a load in ticks of a unit. name returns the name
-// of a function.
+// CompareIn compares the ranks, threads and GPUs of each program of a load in ticks of a unit. name returns the name of a function.
 func CompareIn(unit trace.Unit, load *workload.Load, name func(trace.Program, uint32) string) *provenance.Peers {
 	out := &provenance.Peers{Unit: unit, DeviceFunctions: make(map[trace.FuncKey]bool)}
 	lanes := load.Lanes()
@@ -160,7 +158,7 @@ func (c *comparison) program(out *provenance.Peers, lanes []*workload.Lane) {
 	out.Loads = append(out.Loads, c.loads(out.Slow, ranks, threads, devices)...)
 }
 
-// deviceFunctions adds the functions of GPUs. Those that only wait for other ranks have no cells.
+// deviceFunctions adds the functions of GPUs. Functions that only wait for other ranks have no cells.
 func (c *comparison) deviceFunctions(lanes []*workload.Lane, functions map[trace.FuncKey]bool) {
 	onDevice := make([]bool, len(c.works))
 	for _, l := range lanes {
@@ -180,7 +178,7 @@ func (c *comparison) deviceFunctions(lanes []*workload.Lane, functions map[trace
 	}
 }
 
-// populations returns the units of a program. Threads of ranks that have only one are not among them.
+// populations returns the units of a program. It omits threads of ranks that have only one.
 func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, devices *population) {
 	p := lanes[0].Program
 	ranks = &population{program: p, least: math.Log(leastRatio)}
@@ -209,7 +207,7 @@ func (c *comparison) populations(lanes []*workload.Lane) (ranks, threads, device
 		}
 		lanes = lanes[n:]
 	}
-	ranks.whole, threads.waiting, devices.waiting, ranks.waiting = true, ranks.units, ranks.units, ranks.units
+	ranks.ofRanks, threads.waiting, devices.waiting, ranks.waiting = true, ranks.units, ranks.units, ranks.units
 	return ranks, threads, devices
 }
 
@@ -227,10 +225,10 @@ func (c *comparison) newUnit(main *workload.Lane, tid int64, lanes ...*workload.
 	return u
 }
 
-// unit returns a unit with the work of lanes and the waiting time of one.
+// unit returns a unit with the work of lanes and the waiting time of the main lane.
 func (c *comparison) unit(main *workload.Lane, tid int64, lanes ...*workload.Lane) *unit {
 	u := c.newUnit(main, tid, lanes...)
-	idle := main.Device || main.Gaps // outside of calls
+	idle := main.Device || main.Gaps // idle outside of calls
 	if main.Device {
 		u.busy = make([]float64, c.windows)
 	}
@@ -272,7 +270,7 @@ func (c *comparison) index(w *workload.Window) int {
 	return int(min(max(w.Number-c.first, 0), int64(c.windows-1)))
 }
 
-// decode returns the cells of a window, which are valid until the next call.
+// decode returns the cells of a window. They are valid until the next call.
 func (c *comparison) decode(w *workload.Window) []workload.Cell {
 	c.cells = w.Cells(c.cells[:0])
 	return c.cells
@@ -304,11 +302,11 @@ func (c *comparison) loads(slow []provenance.SlowPeer, all ...*population) []pro
 	return loads
 }
 
-// mark sets when the places of a slow peer were slow in their loads, unless another one costs more.
+// mark sets the times at which the places of a slow peer were slow in their loads, unless another slow peer costs more.
 func mark(loads []provenance.RankLoad, s *provenance.SlowPeer) {
 	for k := range loads {
 		l := &loads[k]
-		streams := s.Device && s.TID == provenance.AllThreads // several of a GPU
+		streams := s.Device && s.TID == provenance.AllThreads // several streams of a GPU
 		if l.PID == s.PID && l.Pattern == "" && l.Device == s.Device && (l.TID == s.TID || streams) && l.Saved <= s.Saved &&
 			slices.Contains(s.Ranks, l.RID) {
 			l.Pattern, l.Saved, l.Share, l.From, l.To = s.Pattern, s.Saved, s.Share, new(s.From), s.To
@@ -353,7 +351,7 @@ func (c *comparison) loadWindows(us *unit, from, to int) []provenance.LoadWindow
 	return all
 }
 
-// ratio returns nil if there is none.
+// ratio returns time/expected, or nil if expected is unknown.
 func ratio(time, expected float64) *float64 {
 	if expected <= 0 {
 		return nil

@@ -9,17 +9,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Place is where and when calls show that ranks of a program, or their GPUs, are slow. Times are seconds since the start of the run.
+// Place is a place at which calls show that ranks of a program, or their GPUs, are slow. Times are seconds since the start of
+// the run.
 type Place struct {
 	Program  trace.Program
 	Ranks    []trace.Rank
 	Device   bool
 	From, To float64
-	Open     bool // it lasts
+	Open     bool // until the end of the run
 }
 
-// Judge returns the slow peer at a place, and its useful time meanwhile, by the loads of a comparison: what the place took beyond
-// the equal work of its peers, and what that cost. It returns false if the loads of the place are unknown.
+// Judge returns the slow peer at a place, and its useful time between From and To, by the loads of a comparison: what the
+// place took beyond the equal work of its peers, and what that cost. It returns false if the loads of the place are unknown.
 func Judge(all *provenance.Peers, at *Place) (s provenance.SlowPeer, useful trace.Ticks, ok bool) {
 	c, p := reconstruct(all, at)
 	var some []*unit
@@ -53,13 +54,13 @@ func Add(all *provenance.Peers, slow ...provenance.SlowPeer) {
 
 // reconstruct returns the population of a place from loads. Times are since the start of the run.
 func reconstruct(all *provenance.Peers, at *Place) (*comparison, *population) {
-	c := &comparison{tick: all.Unit, load: workload.New()} // counters are not among loads
-	p := &population{program: at.Program, device: at.Device, whole: !at.Device}
+	c := &comparison{tick: all.Unit, load: workload.New()} // loads have no counters
+	p := &population{program: at.Program, device: at.Device, ofRanks: !at.Device}
 	includes := func(l *provenance.RankLoad) bool {
 		return l.PID == at.Program && (l.Device && at.Device || l.TID == provenance.AllThreads)
 	}
 	last := 0.0
-	windows := make(map[float64]int) // by their start
+	windows := make(map[float64]int) // by start
 	for i := range all.Loads {
 		if l := &all.Loads[i]; includes(l) {
 			for _, w := range l.Windows {
@@ -109,7 +110,7 @@ func (c *comparison) reconstructUnit(l *provenance.RankLoad, windows map[float64
 		from := &l.Windows[i]
 		w := windows[from.From]
 		u.useful[w], u.wait[w] = float64(from.Useful), float64(from.Wait)
-		u.sync[w] = u.wait[w] * float64(l.Sync) / float64(max(1, l.Wait)) // as in the run
+		u.sync[w] = u.wait[w] * float64(l.Sync) / float64(max(1, l.Wait)) // distributed as in the run
 		if from.Ratio != nil && *from.Ratio > 0 {
 			u.excess[w] = math.Log(*from.Ratio)
 			u.time[w], u.expected[w] = u.useful[w], u.useful[w] / *from.Ratio
@@ -118,7 +119,7 @@ func (c *comparison) reconstructUnit(l *provenance.RankLoad, windows map[float64
 	return u
 }
 
-// hypothesize makes a unit slow when the place is. It returns false if the unit was not present.
+// hypothesize makes a unit slow at the times of a place. It returns false if the unit was not present.
 func (c *comparison) hypothesize(u *unit, at *Place) bool {
 	v := &interval{pattern: provenance.Phase, first: -1, from: c.tick.FromSeconds(at.From), to: c.tick.FromSeconds(at.To)}
 	v.weak = u.peers < enoughPeers

@@ -11,7 +11,7 @@ import (
 // total is the work of one kind of all units of a role, in a window or in the run.
 type total struct {
 	calls, time float64
-	last, units int // the last unit with such work, and their number
+	last, units int // the last unit with such work, and the number of units with it
 }
 
 func (t *total) add(unit int, cell workload.Cell) {
@@ -26,24 +26,23 @@ func (t *total) add(unit int, cell workload.Cell) {
 // role has units that are compared with each other.
 type role struct {
 	units  []*unit
-	totals [][]total // by window and work; the last window is the run
+	totals [][]total // by window and work; the last window stands for the run
 	groups map[any]*group
 }
 
-// group has units that are not compared with each other: those of a host, because something may slow all of
-// them, or a single one.
+// group has units that are not compared with each other: those of a host, because something may slow all of them, or a single unit.
 type group struct {
 	key      any
 	excludes func(*unit) bool
-	center   []float64 // by window: median raw ratio of all other units, of the run if most of them do nothing then
-	spread   float64   // how much their means over the shortest intervals differ
+	center   []float64 // by window: median raw ratio of all other units; the median of the run if most of them do nothing in the window
+	spread   float64   // how much the means of other units over the shortest intervals differ
 	spreads  map[[2]int]float64
 }
 
-// smallGroup is the share of units that does not matter for the median of all.
+// smallGroup is a share of units that does not affect the median of all.
 const smallGroup = 1. / 8
 
-// compareRole computes the ratios of units with the same role, and finds slow ones.
+// compareRole computes the ratios of units with the same role and finds slow ones.
 func (c *comparison) compareRole(p *population, units []*unit) {
 	r := &role{units: units, groups: make(map[any]*group)}
 	c.addUp(r)
@@ -66,7 +65,7 @@ func (c *comparison) compareRole(p *population, units []*unit) {
 	for i, u := range units {
 		groups[i] = r.group(c, u, hosts[u.Host])
 	}
-	for i, u := range units { // not before, because groups need the expected times as they are
+	for i, u := range units { // in a second loop, because groups need the expected times before
 		g := groups[i]
 		for w := range u.expected {
 			if u.expected[w] <= 0 || math.IsNaN(g.center[w]) {
@@ -99,8 +98,8 @@ func (c *comparison) addUp(r *role) {
 	}
 }
 
-// mean returns the mean time of calls of units with the role: in a window if most of the units that do such work did it
-// then, and else in the run, because a slow unit may be alone in a window. It is 0 if only one unit does such work.
+// mean returns the mean time of calls of units with the role: in a window if most of the units with such work did it in that
+// window, and otherwise in the run, because a slow unit may be alone in a window. It is 0 if only one unit does such work.
 func (r *role) mean(w int, cell workload.Cell) float64 {
 	t, run := &r.totals[w][cell.Work], &r.totals[len(r.totals)-1][cell.Work]
 	if run.units < 2 {
@@ -112,8 +111,8 @@ func (r *role) mean(w int, cell workload.Cell) float64 {
 	return t.time / t.calls
 }
 
-// expect sets the time of the comparable work of a unit, and what the mean of units would have taken.
-// t sums up its work by function, unless it is nil.
+// expect sets the time of the comparable work of a unit, and the time that the mean of units would have taken. t, if not nil,
+// sums up the work by function.
 func (c *comparison) expect(r *role, u *unit, t *tally) {
 	c.each(u, func(w int, cell workload.Cell) {
 		mean := r.mean(w, cell)
@@ -133,12 +132,12 @@ func (c *comparison) expect(r *role, u *unit, t *tally) {
 	}
 }
 
-// group returns the group of a unit that has so many others on its host, including itself.
+// group returns the group of a unit on whose host onHost units run, including itself.
 func (r *role) group(c *comparison, u *unit, onHost int) *group {
 	n := len(r.units)
 	g := &group{key: u, excludes: func(o *unit) bool { return o == u }}
 	size := 1
-	if known(u.Host) && n-onHost >= enoughPeers {
+	if hasName(u.Host) && n-onHost >= enoughPeers {
 		g.key, g.excludes, size = u.Host, func(o *unit) bool { return o.Host == u.Host }, onHost
 	}
 	if float64(size) < smallGroup*float64(n) {
@@ -185,7 +184,7 @@ func (g *group) relative(u *unit, from, to int) (values []float64) {
 	return values
 }
 
-// spreadIn returns how much the means of other units over an interval differ: the greatest difference if there are few.
+// spreadIn returns how much the means of other units over an interval differ: the greatest difference if there are few units.
 func (g *group) spreadIn(units []*unit, first, last int) float64 {
 	key := [2]int{first, last}
 	if spread, ok := g.spreads[key]; ok {
@@ -205,7 +204,7 @@ func (g *group) spreadIn(units []*unit, first, last int) float64 {
 	return spread
 }
 
-// spreadOf returns how much values near 0 differ. It changes them.
+// spreadOf returns how much values near 0 differ. It changes the values.
 func spreadOf(values []float64) (spread float64) {
 	if len(values) >= enoughPeers {
 		return deviation(values)
@@ -230,10 +229,10 @@ func appendMeans(means, values []float64, n int) []float64 {
 	return means
 }
 
-// known reports whether a host has a name.
-func known(host string) bool { return host != "" && host != "Unknown" }
+// hasName reports whether the name of a host is known.
+func hasName(host string) bool { return host != "" && host != "Unknown" }
 
-// median returns the median. It is not a number if there are no values. It reorders them.
+// median returns the median, or NaN if there are no values. It reorders the values.
 func median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -243,8 +242,7 @@ func median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// deviation returns a robust estimate of the standard deviation, from the median of absolute deviations. It
-// changes values.
+// deviation returns a robust estimate of the standard deviation, from the median of absolute deviations. It changes the values.
 func deviation(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -269,16 +267,16 @@ func standardDeviation(values []float64) float64 {
 // functionTime is the work of a function of a slow unit.
 type functionTime struct {
 	calls, time, expected float64
-	peerCalls             float64 // of a unit with extra work: the usual number
+	peerCalls             float64 // usual number of calls, for a unit with extra work
 }
 
-// functions sums up the work of a slow unit by function, and what it takes units that are not in its group.
+// functions sums up the work of a slow unit by function, and the time that it takes units outside its group.
 func (c *comparison) functions(r *role, u *unit, g *group) {
 	type cellKey struct {
 		window int
 		work   uint32
 	}
-	own := make(map[cellKey]total) // of the group
+	own := make(map[cellKey]total) // totals of the group
 	for _, o := range r.units {
 		if o == u || g.excludes(o) {
 			c.each(o, func(w int, cell workload.Cell) {
@@ -309,7 +307,7 @@ func (c *comparison) functions(r *role, u *unit, g *group) {
 	})
 }
 
-// ownRatio returns the time of the work of a unit in an interval, divided by what it takes the unit in the rest
+// ownRatio returns the time of the work of a unit in an interval, divided by the time of equal work of the unit in the rest
 // of the run. It is 0 if there is no equal work.
 func (c *comparison) ownRatio(u *unit, includes func(window int) bool) float64 {
 	type sums struct{ calls, time float64 }
@@ -335,5 +333,5 @@ func (c *comparison) ownRatio(u *unit, includes func(window int) bool) float64 {
 	return time / expected
 }
 
-// ticks returns a time as a whole number.
+// ticks rounds a time to ticks.
 func ticks(v float64) trace.Ticks { return trace.Ticks(math.Round(v)) }

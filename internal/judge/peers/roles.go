@@ -10,10 +10,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// Units have the same role if they call the same functions equally often in relation to each other: units
-// that started late, or get less to do because they are slow, have the role of the others. Functions with
-// less than leastShare of the time do not matter, unless most have less. Numbers of calls differ if they are more than a factor of
-// sameCalls apart, and further than chance would be in most cases.
+// Units have the same role if they call the same functions equally often relative to each other: units that started late, or
+// get less to do because they are slow, have the role of the others. Functions with less than leastShare of the time do not
+// matter, unless most have less. Numbers of calls differ if they are more than a factor of sameCalls apart, and by more than
+// chance explains in most cases.
 const (
 	leastShare    = 0.01
 	mostFunctions = 100
@@ -59,7 +59,7 @@ func (c *comparison) divide(p *population) {
 			prints[i] = binary.AppendUvarint(prints[i], uint64(group))
 		}
 	}
-	for i, u := range p.units { // those that started late do not have less to do
+	for i, u := range p.units { // units that started late do not have less to do
 		scales[i] /= max(1, float64(u.Last-u.First))
 	}
 	shares := cut(scales, 0)
@@ -79,15 +79,15 @@ func (c *comparison) divide(p *population) {
 	}
 }
 
-// usual is a function that takes a considerable share of the time.
-type usual struct {
+// usualFunction takes a considerable share of the time.
+type usualFunction struct {
 	index int
 	time  float64
 }
 
 // usualFunctions returns the functions that take a considerable share of the time, and counts rounds.
-func (c *comparison) usualFunctions(p *population) map[uint32]*usual {
-	functions := make(map[uint32]*usual)
+func (c *comparison) usualFunctions(p *population) map[uint32]*usualFunction {
+	functions := make(map[uint32]*usualFunction)
 	byWork, blocks := make([]total, len(c.works)), make([]uint16, len(c.works))
 	for i, u := range p.units {
 		c.each(u, func(w int, cell workload.Cell) {
@@ -104,7 +104,7 @@ func (c *comparison) usualFunctions(p *population) map[uint32]*usual {
 		}
 		f := functions[c.works[i].Function]
 		if f == nil {
-			f = new(usual)
+			f = new(usualFunction)
 			functions[c.works[i].Function] = f
 		}
 		f.time += time
@@ -126,7 +126,7 @@ func (c *comparison) usualFunctions(p *population) map[uint32]*usual {
 	return functions
 }
 
-// each calls a function for all work of a unit.
+// each calls f for all work of a unit.
 func (c *comparison) each(u *unit, f func(window int, cell workload.Cell)) {
 	for _, l := range u.lanes {
 		for i := range l.Windows {
@@ -138,9 +138,8 @@ func (c *comparison) each(u *unit, f func(window int, cell workload.Cell)) {
 	}
 }
 
-// scalesOf returns how often units call functions compared with others: the median over functions, weighted
-// by their time.
-func scalesOf(calls [][]float64, functions map[uint32]*usual, units int) []float64 {
+// scalesOf returns how often units call functions relative to others: the median over functions, weighted by their time.
+func scalesOf(calls [][]float64, functions map[uint32]*usualFunction, units int) []float64 {
 	weights, means := make([]float64, len(calls)), make([]float64, len(calls))
 	for _, f := range functions {
 		weights[f.index] = f.time
@@ -179,8 +178,8 @@ func scalesOf(calls [][]float64, functions map[uint32]*usual, units int) []float
 	return scales
 }
 
-// cut groups values: it cuts the sorted values where neighbors are more than a factor of sameCalls apart, and
-// their roots by more than least. Zero is a group of its own.
+// cut groups values. It cuts the sorted values where neighbors are more than a factor of sameCalls apart and their roots
+// differ by more than least. Zeros are a group of their own.
 func cut(values []float64, least float64) (groups []int) {
 	order := make([]int, len(values))
 	for i := range order {

@@ -10,13 +10,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A unit is slow in an interval if its time is at least leastRatio times that of its peers in leastWindows of
-// the windows, at least fewestWindows of them, and its mean logarithm is leastZ times the spread of its peers: of
-// their means over the same interval, or over the shortest ones if that is more, at least leastSpread. Healthy
-// GPUs of one kind differ by 8 %, at most by 22 %. Fewer than enoughPeers do not show how much units differ: then
-// it must be slower than in the rest of the run as well, so much that noise gives that in at most weakChance of all
-// runs. If the rest is shorter than fewestBatches of the shortest intervals, it must be slower by fewPeersRatio, and either
-// slower than in the rest or leastZ times the spread of its peers.
+// A unit is slow in an interval if its time is at least leastRatio times that of its peers in leastWindows of the windows,
+// and in at least fewestWindows, and if its mean logarithm is at least leastZ times the spread of its peers: that of their
+// means over the same interval or, if greater, over the shortest intervals, and at least leastSpread. Healthy GPUs of one
+// kind differ by 8 %, at most by 22 %. Fewer than enoughPeers do not show how much units differ: then the unit must also be
+// slower than in the rest of the run, by so much that noise explains it in at most weakChance of all runs. If the rest is
+// shorter than fewestBatches of the shortest intervals, the unit must be slower by fewPeersRatio, and either slower than in
+// the rest or by leastZ times the spread of its peers.
 const (
 	leastRatio       = 1.05
 	leastDeviceRatio = 1.10
@@ -25,19 +25,18 @@ const (
 	leastWindows     = 0.6
 	fewestWindows    = 5
 	fewestWide       = 3   // if windows are wide because there are many lanes
-	manyLanes        = 512 // more have wider windows
+	manyLanes        = 512 // more lanes have wider windows
 	enoughPeers      = 4
 	fewPeersRatio    = 1.25
 	weakChance       = 0.01
 	fewestBatches    = 3
 )
 
-// edge is the share of the windows of a unit, at the beginning or the end of the run, that say little about
-// whether it is slow there as well.
+// edge is the share of the windows of a unit, at the beginning or the end of the run, that is too short to show whether the
+// unit is slow there as well.
 const edge = 0.05
 
-// leastSaved is the least share of the run that uneven work, or a changing slow rank, must cost to be worth a
-// note.
+// leastSaved is the least share of the run that uneven work, or a changing slow rank, must cost for a note.
 const leastSaved = 0.05
 
 // interval is when a unit is slow.
@@ -45,18 +44,18 @@ type interval struct {
 	pattern     provenance.Pattern
 	first, last int // windows
 	from, to    trace.Ticks
-	start, open bool    // it lasts from the start, or to the end
+	start, open bool    // it begins with the run, or lasts to its end
 	level       float64 // mean logarithm of the ratio
 	z           float64
-	weak        bool    // with too few peers
-	chance      float64 // of a weak one: probability that noise gives so much, in any interval
+	weak        bool    // there are too few peers
+	chance      float64 // if weak, the probability that noise gives so much in any interval
 	functions   map[uint32]functionTime
 	lostOwn     float64
-	// Of a unit that is slow in one function only: the time that it loses by window, and in which functions others wait.
+	// lost is the time lost by window, and waits the functions in which others wait, if only one function is slow.
 	lost  []float64
 	waits []uint32
-	extra bool // it makes more calls, rather than slower ones
-	peers int  // of a unit with extra work
+	extra bool // the unit makes more calls, rather than slower ones
+	peers int  // number of peers of a unit with extra work
 }
 
 func (v *interval) includes(w int) bool { return v.first <= w && w <= v.last }
@@ -94,9 +93,9 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 	return v
 }
 
-// standsOut reports whether a unit with few peers is slow. Where there is a past, or a time after, the unit is compared with
-// that. If it is short, or there is none, the unit must be much slower than its peers; than several if that is all that shows
-// it, because a single one may be fast by itself.
+// standsOut reports whether a unit with few peers is slow. If there is time before or after the interval, the unit is
+// compared with itself at that time. If that time is short or missing, the unit must be much slower than its peers; if only
+// that shows it, than several peers, because a single one may be fast.
 func (c *comparison) standsOut(u *unit, v *interval, values []float64, from, to int) bool {
 	if rest := len(values) - (to - from); rest < fewestBatches*c.fewest {
 		apart := u.peers > 1 && v.z >= leastZ
@@ -111,17 +110,17 @@ func (c *comparison) standsOut(u *unit, v *interval, values []float64, from, to 
 	return v.chance < weakChance
 }
 
-// ownChance returns the probability that noise makes a unit in an interval slower than its peers, and slower in
-// relation to them and to itself than in the rest of the run, as much as it is. How much the ratio varies is
-// measured by its means over batches of windows in the rest, and in the interval as well if the rest is short; windows need
-// not be independent. Few of them may be disturbed.
+// ownChance returns the probability that noise makes a unit as slow as it is in an interval, relative to its peers and,
+// relative to them and to itself, in comparison with the rest of the run. The means of the ratio over batches of windows in
+// the rest, and in the interval as well if the rest is short, measure how much it varies; windows need not be independent.
+// Few of them may be disturbed.
 func (c *comparison) ownChance(u *unit, v *interval, values []float64, from, to int) float64 {
 	rest := slices.Concat(values[:from], values[to:])
 	least := min(v.level, v.level-mean(rest), math.Log(max(c.ownRatio(u, v.includes), 1e-9)))
 	spread := max(leastSpread, deviation(appendMeans(nil, rest, c.fewest)))
 	batches, inside := float64(len(rest))/float64(c.fewest), float64(to-from)/float64(c.fewest)
 	degrees := batches - 1
-	if batches < fewestBatches { // too few to measure the spread alone
+	if batches < fewestBatches { // too few batches to measure the spread alone
 		in := max(leastSpread, deviation(appendMeans(nil, values[from:to], c.fewest)))
 		spread = math.Sqrt((batches*spread*spread + inside*in*in) / (batches + inside))
 		degrees += inside - 1
@@ -155,8 +154,8 @@ func (u *unit) comparable() (windows []int, values []float64) {
 	return windows, values
 }
 
-// segment returns the interval of values that stands out most from 0, among those whose mean and most of whose
-// values are large enough; 0, 0 if there is none. A few extreme values count like others.
+// segment returns the interval of values that stands out most from 0, among those whose mean and most of whose values are at
+// least least; 0, 0 if there is none. A few extreme values do not count more than others.
 func (c *comparison) segment(values []float64, least float64) (from, to int) {
 	limit := math.Inf(1)
 	for range 2 {
@@ -168,7 +167,7 @@ func (c *comparison) segment(values []float64, least float64) (from, to int) {
 	return from, to
 }
 
-// densest is segment with a limit of values.
+// densest is like segment with a limit of values.
 func (c *comparison) densest(values []float64, least, limit float64) (from, to int) {
 	sums, above := make([]float64, len(values)+1), make([]int, len(values)+1)
 	for i, x := range values {
@@ -192,7 +191,7 @@ func (c *comparison) densest(values []float64, least, limit float64) (from, to i
 	return from, to
 }
 
-// edges is the least multiple of the spread by which a window next to an interval belongs to it.
+// edges is the least multiple of the spread with which a window next to an interval belongs to it.
 const edges = 3
 
 // refine finds the times at which a unit became slow and recovered.
@@ -219,8 +218,9 @@ func (c *comparison) refine(u *unit, v *interval, windows []int, values []float6
 	}
 }
 
-// slowPart returns for which part of the first or last window of an interval a unit was slow. If the ratio is ρ while it
-// is slow, as in the next window, and it is slow for a part f of the window, then that of the window is 1/(1−f+f/ρ).
+// slowPart returns the part of the first or last window of an interval for which a unit was slow. If the ratio is ρ while the
+// unit is slow, as in the next window, and it is slow for a part f of the window, then the ratio of the window is
+// 1/(1−f+f/ρ).
 func slowPart(value, next, level float64) float64 {
 	slow := min(next, level)
 	if value >= slow {
@@ -229,8 +229,8 @@ func slowPart(value, next, level float64) float64 {
 	return max(0, (1-math.Exp(-value))/(1-math.Exp(-slow)))
 }
 
-// blameThreads decides whether a slow thread or its rank is to blame: the threads, unless they do most of the
-// work of the rank. It removes the others.
+// blameThreads decides whether slow threads or their rank are to blame: the threads, unless they do most of the work of the
+// rank. It removes the others.
 func blameThreads(ranks, threads *population) {
 	byRank := make(map[trace.Rank]*unit)
 	for _, u := range ranks.units {
@@ -258,8 +258,8 @@ func blameThreads(ranks, threads *population) {
 	}
 }
 
-// blameDevices decides whether the GPU or the host of a rank does extra work: the one with more of it, because the host launches
-// what the GPU does.
+// blameDevices decides whether the GPU or the host of a rank does extra work: the one with more of it, because the host
+// launches the work of the GPU.
 func blameDevices(ranks, devices *population) {
 	extra := func(u *unit) bool { return u.slow != nil && u.slow.extra }
 	for _, r := range ranks.units {
@@ -282,7 +282,7 @@ func blameDevices(ranks, devices *population) {
 // slowPeers returns the slow peers of a population.
 func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 	var all []provenance.SlowPeer
-	if p.whole {
+	if p.ofRanks {
 		if s := c.roaming(p); s != nil {
 			all = append(all, *s)
 		}
@@ -290,7 +290,7 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 	for _, some := range p.places() {
 		all = append(all, c.slowPeer(p, some))
 	}
-	if p.whole {
+	if p.ofRanks {
 		if s := c.unevenRole(p); s != nil {
 			all = append(all, *s)
 		}
@@ -298,8 +298,7 @@ func (c *comparison) slowPeers(p *population) []provenance.SlowPeer {
 	return all
 }
 
-// mostPlaces is the number of places that are reported one by one. If more are slow, those with the same pattern are
-// reported together.
+// mostPlaces is the number of places to report separately. If more are slow, those with the same pattern are reported together.
 const mostPlaces = 16
 
 // places returns the slow units by place.
@@ -335,8 +334,9 @@ func (p *population) places() (all [][]*unit) {
 	return together
 }
 
-// slowHost returns those of the slow units that are slow because their host is, together with the first; the
-// first alone, or all streams of its GPU, if it is not: most units of the host are slow at the same time, and most of other hosts are not.
+// slowHost returns the slow units that are slow because their host is, including the first one. A host is slow if most of its
+// units are slow at the same time, and most units of other hosts are not. If it is not, slowHost returns only the first unit,
+// or all streams of its GPU.
 func (p *population) slowHost(slow []*unit) []*unit {
 	first := slow[0]
 	var some, same []*unit
@@ -360,13 +360,13 @@ func (p *population) slowHost(slow []*unit) []*unit {
 			n++
 		}
 	}
-	if !known(first.Host) || len(ranks) < 2 || 2*len(some) <= n || 2*others > len(p.units)-n || n == len(p.units) {
+	if !hasName(first.Host) || len(ranks) < 2 || 2*len(some) <= n || 2*others > len(p.units)-n || n == len(p.units) {
 		return same
 	}
 	return some
 }
 
-// slowPeer returns the slow peer of some units: one, or several of a host.
+// slowPeer returns the slow peer of some units: a single one, or several of a host.
 func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	first := some[0]
 	s := provenance.SlowPeer{
@@ -386,7 +386,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 		}
 		s.Weak = s.Weak || u.slow.weak
 		s.Ranks = append(s.Ranks, u.Rank)
-		if known(u.Host) {
+		if hasName(u.Host) {
 			s.Hosts = append(s.Hosts, u.Host)
 		}
 		if u.tid != first.tid {
@@ -424,7 +424,7 @@ func (c *comparison) slowPeer(p *population, some []*unit) provenance.SlowPeer {
 	return s
 }
 
-// confidence returns the probability that chance would not give so great a deviation in any of several cases.
+// confidence returns the probability that chance does not give so great a deviation in any of several cases.
 func confidence(z float64, cases int) float64 {
 	return 1 - min(1, float64(cases)*math.Erfc(z/math.Sqrt2)/2)
 }
@@ -443,7 +443,7 @@ func commonPattern(some []*unit) (pattern provenance.Pattern) {
 // MaxFunctions is the greatest number of functions that are evidence of a slow peer.
 const MaxFunctions = 5
 
-// addEvidence adds what supports a slow peer.
+// addEvidence adds the evidence for a slow peer.
 func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.SlowPeer) {
 	all := make(map[uint32]functionTime)
 	for _, u := range some {
@@ -485,7 +485,7 @@ func (c *comparison) addEvidence(p *population, some []*unit, s *provenance.Slow
 	}
 }
 
-// costliest returns the functions that lost the most time.
+// costliest returns the functions that lost most time.
 func costliest(list []provenance.SlowFunction) []provenance.SlowFunction {
 	slices.SortFunc(list, func(a, b provenance.SlowFunction) int {
 		return cmp.Or(cmp.Compare(b.Beyond, a.Beyond), cmp.Compare(a.Func, b.Func))

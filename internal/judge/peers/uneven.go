@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// unevenRole returns the role whose units do more than others, if that costs enough and none of them is slow; nil
-// otherwise. At most half of the units may have it.
+// unevenRole returns the role whose units do more than others, if that costs enough and none of them is slow; nil otherwise.
+// At most half of the units may have that role.
 func (c *comparison) unevenRole(p *population) *provenance.SlowPeer {
 	type part struct{ role, share int }
 	parts := make(map[part][]*unit)
@@ -56,7 +56,7 @@ func (c *comparison) unevenRole(p *population) *provenance.SlowPeer {
 	return worst
 }
 
-// more returns the functions in which some units spend the most time beyond that of others.
+// more returns the functions in which some units spend most time beyond that of others.
 func (c *comparison) more(p *population, includes func(*unit) bool) []provenance.SlowFunction {
 	type sums struct{ calls, time, othersCalls, others float64 }
 	all := make(map[uint32]sums)
@@ -90,7 +90,7 @@ func (c *comparison) more(p *population, includes func(*unit) bool) []provenance
 	return costliest(list)
 }
 
-// note returns a slow peer that nobody is to blame for.
+// note returns a slow peer for which no place is to blame.
 func (c *comparison) note(p *population, some []*unit, pattern provenance.Pattern, saved, caused float64) *provenance.SlowPeer {
 	s := &provenance.SlowPeer{
 		PID: p.program, Pattern: pattern, TID: some[0].tid, Role: some[0].role, Peers: len(p.units) - len(some), Hosts: []string{},
@@ -99,7 +99,7 @@ func (c *comparison) note(p *population, some []*unit, pattern provenance.Patter
 	}
 	for _, u := range some {
 		s.Ranks = append(s.Ranks, u.Rank)
-		if known(u.Host) {
+		if hasName(u.Host) {
 			s.Hosts = append(s.Hosts, u.Host)
 		}
 	}
@@ -112,8 +112,8 @@ func (c *comparison) note(p *population, some []*unit, pattern provenance.Patter
 // fewestRoaming is the least number of units that must be slow one after another.
 const fewestRoaming = 3
 
-// roaming returns the units of which another one is slow in most windows, if none of them is slow for half of the run
-// and it costs enough; nil otherwise. None of them is to blame then.
+// roaming returns the units of which a different one is slow in most windows, if none of them is slow for half of the run and
+// if that costs enough; nil otherwise. None of these units is to blame.
 func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 	windows := make(map[*unit]int)
 	top := make([]*unit, c.windows)
@@ -134,7 +134,7 @@ func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 			continue
 		}
 		all++
-		if x := top[w].excess[w]; x < max(p.least, leastZ*max(leastSpread, deviation(values))) || top[w].slow != nil && c.long(top[w].slow) {
+		if x := top[w].excess[w]; x < max(p.least, leastZ*max(leastSpread, deviation(values))) || top[w].slow != nil && c.isLong(top[w].slow) {
 			top[w] = nil
 			continue
 		}
@@ -177,5 +177,5 @@ func (c *comparison) roaming(p *population) *provenance.SlowPeer {
 	return s
 }
 
-// long reports whether an interval is at least half of the run.
-func (c *comparison) long(v *interval) bool { return 2*(v.to-v.from) >= c.end-c.begin }
+// isLong reports whether an interval is at least half of the run.
+func (c *comparison) isLong(v *interval) bool { return 2*(v.to-v.from) >= c.end-c.begin }

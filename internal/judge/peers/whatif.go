@@ -8,8 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// The run is divided into blocks of windows for what-if: at most mostBlocks, each longWaits times as long as the longest
-// wait, because in shorter ones all units may be busy: the others before they wait.
+// What-if divides the run into blocks of windows: at most mostBlocks, each longWaits times as long as the longest wait,
+// because in a shorter block all units may be busy: the others before they wait.
 const (
 	mostBlocks = 16
 	longWaits  = 4
@@ -27,8 +27,8 @@ func (u *unit) fixed(w int) float64 {
 	return u.useful[w] * math.Exp(-x)
 }
 
-// whatIf returns how much shorter the run would be if the useful time of some units were fixed, and how long the
-// others waited for them. In each round of a block, the unit that is useful longest determines how long it takes.
+// whatIf returns how much shorter the run would be if the useful time of some units were fixed, and how long the others
+// waited for them. In each round of a block, the unit that is useful longest determines the duration.
 func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) float64) (saved, caused float64) {
 	chosen, ranks := make(map[*unit]bool), make(map[trace.Rank]bool)
 	for _, u := range some {
@@ -79,8 +79,8 @@ func (c *comparison) block(p *population) int {
 	if p.perBlock > 0 {
 		return p.perBlock
 	}
-	const all = 0.9 // share of a window in which a unit only waits
-	longest := 0.0  // wait, in windows
+	const all = 0.9 // least share of a window in which a unit only waits
+	longest := 0.0  // longest wait, in windows
 	for _, u := range p.units {
 		length, most, useful := 0.0, 0.0, 0.0
 		for w, v := range u.useful {
@@ -89,10 +89,10 @@ func (c *comparison) block(p *population) int {
 			share := u.wait[w] / max(1, float64(to-from))
 			length += share
 			if most = max(most, length); share < all {
-				length = share // of a wait that may begin here
+				length = share // part of a wait that may begin here
 			}
 		}
-		if 4*useful > float64(u.Last-u.First) { // else waiting is what it does
+		if 4*useful > float64(u.Last-u.First) { // otherwise the unit mostly waits
 			longest = max(longest, most)
 		}
 	}
@@ -100,15 +100,15 @@ func (c *comparison) block(p *population) int {
 	return p.perBlock
 }
 
-// noiseOf returns by how much the useful time of a unit varies from round to round, as a share of its time. In a window with
-// n rounds it varies by √n times less, because rounds are independent. It is 0 if the number of rounds is unknown.
+// noiseOf returns how much the useful time of a unit varies from round to round, as a share of its time. In a window with n
+// rounds it varies by √n times less, because rounds are independent. It is 0 if the number of rounds is unknown.
 func (c *comparison) noiseOf(p *population) float64 {
 	if p.noise == nil {
-		var steps []float64 // from window to window, because lasting differences of units are not noise
+		var steps []float64 // differences from window to window, because lasting differences of units are not noise
 		for _, u := range p.units {
 			n := float64(u.peers + 1)
 			for w := 1; w < c.windows && u.slow == nil; w++ {
-				if step := u.raw[w] - u.raw[w-1]; !math.IsNaN(step) { // of a unit and the mean of n, in two windows
+				if step := u.raw[w] - u.raw[w-1]; !math.IsNaN(step) { // of a unit and the mean of n units, in two windows
 					steps = append(steps, step/math.Sqrt(2*(1-1/n)))
 				}
 			}
@@ -118,11 +118,11 @@ func (c *comparison) noiseOf(p *population) float64 {
 	return *p.noise
 }
 
-// sameNumber is the greatest factor between numbers of calls that are the same.
+// sameNumber is the greatest factor between numbers of calls that count as equal.
 const sameNumber = 1.02
 
-// rounds returns the number of rounds of the run: the most frequent number of calls of a unit among the kinds of work that
-// are done in most blocks, because loops call most functions once. It is 0 if there are none.
+// rounds returns the number of rounds of the run: the most frequent number of calls of a unit among the kinds of work in most
+// blocks, because loops call most functions once. It is 0 if there are none.
 func rounds(works []total, blocks []uint16) float64 {
 	present := uint16(0)
 	for _, b := range blocks {
@@ -145,7 +145,7 @@ func rounds(works []total, blocks []uint16) float64 {
 	return number
 }
 
-// nodes is the number of values by which an expected maximum is integrated.
+// nodes is the number of values in the numerical integration of an expected maximum.
 const nodes = 40
 
 // expectedMax returns the expected maximum of normally distributed values with these means and this deviation.
@@ -164,7 +164,7 @@ func expectedMax(means []float64, deviation float64) float64 {
 	}
 	expected, step := top, (below/2+above)*deviation/nodes
 	for i := range nodes {
-		x := (float64(i)+0.5)*step/deviation - below/2 // from the maximum
+		x := (float64(i)+0.5)*step/deviation - below/2 // distance from the maximum
 		log := 0.0
 		for class, n := range counts {
 			if n > 0 {

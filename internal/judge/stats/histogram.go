@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Histogram counts integers ≥ 0 in bins that are the same for all histograms: a bin for each number below 128, and 64 of equal width
-// between each power of two and the next, so that a bin is never wider than 1/64 of its numbers. Merging only adds counts, so it
-// is exact and independent of the order. The zero value is empty and the identity of Merge.
+// Histogram counts integers ≥ 0 in bins that are the same for all histograms: a bin for each number below 128, and 64 of
+// equal width between each power of two and the next, so that a bin is never wider than 1/64 of its numbers. Merging only
+// adds counts, so it is exact and independent of the order. The zero value is empty and the identity of Merge.
 type Histogram struct {
 	counts []uint64 // of the bins from base; the first and the last are not 0
 	base   int

@@ -1,6 +1,6 @@
-// Package stats provides mergeable statistics: sums of integers, histograms with fixed bins, and moments of fractions. Adding values
-// one by one or in groups, and merging statistics, give the same result: exactly for Sums and histograms, up to rounding for
-// RunStats. The package is pure and retains no references to its inputs.
+// Package stats provides mergeable statistics: sums of integers, histograms with fixed bins, and moments of fractions. Adding
+// values one by one or in groups, and merging statistics, give the same result: exactly for Sums and histograms, up to
+// rounding for RunStats. The package is pure and retains no references to its inputs.
 package stats
 
 import (

@@ -25,7 +25,8 @@ const dense = 1 << 7
 // hasActivities, in the same byte, marks encodings that end with activities.
 const hasActivities = 1 << 6
 
-// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. AppendBinary may change the indices of work.
+// AppendBinary appends the encoding of the load to b. Equal loads have equal encodings. AppendBinary may change the indices
+// of work.
 func (l *Load) AppendBinary(b []byte) []byte { return l.append(b, 0) }
 
 // storedMagic begins a stored load; the number of its format follows.
@@ -195,8 +196,8 @@ type reader struct {
 
 var errEncoding = fmt.Errorf("%w: load", stats.ErrEncoding)
 
-// Decode decodes all of b, which AppendBinary wrote, with sums of calls or ticks of at most most. It takes memory in proportion to b
-// and retains nothing of b. Errors wrap stats.ErrEncoding.
+// Decode decodes all of b, which AppendBinary wrote, with sums of calls or ticks of at most most. It takes memory in
+// proportion to b and retains nothing of b. Errors wrap stats.ErrEncoding.
 func Decode(b []byte, most uint64) (*Load, error) {
 	r := &reader{Coder: codec.Decoder(b, errEncoding), most: most}
 	l := New()

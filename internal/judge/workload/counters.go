@@ -255,8 +255,8 @@ func (w *CounterWindow) Readings(dst []Reading) []Reading {
 	return dst
 }
 
-// packReadings replaces the readings of a window by l.readings, and changes their order. It encodes their beginning, their number if
-// it is at least manyReadings, their sum, and their increase if there is any.
+// packReadings replaces the readings of a window by l.readings, and changes their order. It encodes their beginning, their
+// number if it is at least manyReadings, their sum, and their increase if there is any.
 func (l *Load) packReadings(w *CounterWindow) {
 	slices.SortFunc(l.readings, func(a, b Reading) int { return cmp.Compare(a.Counter, b.Counter) })
 	b, last := l.packed[:0], uint32(0)

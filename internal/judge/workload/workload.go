@@ -385,8 +385,8 @@ func (l *Load) Merge(o *Load, number func(program trace.Program, function uint32
 	l.activities.Merge(o.activities)
 }
 
-// Reset removes all work and keeps memory. The span of time, the width of windows and the choice of paths remain those of everything
-// that was ever added.
+// Reset removes all work and keeps memory. The span of time, the width of windows and the choice of paths remain those of
+// everything that was ever added.
 func (l *Load) Reset() {
 	clear(l.index)
 	clear(l.lanes)
