@@ -27,19 +27,17 @@ type StepKey struct {
 	Step int
 }
 
-// RecordSink receives records and metadata. Several goroutines call it, but calls for
-// one rank are sequential, and each method is called at most once with the same key.
-// It owns its arguments. While traces are being written it receives provisional
-// records as they are flagged, and at the end all records again.
+// RecordSink receives records and metadata. Several goroutines call it, but calls for one rank are sequential, and each
+// method is called at most once with the same key. It owns its arguments. While traces are being written, it receives
+// provisional records when calls are flagged, and at the end all records again.
 type RecordSink interface {
-	// Metadata stores the metadata that are new in a step.
+	// Metadata stores the metadata that is new in a step.
 	Metadata(ctx context.Context, key StepKey, metadata []provenance.Metadata) error
 	// Records stores the anomalies and typical executions of a step.
 	Records(ctx context.Context, key StepKey, anomalies, typical []*provenance.Record) error
 }
 
-// Progress reports progress between two steps and during the review. Calls are
-// sequential.
+// Progress reports progress between two steps and during the review. Calls are sequential.
 type Progress func(done ProgressReport)
 
 // ProgressReport is the progress of an analysis.
@@ -47,7 +45,7 @@ type ProgressReport struct {
 	summary.Totals
 	// ReadShare is the share of the steps of all traces that this pass has read.
 	ReadShare float64
-	// Reviewed is the number of Captures that were judged again and passed to the sink. Captures is 0 until all traces are read.
+	// Reviewed is the number of Captures that the review has judged and passed to the sink. Captures is 0 until all traces are read.
 	Reviewed, Captures int64
 }
 
@@ -57,21 +55,21 @@ type Analyzer struct {
 	sink              RecordSink
 	progress          Progress
 	online            *Online   // nil for recorded traces
-	programEnd        time.Time // when the end of the writers was noticed; zero if they still run
+	programEnd        time.Time // time at which the end of the writers was detected; zero while they run
 	stages            [numStages]Stage
-	collectives       breakdown.Programs // of traces that are being written
+	collectives       breakdown.Programs // for traces that are being written
 	models            *Models
 	sources           []*source
 	ignoreCorrelation []*regexp.Regexp
 	totals            summary.Totals
-	load              *workload.Load // of recorded traces
+	load              *workload.Load // for recorded traces
 	spool             *spool.File
 
 	progressMu sync.Mutex
-	done       ProgressReport // of the review
+	done       ProgressReport // progress of the review
 }
 
-// New returns an Analyzer; the configuration must be valid. progress may be nil.
+// New returns an Analyzer. cfg must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
 	cfg.Outlier.Unit = cfg.Unit
 	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, load: workload.NewIn(cfg.Unit), spool: spool.NewFile(cfg.SpoolDir)}
@@ -85,8 +83,7 @@ func (a *Analyzer) isUncoupled(name string) bool {
 	return slices.ContainsFunc(a.ignoreCorrelation, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
-// Run analyzes recorded traces. It analyzes the readable part of broken traces and
-// lists them in the result.
+// Run analyzes recorded traces. It analyzes the readable part of broken traces and lists them in the result.
 func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 	a.startModels()
 	slices.SortFunc(inputs, compareInputs)
@@ -110,8 +107,8 @@ func (a *Analyzer) startModels() {
 	a.models.workers = a.cfg.Workers
 }
 
-// compareInputs orders traces by program, by the rank in their names and by path, so
-// that the order of the arguments does not matter.
+// compareInputs orders traces by program, by the rank in their names and by path, so that the order of the arguments does not
+// matter.
 func compareInputs(x, y Input) int {
 	return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(tau.RankInName(x.Path), tau.RankInName(y.Path)), cmp.Compare(x.Path, y.Path))
 }
@@ -140,14 +137,14 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 			}
 		}
 		if a.progress != nil {
-			a.progress(ProgressReport{Totals: a.totals, ReadShare: a.read()})
+			a.progress(ProgressReport{Totals: a.totals, ReadShare: a.readShare()})
 		}
 	}
 	return nil
 }
 
-// read returns the share of all steps that have been read.
-func (a *Analyzer) read() float64 {
+// readShare returns the share of all steps that have been read.
+func (a *Analyzer) readShare() float64 {
 	read, of := int64(0), int64(0)
 	for _, s := range a.sources {
 		p, ok := s.reader.(interface{ Progress() (read, of int64) })
@@ -156,7 +153,7 @@ func (a *Analyzer) read() float64 {
 		}
 		if ok {
 			m, n := p.Progress()
-			if s.done { // some end early
+			if s.done { // some traces end early
 				m = n
 			}
 			read, of = read+m, of+n
@@ -165,8 +162,8 @@ func (a *Analyzer) read() float64 {
 	return float64(read) / float64(max(of, 1))
 }
 
-// reviewed reports that n more executions were reviewed.
-func (a *Analyzer) reviewed(n int64) {
+// addReviewed reports that n more executions were reviewed.
+func (a *Analyzer) addReviewed(n int64) {
 	if a.progress != nil {
 		a.progressMu.Lock()
 		defer a.progressMu.Unlock()
@@ -181,7 +178,7 @@ type RankConflict struct {
 	Rank  trace.RankKey
 }
 
-// Error returns the conflict in words.
+// Error describes the conflict.
 func (c *RankConflict) Error() string {
 	return fmt.Sprintf("%s and %s both contain rank %d of program %d (if they are of two programs, assign these with --program: only "+
 		"names that differ before the rank are recognized)", c.Paths[0], c.Paths[1], c.Rank.Rank, c.Rank.Program)
@@ -219,7 +216,7 @@ func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
 	})
 }
 
-// learn makes all ranks read and learn a step, and merges their models.
+// learn reads a step of each trace, learns its calls, and merges the models.
 func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bool) error {
 	read := func(ctx context.Context, s *source) error { return a.advance(ctx, s, profile) }
 	err := workers.InOrder(ctx, a.cfg.Workers, live, read, func(s *source) {
@@ -236,8 +233,8 @@ func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bo
 	return nil
 }
 
-// learnAndJudge is a round of the last pass: all ranks learn a step, their models are
-// merged in the order of ranks, and all judge the step by the result.
+// learnAndJudge is a round of the last pass: all ranks learn a step, their models are merged in the order of ranks, and all
+// ranks judge the step by the result.
 func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
 	if err := a.learn(ctx, live, a.cfg.Freeze || a.cfg.Passes == 2, true); err != nil {
 		return err

@@ -12,13 +12,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A step has more calls than the processor's cache. They are learned soon after they end, and leave what nearly all of them
-// need to be judged when the models of the step are complete: 8 bytes each.
+// A step has more calls than fit into the processor's cache. They are learned soon after they end. For most calls, 8 bytes
+// are enough to judge them once the models of the step are complete.
 
 // endedCall is a call that ended in the step.
 type endedCall struct {
 	function int32  // number in rank.all; -1 if the call is lost
-	time     uint32 // by which it is judged; longTime if it is longer or if the call is labeled
+	time     uint32 // time for judging; longTime if it is longer or if the call is labeled
 }
 
 const longTime = math.MaxUint32
@@ -26,12 +26,12 @@ const longTime = math.MaxUint32
 // endedCalls are the elements of thread.Done.
 type endedCalls struct {
 	thread   *callstack.Thread
-	bit, own uint64 // of the thread, for numbers of calls and for what is settled
+	bit, own uint64 // bits of the thread in numbers of calls and in localFunc.settled
 	calls    []endedCall
-	outer    int // calls that are in no other call; scratch
+	outer    int // number of calls that are in no other call; scratch
 }
 
-// endedOn returns the calls of a thread that ended in the step. Threads come one after the other.
+// endedOn returns the calls of a thread that ended in the step. Threads must be passed one after another.
 func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
 	n := len(r.ended)
 	if n > 0 && r.ended[n-1].thread == t {
@@ -40,7 +40,7 @@ func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
 	if n == cap(r.ended) {
 		r.ended = append(r.ended, endedCalls{})
 	}
-	r.ended = r.ended[:n+1] // with the memory of an earlier step
+	r.ended = r.ended[:n+1] // reuse the memory of an earlier step
 	e := &r.ended[n]
 	e.thread, e.calls, e.bit, e.own = t, slices.Grow(e.calls[:0], cap(t.Done)), r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID))
 	return e
@@ -63,8 +63,9 @@ func (r *rank) learnCalls(t *callstack.Thread, from int) {
 	e.outer = 0
 }
 
-// learnShort learns the short calls at the beginning of done that make no calls and are of one function, if that was learned in
-// this step before. It returns their number. Most calls are such calls, and learning them one at a time takes twice as long.
+// learnShort learns the short calls at the beginning of done that make no calls and belong to one function, if that function
+// was learned earlier in this step. It returns their number. Most calls are such calls, and learning them one at a time takes
+// twice as long.
 func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
 	calls, w := e.thread.Calls, &r.work
 	c := &calls[done[0]]
@@ -174,16 +175,16 @@ func (r *rank) learn() {
 	}
 }
 
-// limit has times of a function that are certainly normal in the step.
+// limit has times of a function that are normal for certain in the step.
 type limit struct {
 	step    int    // rank.steps when it was set
-	low     uint32 // the least
+	low     uint32 // least time
 	count   uint32
 	byTime  bool // no call made too many calls
-	typical bool // a typical execution is wanted; scratch
+	typical bool // a typical execution is needed; scratch
 }
 
-// isOdd reports whether the time of a call can be anything but normal.
+// isOdd reports whether a call with a time may be other than normal.
 func (r *rank) isOdd(f *localFunc, time int64) bool {
 	by := f.model.by
 	return by.judge.Suspect(time) || time >= by.usual+r.delayLimit
@@ -198,13 +199,13 @@ func (r *rank) setLimit(f *localFunc) {
 		return
 	}
 	j := f.model.by.judge
-	if j == nil { // ignored
+	if j == nil { // the function is ignored
 		l.count = longTime
 		return
 	}
 	most := f.most
 	if f.most = 0; most > j.MostCalls() {
-		return // some may have made too many calls
+		return // some calls may have made too many calls
 	}
 	l.byTime = true
 	low, high := j.NormalTimes()
@@ -263,7 +264,7 @@ func (r *rank) judgeCall(t *callstack.Thread, i int32, f *localFunc) {
 		return
 	}
 	j := f.model.by.judge
-	if j == nil { // ignored
+	if j == nil { // the function is ignored
 		return
 	}
 	if v := r.time(c); c.Children > j.MostCalls() || r.isOdd(f, v) {
@@ -271,9 +272,8 @@ func (r *rank) judgeCall(t *callstack.Thread, i int32, f *localFunc) {
 	}
 }
 
-// keepTypical captures the most typical execution in this step of each function, or call
-// path that is judged on its own, that had an anomaly on the same thread in this or an
-// earlier step: the first of those with the lowest score.
+// keepTypical captures the most typical execution in this step of each function, or call path that is judged separately, that
+// had an anomaly on the same thread in this or an earlier step. Of several with the lowest score, it captures the first.
 func (r *rank) keepTypical() error {
 	for i := range r.ended {
 		e := &r.ended[i]
@@ -296,8 +296,8 @@ func (r *rank) keepTypical() error {
 	return nil
 }
 
-// findTypical sets r.typicals to the functions of which a typical execution on the thread is wanted, and their typical to the
-// index of its call.
+// findTypical sets r.typicals to the functions that need a typical execution on the thread, and their field typical to the
+// index of that call.
 func (r *rank) findTypical(e *endedCalls) {
 	r.typicals = r.typicals[:0]
 	wanted := false
@@ -329,7 +329,7 @@ func (r *rank) findTypical(e *endedCalls) {
 			r.typicals = append(r.typicals, f)
 			f.rejected = 0
 		} else if odd >= f.oddness {
-			f.rejected |= 1 << call.time // if it is below 64
+			f.rejected |= 1 << call.time // if the time is below 64
 			continue
 		}
 		f.typical, f.oddness = int32(i), odd

@@ -1,7 +1,6 @@
-// Package analyzer is the on-node pipeline: it reads traces and returns records of
-// outliers. It reads many ranks at once, step by step: all ranks learn a step, their
-// models are merged, and all ranks judge the step by the merged models. The result
-// does not depend on the number of workers, the order of the traces or timing.
+// Package analyzer is the on-node pipeline: it reads traces and returns records of outliers. It reads many ranks
+// concurrently, step by step: all ranks learn a step, their models are merged, and all ranks judge the step by the merged
+// models. The result does not depend on the number of workers, the order of the traces or timing.
 package analyzer
 
 import (
@@ -15,21 +14,19 @@ import (
 
 // Config configures an Analyzer. Start from Default.
 type Config struct {
-	// Unit is that of all times of the traces, and of the settings.
+	// Unit is the unit of all times of the traces and of the settings.
 	Unit    trace.Unit
 	Outlier outlier.Config
 	// Inclusive judges by inclusive instead of exclusive time.
 	Inclusive bool
 	// RankScope gives each rank separate models instead of common ones.
 	RankScope bool
-	// SkipFirst excludes the first call of a function on a thread, which may contain
-	// compilation or set-up, from learning and judging. For functions that wait for
-	// messages it excludes up to 16 calls before the thread's first collective call.
+	// SkipFirst excludes the first call of a function on a thread, which may include compilation or set-up, from learning and judging.
+	// For functions that wait for messages it excludes up to 16 calls before the thread's first collective call.
 	SkipFirst bool
 	// Window is the number of calls to keep before and after an anomaly.
 	Window int
-	// Passes is 1 to judge each step when it is read and review the captures at the
-	// end, or 2 to learn the entire run first.
+	// Passes is 1 to judge each step when it is read and to review the captures at the end, or 2 to learn the entire run first.
 	Passes int
 	// Review judges all captures again with the final model.
 	Review bool
@@ -37,18 +34,17 @@ type Config struct {
 	MinTime trace.Ticks
 	// Workers is the number of ranks to process in parallel.
 	Workers int
-	// KeepOpen is the number of traces up to which all keep their files open and their
-	// memory between steps.
+	// KeepOpen is the greatest number of traces with which all of them keep their files open and their memory between steps.
 	KeepOpen int
 	// StatePrefix is the prefix of counters that describe the state of the node.
 	StatePrefix string
-	// IgnoreCorrelation are patterns of functions whose correlation ids are ignored.
+	// IgnoreCorrelation lists patterns of functions whose correlation IDs are ignored.
 	IgnoreCorrelation []string
-	// InitialModels are the models to start with; nil to start without.
+	// InitialModels are the models to start with, or nil.
 	InitialModels *Models
-	// Freeze judges by InitialModels alone.
+	// Freeze judges by InitialModels only.
 	Freeze bool
-	// SpoolDir is a directory for captures until the end of the run.
+	// SpoolDir is the directory for captures until the end of the run.
 	SpoolDir string
 }
 

@@ -14,24 +14,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/spool"
 )
 
-// A delay is a call that lost much time, but whose time is not unusual. It becomes an anomaly
-// if it explains waits of other ranks.
+// A delay is a call that lost much time although its time is not unusual. It becomes an anomaly if it explains waits of other
+// ranks.
 const (
-	// delayShare is the least time that a delay lost, as a share of the time of its rank so
-	// far: if all ranks waited for it, it would not be a minor finding. A thread has at most
-	// 1/delayShare delays in each period in which that time grows by a factor of e.
+	// delayShare is the least time that a delay loses, as a share of the time of its rank so far: if all ranks waited for it, it
+	// would not be a minor finding. A thread has at most 1/delayShare delays in each period in which that time grows by a factor of e.
 	delayShare = 1e-4
-	// longCalls is the share of calls like it, the longest, to which a delay belongs.
+	// longCalls is the share of the longest calls among which a delay must be.
 	longCalls = 0.1
-	// During the run delays may lose less by the factor delaySlack, and belong to longCallsSoFar,
-	// because models change.
+	// During the run, delays may lose less by the factor delaySlack and be among the longest longCallsSoFar, because
+	// models change.
 	delaySlack     = 0.9
 	longCallsSoFar = 0.2
-	// maxDelays is the number of delays of a rank to consider at the end, those that lost most.
+	// maxDelays is the number of delays of a rank to consider at the end: those that lost most.
 	maxDelays = 1 << 10
 )
 
-// leastDelay returns the least time that a delay at some time lost, or the part of it.
+// leastDelay returns part of the least time that a delay at a time loses.
 func (r *rank) leastDelay(at trace.Ticks, part float64) int64 {
 	if !r.byPath || !r.cfg.Review {
 		return math.MaxInt64 / 2
@@ -52,7 +51,7 @@ type callKey struct {
 
 func keyOf(c *provenance.Capture) callKey { return callKey{c.Call().Step, c.Call().Row} }
 
-// delays are the anomalies and delays of ranks, and the calls of each.
+// delays contains the anomalies and delays of ranks, and the call of each.
 type delays struct {
 	blame.Run
 	calls []delayedCall
@@ -62,7 +61,7 @@ type delays struct {
 type delayedCall struct {
 	rank   *rank
 	spool  *spool.Spool
-	number int // in the spool
+	number int // index in the spool
 	sends  int // number of its elements of Run.Sends, which are in the same order
 	callKey
 }
@@ -112,7 +111,7 @@ func (a *Analyzer) promote(ctx context.Context) error {
 	return nil
 }
 
-// rankKeys returns the ranks.
+// rankKeys returns the keys of the ranks.
 func (a *Analyzer) rankKeys() iter.Seq[trace.RankKey] {
 	return func(yield func(trace.RankKey) bool) {
 		for _, s := range a.sources {
@@ -127,7 +126,7 @@ func (a *Analyzer) rankKeys() iter.Seq[trace.RankKey] {
 
 // findDelays returns the anomalies and delays of a rank by the final models.
 func (r *rank) findDelays() (*delays, error) {
-	r.online = false // no more provisional records
+	r.online = false // create no more provisional records
 	if err := r.settle(); err != nil {
 		return nil, err
 	}
@@ -148,8 +147,7 @@ func (r *rank) findDelays() (*delays, error) {
 	return &d, nil
 }
 
-// limit removes all but maxDelays delays, and those that lost as little as one of the removed,
-// with their messages.
+// limit removes all but maxDelays delays, and those that lost no more than one of the removed delays, with their messages.
 func (d *delays) limit() {
 	var lost []trace.Ticks
 	for i := range d.Anomalies {
@@ -161,7 +159,7 @@ func (d *delays) limit() {
 		return
 	}
 	slices.Sort(lost)
-	most := lost[len(lost)-maxDelays-1] // of the removed
+	most := lost[len(lost)-maxDelays-1] // greatest lost time to remove
 	n, sends, next := 0, d.Sends[:0], d.Sends
 	for i := range d.Anomalies {
 		own := next[:d.calls[i].sends]
@@ -174,8 +172,8 @@ func (d *delays) limit() {
 	d.Anomalies, d.calls, d.Sends = d.Anomalies[:n], d.calls[:n], sends
 }
 
-// addDelay adds a capture if it is an anomaly or a delay. It reports whether the review does
-// not need the capture unless it is promoted.
+// addDelay adds a capture if it is an anomaly or a delay. It returns true if the review does not need the capture unless it
+// is promoted.
 func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unneeded bool) {
 	f := r.all[c.Context]
 	j, rare := r.judgeOf(f, c)

@@ -11,47 +11,45 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// localFunc is a function with a call path in a rank. The one with all paths stands also for
-// calls whose path is not judged on its own, because it is folded or the detector judges
-// by function.
+// localFunc is a function with a call path in a rank. The localFunc with all paths also stands for calls whose path is not judged
+// separately, because it is folded or because the detector judges by function.
 type localFunc struct {
 	number          int32 // in rank.all
 	id              trace.FuncID
 	whole           *localFunc    // the function with all paths; may be itself
-	node            callpath.Node // of its path; Root if it has all or was folded
-	path            callpath.Hash // with its work; 0 if a name is unknown
+	node            callpath.Node // node of its path; Root if it has all paths or was folded
+	path            callpath.Hash // path and work; 0 if a name is unknown
 	work            callpath.WorkClass
-	next            *localFunc // with the same path and other work
-	models          *group     // only of whole; nil while the name is unknown
+	next            *localFunc // same path with other work
+	models          *group     // only set in whole; nil while the name is unknown
 	model           *scoped    // nil while the name is unknown
 	wait            provenance.Wait
 	hasWait         bool               // wait is valid
-	settled         uint64             // threads below 64 on which setUp excludes no more calls
-	first           stats.ThreadCounts // calls
+	settled         uint64             // bits of threads below 64 on which setUp excludes no more calls
+	first           stats.ThreadCounts // numbers of calls
 	late            uint64             // bits of lanes on which its calls began after the set-up of their caller
 	calls           uint64
-	rareCalls       uint64         // calls that mayBeRare of which it is the caller
+	rareCalls       uint64         // number of calls for which mayBeRare is true and of which it is the caller
 	last            trace.Ticks    // entry of the call that ended last
-	most            uint32         // calls that a call made since the last setLimit
+	most            uint32         // greatest number of calls that a call made since the last setLimit
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget
-	missingTypicals []trace.Thread // for which a typical execution is wanted
-	typical         int32          // index in rank.ended of the most typical call so far; -1 if none
-	oddness         float64        // of that call
-	rejected        uint64         // times below 64 that are not less odd
+	missingTypicals []trace.Thread // threads that need a typical execution
+	typical         int32          // index in rank.ended of the most typical call so far; -1 if there is none
+	oddness         float64        // oddness of that call
+	rejected        uint64         // bits of times below 64 that are not less odd
 }
 
-// delta is what a rank learned about a function since the last merge, and its
-// anomalies in this step.
+// delta is what a rank learned about a function since the last merge, with its anomalies in this step.
 type delta struct {
 	summary.FunctionStats
 	model outlier.Model
-	short outlier.ShortTimes // of calls that made no calls; not yet in the model and the stats
-	work  callpath.Sums      // of a thread in the current window of time
+	short outlier.ShortTimes // times of calls that made no calls; not yet in the model and the stats
+	work  callpath.Sums      // sums of a thread in the current window of time
 }
 
-// addShort adds the short times to the rest.
+// addShort adds the short times to the model and the stats.
 func (d *delta) addShort() {
 	sums := d.short.MoveTo(&d.model)
 	d.Exclusive.Merge(&sums)
@@ -63,8 +61,7 @@ func (d *delta) merge(o *delta) {
 	d.model.Merge(&o.model)
 }
 
-// deltas recycles deltas between ranks: there may be functions on many thousands of
-// ranks, but few of them learn at the same time.
+// deltas recycles deltas between ranks: functions may be on many thousands of ranks, but few of them learn at the same time.
 var deltas = sync.Pool{New: func() any { return new(delta) }}
 
 func (f *localFunc) delta() *delta {
@@ -74,8 +71,7 @@ func (f *localFunc) delta() *delta {
 	return f.pending
 }
 
-// judge returns the judge of the calls of a function with a path. It is nil if the
-// function is ignored or its name is unknown.
+// judge returns the judge of the calls of a function with a path. It is nil if the function is ignored or its name is unknown.
 func (f *localFunc) judge() *outlier.Judge {
 	if f.model == nil {
 		return nil
@@ -83,8 +79,7 @@ func (f *localFunc) judge() *outlier.Judge {
 	return f.model.by.judge
 }
 
-// peers returns the function, with the same path or with all, whose calls are compared
-// with each other.
+// peers returns the function, with the same path or with all paths, whose calls are compared with each other.
 func (f *localFunc) peers() *localFunc {
 	if f.model == nil || f.model.by == f.whole.model {
 		return f.whole

@@ -15,12 +15,11 @@ import (
 // pendingCapture is a capture whose window ends in the next step.
 type pendingCapture struct {
 	thread  *callstack.Thread
-	missing int // calls at the end of the window
+	missing int // number of calls missing at the end of the window
 	capture provenance.Capture
 }
 
-// complete extends the windows of captures of the previous step into this one, and
-// stores them before those of this step.
+// complete extends the windows of captures of the previous step into this one and stores these captures before those of this step.
 func (r *rank) complete() error {
 	for _, p := range r.pending {
 		p.capture.Extend(p.thread, p.missing)
@@ -32,8 +31,8 @@ func (r *rank) complete() error {
 	return nil
 }
 
-// maxHeld is the number of captures of a rank that wait in memory until their functions
-// have enough samples; more wait in the spool until the end of the run.
+// maxHeld is the number of captures of a rank that wait in memory until their functions have enough samples. More captures
+// wait in the spool until the end of the run.
 const maxHeld = 1 << 10
 
 // put stores a complete capture.
@@ -61,7 +60,7 @@ func (r *rank) judgeHeld() error {
 			left = append(left, p)
 			continue
 		}
-		if j == nil { // ignored
+		if j == nil { // the function is ignored
 			continue
 		}
 		score, verdict := j.JudgeCall(r.timeOf(c), r.capturedWork(f, c))
@@ -70,7 +69,7 @@ func (r *rank) judgeHeld() error {
 			c.Kind = provenance.Anomaly
 			c.Mark(true)
 			r.flag(f, c.Thread, score, int32(r.step), c.Call().Entry, c.Call().Exit, c.Exclusive)
-		case r.keepsCandidates(): // with few samples even a normal call may turn out to be an outlier
+		case r.keepsCandidates(): // with few samples, even a normal call may become an outlier
 			c.Kind = provenance.Candidate
 		default:
 			continue
@@ -87,7 +86,7 @@ func (r *rank) judgeHeld() error {
 	return nil
 }
 
-// keepsCandidates reports whether to keep calls that are close to being outliers.
+// keepsCandidates reports whether to keep calls that are almost outliers.
 func (r *rank) keepsCandidates() bool { return r.cfg.Review && r.cfg.Passes == 1 }
 
 // timeOf returns the time by which a captured call is judged.
@@ -98,7 +97,7 @@ func (r *rank) timeOf(c *provenance.Capture) int64 {
 	return int64(c.Exclusive)
 }
 
-// settle stores all captures that are still waiting when the rank's trace has ended.
+// settle stores all captures that are still pending when the rank's trace has ended.
 func (r *rank) settle() error {
 	if err := r.complete(); err != nil {
 		return err
@@ -142,8 +141,7 @@ func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32
 	}
 }
 
-// provisional creates the record of an anomaly or typical execution while the trace is
-// being written.
+// provisional creates the record of an anomaly or typical execution while the trace is being written.
 func (r *rank) provisional(c *provenance.Capture) {
 	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
 		return
@@ -168,7 +166,7 @@ func (r *rank) record(c *provenance.Capture, model json.RawMessage) *provenance.
 	return record
 }
 
-// dropped returns the record that removes that of an anomaly.
+// dropped returns a record that removes the record of an anomaly.
 func (r *rank) dropped(c *provenance.Capture) *provenance.Record {
 	return &provenance.Record{
 		PID: r.key.Program, RID: r.key.Rank, TID: c.Thread, EventID: c.ID(r.key.Rank).String(), IOStep: c.IOStep,
@@ -185,15 +183,14 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 	record := r.record(c, f.model.by.params())
 	usual, onPath := &f.model.by.model, f.peers() != f.whole
 	if !onPath {
-		usual = f.whole.models.function.Learned() // of all ranks
+		usual = f.whole.models.function.Learned() // over all ranks
 	}
 	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	explain(record, f.judge(), time, r.capturedWork(f, c), onPath, status)
 	return record
 }
 
-// explain sets status, kind and why of an anomaly, and how many calls are usual if it made
-// too many.
+// explain sets the status, the kind and the reason of an anomaly, and the usual number of calls if it made too many.
 func explain(r *provenance.Record, j *outlier.Judge, time int64, work outlier.Work, onPath bool, status provenance.Status) {
 	if lost, usual := j.Excess(work); lost > 0 {
 		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Ticks(lost))

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// modelMagic is the beginning of a model file, before the number of its format.
+// modelMagic begins a model file; the number of its format follows.
 const modelMagic = "chimbuko models "
 
 // ModelFormat is the format of model files.
@@ -32,8 +32,7 @@ func modelHead(unit trace.Unit) string {
 // ErrModels marks bytes that do not encode models.
 var ErrModels = errors.New("not a model file of chimbuko")
 
-// AppendBinary appends the encoding of all models to b, ordered by program and name, so
-// that equal models have equal encodings.
+// AppendBinary appends the encoding of all models to b, ordered by program and name, so that equal models have equal encodings.
 func (m *Models) AppendBinary(b []byte) []byte {
 	b = append(b, modelHead(m.rules.Config().Unit)...)
 	b = binary.AppendUvarint(b, uint64(len(m.functions)))
@@ -52,7 +51,7 @@ func (m *Models) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// Restart drops the timelines of the models, so that another run can continue them.
+// Restart drops the timelines of the models, so that another run can continue with them.
 func (m *Models) Restart() {
 	for _, f := range m.functions {
 		f.Learned().Times.Reset()
@@ -65,8 +64,7 @@ func (m *Models) Restart() {
 	m.settle()
 }
 
-// ReadModels decodes models; their judges follow rules. Functions are numbered in the
-// order of the encoding.
+// ReadModels decodes models whose judges follow rules. It numbers functions in the order of the encoding.
 func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 	number, _, ok := fileformat.CutHead(b, modelMagic)
 	if !ok {
@@ -97,7 +95,7 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 	return m, nil
 }
 
-// read adds the next function, and reports whether that was possible.
+// read adds the next function. It returns false if there is none, or after an error.
 func (m *Models) read(r *reader) bool {
 	program, name := r.ReadUint(math.MaxUint32), string(r.ReadText())
 	if r.Err != nil {

@@ -19,36 +19,36 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Function has the statistics and the models of a function over all ranks.
+// Function contains the statistics and the models of a function over all ranks.
 type Function struct {
 	summary.FunctionStats // numbered from 0 in order of appearance
 
-	models     *group // of all ranks
+	models     *group // over all ranks
 	ignored    bool
-	useful     bool // it works, rather than waits or communicates
+	useful     bool // it works, rather than waiting or communicating
 	collective bool // it waits for all ranks of a group
 }
 
-// group has the models of a function over all ranks, or of one rank.
+// group contains the models of a function over all ranks, or on one rank.
 type group struct {
 	function *Function
 	whole    scoped                    // all calls
 	paths    callpath.Sample[*scoped]  // calls by call path and work
-	joined   map[callpath.Hash]*scoped // calls by call path, of paths whose calls do different work
+	joined   map[callpath.Hash]*scoped // calls by call path, for paths whose calls do different work
 	changed  bool                      // it is in Models.changed
 }
 
-// scoped is a model and the judge made from it.
+// scoped is a model of some calls and the judge created from it.
 type scoped struct {
-	path     callpath.Hash // with its work; 0 for all calls
+	path     callpath.Hash // path and work; 0 for all calls
 	model    outlier.Model
-	by       *scoped // the one that judges these calls: itself, or the one of all calls
+	by       *scoped // judges these calls: itself, or the one of all calls
 	judge    *outlier.Judge
 	usual    int64                           // median when judge was created
-	changed  bool                            // since judge was created
+	changed  bool                            // the model changed after judge was created
 	dropped  bool                            // its function has too many paths
-	anyWork  bool                            // it is usual on this path to make more calls than usual
-	document atomic.Pointer[json.RawMessage] // of judge; nil until it is needed
+	anyWork  bool                            // calls on this path usually make more calls than usual
+	document atomic.Pointer[json.RawMessage] // JSON of judge; nil until needed
 }
 
 func newGroup(f *Function) *group {
@@ -57,8 +57,7 @@ func newGroup(f *Function) *group {
 	return g
 }
 
-// at returns the model of a call path, if add is true a new one if necessary. Without
-// such a model it returns that of all calls.
+// at returns the model of a call path. If there is none, it adds one if add is true, and otherwise returns the model of all calls.
 func (g *group) at(path callpath.Hash, add bool) *scoped {
 	s, ok := g.paths.Get(path)
 	if !ok && add && path != 0 {
@@ -95,7 +94,7 @@ func (g *group) join(path callpath.Hash, works []*scoped) *scoped {
 	return p
 }
 
-// learn adds what was learned from calls of one of the group's models.
+// learn adds a delta that was learned from calls of one of the group's models.
 func (g *group) learn(s *scoped, delta *outlier.Model) {
 	g.whole.model.Merge(delta)
 	g.whole.changed = true
@@ -105,7 +104,7 @@ func (g *group) learn(s *scoped, delta *outlier.Model) {
 	}
 }
 
-// judges yields the models of some calls.
+// judges yields the models that judge some calls.
 func (g *group) judges() iter.Seq[*scoped] {
 	return func(yield func(*scoped) bool) {
 		for s := range g.paths.Values() {
@@ -121,7 +120,7 @@ func (g *group) judges() iter.Seq[*scoped] {
 	}
 }
 
-// params returns the model as JSON in the provenance schema, or nil if that fails.
+// params returns the model as JSON in the provenance schema, or nil if encoding fails.
 func (s *scoped) params() json.RawMessage {
 	if p := s.document.Load(); p != nil {
 		return *p
@@ -141,16 +140,15 @@ func (s *scoped) renew(rules *outlier.Rules, name string) {
 	s.document.Store(nil)
 }
 
-// Models are the functions of a run and their models. They change only while no rank
-// is judging.
+// Models contains the functions of a run and their models. They change only while no rank is judging.
 type Models struct {
 	rules     *outlier.Rules
 	functions []*Function
-	names     []trace.FuncKey // of functions; never changed, only extended
+	names     []trace.FuncKey // names of functions; only extended, never changed
 	byName    map[trace.FuncKey]*Function
 	changed   []*group
 	splitters sync.Pool
-	workers   int // goroutines that may create judges; 0 means one
+	workers   int // number of goroutines that may create judges; 0 means one
 }
 
 // NewModels returns empty models.
@@ -161,7 +159,7 @@ func NewModels(rules *outlier.Rules) *Models {
 	}
 }
 
-// Functions returns all functions in order of their numbers.
+// Functions returns all functions in the order of their numbers.
 func (m *Models) Functions() []*Function { return m.functions }
 
 // Learned returns the model of all calls of a function.
@@ -176,7 +174,7 @@ func (f *Function) Export() summary.Learned {
 	return l
 }
 
-// function returns the function of that name, added if it is new.
+// function returns the function with a name, and adds it if it is new.
 func (m *Models) function(key trace.FuncKey) *Function {
 	f := m.byName[key]
 	if f == nil {
@@ -201,8 +199,7 @@ func (m *Models) Add(f *summary.FunctionStats, learned *summary.Learned) {
 	m.settle()
 }
 
-// set replaces the model of a call path, or that of all calls if path is 0. level is
-// that of the sample of paths.
+// set replaces the model of a call path, or that of all calls if path is 0. level is the level of the sample of paths.
 func (m *Models) set(f *Function, path callpath.Hash, level uint8, model outlier.Model) {
 	g := f.models
 	g.paths.Raise(level, g.drop)
@@ -220,7 +217,7 @@ func (m *Models) touch(g *group) {
 	}
 }
 
-// settle creates the judges of all changed models. Functions do not depend on each other.
+// settle creates the judges of all changed models, concurrently by function.
 func (m *Models) settle() {
 	var next atomic.Int64
 	var g sync.WaitGroup
@@ -262,8 +259,7 @@ func (m *Models) Judge(f *Function) *outlier.Judge {
 	return f.models.whole.judge
 }
 
-// Changes returns the functions whose usual time has changed, ordered by program and
-// name.
+// Changes returns the functions whose usual time has changed, ordered by program and name.
 func (m *Models) Changes() []summary.Change {
 	changes := []summary.Change{}
 	for _, f := range m.functions {
@@ -290,12 +286,12 @@ func (m *Models) change(f *Function, s *outlier.Shift) summary.Change {
 	return c
 }
 
-// maxExtended bounds the call paths that countCallsMade looks for, and so its time.
+// maxExtended limits the call paths that countCallsMade considers, and so its time.
 const maxExtended = 1 << 20
 
-// countCallsMade sets how many calls a call of a function made on average before and after its time changed, the
-// number of calls on paths that extend one of its paths, and the calls that are no longer recorded. It sets nothing if there
-// are too many.
+// countCallsMade sets how many calls a call of a function made on average before and after its time changed, by the number of
+// calls on paths that extend one of its paths, and the calls that are no longer recorded. It sets nothing if there are too
+// many paths.
 func (m *Models) countCallsMade(f *Function, s *outlier.Shift, c *summary.Change) {
 	if f.Learned().Made.Total() == 0 || f.models.paths.Len()*len(m.functions)*len(callpath.Hash(0).Hashes()) > maxExtended {
 		return
@@ -337,15 +333,15 @@ func (m *Models) countCallsMade(f *Function, s *outlier.Shift, c *summary.Change
 	}
 }
 
-// stopped is the factor by which the calls of a function decrease if most ranks no longer record them: at a change, and not
+// stopped is the factor by which the calls of a function decrease if most ranks no longer record them: at the change, and not
 // before the last half of the time until then.
 const stopped = 10
 
 // Modes returns the slow modes of all functions, ordered by program, name and path.
 func (m *Models) Modes() (modes []summary.Mode) {
 	for _, f := range m.functions {
-		var own []*outlier.Model                          // of calls that the function does not judge
-		works := make(map[callpath.Hash][]*outlier.Model) // of calls that their path does not judge
+		var own []*outlier.Model                          // models of calls that the function does not judge
+		works := make(map[callpath.Hash][]*outlier.Model) // models of calls that their path does not judge
 		for path, s := range f.models.paths.Sorted() {
 			if s.by != s {
 				continue
@@ -372,7 +368,7 @@ func (m *Models) Modes() (modes []summary.Mode) {
 	return modes
 }
 
-// appendMode appends the slow mode of the calls that s judges: all of its model except others.
+// appendMode appends the slow mode of the calls that s judges: all calls of its model except those of others.
 func (s *scoped) appendMode(modes []summary.Mode, f *Function, path callpath.Hash, others []*outlier.Model) []summary.Mode {
 	if s.judge == nil {
 		return modes

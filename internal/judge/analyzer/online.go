@@ -20,40 +20,38 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// Contribution has the deltas of a rank in a step.
+// Contribution contains the deltas of a rank in a step.
 type Contribution struct {
 	StepKey
 	Host        string
-	First, Last trace.Ticks // times of the step's events
-	Ended       bool        // the trace has no further steps
+	First, Last trace.Ticks // limits of the times of the step's events
+	Ended       bool        // the trace has no more steps
 	Functions   []FunctionDelta
 	Contexts    []ContextDelta // of functions that are judged by call path
 	Counters    []*summary.Counter
 	Paths       []callpath.NamedEntry // calls that ended, by call path
 	PathDepth   int                   // greatest depth of call paths
-	Load        *workload.Load        // of the step, with numbers of functions; nil if there is none
-	Names       []trace.FuncKey       // of functions by these numbers; later contributions extend it
-	// Stream is the progress of the live stream with this rank, because an analyzer that is
-	// restarted cannot read it again; nil for datasets.
+	Load        *workload.Load        // load of the step, with numbers of functions; may be nil
+	Names       []trace.FuncKey       // names of functions by these numbers; later contributions extend it
+	// Stream is the progress of the live stream with this rank, because a restarted analyzer cannot read the stream again;
+	// nil for datasets.
 	Stream *StreamProgress
 }
 
-// StreamProgress is what this process has read from a live stream so far.
+// StreamProgress is the part of a live stream that this process has read so far.
 type StreamProgress struct {
 	Totals summary.Totals // without ranks
 	Tally  tally.Tally
 	Bytes  int64
 }
 
-// FunctionDelta is the delta of a function in a step. It may be without calls or without
-// anomalies.
+// FunctionDelta is the delta of a function in a step. It may have no calls or no anomalies.
 type FunctionDelta struct {
 	*summary.FunctionStats // without the number of anomalies by step
 	Model                  *outlier.Model
 }
 
-// ContextDelta is the delta of the model of a function with a call path. That of the
-// function includes it.
+// ContextDelta is the delta of the model of a function with a call path. The delta of the function includes it.
 type ContextDelta struct {
 	callpath.Context
 	Model *outlier.Model
@@ -62,7 +60,7 @@ type ContextDelta struct {
 // MergedModel is a model that other analyzers have changed.
 type MergedModel struct {
 	callpath.Context
-	Level uint8 // of the callpath.Sample of the function's paths
+	Level uint8 // level of the callpath.Sample of the function's paths
 	Model outlier.Model
 }
 
@@ -70,24 +68,21 @@ type MergedModel struct {
 type ModelSync interface {
 	// Add adds the deltas of a rank. It does not retain c.
 	Add(c *Contribution)
-	// Merged yields the models that other analyzers have changed, merged with all that was
-	// added here. They belong to the caller.
+	// Merged yields the models that other analyzers have changed, merged with all deltas added here. They belong to the caller.
 	Merged() iter.Seq[MergedModel]
-	// Ready reports whether the analysis may begin. Frozen models have arrived then, so
-	// that Merged yields them.
+	// Ready reports whether the analysis may begin. Frozen models have then arrived, and Merged yields them.
 	Ready() bool
 	// Frozen reports whether models must not change.
 	Frozen() bool
 	// Stopped reports whether to treat all traces as ended.
 	Stopped() bool
-	// Earlier returns the number of steps of a rank that the other analyzers have from
-	// earlier processes of this one, or false while that is unknown.
+	// Earlier returns the number of steps of a rank that the other analyzers have from earlier processes of this analyzer, or false
+	// while it is unknown.
 	Earlier(key trace.RankKey) (steps int, known bool)
-	// Finish waits until all analyzers have added their last deltas. After it, Merged
-	// yields the final models.
+	// Finish waits until all analyzers have added their last deltas. Afterwards, Merged yields the final models.
 	Finish(ctx context.Context) error
-	// Promote waits until all analyzers have added their delays, and returns the indices of
-	// the candidates of this analyzer's run that blame.Promote returns for those of all.
+	// Promote waits until all analyzers have added their delays. It returns the indices of the candidates of this analyzer's run that
+	// blame.Promote returns for the run of all analyzers.
 	Promote(ctx context.Context, run *blame.Run) ([]int, error)
 }
 
@@ -96,17 +91,17 @@ type Online struct {
 	Sync ModelSync
 	// Find returns the existing traces, and whether the list is complete.
 	Find func() (inputs []Input, complete bool, err error)
-	// Poll is the time to wait if no trace has a new step. It grows up to maxPolls times while none has.
+	// Poll is the time to wait if no trace has a new step. It increases up to a factor of maxPolls while there are none.
 	Poll time.Duration
-	// Idle is the time without a new step after which a trace has ended; 0 means
-	// forever. A killed writer leaves its trace unfinished.
+	// Idle is the time without a new step after which a trace counts as ended; 0 means forever. A writer that is killed leaves its
+	// trace unfinished.
 	Idle time.Duration
-	// ProgramEnded reports whether the program that writes the traces has ended. After that, a
-	// trace ends when it has had no new step for endedTimeout. It may be nil.
+	// ProgramEnded, if not nil, reports whether the program that writes the traces has ended. A trace then ends when it has had no new
+	// step for endedTimeout.
 	ProgramEnded func() bool
-	// Sleep waits for d or until ctx ends, and then returns ctx's error.
+	// Sleep waits for d, or until ctx ends. It then returns the error of ctx.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Report receives reports of the progress.
+	// Report is called with reports of the progress.
 	Report func(*Report)
 }
 
@@ -122,7 +117,7 @@ type Report struct {
 	// OpenCalls is the number of calls that have not ended.
 	OpenCalls int64
 	Events    EventCounts
-	// Collectives are the collective operations of the traces; nil if there are none.
+	// Collectives are the collective operations of the traces, or nil.
 	Collectives *breakdown.Collectives
 }
 
@@ -145,7 +140,7 @@ const (
 
 var stageNames = [numStages]string{"find", "read", "merge", "judge", "share"}
 
-// timed adds the time since start to a stage, and returns the current time.
+// timed adds the time since start to a stage and returns the current time.
 func (a *Analyzer) timed(stage int, start time.Time) time.Time {
 	now := time.Now()
 	a.stages[stage].Runs++
@@ -153,7 +148,7 @@ func (a *Analyzer) timed(stage int, start time.Time) time.Time {
 	return now
 }
 
-// RankReport is a rank in a Report.
+// RankReport describes a rank in a Report.
 type RankReport struct {
 	trace.RankKey
 	Host  string
@@ -165,10 +160,9 @@ type RankReport struct {
 // findEvery is the interval between searches for new traces.
 const findEvery = 500 * time.Millisecond
 
-// Follow analyzes traces while they are written. It judges each step when it arrives,
-// by the models of that moment, and passes provisional records to the sink. After the
-// end of all traces, including those of other analyzers, it judges all captures again
-// with the final models and passes all records to the sink again.
+// Follow analyzes traces while they are being written. It judges each step when it arrives, by the models at that time, and
+// passes provisional records to the sink. After the end of all traces, including those of other analyzers, it judges all
+// captures again with the final models and passes all records to the sink again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	a.online = &o
 	a.totals.Pass = 1
@@ -255,8 +249,8 @@ func (a *Analyzer) pause(ctx context.Context, idle int, over bool) error {
 	return nil
 }
 
-// maxPolls is the greatest number of Poll between checks of traces that have no new steps. Each check opens a file of each
-// trace, at a cost like that of some hundred events.
+// maxPolls is the greatest multiple of Poll between checks of traces without new steps. A check opens a file of each trace,
+// and costs as much as some hundred events.
 const maxPolls = 5
 
 // programEnded reports whether the program that writes the traces has ended.
@@ -289,8 +283,7 @@ func (a *Analyzer) find(now time.Time) (complete bool, err error) {
 	return complete, nil
 }
 
-// onlineRound reads, learns and judges the next step of each trace that has one, and
-// reports whether any has.
+// onlineRound reads, learns and judges the next step of each trace that has one. It returns false if none has.
 func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Time) (busy bool, err error) {
 	err = a.parallel(ctx, live, func(ctx context.Context, s *source) error { return a.advance(ctx, s, true) })
 	if err != nil {
@@ -346,7 +339,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	return true, nil
 }
 
-// end ends a trace that has no mark at its end, if it has not grown for some time.
+// end ends a trace without an end mark if it has not grown for some time.
 func (a *Analyzer) end(s *source, now time.Time) bool {
 	e, ok := s.steps.(Ender)
 	if !ok {
@@ -360,7 +353,7 @@ func (a *Analyzer) end(s *source, now time.Time) bool {
 	return true
 }
 
-// endedTimeout is the time that the last output of a writer may take to become visible.
+// endedTimeout is the longest time until the last output of a writer becomes visible.
 const endedTimeout = 2 * time.Second
 
 // isOver reports whether the program that writes the traces ended some time ago.
@@ -371,9 +364,8 @@ func (a *Analyzer) isOver(now time.Time) bool {
 	return !a.programEnd.IsZero() && now.Sub(a.programEnd) > endedTimeout
 }
 
-// timeout returns how long to wait for bytes to which the index refers. A writer that
-// has closed its dataset has written all of them, but network file systems may show
-// them late.
+// timeout returns how long to wait for bytes to which the index refers. A writer that has closed its dataset has written all
+// of them, but network file systems may show them late.
 func (s *source) timeout() time.Duration {
 	if s.reader != nil && s.reader.Active() {
 		return bp.Default().Arrival
@@ -381,8 +373,8 @@ func (s *source) timeout() time.Duration {
 	return bp.Default().Arrival / 12
 }
 
-// ended closes a trace and sends the last contributions of its ranks. It closes at
-// once, because the program behind an abandoned stream must not wait for it.
+// ended closes a trace and sends the last contributions of its ranks. It closes the trace first, because the program behind
+// an abandoned stream must not wait for it.
 func (a *Analyzer) ended(s *source) {
 	s.close()
 	for _, r := range s.ranks {
@@ -403,9 +395,8 @@ func (a *Analyzer) share(s *source, r *rank, ended bool) {
 	r.load.Reset()
 }
 
-// counts returns the counts of a source. The reader of a stream counts all steps before its
-// first one as unattended; earlier processes of this analyzer may have read some of them. None
-// counts until their number is known.
+// counts returns the counts of a source. The reader of a stream counts all steps before its first one as unattended, but
+// earlier processes of this analyzer may have read some of them. None count until their number is known.
 func (a *Analyzer) counts(s *source) tally.Tally {
 	t := s.tally
 	before := t.Count(tally.StepsUnattended)
@@ -413,7 +404,7 @@ func (a *Analyzer) counts(s *source) tally.Tally {
 		return t
 	}
 	read := before
-	if len(s.ranks) > 0 { // which all have the same steps
+	if len(s.ranks) > 0 { // all ranks have the same steps
 		if steps, known := a.online.Sync.Earlier(s.ranks[0].key); known {
 			read = min(read, int64(steps))
 		}
@@ -430,7 +421,7 @@ func (a *Analyzer) abandon(live []*source) {
 	}
 }
 
-// learnFromOthers takes over the models that other analyzers have changed.
+// learnFromOthers replaces the models that other analyzers have changed.
 func (a *Analyzer) learnFromOthers() {
 	for m := range a.online.Sync.Merged() {
 		a.models.set(a.models.function(m.FuncKey), m.Path, m.Level, m.Model)
@@ -438,7 +429,7 @@ func (a *Analyzer) learnFromOthers() {
 	a.models.settle()
 }
 
-// contribution returns the deltas of the rank since the previous one.
+// contribution returns the deltas of the rank since the previous contribution.
 func (r *rank) contribution(step int) *Contribution {
 	c := &r.shared
 	paths := c.Paths[:0]

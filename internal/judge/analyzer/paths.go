@@ -11,8 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// of returns the function of a call, with the call's path and work if calls are compared by
-// these.
+// of returns the function of a call, with the path and the work of the call if they matter for comparisons.
 func (r *rank) of(c *callstack.Call) *localFunc {
 	work := callpath.ClassOf(c.Children)
 	if n := int(c.Path()); n < len(r.nodes) {
@@ -32,7 +31,7 @@ func (r *rank) of(c *callstack.Call) *localFunc {
 	return f
 }
 
-// place makes the calls of a path with its work belong to a function.
+// place makes the calls of a path and work belong to a function.
 func (r *rank) place(f *localFunc) {
 	if n := int(f.node) + 1 - len(r.nodes); n > 0 {
 		r.nodes = append(r.nodes, make([]*localFunc, n)...)
@@ -40,8 +39,8 @@ func (r *rank) place(f *localFunc) {
 	f.next, r.nodes[f.node] = r.nodes[f.node], f
 }
 
-// folded renumbers the paths. Calls on paths that are folded belong to their function
-// with all its paths from now on, also those that were captured before.
+// folded renumbers the paths. From now on, calls on folded paths belong to their function with all paths, even calls captured
+// earlier.
 func (r *rank) folded(moved []callpath.Node) {
 	old := r.nodes
 	r.nodes = nil
@@ -72,9 +71,8 @@ func (r *rank) pooled() (n int64) {
 // funcName returns the name of a function on a path, if it is known.
 func (r *rank) funcName(fn uint32) (string, bool) { return r.names.Func(r.key.Rank, trace.FuncID(fn)) }
 
-// takePaths moves the calls that ended since the last time, by call path, to the end of
-// list. Calls of functions without a name, and calls in them, wait for the name; it
-// returns their number.
+// takePaths appends the calls that ended since the last time, by call path, to list. Calls of functions without a name, and
+// calls in them, wait for the name; takePaths returns their number.
 func (r *rank) takePaths(list []callpath.NamedEntry) (taken []callpath.NamedEntry, waiting uint64) {
 	r.paths, waiting = r.builder.Paths().Take(r.paths[:0], func(fn uint32) bool {
 		_, named := r.funcName(fn)
@@ -91,8 +89,8 @@ func (r *rank) takePaths(list []callpath.NamedEntry) (taken []callpath.NamedEntr
 	return list, waiting
 }
 
-// sumPaths returns the call paths of all ranks by program. For traces that were being
-// written it returns none, because each step has contributed its own.
+// sumPaths returns the call paths of all ranks by program. It returns none for traces that were being written, because each
+// step has contributed its paths.
 func (a *Analyzer) sumPaths() map[trace.Program]*callpath.Profile {
 	profiles := make(map[trace.Program]*callpath.Profile)
 	var list []callpath.NamedEntry

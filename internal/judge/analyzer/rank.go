@@ -30,55 +30,55 @@ type rank struct {
 	rules   *outlier.Rules
 	byPath  bool         // calls are judged among those with the same path
 	all     []*localFunc // by number
-	funcs   []*localFunc // functions with all their paths, by id, if that is small
+	funcs   []*localFunc // functions with all their paths, by id, for small ids
 	others  map[trace.FuncID]*localFunc
-	nodes   []*localFunc          // functions with one path, by its node
-	touched []*localFunc          // learned since the last merge
-	merged  []*localFunc          // in the last merge, or flagged since
+	nodes   []*localFunc          // functions with one path, by node
+	touched []*localFunc          // functions learned since the last merge
+	merged  []*localFunc          // functions in the last merge, or flagged since
 	first   map[firstCall]uint8   // number of calls excluded as set-up
 	synced  map[trace.Thread]bool // threads that have taken part in a collective call
-	outer   map[trace.Thread]int  // calls that are in no other call, up to several
+	outer   map[trace.Thread]int  // number of calls that are in no other call, up to several
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodestate.History
 	counter map[trace.CounterID]*workload.Series
 
-	ended   []endedCalls // in this step, by thread
+	ended   []endedCalls // calls that ended in this step, by thread
 	limits  []limit      // by number of the function
-	recent  []*localFunc // with limits for this step
-	profile bool         // of this step
+	recent  []*localFunc // functions with limits for this step
+	profile bool         // profile of begin, for this step
 
-	step            int // current; -1 between steps
+	step            int // current step; -1 between steps
 	steps           int
-	rareCalls       uint64                        // calls on GPUs that mayBeRare, without a caller
-	rareInside      map[callKey]uint32            // calls that mayBeRare that a call made directly
-	unrecorded      map[callpath.Node]trace.Ticks // when calls that a path made were last recorded; set for the review
+	rareCalls       uint64                        // number of calls on GPUs, without a caller, for which mayBeRare is true
+	rareInside      map[callKey]uint32            // number of calls for which mayBeRare is true, by the call that made them directly
+	unrecorded      map[callpath.Node]trace.Ticks // last time at which calls that a path made were recorded; set for the review
 	start, end      trace.Ticks
 	firstEvent      trace.Ticks
 	delayLimit      int64             // time beyond the median from which calls of the step may be delays
 	spool           *spool.Spool      // captures in the order of steps
 	late            *spool.Spool      // captures that were held, in the order of judging
 	promoted        map[callKey]bool  // delays for which others waited
-	pending         []*pendingCapture // with windows that reach into the next step
-	unjudged        []*pendingCapture // of functions with too few samples
+	pending         []*pendingCapture // captures with windows that reach into the next step
+	unjudged        []*pendingCapture // captures of functions with too few samples
 	flagged         []suspect
-	typicals        []*localFunc // with a typical call; scratch
-	missingTypicals int          // functions on threads for which a typical execution is wanted
+	typicals        []*localFunc // functions with a typical call; scratch
+	missingTypicals int          // number of functions on threads that need a typical execution
 	counts          rankCounts
 	paths           []callpath.Entry // scratch
 	work            workCounter
 	readings        workload.SeriesSums
-	counters        int                       // with names
+	counters        int                       // number of counters with names
 	cells           []workload.Reading        // scratch
 	bins            []activity.CounterReading // scratch
 	activities      *activity.Recorder
 	devices         *devices.Times // nil without GPUs
-	load            *workload.Load // of all ranks; that of the step if online
+	load            *workload.Load // load of all ranks, or of the step if online
 
 	// For traces that are being written:
 	online    bool
 	shared    Contribution
-	anomalies []*provenance.Record // flagged in this step
-	normal    []*provenance.Record // typical ones
+	anomalies []*provenance.Record // anomalies flagged in this step
+	normal    []*provenance.Record // typical executions
 }
 
 // rankCounts counts the calls of a rank.
@@ -101,11 +101,10 @@ type suspect struct {
 	kind   provenance.Kind
 }
 
-// unknownHost is the host of ranks whose metadata has none.
+// unknownHost is the host of ranks without a host in their metadata.
 const unknownHost = "Unknown"
 
-// denseFuncs is the number of functions that are found by index. Only damaged traces
-// have more; these are in a map.
+// denseFuncs is the number of functions in a slice. Only damaged traces have more; these are in a map.
 const denseFuncs = 1 << 16
 
 func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
@@ -134,7 +133,7 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 
 const correlationName = "Correlation ID"
 
-// role returns the role of a counter. The builder calls it again while a name is unknown.
+// role returns the role of a counter. The builder calls it again while the name is unknown.
 func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	role, ok := r.roles[id]
 	if ok {
@@ -153,7 +152,7 @@ func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	return role
 }
 
-// newFunc adds a function with all its paths if whole is nil, or with one path.
+// newFunc adds a function: with one path, or with all its paths if whole is nil.
 func (r *rank) newFunc(id trace.FuncID, whole *localFunc, node callpath.Node) *localFunc {
 	f := &localFunc{number: int32(len(r.all)), id: id, whole: whole, node: node, typical: -1}
 	if whole == nil {
@@ -163,7 +162,7 @@ func (r *rank) newFunc(id trace.FuncID, whole *localFunc, node callpath.Node) *l
 	return f
 }
 
-// slot returns the function of that number with all its paths.
+// slot returns the function with an id with all its paths.
 func (r *rank) slot(id trace.FuncID) *localFunc {
 	if int(id) < len(r.funcs) {
 		if f := r.funcs[id]; f != nil {
@@ -184,7 +183,7 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 	return f
 }
 
-// begin starts a step. profile is whether its calls count in results other than models.
+// begin starts a step. profile is true if its calls count in results other than models.
 func (r *rank) begin(step int, profile bool) {
 	r.step = step
 	r.steps++
@@ -195,7 +194,7 @@ func (r *rank) begin(step int, profile bool) {
 
 // add adds the events of one of the rank's threads.
 func (r *rank) add(b *trace.Batch) {
-	r.builder.Add(b.Thread, b.Events) // which may repair times
+	r.builder.Add(b.Thread, b.Events) // may repair times
 	r.endWindow(b.Thread)
 	first, last := b.Events[0].Time, b.Events[len(b.Events)-1].Time
 	if r.start == 0 || first < r.start {
@@ -221,7 +220,7 @@ func (r *rank) time(c *callstack.Call) int64 {
 	return int64(c.Exclusive())
 }
 
-// workOf returns the calls that a call made, none if any number is usual.
+// workOf returns the calls that a call made, or none if any number is usual.
 func (r *rank) workOf(f *localFunc, c *callstack.Call) outlier.Work {
 	if f.model.anyWork {
 		return outlier.Work{}
@@ -232,10 +231,9 @@ func (r *rank) workOf(f *localFunc, c *callstack.Call) outlier.Work {
 // maxSetUp is the greatest number of waits of a function on a thread to exclude.
 const maxSetUp = 16
 
-// setUp reports whether to exclude the next call of a function on a thread, in the order
-// in which they end: the first, which may include set-up, and waits for messages before
-// the thread's first collective call. Ranks start at different times, and until they
-// have synchronized each wait may be for a rank that is still starting.
+// setUp reports whether to exclude the next call, in the order of exits, of a function on a thread. It excludes the first
+// call, which may include set-up, and waits for messages before the thread's first collective call: ranks start at different
+// times, and until they have synchronized, each wait may be for a rank that is still starting.
 func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	thisThread := stats.ThreadBit(uint32(thread))
 	if f.settled&thisThread != 0 {
@@ -246,7 +244,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	if !f.hasWait {
 		if name, ok := r.names.Func(r.key.Rank, f.id); ok {
 			f.hasWait = true
-			if !r.cfg.Outlier.IncludeSelf { // the original judges them
+			if !r.cfg.Outlier.IncludeSelf { // the original judges such calls
 				f.wait = provenance.WaitOf(name)
 			}
 		}
@@ -263,14 +261,13 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	return true
 }
 
-// merge adds the deltas to the models and to the load. It runs while no rank is judging, in
-// the order of ranks.
+// merge adds the deltas to the models and to the load. It runs in the order of ranks while no rank is judging.
 func (r *rank) merge(m *Models, frozen, profile bool) {
 	r.rules = m.rules
 	left := r.touched[:0]
 	for _, f := range r.touched {
 		if !r.resolve(m, f, !frozen && f.pending.model.Count() > 0) {
-			left = append(left, f) // a later step has its name
+			left = append(left, f) // a later step may have its name
 			continue
 		}
 		group := f.whole.models
@@ -282,7 +279,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 		if !frozen {
 			group.learn(f.model, &f.pending.model)
 			m.touch(group)
-			if r.cfg.RankScope { // the model of all ranks is part of the result
+			if r.cfg.RankScope { // the result includes the model of all ranks
 				group.function.Learned().Merge(&f.pending.model)
 			}
 		}
@@ -303,7 +300,7 @@ func (r *rank) note(f *localFunc) {
 	}
 }
 
-// forget drops the merged deltas, and if frugal releases their memory to other ranks.
+// forget drops the merged deltas. If saveMemory is true, it releases their memory to other ranks.
 func (r *rank) forget(saveMemory bool) {
 	for _, f := range r.merged {
 		f.merged = false
@@ -319,8 +316,8 @@ func (r *rank) forget(saveMemory bool) {
 	r.merged = r.merged[:0]
 }
 
-// resolve finds the model of a function with a path, if add is true a new one if
-// necessary. Calls on a path with unknown names count as calls on no particular path.
+// resolve finds the model of a function with a path, and adds it if it is missing and add is true. Calls on a path with
+// unknown names count as calls on no particular path.
 func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
 	whole := f.whole
 	if whole.models == nil {
@@ -368,19 +365,17 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 	}
 }
 
-// keeps reports whether to keep a call with a verdict. Only models of all ranks count the calls of
-// which a sample is kept.
+// keeps reports whether to keep a call with a verdict. It keeps only a sample of calls only if models of all ranks count them.
 func (r *rank) keeps(j *outlier.Judge, verdict outlier.Verdict, step int32, row uint32) bool {
 	return r.cfg.RankScope && verdict == outlier.Recurring || j.Keep(verdict, r.number(step, row))
 }
 
-// number identifies a call of all ranks of a program.
+// number identifies a call among all ranks of a program.
 func (r *rank) number(step int32, row uint32) uint64 {
 	return uint64(r.key.Rank)<<48 ^ uint64(uint32(step))<<32 ^ uint64(row)
 }
 
-// finishStep drops the step's data, and if frugal also frees memory that the next step
-// will need again.
+// finishStep drops the step's data. If saveMemory is true, it also frees memory that the next step will need again.
 func (r *rank) finishStep(saveMemory bool) {
 	r.builder.Trim()
 	if saveMemory {
@@ -390,15 +385,15 @@ func (r *rank) finishStep(saveMemory bool) {
 	r.step = -1
 }
 
-// The methods of provenance.Source.
+// The following methods implement provenance.Source.
 
-// Program returns the program that the rank belongs to.
+// Program returns the program of the rank.
 func (r *rank) Program() trace.Program { return r.key.Program }
 
-// Rank returns the rank's number.
+// Rank returns the number of the rank.
 func (r *rank) Rank() trace.Rank { return r.key.Rank }
 
-// Host returns the name of the rank's host.
+// Host returns the name of the host of the rank.
 func (r *rank) Host() string { return r.host }
 
 // Func returns the global number and the name of a function.
@@ -407,7 +402,7 @@ func (r *rank) Func(id trace.FuncID) (int, string) {
 		return f.models.function.ID, f.models.function.Name
 	}
 	if name, ok := r.names.Func(r.key.Rank, id); ok {
-		return -1, name // it never ended, so it has no model
+		return -1, name // no call of it ended, so it has no model
 	}
 	return -1, "#" + strconv.FormatUint(uint64(id), 10)
 }

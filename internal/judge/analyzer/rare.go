@@ -12,21 +12,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A function that is called too rarely to be judged by its own calls is judged by its caller, if that is called often: the
-// caller usually does without it, so all of its time is lost. A kernel without a caller is judged by the steps of the trace.
+// A function with too few calls to judge them by themselves is judged by its caller, if that is called often: the caller
+// usually works without it, so all of its time is lost. A kernel without a caller is judged by the steps of the trace.
 //
-// Set-up is rare as well. It happens early: a call path that begins on a thread before its caller has been called
-// manyCalls times there is never judged so. Neither is one whose caller often calls rare functions, nor a wait for other
-// ranks or threads, which depends on those.
+// Set-up is rare as well, but early. Therefore a call path is not judged in this way if it begins on a thread before its
+// caller has been called manyCalls times there. Neither are paths whose caller often calls rare functions, or waits for other
+// ranks or threads, whose time depends on those.
 
-// manyCalls is how often a caller must have run before something new in it is not set-up, and how many calls it must have
-// for each rare one. It is the inverse of the greatest share of calls that may be slow without being usual.
+// manyCalls is how often a caller must have been called before new calls in it are not set-up, and how many calls it must
+// have for each rare call. It is the inverse of the greatest share of calls that may be slow without being usual.
 const manyCalls = stats.ManyCalls
 
 // anyStream is the bit of all GPU streams: kernels run on any of them.
 const anyStream = 1 << 63
 
-// laneBit is threadBit for threadCounts.
+// laneBit is like stats.ThreadBit, with a single bit for all streams of GPUs.
 func (r *rank) laneBit(thread trace.Thread) uint64 {
 	if _, onDevice := r.GPU(thread); onDevice {
 		return anyStream
@@ -42,7 +42,8 @@ func (r *rank) count(f *localFunc, bit uint64) {
 	f.first.Add(bit)
 }
 
-// beginsLate reports whether the first call of a path on a thread is after the set-up of its caller, and not a wait for others.
+// beginsLate reports whether the first call of a path on a thread comes after the set-up of its caller and does not wait for
+// others.
 func (r *rank) beginsLate(f *localFunc, bit uint64) bool {
 	if r.caller(f, bit) == nil && (bit != anyStream || r.steps <= manyCalls) {
 		return false
@@ -70,7 +71,7 @@ func (r *rank) caller(f *localFunc, bit uint64) *localFunc {
 	return nil
 }
 
-// mayBeRare reports whether the caller of a call that its own function cannot judge may judge it at the end of the run.
+// mayBeRare reports whether, at the end of the run, the caller of a call may judge it if its own function cannot.
 func (r *rank) mayBeRare(t *callstack.Thread, c *callstack.Call, f *localFunc) bool {
 	return f.late&r.laneBit(t.ID) != 0 && r.time(c) >= r.cfg.Outlier.LeastLoss
 }
@@ -86,7 +87,7 @@ func (r *rank) judgeFirst(t *callstack.Thread, i int32) {
 	}
 }
 
-// noteRare counts a call that mayBeRare as one of its caller.
+// noteRare counts a call for which mayBeRare is true as one of its caller.
 func (r *rank) noteRare(t *callstack.Thread, call *callstack.Call, f *localFunc) {
 	if call.ParentStep >= 0 {
 		if r.rareInside == nil {
@@ -101,26 +102,26 @@ func (r *rank) noteRare(t *callstack.Thread, call *callstack.Call, f *localFunc)
 	}
 }
 
-// withoutRare returns the work of a call without rare calls, which are anomalies themselves, or by design.
+// withoutRare returns the work of a call without rare calls, which are anomalies themselves or by design.
 func (r *rank) withoutRare(w outlier.Work, of callKey) outlier.Work {
 	w.Calls -= min(w.Calls, r.rareInside[of])
 	return w
 }
 
-// rarely is how a rare call is judged.
-type rarely struct {
+// rareCall describes how a rare call is judged.
+type rareCall struct {
 	judge *outlier.Judge
-	by    string // the caller; empty for the steps of the trace
-	of    uint64 // calls of it on the rank
+	by    string // name of the caller; empty for the steps of the trace
+	of    uint64 // number of its calls on the rank
 }
 
-// rare returns how to judge the calls of a function on a thread that has too few to judge itself, or nil.
-func (r *rank) rare(f *localFunc, thread trace.Thread) *rarely {
+// rare returns how to judge the calls of a function on a thread that has too few to judge them by themselves, or nil.
+func (r *rank) rare(f *localFunc, thread trace.Thread) *rareCall {
 	bit := r.laneBit(thread)
 	if f.late&bit == 0 || f.whole.models == nil {
 		return nil
 	}
-	x := rarely{of: uint64(r.steps)}
+	x := rareCall{of: uint64(r.steps)}
 	rareCalls, usual := r.rareCalls, float64(r.end-r.firstEvent)/float64(max(1, r.steps))
 	least := uint64(r.cfg.Outlier.MinSamples)
 	if c := r.caller(f, bit); c != nil {
@@ -144,7 +145,7 @@ func (r *rank) rare(f *localFunc, thread trace.Thread) *rarely {
 }
 
 // judgeOf returns the judge of a captured call, and how it is judged if it is rare. The judge is nil if the function is ignored.
-func (r *rank) judgeOf(f *localFunc, c *provenance.Capture) (*outlier.Judge, *rarely) {
+func (r *rank) judgeOf(f *localFunc, c *provenance.Capture) (*outlier.Judge, *rareCall) {
 	j := f.judge()
 	if j == nil || j.Enough() {
 		return j, nil
@@ -156,7 +157,7 @@ func (r *rank) judgeOf(f *localFunc, c *provenance.Capture) (*outlier.Judge, *ra
 }
 
 // rareAnomaly returns the record of a rare call. All of its time is lost.
-func (r *rank) rareAnomaly(x *rarely, c *provenance.Capture, time int64, status provenance.Status) *provenance.Record {
+func (r *rank) rareAnomaly(x *rareCall, c *provenance.Capture, time int64, status provenance.Status) *provenance.Record {
 	model, err := json.Marshal(x.judge)
 	if err != nil {
 		model = nil

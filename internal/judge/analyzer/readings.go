@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// addReadings adds the counters of a thread, to the load only if profile is true.
+// addReadings adds the counters of a thread. It adds them to the load only if profile is true.
 func (r *rank) addReadings(b *trace.Batch, profile bool) {
 	for i := range b.Events {
 		e := &b.Events[i]
@@ -25,10 +25,10 @@ func (r *rank) addReadings(b *trace.Batch, profile bool) {
 	r.readings.Flush(b.Thread)
 }
 
-// mergeReadings moves the records of counters that have names to the load.
+// mergeReadings moves the records of counters with names to the load.
 func (r *rank) mergeReadings() {
 	s, load := &r.readings, r.load
-	for i := range s.Records { // first, because this may change the indices of counters
+	for i := range s.Records { // first, because it may change the indices of counters
 		if c := s.Records[i].Of; r.nameCounter(c) {
 			load.AddCounter(c.State)
 		}

@@ -56,7 +56,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := workers.InOrder(ctx, a.cfg.Workers, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed, live: a.online != nil}
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.addReviewed, live: a.online != nil}
 			v.RankReview = summary.NewRankReview(r.key, r.host)
 			if err := v.run(ctx); err != nil {
 				return err
@@ -91,17 +91,17 @@ type review struct {
 	cfg      *Config
 	sink     RecordSink
 	reviewed func(int64) // reports the number of reviewed executions
-	live     bool        // provisional records were sent
+	live     bool        // the sink has provisional records
 
 	step      int32
-	visited   int64 // in the step
+	visited   int64 // number of captures in the step
 	anomalies []*provenance.Record
 	typical   []*provenance.Record
 }
 
 func (v *review) run(ctx context.Context) error {
 	v.step = -1
-	v.rank.online = false // no more provisional records
+	v.rank.online = false // create no more provisional records
 	if err := v.rank.settle(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (v *review) run(ctx context.Context) error {
 	return v.flush(ctx)
 }
 
-// visit judges the next capture. Captures come in order of steps.
+// visit judges the next capture. Captures come in the order of steps.
 func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 	if c.IOStep != v.step {
 		if err := v.flush(ctx); err != nil {
@@ -240,7 +240,7 @@ func (v *review) flush(ctx context.Context) error {
 	return err
 }
 
-// newResult returns a result without that of the ranks.
+// newResult returns a result without the results of ranks.
 func (a *Analyzer) newResult() *Result {
 	functions := make([]*summary.FunctionStats, 0, len(a.models.functions))
 	for _, f := range a.models.functions {
@@ -250,7 +250,7 @@ func (a *Analyzer) newResult() *Result {
 		return a.models.functions[i].Learned().Hist.Quantile(0.5)
 	})}
 	res.Unit, res.Totals, res.Changes, res.Modes = a.cfg.Unit, a.totals, a.models.Changes(), a.models.Modes()
-	if a.online == nil { // else each step has contributed its own
+	if a.online == nil { // otherwise each step has contributed its paths
 		res.Load, res.Breakdown = a.load, a.breakdown()
 	} else if of := a.collectives.Final(); of != nil {
 		res.Breakdown = &breakdown.Run{Collectives: of.Programs}
@@ -268,7 +268,7 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 	}
 	for i, r := range s.ranks {
 		res.Add(s.outcomes[i])
-		for id, of := range r.counter { // two may have the same name
+		for id, of := range r.counter { // two counters may have the same name
 			key := r.counterKey(id)
 			if counters[key] == nil {
 				counters[key] = &summary.Counter{FuncKey: key}
@@ -282,8 +282,7 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 	s.outcomes = nil
 }
 
-// breakdown returns the breakdown of the ranks with GPUs, and the collective operations of all, or nil if
-// there is none.
+// breakdown returns the breakdown of the ranks with GPUs and the collective operations of all ranks, or nil if there are none.
 func (a *Analyzer) breakdown() *breakdown.Run {
 	var run breakdown.Run
 	logs := make(map[trace.Program][]breakdown.RankLog)

@@ -9,23 +9,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Salvage reviews ranks whose analyzer is lost. Only their provisional anomalies are
-// available.
+// Salvage reviews ranks whose analyzer is lost. Only their provisional anomalies are available.
 type Salvage struct {
 	models    *Models
 	inclusive bool
 	ranks     map[trace.RankKey]*summary.RankReview
 }
 
-// Salvage returns a review by the models, which must be final, of inclusive or
-// exclusive times.
+// Salvage returns a review by the models, which must be final. inclusive selects inclusive rather than exclusive times.
 func (m *Models) Salvage(inclusive bool) *Salvage {
 	m.settle()
 	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*summary.RankReview)}
 }
 
-// Add judges an anomaly again and sets its record to confirmed or withdrawn. It
-// withdraws anomalies of functions that cannot be judged.
+// Add judges an anomaly again and sets its record to confirmed or withdrawn. It withdraws anomalies of functions that cannot
+// be judged.
 func (s *Salvage) Add(r *provenance.Record) {
 	key := trace.RankKey{Program: r.PID, Rank: r.RID}
 	if s.ranks[key] == nil {

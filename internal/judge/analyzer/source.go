@@ -21,33 +21,33 @@ type Input struct {
 	Path    string
 	Program trace.Program
 	Rank    trace.Rank
-	Ranks   tau.RankRule // the use of Rank
-	// Open opens a trace that has the same steps as a dataset, such as a live stream,
-	// and counts losses in the tally. If it is nil, Path is a dataset.
+	Ranks   tau.RankRule // how to use Rank
+	// Open, if not nil, opens a trace with the same steps as a dataset, such as a live stream, and counts losses in the tally.
+	// Otherwise Path is a dataset.
 	Open func(*tally.Tally) (Reader, error)
-	// Steps, if not nil, returns the steps of a trace, once for each pass, and counts losses in
-	// the tally. Then Path is only a name, and Rank and Ranks are ignored.
+	// Steps, if not nil, returns the steps of a trace, once for each pass, and counts losses in the tally. Path is then only a
+	// name, and Rank and Ranks are ignored.
 	Steps func(*tally.Tally) (trace.Steps, error)
-	// Collectives are the collective operations of a trace of one rank, if its reader knows them.
+	// Collectives are the collective operations of a trace of one rank, if its reader provides them.
 	Collectives breakdown.RankLog
-	// Size is the number of bytes of the trace, if it is not that of Path.
+	// Size is the number of bytes of the trace, if it differs from the size of Path.
 	Size int64
 }
 
-// Ender is implemented by Steps of formats without a mark at the end of a trace.
+// Ender is implemented by the Steps of formats without an end mark.
 type Ender interface {
-	// End declares that the trace no longer grows: Next returns what is left, and then io.EOF.
+	// End declares that the trace no longer grows: Next returns the remaining steps, and then io.EOF.
 	End()
 }
 
-// Reader reads the steps of a trace as TAU wrote them. It is implemented by bp.Reader.
+// Reader reads the steps of a trace as TAU wrote them. bp.Reader implements it.
 type Reader interface {
 	tau.Source
 	// Active reports whether the trace may still grow.
 	Active() bool
 	// Forget closes files and frees the memory of the last step.
 	Forget()
-	// Close frees everything.
+	// Close frees all resources.
 	Close() error
 }
 
@@ -76,29 +76,29 @@ func (c *EventCounts) add(o EventCounts) {
 
 func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counters }
 
-// source is the state of a trace, usually of one rank; a shared file has several.
+// source is the state of a trace. It usually has one rank; a shared file has several.
 type source struct {
 	input    Input
 	reader   Reader // nil if input.Steps is used
 	steps    trace.Steps
 	tally    tally.Tally
 	ranks    []*rank               // in order of appearance
-	active   []*rank               // with events in this step
-	metadata []provenance.Metadata // of this step
+	active   []*rank               // ranks with events in this step
+	metadata []provenance.Metadata // metadata of this step
 	step     int
 	restored bool // this step was read before
 	events   EventCounts
-	read     summary.Totals // only steps and times; use totals
+	read     summary.Totals // steps and times only; use totals
 	done     bool
-	err      error // that ended the trace early
+	err      error // error that ended the trace early
 
-	outcomes []*summary.RankOutcome // of ranks that have been reviewed
+	outcomes []*summary.RankOutcome // outcomes of ranks that have been reviewed
 
 	// For a trace that is being written:
 	idle     bool              // it has no new step
 	lastStep time.Time         // time of the last step
 	caughtUp time.Time         // last time without unread steps
-	arriving *bp.ArrivingError // the missing part of the next step; may be nil
+	arriving *bp.ArrivingError // the missing part of the next step, or nil
 	complete time.Time         // last time without a missing part
 }
 
@@ -138,11 +138,11 @@ func (s *source) totals() summary.Totals {
 
 func (s *source) close() {
 	if s.reader != nil {
-		_ = s.reader.Close() // reading has no errors to lose
+		_ = s.reader.Close() // errors of closing a reader lose nothing
 	}
 }
 
-// rank returns the state of a rank, added if it is new.
+// rank returns the state of a rank, and adds it if it is new.
 func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	for _, r := range s.ranks {
 		if r.key.Rank == id {
@@ -158,8 +158,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	return r
 }
 
-// advance reads the next step and makes its ranks learn it. An error ends the trace and
-// is reported in the result.
+// advance reads the next step, and its ranks learn it. An error ends the trace, and is reported in the result.
 func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	s.active = s.active[:0]
 	s.metadata = s.metadata[:0]

@@ -5,17 +5,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// splitter decides which calls of a function, by call path and work, are judged on their own.
+// splitter decides which calls of a function, by call path and work, are judged separately.
 type splitter struct {
-	least  uint64                      // calls that judge themselves
-	byPath map[callpath.Hash][]*scoped // scratch: the calls of a path by work
-	// Scratch: the times of the function, of a path and of some work on that path.
+	least  uint64                      // least number of calls that judge themselves
+	byPath map[callpath.Hash][]*scoped // calls of a path by work; scratch
+	// Times of the function, of a path and of some work on that path; scratch.
 	whole, all, some outlier.CoarseTimes
 }
 
-// choose lets the calls of a path judge themselves if the path explains the spread of the
-// function's times, and among them those that do the same work if that is usual and explains
-// the spread of the path's times. Rare work is judged by usual work.
+// choose makes the calls of a path judge themselves if the path explains the spread of the function's times, and among them
+// those that do the same work if that is usual and explains the spread of the path's times. Calls with rare work are judged
+// by those with usual work.
 func (sp *splitter) choose(g *group) {
 	if sp.byPath == nil {
 		sp.byPath = make(map[callpath.Hash][]*scoped)

@@ -7,8 +7,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// findUnrecorded finds the paths that seem to make fewer calls from some time on, because TAU no longer records some of
-// them: those that go on for at least as long without these calls as with them.
+// findUnrecorded finds the paths that seem to make fewer calls from some time on because TAU no longer records some of them:
+// those that continue for at least as long without these calls as with them.
 func (r *rank) findUnrecorded() {
 	calls := make(map[*localFunc]uint64)
 	for _, f := range r.all {
@@ -28,8 +28,8 @@ func (r *rank) findUnrecorded() {
 	}
 }
 
-// capturedWork returns the calls that a call made, without rare ones; none if any number is usual, or such calls are not
-// recorded later.
+// capturedWork returns the calls that a call made without rare ones. It returns none if any number is usual, or if such calls
+// are no longer recorded later.
 func (r *rank) capturedWork(f *localFunc, c *provenance.Capture) outlier.Work {
 	if f.model != nil && f.model.anyWork || c.Call().Entry <= r.unrecorded[f.node] && f.node != callpath.Root {
 		return outlier.Work{}

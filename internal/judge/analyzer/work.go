@@ -10,26 +10,24 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 )
 
-// workCounter sums up the calls of a rank for its load. It needs no names, and allocates only
-// if a step has more records than any before it.
+// workCounter sums up the calls of a rank for its load. It needs no names, and allocates memory only if a step has more
+// records than any earlier step.
 type workCounter struct {
 	workload.CallWindow
-	shift   uint8 // that of the load in the last merge, or less
+	shift   uint8 // at most the shift of the load in the last merge
 	records []workRecord
 	cells   []workload.Cell // scratch
 }
 
-// workRecord has calls of a function on a thread: one call, or several that entered and exited in the same
-// window of time.
+// workRecord contains calls of a function on a thread: one call, or several that entered and exited in the same window of time.
 type workRecord struct {
 	function int32 // number in rank.all
 	thread   trace.Thread
 	callpath.Sums
-	first, last trace.Ticks // of a call, or of all calls of the thread in the window
+	first, last trace.Ticks // limits of a call, or of all calls of the thread in the window
 }
 
-// maxUnnamed limits the records of functions without a name. Only those of damaged traces have
-// none in the long run.
+// maxUnnamed limits the records of functions without a name. Only damaged traces have such functions to the end.
 const maxUnnamed = 1 << 12
 
 // addWork adds a call of a thread in any window. Calls come in the order of exits.
@@ -46,7 +44,7 @@ func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Tick
 	w.records = append(w.records, workRecord{f.number, thread, callpath.Sums{Calls: 1, Exclusive: time}, entry, exit})
 }
 
-// endWindow makes records of the sums of a thread.
+// endWindow turns the sums of a thread into records.
 func (r *rank) endWindow(thread trace.Thread) {
 	w := &r.work
 	first, last := w.Restart()
@@ -58,10 +56,10 @@ func (r *rank) endWindow(thread trace.Thread) {
 	}
 }
 
-// mergeWork moves the records of functions that have names to the load.
+// mergeWork moves the records of functions with names to the load.
 func (r *rank) mergeWork() {
 	w, load := &r.work, r.load
-	for i := range w.records { // first, because this may change the numbers of work
+	for i := range w.records { // first, because it may change the numbers of work
 		if f := r.all[w.records[i].function]; f.whole.models != nil && f.whole.models.function.useful {
 			load.Work(r.kindOfWork(f))
 		}
@@ -69,7 +67,7 @@ func (r *rank) mergeWork() {
 	left := w.records[:0]
 	cells := w.cells[:0]
 	var lane *workload.Lane
-	var sum workRecord // of cells
+	var sum workRecord // sum of cells
 	add := func() {
 		if len(cells) > 0 {
 			load.Add(lane, sum.first, sum.last, cells)
@@ -122,7 +120,7 @@ func (r *rank) lane(thread trace.Thread) *workload.Lane {
 	return lane
 }
 
-// mergeActivities moves the activities of the step to the load if profile is true, and drops them otherwise.
+// mergeActivities moves the activities of the step to the load if profile is true, and otherwise drops them.
 func (r *rank) mergeActivities(profile bool) {
 	if !profile {
 		r.activities.MoveTo(nil, r.key)
@@ -136,7 +134,7 @@ func (r *rank) mergeActivities(profile bool) {
 	r.activities.MoveTo(r.load.Activities(), r.key)
 }
 
-// placeOf returns where a thread runs.
+// placeOf returns the place of a thread.
 func (r *rank) placeOf(thread trace.Thread) activity.Place {
 	if _, ok := r.GPU(thread); ok {
 		return activity.Device
@@ -144,6 +142,6 @@ func (r *rank) placeOf(thread trace.Thread) activity.Place {
 	return activity.Host
 }
 
-// several is the number of calls in no other call from which a thread has no call that includes all others, as the main
-// program does.
+// several is the number of calls in no other call from which on a thread has no call that includes all others, such as the
+// main program.
 const several = 2
