@@ -110,13 +110,13 @@ var columns = []column{
 	{"precision", "found / (found + wrong), in percent", percent((*Result).precision)},
 	{"recall", "found / planted, in percent", percent((*Result).recall)},
 	{"F1", "harmonic mean of the two, in percent", percent((*Result).f1)},
-	{"wrong/million", "flags per million normal calls: calls that no trouble affects as cause or victim, outside the region of a lasting " +
+	{"wrong/million", "flags per million normal calls, which no trouble affects as cause or victim, outside the region of a lasting " +
 		"trouble; examples of slow modes, which are reported as a whole, do not count", rate((*Result).perMillion)},
 	{"taken back", "flags withdrawn at the end of the run, per million normal calls", rate((*Result).withdrawn)},
 	{"troubles", "flagged troubles, of all troubles", func(r *Result) string { return ratio(r.seen(), len(r.Delays)) }},
 	{"after", "median time in seconds from the start of a trouble, or from the entry of its first affected call if that is later, to the " +
-		"exit of the first call flagged because of it; a trouble found only at the end of the run counts from there, and `never` means that " +
-		"half of the troubles were not flagged", func(r *Result) string {
+		"exit of the first call flagged because of it. For a trouble found only at the end of the run, the end counts instead; `never` " +
+		"means that half of the troubles were not flagged", func(r *Result) string {
 		v, ok := r.after()
 		switch {
 		case !ok:

@@ -259,8 +259,8 @@ var (
 			func(c *FindingCounts) string { return ratio(c.Named, c.Troubles) },
 		},
 		{
-			"outside", "findings of a run outside troubles, and the share of its time that they cost; interference does not count. Notes " +
-				"about normal behavior, such as a slow mode that all ranks have throughout the run, are no findings; they follow",
+			"outside", "findings of a run outside troubles, and the share of its time that they cost, without interference. Notes " +
+				"about normal behavior, such as a slow mode that all ranks have throughout the run, are not findings; they follow",
 			func(c *FindingCounts) string {
 				if c.Runs == 0 {
 					return ""
@@ -281,7 +281,7 @@ var (
 	}
 	wholeColumns = []findingColumn{
 		{
-			"stops", "stops of a rank that are found, that are named as culprits, and all",
+			"stops", "stops of a rank that are found, that are named as culprits, and all stops",
 			func(c *FindingCounts) string {
 				if c.Stops == 0 {
 					return ""
@@ -293,8 +293,8 @@ var (
 			return perMillion(c.unexplained())
 		}},
 		{
-			"same", fmt.Sprintf("of %d seeds, those with the most common list of findings (kinds, places and functions, without notes; "+
-				"the place is the rank if there is only one, and otherwise the hosts)", seeds+moreSeeds),
+			"same", fmt.Sprintf("of %d seeds, the number with the most common list of findings (kinds, places and functions, without notes). "+
+				"The place is the rank if there is only one, and otherwise the hosts", seeds+moreSeeds),
 			func(c *FindingCounts) string {
 				if len(c.Lists) < seeds+moreSeeds {
 					return ""

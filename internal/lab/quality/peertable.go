@@ -26,17 +26,17 @@ var peerColumns = []peerColumn{
 		func(runs []*PeerRun) string { return ratioOf(runs, func(r *PeerRun) bool { return r.Named }) },
 	},
 	{
-		"first", "runs in which the first of all findings is this one",
+		"first", "runs in which this is the first of all findings",
 		func(runs []*PeerRun) string { return ratioOf(runs, func(r *PeerRun) bool { return r.First }) },
 	},
-	{"start", "median and greatest error of its start, in seconds", func(runs []*PeerRun) string {
+	{"start", "median and greatest error of the start, in seconds", func(runs []*PeerRun) string {
 		errors := values(runs, func(r *PeerRun) float64 { return math.Abs(r.Start) })
 		if len(errors) == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%.2f, %.2f", median(errors), slices.Max(errors))
 	}},
-	{"cost", "median, and range, of the estimated cost divided by the true one", func(runs []*PeerRun) string {
+	{"cost", "median and range of the estimated cost divided by the true cost", func(runs []*PeerRun) string {
 		costs := values(runs, func(r *PeerRun) float64 { return r.Cost })
 		if len(costs) == 0 {
 			return ""
@@ -53,7 +53,7 @@ var peerColumns = []peerColumn{
 		},
 	},
 	{
-		"blamed", "runs in which anybody else is named as a slow peer, of all; findings of other kinds do not count",
+		"blamed", "runs in which any other place is named as a slow peer, of all runs; findings of other kinds do not count",
 		func(runs []*PeerRun) string { return ratio(countRuns(runs, (*PeerRun).blames), len(runs)) },
 	},
 }
@@ -164,7 +164,7 @@ func peerTargets(results []*PeerResult) (lines []string) {
 		share(func(r *PeerRun) bool { return r.First }), leastFirst)
 	add(fmt.Sprintf("its cost is within 20 %% of the truth in at least %g %% of the runs", 100*leastCloseCost),
 		share((*PeerRun).closeCost), leastCloseCost)
-	add("nobody is blamed in any run without trouble", func(r *PeerResult) (int, int) {
+	add("no place is blamed in any run without trouble", func(r *PeerResult) (int, int) {
 		clean := countRuns(r.Report, func(r *PeerRun) bool { return !r.Troubled })
 		return clean - countRuns(r.Report, func(r *PeerRun) bool { return !r.Troubled && r.blames() }), clean
 	}, 1)

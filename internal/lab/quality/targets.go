@@ -45,7 +45,7 @@ func targetTexts(results []*FindingResult) (lines []string) {
 		},
 		{fmt.Sprintf("at least %g %% of all lost time covered", 100*leastCoveredAll), percentage(all.covered()) + " %"},
 		{
-			fmt.Sprintf("at least %g %% of the troubles named right", 100*leastNamed),
+			fmt.Sprintf("at least %g %% of the troubles named correctly", 100*leastNamed),
 			fmt.Sprintf("%s %% (%s; %d minor ones do not count)", percentage(all.named()), ratio(all.Named, all.Troubles), all.Minor),
 		},
 		{
