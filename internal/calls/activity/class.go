@@ -1,9 +1,10 @@
-// Package activity sums up what ranks do over time: their own code, communication, work of GPUs, input and output, and
-// waiting threads, by rank and bin of time; the messages between ranks; and readings of counters. From these sums a timeline of a
-// whole run can be drawn without its trace.
+// Package activity sums up the activities of ranks over time: their own code, communication, work of GPUs, input and output,
+// and waiting threads, by rank and bin of time; the messages between ranks; and readings of counters. A timeline of an entire
+// run can be drawn from these sums without its trace.
 //
-// A Sketch is bounded, and merging sketches gives the same result in any order and grouping. Bins are aligned to powers of two of
-// ticks; a longer run, or one with more ranks, has wider bins. The package is pure; a Sketch must not be shared between goroutines.
+// A Sketch has limited size, and merging sketches gives the same result in any order and grouping. Bins are aligned to powers
+// of two of ticks; a longer run, or one with more ranks, has wider bins. The package is pure. A Sketch is not safe for
+// concurrent use.
 package activity
 
 import (
@@ -26,7 +27,7 @@ const (
 	numClasses
 )
 
-// Classes is the number of classes, with None.
+// Classes is the number of classes, including None.
 const Classes = int(numClasses)
 
 var classNames = [...]string{"none", "own", "mpi", "gpu", "io", "idle"}
@@ -44,13 +45,13 @@ func Of(name string) Class {
 	case groupIO:
 		return IO
 	}
-	if strings.HasPrefix(name, "OpenMP_Sync_Region") || strings.HasPrefix(name, "OpenMP_Wait") { // of TAU
+	if strings.HasPrefix(name, "OpenMP_Sync_Region") || strings.HasPrefix(name, "OpenMP_Wait") { // by TAU
 		return Idle
 	}
 	return Own
 }
 
-// Place is where a thread runs.
+// Place is where a thread runs: on the host or on a device.
 type Place uint8
 
 // The places.
@@ -62,7 +63,7 @@ const (
 // onDevice returns the class of a call on a stream of a GPU.
 func onDevice(name string) Class {
 	switch {
-	case strings.HasPrefix(name, trace.WholeThread): // also while the stream is idle
+	case strings.HasPrefix(name, trace.WholeThread): // even while the stream is idle
 		return None
 	case Of(name) == MPI: // such as kernels of NCCL
 		return MPI
@@ -70,7 +71,7 @@ func onDevice(name string) Class {
 	return GPU
 }
 
-// The groups of functions, for their colors.
+// Groups of functions, which determine their colors.
 const (
 	groupMPI  = "mpi"
 	groupGPU  = "gpu"
@@ -78,8 +79,8 @@ const (
 	GroupUser = "user" // the program's own code
 )
 
-// groupPrefixes are prefixes of functions of libraries, in lower case. The first match
-// counts. upper requires an upper-case letter after it: cuLaunchKernel, not cumulate.
+// groupPrefixes are prefixes of functions of libraries, in lower case. The first match counts. If upper is true, an
+// upper-case letter must follow: cuLaunchKernel, not cumulate.
 var groupPrefixes = []struct {
 	prefix string
 	upper  bool
@@ -116,12 +117,12 @@ var ioNames = func() map[string]bool {
 	return names
 }()
 
-// Group returns the group of a function by its name; onGPU reports that it ran on a GPU.
+// Group returns the group of a function by its name. onGPU is true if the function ran on a GPU.
 func Group(name string, onGPU bool) string {
 	if onGPU {
 		return groupGPU
 	}
-	name = strings.TrimPrefix(name, "[") // TAU puts some names into brackets
+	name = strings.TrimPrefix(name, "[") // TAU puts some names in brackets
 	if at := strings.IndexAny(name, "([{<"); at > 0 {
 		name = name[:at]
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// ErrEncoding is the error of Decode.
+// ErrEncoding marks bytes that do not encode a sketch.
 var ErrEncoding = errors.New("malformed activities")
 
-const maxShift = 57 // sufficient for runs of any length
+const maxShift = 57 // suffices for runs of any length
 
 // hasReadings, in the byte of the width of bins, marks encodings that end with readings of counters.
 const hasReadings = 1 << 7
@@ -57,8 +57,8 @@ func (s *Sketch) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// Decode decodes all of b, which AppendBinary wrote, with sums of at most the given value. It takes memory in proportion to b and
-// retains nothing of b. The error wraps ErrEncoding.
+// Decode decodes all of b, which AppendBinary wrote, with sums of at most most. It takes memory in proportion to b and
+// retains nothing of b. Errors wrap ErrEncoding.
 func Decode(b []byte, most uint64) (*Sketch, error) {
 	r := codec.Decoder(b, ErrEncoding)
 	s := New(trace.Microsecond)

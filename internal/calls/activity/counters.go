@@ -12,23 +12,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// MaxCounters is the greatest number of counters of a program. Of more, those of resources count first, see resourceWords, then
-// those with the least hashes. The choice from any part of the counters includes all of these, so that none of their readings
-// is ever dropped.
+// MaxCounters is the greatest number of counters of a program. If there are more, those of resources come first (see
+// resourceWords), then those with the least hashes. The choice from any part of the counters includes all of these, so none
+// of their readings is ever dropped.
 const MaxCounters = 32
 
-// The number of bins of counters is limited by their series, which are groups of ranks times counters, so that memory is
+// The number of series, which are groups of ranks times counters, limits the number of bins of counters, so that memory is
 // bounded: by half a million readings, unless there are several programs.
 const (
 	mostReadings  = 512
 	leastReadings = 32
-	fewSeries     = 1024 // that may have mostReadings
+	fewSeries     = 1024 // series that may have mostReadings each
 )
 
 // mostGroups is the greatest number of groups of ranks of a program. If there are more ranks, neighbors form a group.
 const mostGroups = 512
 
-// Readings of a rank are packed in blocks of so many bins.
+// Readings of a rank are packed in blocks of this many bins.
 const (
 	counterBits   = 5
 	readingShift  = 8 - counterBits
@@ -37,7 +37,7 @@ const (
 	counterInSlot = 1<<counterBits - 1
 )
 
-// CounterID identifies a counter by its name. If there are too many, those with the least numbers count.
+// CounterID identifies a counter by its name. If there are too many counters, those with the least numbers count.
 type CounterID uint64
 
 // resourceWords are parts of the names of counters that describe the use of resources over time: memory, processors,
@@ -61,7 +61,7 @@ func CounterOf(name string) CounterID {
 	return CounterID(hash)
 }
 
-// Reading sums up readings of a counter. Sums that are too large stay at math.MaxUint64.
+// Reading sums up readings of a counter. Sums saturate at math.MaxUint64.
 type Reading struct {
 	Count, Sum, Min, Max uint64 // Min and Max are valid if Count is not 0
 }
@@ -86,7 +86,7 @@ func (r *Reading) Mean() float64 {
 	return min(max(float64(r.Sum)/float64(r.Count), float64(r.Min)), float64(r.Max))
 }
 
-// LimitedSum returns the sum, or the greatest number if that is too small.
+// LimitedSum returns the sum, or the greatest number if the sum overflows.
 func LimitedSum(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	if carry != 0 {
@@ -95,21 +95,21 @@ func LimitedSum(a, b uint64) uint64 {
 	return sum
 }
 
-// CounterReading has readings of a counter in a bin.
+// CounterReading contains readings of a counter in a bin.
 type CounterReading struct {
 	Counter CounterID
-	At      trace.Ticks // of one of them
+	At      trace.Ticks // time of one of them
 	Reading
 }
 
-// ReadingCell has the readings of a counter of a rank, or of a group of ranks, in a bin.
+// ReadingCell contains the readings of a counter of a rank, or of a group of ranks, in a bin.
 type ReadingCell struct {
 	Bin     int64 // time divided by the width
 	Counter int   // index in Counters
 	Reading
 }
 
-// readings has the readings of counters of ranks over time.
+// readings contains the readings of counters of ranks over time.
 type readings struct {
 	shift    uint8
 	counters map[trace.Program]*counterTable
@@ -117,15 +117,15 @@ type readings struct {
 	packed   []byte                        // scratch
 }
 
-// counterTable has the counters of a program, in order.
+// counterTable contains the counters of a program, in order.
 type counterTable struct {
 	ids   []CounterID
 	names []string // "" if unknown
-	more  bool     // there are others, which were left out
-	ranks uint32   // more than any rank with readings, also of counters that were left out
+	more  bool     // other counters were left out
+	ranks uint32   // greater than any rank with readings, including readings of counters that were left out
 }
 
-// groupShift returns the binary logarithm of the ranks of a group.
+// groupShift returns the binary logarithm of the number of ranks of a group.
 func (t *counterTable) groupShift() int {
 	return max(0, bits.Len32(max(t.ranks, 1)-1)-bits.Len32(mostGroups-1))
 }
@@ -139,8 +139,8 @@ func newReadings(unit trace.Unit) readings {
 // ReadingShift returns the binary logarithm of the width of bins of counters in ticks.
 func (s *Sketch) ReadingShift() uint8 { return s.readings.shift }
 
-// Counters returns the names of the counters of a program, by index. Those whose name is unknown are "". more reports that
-// there are others, which were left out.
+// Counters returns the names of the counters of a program in the order of their indices. Unknown names are "". more is true
+// if other counters were left out.
 func (s *Sketch) Counters(program trace.Program) (names []string, more bool) {
 	if t := s.readings.counters[program]; t != nil {
 		return t.names, t.more
@@ -148,8 +148,8 @@ func (s *Sketch) Counters(program trace.Program) (names []string, more bool) {
 	return nil, false
 }
 
-// ReadingRanks returns the first rank of each group of ranks of a program that has readings, in order, and the number of ranks of a
-// group.
+// ReadingRanks returns the first rank of each group of ranks of a program that has readings, in order, and the number of
+// ranks of a group.
 func (s *Sketch) ReadingRanks(program trace.Program) (first []trace.Rank, group int) {
 	t := s.readings.counters[program]
 	if t == nil {
@@ -164,7 +164,7 @@ func (s *Sketch) ReadingRanks(program trace.Program) (first []trace.Rank, group 
 	return first, 1 << t.groupShift()
 }
 
-// NameCounters sets the names of counters. Merging keeps them. name returns "" for unknown ones.
+// NameCounters sets the names of counters. Merging keeps them. name returns "" for unknown names.
 func (s *Sketch) NameCounters(name func(trace.Program, CounterID) string) {
 	for program, t := range s.readings.counters {
 		t.names = slices.Clone(t.names)
@@ -201,8 +201,8 @@ func (b *block) appendReadings(dst []ReadingCell) []ReadingCell {
 	return dst
 }
 
-// A packed reading is its slot, twice the number of readings, and their minimum. Unless all are equal, the number is one more,
-// and the range and the sum follow.
+// A packed reading begins with its slot, twice the number of readings, and their minimum. Unless all readings are equal, the
+// second number is greater by one, and the range and the sum follow.
 func nextReading(b []byte) (slot byte, r Reading, rest []byte) {
 	slot, b = b[0], b[1:]
 	number := func() uint64 {
@@ -231,7 +231,7 @@ func appendReading(b []byte, slot byte, r *Reading) []byte {
 
 // limit returns the greatest number of bins.
 func (r *readings) limit() int64 {
-	series := 0 // of all ranks that are possible, because the choice must not depend on when ranks form groups
+	series := 0 // of all possible ranks, because the choice must not depend on when ranks form groups
 	for _, t := range r.counters {
 		series += int(min(t.ranks, mostGroups)) * len(t.ids)
 	}
@@ -242,7 +242,7 @@ func (r *readings) limit() int64 {
 	return n
 }
 
-// widen widens the bins of a span until they are few enough.
+// widen widens the bins of a span until there are few enough.
 func (r *readings) widen(begin, end trace.Ticks) {
 	shift := r.shift
 	for most := r.limit(); int64(end)>>shift-int64(begin)>>shift >= most; {
@@ -270,7 +270,7 @@ func (r *readings) widenTo(shift uint8) {
 	}
 }
 
-// table returns the counters of a program, which has at least so many ranks.
+// table returns the counters of a program, which has at least ranks ranks.
 func (r *readings) table(program trace.Program, ranks uint32) *counterTable {
 	t := r.counters[program]
 	if t == nil {
@@ -343,7 +343,7 @@ func (r *readings) include(program trace.Program, t *counterTable, of *counterTa
 	}
 }
 
-// indices returns the indices of counters, -1 for those that were left out.
+// indices returns the indices of counters, or -1 for those that were left out.
 func (t *counterTable) indices(ids []CounterID) []int {
 	indices := make([]int, len(ids))
 	for i, id := range ids {
@@ -355,7 +355,7 @@ func (t *counterTable) indices(ids []CounterID) []int {
 	return indices
 }
 
-// renumber changes the indices of counters, and removes those at -1.
+// renumber replaces the indices of counters by moved, and removes those that become -1.
 func (r *readings) renumber(row *readingRow, moved []int) {
 	cells := row.appendTo(nil)
 	*row = readingRow{}
@@ -368,18 +368,18 @@ func (r *readings) renumber(row *readingRow, moved []int) {
 	e.flush()
 }
 
-// readingEditor changes a row: it unpacks a block at a time.
+// readingEditor changes a row. It unpacks one block at a time.
 type readingEditor struct {
 	readings *readings
 	row      *readingRow
-	block    int // index; valid if open
+	block    int // index of the unpacked block; valid if open is true
 	number   int64
 	open     bool
 	used     [readingSlots / 64]uint64
 	slots    [readingSlots]Reading // valid if used
 }
 
-// add adds readings. Calls in order of bins unpack each block once.
+// add adds readings. Calls in order of bins unpack each block only once.
 func (e *readingEditor) add(bin int64, counter int, r Reading) {
 	if number := bin >> readingShift; !e.open || number != e.number {
 		e.flush()
@@ -424,7 +424,7 @@ func (e *readingEditor) flush() {
 	e.row.blocks[e.block].set(b)
 }
 
-// AddReadings adds readings of a rank. It ignores those of ranks that cannot exist.
+// AddReadings adds readings of a rank. It ignores ranks that cannot exist.
 func (s *Sketch) AddReadings(key trace.RankKey, all []CounterReading) {
 	if len(all) == 0 || key.Rank < 0 {
 		return
@@ -433,11 +433,11 @@ func (s *Sketch) AddReadings(key trace.RankKey, all []CounterReading) {
 	t := r.table(key.Program, uint32(key.Rank)+1)
 	for i := range all {
 		s.extend(all[i].At)
-		if !t.settled(all[i].Counter) {
+		if !t.isSettled(all[i].Counter) {
 			r.include(key.Program, t, &counterTable{ids: []CounterID{all[i].Counter}, names: []string{""}})
 		}
 	}
-	r.widen(s.begin, s.end) // ranks or counters may be new
+	r.widen(s.begin, s.end) // there may be new ranks or counters
 	key.Rank >>= t.groupShift()
 	e := readingEditor{readings: r, row: r.row(key)}
 	for i := range all {
@@ -448,8 +448,8 @@ func (s *Sketch) AddReadings(key trace.RankKey, all []CounterReading) {
 	e.flush()
 }
 
-// settled reports whether including a counter would change nothing.
-func (t *counterTable) settled(id CounterID) bool {
+// isSettled reports whether including a counter would change nothing.
+func (t *counterTable) isSettled(id CounterID) bool {
 	at, ok := slices.BinarySearch(t.ids, id)
 	return ok || at == MaxCounters && t.more
 }
@@ -487,7 +487,7 @@ func (r *readings) reset() {
 	clear(r.rows)
 }
 
-// clone returns a copy. It shares memory until one of both changes.
+// clone returns a copy. The copy shares memory until one of the two changes.
 func (r *readings) clone() readings {
 	c := readings{r.shift, make(map[trace.Program]*counterTable, len(r.counters)), make(map[trace.RankKey]*readingRow, len(r.rows)), nil}
 	for program, t := range r.counters {

@@ -43,7 +43,7 @@ func (r *readings) append(b []byte, begin trace.Ticks) []byte {
 	return b
 }
 
-// read decodes what append wrote.
+// read decodes an encoding that append wrote.
 func (r *readings) read(c *codec.Coder, begin, end trace.Ticks) {
 	if head := c.ReadBytes(1); head != nil {
 		r.shift = head[0]
@@ -115,7 +115,7 @@ func (r *readings) readRow(c *codec.Coder, counters int, begin, end trace.Ticks)
 	return row
 }
 
-// readPacked reads and checks the packed readings of a block. has reports whether the span has one of its bins.
+// readPacked reads and checks the packed readings of a block. has reports whether a bin of the block is in the span.
 func readPacked(c *codec.Coder, counters int, has func(bin int64) bool) (packed []byte) {
 	size := c.ReadLength()
 	rest, last := c.Left()-size, -1

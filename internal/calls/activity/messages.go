@@ -11,17 +11,17 @@ import (
 // maxGroups is the greatest number of groups of ranks in a matrix of messages.
 const maxGroups = 64
 
-// Traffic is messages between two groups of ranks.
+// Traffic is the number of messages between two groups of ranks, and their bytes.
 type Traffic struct {
-	Messages, Bytes uint64 // bytes of messages whose size is known
+	Messages, Bytes uint64 // Bytes includes only messages of known size
 }
 
-// pair is the groups of the senders and receivers.
+// pair is the groups of sender and receiver.
 type pair struct{ from, to uint32 }
 
-// matrix has the messages of a program by sender and receiver. If there are too many ranks, neighbors form a group.
+// matrix contains the messages of a program by sender and receiver. If there are too many ranks, neighbors form a group.
 type matrix struct {
-	shift uint8 // binary logarithm of the ranks of a group
+	shift uint8 // binary logarithm of the number of ranks of a group
 	cells map[pair]Traffic
 }
 
@@ -82,9 +82,9 @@ func (s *Sketch) AddMessages(from trace.RankKey, sent []Sent) {
 	}
 }
 
-// Message is the messages from some ranks to others.
+// Message is the traffic from some ranks to others.
 type Message struct {
-	From, To trace.Rank // the first of each group
+	From, To trace.Rank // first rank of each group
 	Traffic
 }
 

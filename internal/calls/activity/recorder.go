@@ -2,7 +2,7 @@ package activity
 
 import "github.com/chimbuko/chimbuko/internal/base/trace"
 
-// Record is time of a class. If From and To are equal, it is the sum of times in the bin of the recorder at that time;
+// Record is time of a class. If From and To are equal, it is the sum of times in the recorder's bin at that time, and
 // otherwise all time between them.
 type Record struct {
 	From, To trace.Ticks
@@ -16,15 +16,15 @@ type Sent struct {
 	Traffic
 }
 
-// Recorder sums up the activities of the threads of a rank between two calls of Take. It allocates only if there are more
-// records than ever before.
+// Recorder sums up the activities of the threads of a rank between two calls of MoveTo. It allocates memory only if there are
+// more records than ever before.
 type Recorder struct {
 	name        func(trace.FuncID) (string, bool)
-	classes     [2]Known       // by place and function; 0 until they are looked up
-	unknown     []trace.FuncID // looked up before their names were known
+	classes     [2]Known       // by place and function; 0 until looked up
+	unknown     []trace.FuncID // functions looked up before their names were known
 	shift       uint8
 	records     []Record
-	first, last trace.Ticks // switches since Take; valid if any
+	first, last trace.Ticks // first and last switch since MoveTo, if there are any
 	any         bool
 	recent      [sentSlots]Sent // by rank; valid if there are messages
 	sent        []Sent
@@ -32,7 +32,7 @@ type Recorder struct {
 
 const sentSlots = 64
 
-// Functions up to maxDense have their class in a list. Only damaged traces have more.
+// Functions up to maxDense have their class in a slice. Only damaged traces have more.
 const maxDense = 1 << 16
 
 // NewRecorder returns a recorder. name returns the name of a function, or false while it is unknown.
@@ -40,13 +40,13 @@ func NewRecorder(unit trace.Unit, name func(trace.FuncID) (string, bool)) *Recor
 	return &Recorder{shift: ShiftOf(unit), name: name}
 }
 
-// Known returns the classes of functions by number, as far as Class has returned them, until the next call of it.
+// Known returns the classes of functions that Class has returned, by number. It is valid until the next call of Class.
 func (r *Recorder) Known(on Place) Known { return r.classes[on] }
 
-// Known has classes by function.
+// Known contains classes by function.
 type Known []Class
 
-// Class returns the class of a function, or false if it is not known. It is short, so that the compiler can inline it.
+// Class returns the class of a function, or false if unknown. It is short so that the compiler can inline it.
 func (k Known) Class(id trace.FuncID) (Class, bool) {
 	if int(id) >= len(k) {
 		return None, false
@@ -80,23 +80,23 @@ func (r *Recorder) Class(id trace.FuncID, on Place) Class {
 	return c
 }
 
-// Meter measures the activities of a thread. Its zero value is ready.
+// Meter measures the activities of a thread. The zero value is ready to use.
 type Meter struct {
-	since trace.Ticks // of the current class
-	left  uint64      // time from then to the end of the current bin
+	since trace.Ticks // beginning of the current class
+	left  uint64      // time from since to the end of the current bin
 	class Class
 	used  bool
-	sums  [1 << classBits]uint64 // in the current bin
+	sums  [1 << classBits]uint64 // times in the current bin, by class
 }
 
-// Used reports whether the meter ever measured anything.
+// Used reports whether the meter has measured anything.
 func (m *Meter) Used() bool { return m.used }
 
-// Switch adds the time since the previous switch to the current class, and begins another. If it returns false, it did nothing:
-// call Recorder.Cross. It is short, so that the compiler can inline it.
+// Switch adds the time since the previous switch to the current class, and begins another class. If it returns false, it did
+// nothing, and the caller must call Recorder.Cross. It is short so that the compiler can inline it.
 func (m *Meter) Switch(at trace.Ticks, class Class) bool {
 	time := uint64(at - m.since)
-	if time >= m.left { // also if the clock was set back
+	if time >= m.left { // or the clock was set back
 		return false
 	}
 	m.sums[m.class&(1<<classBits-1)] += time
@@ -105,8 +105,8 @@ func (m *Meter) Switch(at trace.Ticks, class Class) bool {
 	return true
 }
 
-// Rest returns the time of the last switch, and the time from then to the end of the bin. That is 0 if the current class is
-// another one.
+// Rest returns the time of the last switch, and the time from then to the end of the bin, which is 0 if the current class is
+// a different one.
 func (m *Meter) Rest(class Class) (since trace.Ticks, left uint64) {
 	if m.class != class {
 		return m.since, 0
@@ -114,8 +114,8 @@ func (m *Meter) Rest(class Class) (since trace.Ticks, left uint64) {
 	return m.since, m.left
 }
 
-// Visit counts several switches to a class and back. until is the time of the last one, which must be within Rest, and time is
-// the total time in the class.
+// Visit counts several switches to a class and back. until is the time of the last one, which must be within Rest, and time
+// is the total time in the class.
 func (m *Meter) Visit(class Class, time uint64, until trace.Ticks) {
 	passed := uint64(until - m.since)
 	m.sums[m.class&(1<<classBits-1)] += passed - time
@@ -124,7 +124,7 @@ func (m *Meter) Visit(class Class, time uint64, until trace.Ticks) {
 	m.since = until
 }
 
-// Cross is Switch at a time in another bin than the previous switch.
+// Cross is like Switch at a time in another bin than the previous switch.
 func (r *Recorder) Cross(m *Meter, at trace.Ticks, class Class) {
 	r.flush(m)
 	r.include(at)
@@ -160,7 +160,7 @@ func (r *Recorder) EndStep(m *Meter, first trace.Ticks) {
 	r.flush(m)
 	r.include(first)
 	r.include(m.since)
-	m.left = 0 // the next switch begins a bin, which may have another width
+	m.left = 0 // the next switch begins a bin, whose width may differ
 }
 
 // AddMessage adds a message to a rank.
@@ -178,7 +178,7 @@ func (r *Recorder) AddMessage(to trace.Rank, size uint64, known bool) {
 	}
 }
 
-// MoveTo moves all records to a sketch, and follows its width. If the sketch is nil, it drops them.
+// MoveTo moves all records to a sketch and adopts its width of bins. If the sketch is nil, it drops them.
 func (r *Recorder) MoveTo(s *Sketch, key trace.RankKey) {
 	for i := range r.recent {
 		if r.recent[i].Messages > 0 {

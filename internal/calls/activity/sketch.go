@@ -9,17 +9,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// The number of bins of a run is limited by its number of ranks, so that memory is bounded.
+// The number of ranks of a run limits its number of bins, so that memory is bounded.
 const (
 	mostBins  = 512
 	leastBins = 128
-	fewRanks  = 512 // that may have mostBins
+	fewRanks  = 512 // ranks that may have mostBins each
 )
 
 // MinShift is the binary logarithm of the width of the shortest bins in ticks of a microsecond.
 const MinShift = 8
 
-// Cells of a rank are packed in blocks of so many bins.
+// Cells of a rank are packed in blocks of this many bins.
 const (
 	blockShift = 4
 	blockBins  = 1 << blockShift
@@ -27,28 +27,28 @@ const (
 	slots      = blockBins << classBits
 )
 
-// Sketch has the activities of ranks over time, their messages, and readings of their counters. Use New.
+// Sketch contains the activities of ranks over time, their messages, and readings of their counters. Use New.
 type Sketch struct {
 	shift      uint8
 	used       bool        // begin and end are valid
-	begin, end trace.Ticks // of everything that was ever added
+	begin, end trace.Ticks // limits of everything that was ever added
 	rows       map[trace.RankKey]*row
 	messages   map[trace.Program]*matrix
 	readings   readings
 	packed     []byte // scratch
 }
 
-// row has the activities of a rank.
+// row contains the activities of a rank.
 type row struct{ blocks []block }
 
-// block has the activities, or the readings of counters, of a rank in some bins.
+// block contains the activities of a rank, or its readings of counters, in some bins.
 type block struct {
-	number int64  // of its first bin, divided by their number
-	cells  []byte // bin and class in a byte, and ticks, or bin and counter in a byte, and readings; in order
-	shared bool   // cells belong also to a clone
+	number int64  // number of its first bin, divided by the number of bins of a block
+	cells  []byte // bin and class in a byte, then ticks; or bin and counter in a byte, then readings; in order
+	shared bool   // cells also belong to a clone
 }
 
-// find returns the index of the block with a number, which it inserts if it is missing.
+// find returns the index of the block with a number, and inserts the block if it is missing.
 func find(blocks *[]block, number int64) int {
 	i := len(*blocks) - 1
 	if i < 0 || (*blocks)[i].number != number {
@@ -64,7 +64,7 @@ func find(blocks *[]block, number int64) int {
 // set copies the cells.
 func (b *block) set(cells []byte) {
 	if b.shared || len(cells) > cap(b.cells) {
-		b.cells, b.shared = nil, false // no more memory than necessary
+		b.cells, b.shared = nil, false // release excess memory
 	}
 	b.cells = append(b.cells[:0], cells...)
 }
@@ -91,7 +91,7 @@ func New(unit trace.Unit) *Sketch {
 // Shift returns the binary logarithm of the width of bins in ticks.
 func (s *Sketch) Shift() uint8 { return s.shift }
 
-// Span returns the time from the first to the last event. It is 0, 0 if there are none.
+// Span returns the time from the first to the last event, or 0, 0 if there are none.
 func (s *Sketch) Span() (begin, end trace.Ticks) { return s.begin, s.end }
 
 // Empty reports whether there are no ranks.
@@ -127,7 +127,7 @@ func (b *block) appendTo(dst []Cell) []Cell {
 	return dst
 }
 
-// binLimit returns the greatest number of bins of so many ranks.
+// binLimit returns the greatest number of bins of a number of ranks.
 func binLimit(ranks int) int64 {
 	n := int64(mostBins)
 	for ; ranks > fewRanks && n > leastBins; ranks /= 4 {
@@ -157,7 +157,7 @@ func (s *Sketch) extend(at trace.Ticks) {
 	}
 }
 
-// widen widens the bins until they are few enough.
+// widen widens the bins until there are few enough.
 func (s *Sketch) widen() {
 	shift := s.shift
 	for int64(s.end)>>shift-int64(s.begin)>>shift >= binLimit(len(s.rows)) {
@@ -186,17 +186,17 @@ func (s *Sketch) widenTo(shift uint8) {
 	}
 }
 
-// editor changes a row: it unpacks a block at a time.
+// editor changes a row. It unpacks one block at a time.
 type editor struct {
 	sketch *Sketch
 	row    *row
-	block  int // index; valid if open
+	block  int // index of the unpacked block; valid if open is true
 	number int64
 	open   bool
 	ticks  [slots]uint64
 }
 
-// add adds time. Calls in order of bins unpack each block once.
+// add adds time. Calls in order of bins unpack each block only once.
 func (e *editor) add(bin int64, class Class, ticks uint64) {
 	if number := bin >> blockShift; !e.open || number != e.number {
 		e.flush()
@@ -232,12 +232,12 @@ func (e *editor) flush() {
 	e.row.blocks[e.block].set(b)
 }
 
-// Add adds the records of a step of a rank, whose first and last events were at these times.
+// Add adds the records of a step of a rank, whose first and last events were at first and last.
 func (s *Sketch) Add(key trace.RankKey, first, last trace.Ticks, records []Record) {
 	s.extend(first)
 	s.extend(last)
 	for i := range records {
-		s.extend(records[i].From) // changes nothing unless the clock was set back
+		s.extend(records[i].From) // has no effect unless the clock was set back
 		s.extend(records[i].To)
 	}
 	e := editor{sketch: s, row: s.row(key)}
@@ -287,15 +287,15 @@ func (s *Sketch) Merge(o *Sketch) {
 	s.mergeReadings(&o.readings)
 }
 
-// Reset removes all activities, messages and readings. The span of time and the width of bins stay those of everything that was
-// ever added.
+// Reset removes all activities, messages and readings. The span of time and the width of bins remain those of everything that
+// was ever added.
 func (s *Sketch) Reset() {
 	clear(s.rows)
 	clear(s.messages)
 	s.readings.reset()
 }
 
-// Clone returns a copy. It shares memory until one of both changes.
+// Clone returns a copy. The copy shares memory until one of the two changes.
 func (s *Sketch) Clone() *Sketch {
 	c := *s
 	c.packed = nil

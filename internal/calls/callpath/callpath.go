@@ -1,20 +1,17 @@
-// Package callpath counts calls and their time by call path: the functions from the
-// outermost to the called one. A Tree is bounded, and merging trees gives the same
-// result in any order and grouping. The package is pure; a Tree must not be shared
-// between goroutines.
+// Package callpath counts calls and their time by call path: the functions from the outermost to the called one. A Tree has
+// limited size, and merging trees gives the same result in any order and grouping. The package is pure. A Tree is not safe
+// for concurrent use.
 //
-// A function is at most MaxRecursion times in a path. A deeper call in a recursion has the
-// path of the last call of that function around it. So recursions have few paths, but
-// their first levels, such as those of a multigrid solver, are apart.
+// A function occurs at most MaxRecursion times in a path. A deeper call in a recursion has the path of the last call of that
+// function around it. Recursions therefore have few paths, but their first levels, such as those of a multigrid solver, have
+// separate paths.
 //
-// A tree holds a limited number of paths, none deeper than MaxDepth. If there are more
-// it folds: below each path of some depth, all deeper paths become one path that ends
-// in Other. The depth is the greatest that satisfies the limit. A path in which a function
-// has reached MaxRecursion counts as deep as where it did, because calls in a recursion
-// return to such paths: they are kept or folded together. So no call and no time
-// is lost, and the depth depends only on the set of all paths that were ever added or
-// merged, not on their order: folding early, late or several times gives the same
-// result as folding once at the end.
+// A tree contains a limited number of paths, none deeper than MaxDepth. If there are more, it folds: below each path of some
+// depth, all deeper paths become one path that ends in Other. The depth is the greatest that satisfies the limit. A path in
+// which a function has reached MaxRecursion counts as deep as where it did, because calls in a recursion return to such
+// paths: they are kept or folded together. No call and no time is lost, and the depth depends only on the set of all paths
+// that were ever added or merged, not on their order: folding early, late or several times gives the same result as folding
+// once at the end.
 package callpath
 
 import (
@@ -22,19 +19,18 @@ import (
 	"math/bits"
 )
 
-// MaxPaths is the usual limit of paths, not counting those that end in Other. Each path
-// has at most one of these below it.
+// MaxPaths is the usual limit of paths, not counting those that end in Other. At most one of these is below each path.
 const MaxPaths = 20_000
 
-// MaxDepth is the greatest number of functions in a path, not counting Other. Without
-// it, the paths of a recursion of many functions would need memory quadratic in its depth.
+// MaxDepth is the greatest number of functions in a path, not counting Other. Without it, the paths of a recursion of many
+// functions would need memory quadratic in its depth.
 const MaxDepth = 128
 
-// MaxRecursion is how often a function can be in a path.
+// MaxRecursion is the greatest number of occurrences of a function in a path.
 const MaxRecursion = 8
 
-// Other is the last function of a path that represents all folded paths. No trace has so
-// many functions that one of them needs this number.
+// Other is the last function of a path that represents all folded paths. No trace has enough functions to use this number for
+// one of them.
 const Other = math.MaxUint32
 
 // OtherName is the display name of Other.
@@ -46,36 +42,34 @@ type Node int32
 // Root is the empty path. It has no calls.
 const Root Node = 0
 
-// Sums are the totals of the calls with a path. They are exact below 2⁶⁴, which only
-// damaged traces exceed.
+// Sums contains the totals of the calls with a path. They are exact below 2⁶⁴, which only damaged traces exceed.
 type Sums struct {
 	Calls     uint64
 	Exclusive uint64 // ticks in the calls themselves
 }
 
-// Tree counts calls by path. Its owner defines the numbers of functions. Nodes are
-// valid until the tree is folded.
+// Tree counts calls by path. Its owner assigns the numbers of functions. Nodes are valid until the tree is folded.
 type Tree struct {
 	limit int
 	depth int32 // greatest level; deeper paths are in Other
-	paths int   // without those of Other
+	paths int   // number of paths, not counting those that end in Other
 	nodes []node
 	sums  []Sums
 	slots []slot // open addressing, at most three quarters full
-	shift uint8  // of the hash, for the number of slots
+	shift uint8  // shift of the hash for the number of slots
 
-	recursions int // slots of recursive calls, whose nodes have other parents
+	recursions int // number of slots of recursive calls, whose nodes have other parents
 
 	marks []int32 // scratch
 }
 
-// node is a path: that of its parent and one more function.
+// node is a path: the path of its parent and one more function.
 type node struct {
 	parent      Node
 	fn          uint32
 	depth       int16
-	level       int16 // depth of the first path at its beginning that is recursive, or else its own
-	isRecursive bool  // a function is in it MaxRecursion times
+	level       int16 // depth of its shortest recursive beginning, or else its own depth
+	isRecursive bool  // a function occurs in it MaxRecursion times
 }
 
 // slot finds a path by its parent and function.
@@ -87,7 +81,7 @@ type slot struct {
 // minSlots is the least number of slots, a power of two.
 const minSlots = 16
 
-// New returns a tree with at most that many paths.
+// New returns a tree with at most limit paths.
 func New(limit int) *Tree {
 	t := &Tree{limit: limit, depth: MaxDepth}
 	t.clear(minSlots)
@@ -105,8 +99,7 @@ func (t *Tree) clear(slots int) {
 
 func keyOf(parent Node, fn uint32) uint64 { return uint64(parent)<<32 | uint64(fn) }
 
-// Find returns the path that extends parent by a function, or Root if the tree does not
-// have it.
+// Find returns the path that extends parent by a function, or Root if the tree does not have it.
 func (t *Tree) Find(parent Node, fn uint32) Node {
 	key := keyOf(parent, fn)
 	i := key * 0x9e3779b97f4a7c15 >> (t.shift & 63)
@@ -126,9 +119,8 @@ func (t *Tree) Add(n Node, calls, exclusive uint64) {
 	s.Exclusive += exclusive
 }
 
-// Child returns the path that extends parent by a function, and adds it if it is new.
-// If it would be too deep, Child returns the path that ends in Other. The tree may have
-// too many paths afterwards; see ExceedsLimit.
+// Child returns the path that extends parent by a function, and adds it if it is new. If the path would be too deep, Child
+// returns the path that ends in Other. Afterwards, the tree may have too many paths; see ExceedsLimit.
 func (t *Tree) Child(parent Node, fn uint32) Node {
 	if n := t.Find(parent, fn); n != Root {
 		return n
@@ -165,7 +157,7 @@ func (t *Tree) Child(parent Node, fn uint32) Node {
 	return at
 }
 
-// count returns how often a function is in a path, and the path that ends with the last time.
+// count returns the number of occurrences of a function in a path, and the path that ends with the last one.
 func (t *Tree) count(path Node, fn uint32) (times int, last Node) {
 	for n := path; n != Root; n = t.nodes[n].parent {
 		if t.nodes[n].fn == fn {
@@ -177,7 +169,7 @@ func (t *Tree) count(path Node, fn uint32) (times int, last Node) {
 	return times, last
 }
 
-// maxSlots is the number of slots from which on recursive calls do not get more.
+// maxSlots is the number of slots at which recursive calls get no more slots.
 const maxSlots = 1 << 17
 
 // putRecursion makes Find return the path of a recursive call.
@@ -209,7 +201,7 @@ func (t *Tree) Hash(n Node, name func(fn uint32) (string, bool)) (h Hash) {
 	return 0
 }
 
-// put enters a path into the slots.
+// put adds a path to the slots.
 func (t *Tree) put(n Node) { t.enter(keyOf(t.nodes[n].parent, t.nodes[n].fn), n) }
 
 func (t *Tree) enter(key uint64, n Node) {
@@ -220,7 +212,7 @@ func (t *Tree) enter(key uint64, n Node) {
 	t.slots[i&uint64(len(t.slots)-1)] = slot{key, n}
 }
 
-// grow doubles the slots. Recursive calls enter theirs again.
+// grow doubles the number of slots and drops those of recursive calls, which are added again when needed.
 func (t *Tree) grow() {
 	t.recursions = 0
 	t.slots = make([]slot, 2*len(t.slots))

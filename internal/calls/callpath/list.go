@@ -9,15 +9,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Entry is a path in a list, in which it comes after its parent.
+// Entry is a path in a list. It follows its parent in the list.
 type Entry struct {
 	Parent int32 // index in the list; -1 if none
 	Func   uint32
 	Sums
 }
 
-// Append appends the paths with calls and all their parents to an empty list. It omits
-// paths with a function for which skip, if not nil, returns true.
+// Append appends the paths with calls and all their parents to an empty list. It omits paths with a function for which skip,
+// if not nil, returns true.
 func (t *Tree) Append(list []Entry, skip func(fn uint32) bool) []Entry {
 	places := t.wanted(skip)
 	for i := 1; i < len(t.nodes); i++ {
@@ -40,7 +40,7 @@ func (t *Tree) wanted(skip func(fn uint32) bool) []int32 {
 			marks[i] = -1
 		}
 	}
-	for i := len(marks) - 1; i > 0; i-- { // children come after their parents
+	for i := len(marks) - 1; i > 0; i-- { // children follow their parents
 		switch parent := t.nodes[i].parent; {
 		case marks[i] < 0:
 		case marks[i] > 0 || t.sums[i].Calls > 0:
@@ -53,8 +53,8 @@ func (t *Tree) wanted(skip func(fn uint32) bool) []int32 {
 	return marks
 }
 
-// Take appends like Append and removes the appended calls from the tree. It returns the
-// number of calls that remain, in omitted paths.
+// Take is like Append, but also removes the appended calls from the tree. It returns the number of calls that remain, in
+// omitted paths.
 func (t *Tree) Take(list []Entry, skip func(fn uint32) bool) (taken []Entry, left uint64) {
 	list = t.Append(list, skip)
 	for i, place := range t.marks {
@@ -66,8 +66,8 @@ func (t *Tree) Take(list []Entry, skip func(fn uint32) bool) (taken []Entry, lef
 	return list, left
 }
 
-// Merge adds a list of paths that were folded below depth. It accepts any list: an
-// entry whose Parent is not an earlier index has no parent.
+// Merge adds a list of paths that were folded below depth. It accepts any list: an entry whose Parent is not an earlier index
+// has no parent.
 func (t *Tree) Merge(depth int, list []Entry) {
 	if depth < int(t.depth) {
 		t.foldTo(int32(max(depth, 0)))
@@ -90,8 +90,8 @@ func (t *Tree) Merge(depth int, list []Entry) {
 	}
 }
 
-// Sort returns a sorted list: a path is followed by all paths that begin with it, and
-// the paths of one parent are ordered by compare, with Other last.
+// Sort returns a sorted list: a path is followed by all paths that begin with it, and the paths of one parent are ordered by
+// compare, with Other last.
 func Sort(list []Entry, compare func(a, b uint32) int) []Entry {
 	order := make([]int32, len(list))
 	for i := range order {
@@ -107,13 +107,13 @@ func Sort(list []Entry, compare func(a, b uint32) int) []Entry {
 		}
 		return compare(x.Func, y.Func)
 	})
-	first := make([]int32, len(list)+1) // index in order of the first child by parent, plus 1
+	first := make([]int32, len(list)+1) // index in order of the first child plus 1, by parent
 	for i, at := range slices.Backward(order) {
 		first[list[at].Parent+1] = int32(i) + 1
 	}
 	sorted, open := make([]Entry, 0, len(list)), make([][2]int32, 0, MaxDepth)
 	if len(list) > 0 {
-		open = append(open, [2]int32{0, -1}) // next in order, and its parent's index in sorted
+		open = append(open, [2]int32{0, -1}) // index of the next child in order, and index of its parent in sorted
 	}
 	for len(open) > 0 {
 		top := &open[len(open)-1]
@@ -132,8 +132,8 @@ func Sort(list []Entry, compare func(a, b uint32) int) []Entry {
 	return sorted
 }
 
-// AppendBinary appends the encoding of a list to b: for each path the distance to its
-// parent, its function, its calls and their time.
+// AppendBinary appends the encoding of a list to b: for each path the distance to its parent, its function, its calls and
+// their time.
 func AppendBinary(b []byte, list []Entry) []byte {
 	for i := range list {
 		e := &list[i]
@@ -145,8 +145,7 @@ func AppendBinary(b []byte, list []Entry) []byte {
 	return b
 }
 
-// Decode appends a list that AppendBinary encoded to an empty list. Its memory is
-// proportional to b.
+// Decode appends a list that AppendBinary encoded to an empty list. It takes memory in proportion to b.
 func Decode(list []Entry, b []byte) ([]Entry, error) {
 	for i := 0; len(b) > 0; i++ {
 		var values [4]uint64

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// NamedEntry is a path in a list, in which it comes after its parent.
+// NamedEntry is a path in a list. It follows its parent in the list.
 type NamedEntry struct {
 	Parent int32  // index in the list; -1 if none
-	Name   string // of its last function; OtherName for Other
+	Name   string // name of its last function; OtherName for Other
 	Sums
 }
 
@@ -20,7 +20,7 @@ type Profile struct {
 	entries []Entry // scratch
 }
 
-// NewProfile returns a profile with at most that many paths.
+// NewProfile returns a profile with at most limit paths.
 func NewProfile(limit int) *Profile {
 	return &Profile{tree: New(limit), numbers: make(map[string]uint32)}
 }
@@ -45,7 +45,7 @@ func (p *Profile) MergeProfile(o *Profile) {
 	p.tree.Merge(o.tree.Depth(), p.entries)
 }
 
-// number returns the number of a function, a new one if necessary.
+// number returns the number of a function, and assigns one if the function is new.
 func (p *Profile) number(name string) uint32 {
 	if name == OtherName {
 		return Other
@@ -71,8 +71,8 @@ func (p *Profile) Name(fn uint32) string {
 // Compare orders functions by their names.
 func (p *Profile) Compare(a, b uint32) int { return cmp.Compare(p.names[a], p.names[b]) }
 
-// Append appends the paths with calls and all their parents to an empty list. Parents
-// come before their children; otherwise the order is unspecified.
+// Append appends the paths with calls and all their parents to an empty list. Parents precede their children; otherwise the
+// order is unspecified.
 func (p *Profile) Append(list []Entry) []Entry { return p.tree.Append(list, nil) }
 
 // Depth returns the depth below which paths are folded.

@@ -1,11 +1,9 @@
-// Package callstack turns enter and exit events into nested calls with their messages
-// and counters, and joins launches with the GPU kernels that they started. It keeps
-// open calls between steps, never reads a clock and starts no goroutines. A Builder
-// serves one rank and must not be shared between goroutines.
+// Package callstack turns enter and exit events into nested calls with their messages and counters, and joins launches with
+// the GPU kernels that they started. It keeps open calls between steps, never reads a clock and starts no goroutines. A
+// Builder serves one rank and is not safe for concurrent use.
 //
-// Any order of events is accepted. An exit that does not match the innermost call
-// closes the nearest open call of its function and marks the calls inside it as lost;
-// an exit without a match is dropped. All repairs and losses are tallied.
+// Any order of events is accepted. An exit that does not match the innermost call closes the nearest open call of its
+// function and marks the calls inside it as lost; an exit without a match is dropped. All repairs and losses are tallied.
 //
 // Calls that ended and are not lost are counted by call path.
 package callstack
@@ -21,28 +19,28 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Config configures the bounds of a Builder and how it joins calls.
+// Config configures the limits of a Builder and how it joins calls.
 type Config struct {
 	Window    int // calls to keep per thread after a step
-	MaxDepth  int // open calls of a thread; deeper ones are dropped
-	MaxPinned int // correlation ids that wait for their other half
+	MaxDepth  int // open calls of a thread; deeper calls are dropped
+	MaxPinned int // correlation IDs that wait for their other half
 	MaxSides  int // messages and counters to keep per thread after a step
-	MaxPaths  int // distinct call paths, up to callpath.MaxPaths
+	MaxPaths  int // distinct call paths, at most callpath.MaxPaths
 
-	// Role returns the role of a counter. If it is nil all counters are OfCall.
+	// Role returns the role of a counter. If it is nil, all counters are OfCall.
 	Role func(trace.CounterID) CounterRole
-	// Folded, if not nil, receives the new node of each old node when paths are folded.
+	// Folded, if not nil, is called with the new node of each old node when paths are folded.
 	Folded func(moved []callpath.Node)
-	// Ended, if not nil, is called after every few calls that ended, while they are in the processor's cache. The new ones
-	// are t.Done[from:].
+	// Ended, if not nil, is called after every few calls that ended, while they are in the processor's cache. The new
+	// calls are t.Done[from:].
 	Ended func(t *Thread, from int)
-	// Activities, if not nil, receives the activities of threads and the messages that they send. Place, if not
-	// nil, returns where a thread runs.
+	// Activities, if not nil, records the activities of threads and the messages that they send. Place, if not nil,
+	// returns where a thread runs.
 	Activities *activity.Recorder
 	Place      func(trace.Thread) activity.Place
-	// MaxSetback is the greatest setback of a clock that is repaired by moving events.
+	// MaxSetback is the greatest setback of a clock that Add repairs by moving events.
 	MaxSetback trace.Ticks
-	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation ids of a function.
+	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation IDs of a function.
 	IgnoresCorrelation func(trace.FuncID) bool
 }
 
@@ -52,11 +50,11 @@ type CounterRole uint8
 // The roles.
 const (
 	OfCall      CounterRole = iota // belongs to the call in which it was read
-	Correlation                    // as OfCall, and joins launches with kernels
+	Correlation                    // like OfCall, and joins launches with kernels
 	NodeState                      // belongs to no call, such as the state of the node
 )
 
-// Default returns the usual bounds, for ticks of a unit.
+// Default returns the usual limits, for ticks of a unit.
 func Default(unit trace.Unit) Config {
 	return Config{
 		Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths, MaxSetback: unit.Ticks(time.Second),
@@ -67,20 +65,20 @@ func Default(unit trace.Unit) Config {
 type Builder struct {
 	cfg        Config
 	tally      *tally.Tally
-	threads    []*Thread // in order of their numbers
+	threads    []*Thread // in order of number
 	paths      *callpath.Tree
 	unmatched  map[uint64]half
-	queue      []ticket // ids in order of arrival, including some that no longer wait
+	queue      []ticket // IDs in order of arrival, including some that no longer wait
 	lastTicket uint64   // number of the newest ticket
 	nodeEvents []trace.Event
 	step       int32
 }
 
-// half is a call whose correlation id was seen once.
+// half is a call whose correlation ID was seen once.
 type half struct {
 	thread *Thread
 	call   int32
-	number uint64 // of its ticket
+	number uint64 // number of its ticket
 }
 
 // ticket is the place of a half in the queue.
@@ -91,15 +89,14 @@ func NewBuilder(cfg Config, t *tally.Tally) *Builder {
 	return &Builder{cfg: cfg, tally: t, paths: callpath.New(cfg.MaxPaths), unmatched: make(map[uint64]half)}
 }
 
-// Threads returns the threads in order of their numbers.
+// Threads returns the threads in order of number.
 func (b *Builder) Threads() []*Thread { return b.threads }
 
-// Paths returns the counts of calls of all threads by call path, without lost calls,
-// since the caller last reset them. Functions have their numbers in the trace. A path
-// exists, and counts for folding, from the beginning of its first call.
+// Paths returns the counts of calls of all threads by call path, without lost calls, since the caller last reset them.
+// Functions have their numbers in the trace. A path exists, and counts for folding, from the beginning of its first call.
 func (b *Builder) Paths() *callpath.Tree { return b.paths }
 
-// Unmatched returns the number of correlation ids without their other half.
+// Unmatched returns the number of correlation IDs without their other half.
 func (b *Builder) Unmatched() int { return len(b.unmatched) }
 
 // OpenCalls returns the number of calls that have not ended.
@@ -110,7 +107,7 @@ func (b *Builder) OpenCalls() (n int) {
 	return n
 }
 
-// thread returns the thread of that number.
+// thread returns the thread with a number, and adds it if it is new.
 func (b *Builder) thread(id trace.Thread) *Thread {
 	i, ok := slices.BinarySearchFunc(b.threads, id, func(t *Thread, id trace.Thread) int { return cmp.Compare(t.ID, id) })
 	if !ok {
@@ -128,11 +125,10 @@ func (b *Builder) Begin(step int) {
 // NodeEvents returns the counters of the step with the role NodeState, thread by thread.
 func (b *Builder) NodeEvents() []trace.Event { return b.nodeEvents }
 
-// blockSize is the number of events whose calls Config.Ended gets together.
+// blockSize is the number of events after which Config.Ended is called.
 const blockSize = 1 << 11
 
-// Add adds the events of one thread in the step. It repairs times that run backwards in
-// events.
+// Add adds the events of one thread in the step. It repairs times in events that run backwards.
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	if len(events) == 0 {
 		return
@@ -251,7 +247,7 @@ func (b *Builder) end(t *Thread, calls []Call, stack []int32, e *trace.Event) {
 	t.Done = append(t.Done, stack[n-1])
 }
 
-// activities returns the recorder of activities, which may be nil, and where a thread runs.
+// activities returns the recorder of activities, which may be nil, the place of a thread, and the classes for that place.
 func (b *Builder) activities(id trace.Thread) (r *activity.Recorder, place activity.Place, classes activity.Known) {
 	if r = b.cfg.Activities; r == nil {
 		return nil, activity.Host, nil
@@ -265,7 +261,7 @@ func (b *Builder) activities(id trace.Thread) (r *activity.Recorder, place activ
 // A tree has at most one path that ends in Other below each path and below the root.
 const _ = uint(maxNode - 2*(callpath.MaxPaths+1) - 1)
 
-// newPath adds a call path, which may be too deep and so end in Other.
+// newPath adds a call path. A path that would be too deep ends in Other.
 func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	path := b.paths.Child(from, fn)
 	if !b.paths.ExceedsLimit() {
@@ -284,10 +280,9 @@ func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	return moved[path]
 }
 
-// advance prevents time from running backwards between two steps, as it does when the
-// clock is set back: events that are older than the last event of the previous step get
-// its time. After a large setback, or if the last time was wrong, the thread continues
-// at the new time, and the durations of its open calls are unknown.
+// advance prevents time from running backwards between two steps, as it does when the clock is set back. Events older than
+// the last event of the previous step get the time of that event. After a large setback, or if the last time was wrong, the
+// thread continues at the new time, and the durations of its open calls are unknown.
 func (b *Builder) advance(t *Thread, events []trace.Event) {
 	if len(events) == 0 {
 		return
@@ -301,7 +296,7 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 			c.flags |= flagLost
 		}
 		b.tally.Add(tally.SidesForgotten, int64(len(t.Sides)))
-		t.Sides = t.Sides[:0] // they are found by their times
+		t.Sides = t.Sides[:0] // they are found by time
 	} else {
 		n := 0
 		for ; n < len(events) && events[n].Time < t.last; n++ {
@@ -315,7 +310,7 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 // maxDropped is the number of dropped entries to remember.
 const maxDropped = 1 << 12
 
-// drop drops an entry, and remembers it, so that its exit can be dropped, too.
+// drop drops an entry and remembers it, so that its exit can be dropped as well.
 func (b *Builder) drop(t *Thread, fn trace.FuncID) {
 	b.tally.Add(tally.StackTooDeep, 1)
 	if len(t.dropped) == maxDropped {
@@ -324,8 +319,8 @@ func (b *Builder) drop(t *Thread, fn trace.FuncID) {
 	t.dropped = append(t.dropped, fn)
 }
 
-// undrop reports whether an exit belongs to the last dropped entry. If not, exits were
-// lost, and it forgets all dropped entries.
+// undrop reports whether an exit belongs to the last dropped entry. If not, exits were lost, and undrop forgets all dropped
+// entries.
 func (t *Thread) undrop(fn trace.FuncID) bool {
 	n := len(t.dropped) - 1
 	if t.dropped[n] != fn {
@@ -336,10 +331,9 @@ func (t *Thread) undrop(fn trace.FuncID) bool {
 	return true
 }
 
-// resynchronize handles an exit that does not match the innermost call: it closes the
-// nearest open call of the same function and the calls inside it, whose exits were
-// lost. All of them count as lost, because the durations of the inner calls, and so the
-// exclusive time of the outer one, are unknown.
+// resynchronize handles an exit that does not match the innermost call. It closes the nearest open call of the same function
+// and the calls inside it, whose exits were lost. All of them count as lost, because the durations of the inner calls, and so
+// the exclusive time of the outer call, are unknown.
 func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
 	for ; n >= 0; n-- {
@@ -401,8 +395,7 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 	}
 }
 
-// correlate joins a call with the call that has the same correlation id on another
-// thread, or keeps it until that appears.
+// correlate joins a call with the call that has the same correlation ID on another thread, or keeps it until that call appears.
 func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 	if b.cfg.IgnoresCorrelation != nil && b.cfg.IgnoresCorrelation(t.Calls[call].Func) {
 		return
@@ -416,12 +409,12 @@ func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 		return
 	}
 	b.lastTicket++
-	b.unmatched[value] = half{t, call, b.lastTicket} // the newer of two on the same thread counts
+	b.unmatched[value] = half{t, call, b.lastTicket} // of two on the same thread, the newer one counts
 	b.queue = append(b.queue, ticket{value, b.lastTicket})
 	b.expire()
 }
 
-// expire drops the oldest of too many correlation ids.
+// expire drops the oldest correlation IDs if there are too many.
 func (b *Builder) expire() {
 	n := 0
 	for ; len(b.unmatched) > b.cfg.MaxPinned; n++ {
@@ -431,18 +424,16 @@ func (b *Builder) expire() {
 		}
 	}
 	b.queue = b.queue[n:]
-	if len(b.queue) > 2*len(b.unmatched)+1024 { // most no longer wait
+	if len(b.queue) > 2*len(b.unmatched)+1024 { // most IDs no longer wait
 		b.queue = slices.DeleteFunc(b.queue, func(q ticket) bool { return !b.waits(q) })
 	}
 }
 
-// waits reports whether the id of a ticket still waits: it was neither matched nor
-// repeated on the same thread.
+// waits reports whether the ID of a ticket still waits: it was neither matched nor repeated on the same thread.
 func (b *Builder) waits(q ticket) bool { return b.unmatched[q.value].number == q.number }
 
-// Trim ends a step. It keeps only open calls, the last calls of each thread up to the
-// window, and calls that wait for the other half of their correlation id, with all
-// their parents. The indexes of calls change.
+// Trim ends a step. It keeps only open calls, the last calls of each thread up to the window, and calls that wait for the
+// other half of their correlation ID, with all their parents. The indices of calls change.
 func (b *Builder) Trim() {
 	for _, t := range b.threads {
 		t.kept = append(t.kept[:0], t.stack...)
@@ -481,8 +472,7 @@ func (b *Builder) Trim() {
 	}
 }
 
-// Shrink frees memory that only large steps need, for programs that build the calls of
-// thousands of ranks.
+// Shrink frees memory that only large steps need, for programs that build the calls of thousands of ranks.
 func (b *Builder) Shrink() {
 	for _, t := range b.threads {
 		t.Calls, t.Sides = slices.Clip(slices.Clone(t.Calls)), slices.Clip(slices.Clone(t.Sides))
@@ -522,8 +512,7 @@ func (b *Builder) compact(t *Thread) {
 	t.Done = t.Done[:0]
 }
 
-// compactSides keeps the messages and counters of calls that are open or in the window;
-// those of others are never needed.
+// compactSides keeps the messages and counters of calls that are open or in the window. Those of other calls are never needed.
 func (b *Builder) compactSides(t *Thread) {
 	window := int32(len(t.Calls) - b.cfg.Window)
 	n := 0

@@ -14,17 +14,16 @@ import (
 // Open is the exit time of a call that has not ended.
 const Open trace.Ticks = 0
 
-// Call is one execution of a function. It has no pointers. Within a step, its index in
-// Thread.Calls identifies it.
+// Call is one execution of a function. It has no pointers. Within a step, its index in Thread.Calls identifies it.
 type Call struct {
 	Entry    trace.Ticks
-	Exit     trace.Ticks // Open while it runs
+	Exit     trace.Ticks // Open until it ends
 	children trace.Ticks // inclusive time of the direct children
 
 	Func   trace.FuncID
 	Step   int32  // step of the entry
 	Row    uint32 // row of the entry
-	Parent int32  // index of the parent; -1 if there is none or it was dropped
+	Parent int32  // index of the parent; -1 if it has none, or if the parent was dropped
 
 	ParentStep int32 // step of the parent's entry; -1 if there is no parent
 	ParentRow  uint32
@@ -35,7 +34,7 @@ type Call struct {
 	path     uint16 // a callpath.Node of at most maxNode
 }
 
-// begin sets all fields for a call without a parent. It sets one after the other, because copying a call that was just written
+// begin sets all fields for a call without a parent. It sets them one by one, because copying a call that was just written
 // would stall the processor.
 func (c *Call) begin(e *trace.Event, step int32) {
 	c.Entry, c.Exit, c.children, c.Children, c.Label, c.flags, c.path = e.Time, Open, 0, 0, Normal, 0, 0
@@ -59,7 +58,7 @@ const (
 )
 
 const (
-	flagSides uint8 = 1 << iota // messages or counters belong to it
+	flagSides uint8 = 1 << iota // it has messages or counters
 	flagLost                    // its times, or those of its children, are invalid
 )
 
@@ -80,33 +79,31 @@ func (c *Call) Path() callpath.Node { return callpath.Node(c.path) }
 // IsOpen reports whether the call has not ended.
 func (c *Call) IsOpen() bool { return c.Exit == Open }
 
-// Lost reports whether the call's times are invalid: its exit, or that of a call inside
-// it, was lost, or the clock was set back.
+// Lost reports whether the call's times are invalid: its exit, or that of a call inside it, was lost, or the clock was set back.
 func (c *Call) Lost() bool { return c.flags&flagLost != 0 }
 
-// ID returns the event id of the call on a rank.
+// ID returns the event ID of the call on a rank.
 func (c *Call) ID(rank trace.Rank) trace.EventID {
 	return trace.EventID{Rank: rank, Step: int(c.Step), Row: c.Row}
 }
 
-// ParentID returns the event id of the call's parent, or false if there is none.
+// ParentID returns the event ID of the call's parent, or false if there is none.
 func (c *Call) ParentID(rank trace.Rank) (trace.EventID, bool) {
 	return trace.EventID{Rank: rank, Step: int(c.ParentStep), Row: c.ParentRow}, c.ParentStep >= 0
 }
 
-// Side is a message or a counter and its call: the innermost that was open at its time,
-// including both ends.
+// Side is a message or a counter and its call: the innermost call that was open at its time, including both ends.
 type Side struct {
 	trace.Event
 	Call int32 // index in Thread.Calls
 }
 
-// Thread holds the calls of one thread: all of the current step, and those of earlier
-// steps that are open, in the window or waiting for their partner.
+// Thread contains the calls of one thread: all calls of the current step, and those of earlier steps that are open, in the
+// window or waiting for their partner.
 type Thread struct {
 	ID    trace.Thread
 	Calls []Call  // in order of entry
-	Done  []int32 // indexes of the calls that ended in this step, in order of exit
+	Done  []int32 // indices of the calls that ended in this step, in order of exit
 	Sides []Side  // in order of time
 	Links []Link  // partners of calls of this thread
 
@@ -126,10 +123,10 @@ func (t *Thread) Active() bool { return t.activity.Used() }
 type Link struct {
 	Call    int32
 	Partner int32   // index in Thread.Calls
-	Thread  *Thread // of the partner
+	Thread  *Thread // thread of the partner
 }
 
-// Stack yields the indexes of a call and of its parents, as far as they were kept.
+// Stack yields the indices of a call and of its parents, as far as they were kept.
 func (t *Thread) Stack(call int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for ; call >= 0; call = t.Calls[call].Parent {
@@ -140,8 +137,7 @@ func (t *Thread) Stack(call int32) iter.Seq[int32] {
 	}
 }
 
-// SidesOf appends to dst the messages and counters that belong to a call, in
-// order of time.
+// SidesOf appends the messages and counters that belong to a call to dst, in order of time.
 func (t *Thread) SidesOf(dst []trace.Event, call int32) []trace.Event {
 	c := &t.Calls[call]
 	if c.flags&flagSides == 0 {
@@ -160,7 +156,7 @@ func (t *Thread) SidesOf(dst []trace.Event, call int32) []trace.Event {
 	return dst
 }
 
-// Partners yields the calls that are joined to a call.
+// Partners yields the calls to which a call is joined.
 func (t *Thread) Partners(call int32) iter.Seq2[*Thread, int32] {
 	return func(yield func(*Thread, int32) bool) {
 		for _, l := range t.Links {

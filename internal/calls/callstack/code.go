@@ -12,11 +12,11 @@ type codeStart struct {
 	after trace.FuncID
 	step  int32
 	row   uint32
-	set   bool // that call was communication; otherwise the rest is invalid
+	set   bool // that call was communication; otherwise the other fields are invalid
 }
 
-// noteExit notes the exit of a call, the last of n on the stack, which are one or two. It sets one field after the other, because
-// copying what was just written would stall the processor.
+// noteExit notes the exit of a call, the last of n on the stack; n is 1 or 2. It sets fields one by one, because copying what
+// was just written would stall the processor.
 func (t *Thread) noteExit(n int, c *Call, step int32, row uint32) {
 	s := &t.code
 	if s.set = n == 2 && c.class() == activity.MPI; s.set {
@@ -24,9 +24,9 @@ func (t *Thread) noteExit(n int, c *Call, step int32, row uint32) {
 	}
 }
 
-// addCode adds a call to calls for the code that the outermost call ran between two communication calls, if e begins the second
-// of these. Tracers that record nothing but communication show the work of a program only there. The row of the call is
-// that of the exit where it began, which identifies no other.
+// addCode adds a call to calls for the code that the outermost call ran between two communication calls, if e begins the
+// second of these. If a tracer records only communication, nothing else shows the work of a program. The row of the call is
+// that of the exit where it began, which identifies no other call.
 func (b *Builder) addCode(t *Thread, calls []Call, outermost int32, e *trace.Event, place activity.Place) []Call {
 	t.code.set = false
 	id, ok := trace.CodeBetween(t.code.after, e.Func())

@@ -9,11 +9,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Most calls make no calls, and often one follows another of the same function. These are built together, which takes a third
-// of the time: what they share is looked up once, and loops are so short that their variables stay in registers.
+// Most calls make no calls, and often one follows another of the same function. Building such calls together takes a third of
+// the time: what they share is looked up once, and loops are so short that their variables stay in registers.
 
-// addLeaves builds the calls at the beginning of events that are of one function and make no calls, as calls of the last call on
-// the stack. It returns their number, which is 0 if they must be built one at a time, for example in the first call of a path.
+// addLeaves builds the calls at the beginning of events that are of one function and make no calls, as calls of the last call
+// on the stack. It returns their number. The number is 0 if they must be built one at a time, for example in the first call
+// of a path.
 func (b *Builder) addLeaves(t *Thread, stack []int32, events []trace.Event, classes activity.Known) int {
 	fn, caller := events[0].Func(), stack[len(stack)-1]
 	parent := &t.Calls[caller]
@@ -58,7 +59,7 @@ func (b *Builder) addLeaves(t *Thread, stack []int32, events []trace.Event, clas
 }
 
 // countLeaves returns the number of calls of a function at the beginning of events that make no calls, and the sum of their
-// times. They end in the time that is left from since on.
+// times. They end before left time has passed since since.
 func countLeaves(fn trace.FuncID, events []trace.Event, since trace.Ticks, left uint64) (n int, time trace.Ticks) {
 	for last := since; len(events) > 1; events = events[2:] {
 		entry, exit := &events[0], &events[1]
