@@ -1,4 +1,4 @@
-// What objects use of glibc versions after 2.28, for programs that must run with that one: libstdc++, and Go's packages
+// Functions of glibc versions after 2.28, for programs that must run with 2.28. libstdc++ uses them, and so do Go's packages
 // if they are compiled with the headers of this machine.
 
 #include <resolv.h>
@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 // Since glibc 2.32: whether the process has a single thread, so that atomic operations are not needed.
-// 0, for many, is right for all processes.
+// 0, for several threads, is correct for all processes.
 char __libc_single_threaded = 0;
 
 // Since glibc 2.36: a random number, for std::random_device.

@@ -9,8 +9,8 @@ from spack.package import *
 
 class Chimbuko(MakefilePackage):
     """Performance analysis of parallel programs. Chimbuko reads traces of TAU, Score-P, PyTorch and others, finds the few
-    function executions that went wrong among billions, and reports which rank, host and function misbehaves, since when, why,
-    and what it costs: while the program runs and afterward."""
+    function executions that went wrong among billions, and reports which rank, host and function misbehaves, when it started,
+    why, and what it costs: while the program runs and afterward."""
 
     homepage = "https://github.com/chimbuko/chimbuko"
     url = "https://github.com/chimbuko/chimbuko/releases/download/v1.0.0/chimbuko-1.0.0-source.tar.gz"
@@ -28,7 +28,7 @@ class Chimbuko(MakefilePackage):
     depends_on("go@1.26:", type="build")
     depends_on("gmake", type="build")
 
-    # DuckDB's static libraries in the archive are for these.
+    # The archive contains DuckDB's static libraries for these architectures.
     requires("target=x86_64:", "target=aarch64:", policy="any_of")
     requires("platform=linux")
 
