@@ -5,7 +5,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// breakdownTables returns the rows of a breakdown, which replace all of the run.
+// breakdownTables returns the rows of a breakdown, which replace all such rows of the run.
 func breakdownTables(run provdb.RunID, b *provenance.Breakdown) []Table {
 	return []Table{gpuTimeTable(run, b.Times), collectiveTable(run, b.Collectives), clockTable(run, b.Clocks)}
 }

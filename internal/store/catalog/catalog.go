@@ -104,11 +104,11 @@ type Catalog struct {
 	funcs      map[funcKey]int32
 	paths      map[pathKey]int32
 	models     map[modelKey]int32
-	samples    [2]map[sampleKey]int32 // the newer half of the recent ones, and the older
+	samples    [2]map[sampleKey]int32 // recent node states: the newer half and the older half
 	highest    map[series]int32
 	newEntries Entries
 
-	lookupOnly bool // in HasNumbers, which does not number entries
+	lookupOnly bool // HasNumbers is running, so next assigns no numbers
 	missing    bool // an entry has no number
 
 	key  []byte
@@ -159,7 +159,7 @@ func (c *Catalog) Load(entries Entries) {
 	}
 }
 
-// next returns the next number of a series, 0 while HasNumbers runs.
+// next returns the next number of a series, or 0 while HasNumbers runs.
 func (c *Catalog) next(s series) int32 {
 	if c.lookupOnly {
 		c.missing = true
@@ -180,12 +180,11 @@ func (c *Catalog) HasNumbers(b *provdb.Batch) bool {
 // Mark is the highest number of a series.
 type Mark struct {
 	Program trace.Program
-	Func    int32 // of models
+	Func    int32 // number of the function, for models
 	N       int32
 }
 
-// Marks returns the highest numbers of a kind, in no order. Entries that other writers added have
-// higher numbers.
+// Marks returns the highest numbers of a kind, in no particular order. Entries that other writers added have higher numbers.
 func (c *Catalog) Marks(k Kind) (marks []Mark) {
 	for s, n := range c.highest {
 		if s.kind == k {
@@ -221,8 +220,7 @@ func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
 	return n
 }
 
-// Path returns the number of the path of a stack, which begins with the
-// execution itself.
+// Path returns the number of the path of a stack, which begins with the execution itself.
 func (c *Catalog) Path(program trace.Program, stack []provenance.StackEntry) int32 {
 	c.key = c.key[:0]
 	for _, f := range slices.Backward(stack) {
@@ -249,8 +247,7 @@ func (c *Catalog) path(program trace.Program) int32 {
 	return n
 }
 
-// Paths returns the numbers of all paths of a tree of them, and of their last
-// functions.
+// Paths returns the numbers of all paths of a tree, and of their last functions.
 func (c *Catalog) Paths(all []provenance.PathStats) (paths, functions []int32) {
 	paths, functions = make([]int32, len(all)), make([]int32, len(all))
 	keys := make([]string, len(all)+1)
@@ -306,9 +303,8 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 	return n
 }
 
-// MaxSamples is the approximate number of node states in memory. Each node has a new state in each
-// step, which only neighboring records share. A dropped state gets another number if it occurs
-// again.
+// MaxSamples is the approximate number of node states in memory. Each node has a new state in each step, which only
+// neighboring records share. A state that was dropped gets another number if it occurs again.
 const MaxSamples = 1 << 16
 
 func (c *Catalog) keepSample(key sampleKey, n int32) {
@@ -343,10 +339,10 @@ func (c *Catalog) Add(b *provdb.Batch) {
 	}
 }
 
-// Refs are the numbers of the entries that a record refers to; 0 is no entry.
+// Refs contains the numbers of the entries to which a record refers; 0 means no entry.
 type Refs struct{ Func, Path, Model, Sample int32 }
 
-// Refs returns the numbers of the entries that a record refers to.
+// Refs returns the numbers of the entries to which a record refers.
 func (c *Catalog) Refs(r *provenance.Record) Refs {
 	fn := c.Func(r.PID, r.FID, r.Func)
 	return Refs{fn, c.Path(r.PID, r.CallStack), c.Model(r.PID, fn, r.AlgoParams), c.Sample(r.PID, r.NodeState)}
@@ -381,7 +377,7 @@ func hash(params json.RawMessage) [sha256.Size]byte {
 	return sha256.Sum256(b.Bytes())
 }
 
-// ParseID parses an id of an event of a rank as trace.EventID formats it.
+// ParseID parses the ID of an event of a rank as trace.EventID formats it.
 func ParseID(id string, rank trace.Rank) (step int32, row int64, ok bool) {
 	first, rest, _ := strings.Cut(id, ":")
 	second, third, _ := strings.Cut(rest, ":")

@@ -10,7 +10,7 @@ type Loader struct {
 	Kind   Kind
 	SQL    string // selects all entries of the run $1 from a table x
 	Number string // column with the number of an entry
-	Func   string // column with the number of the function of a model, else 0
+	Func   string // column with the number of the function of a model, or 0 for other kinds
 	// Read adds a row to the catalog.
 	Read func(c *Catalog, scan func(...any) error) error
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Origin is the id of a record, to which stores keep the ids of its context relative.
+// Origin is the ID of a record. Stores keep the IDs of its context relative to it.
 type Origin struct {
-	Step int32 // -1 if the id is not rank:step:row
+	Step int32 // -1 if the ID is not rank:step:row
 	Row  int64
 
 	r      *provenance.Record
-	prefix string // of the id, without the row
+	prefix string // of the ID, without the row
 }
 
-// NewOrigin returns the origin of a record, and false if its id is not rank:step:row.
+// NewOrigin returns the origin of a record. It returns false if the ID of the record is not rank:step:row.
 func NewOrigin(r *provenance.Record) (o Origin, ok bool) {
 	o.r = r
 	if o.Step, o.Row, ok = ParseID(r.EventID, r.RID); !ok {
@@ -26,8 +26,8 @@ func NewOrigin(r *provenance.Record) (o Origin, ok bool) {
 	return o, true
 }
 
-// Relative returns step and row of an id relative to those of the origin, and false if it is not an id of the record's rank. Most
-// ids differ only in the row.
+// Relative returns the step and the row of an ID relative to those of the origin, and false if it is not an ID of the
+// record's rank. Most IDs differ only in the row.
 func (o *Origin) Relative(id string) (step, row int64, ok bool) {
 	digits, same := strings.CutPrefix(id, o.prefix)
 	if !same || o.prefix == "" || digits == "" || len(digits) > 9 || digits[0] == '0' && digits != "0" {

@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// peerTables returns the rows of a comparison of peers, which replace all of the run.
+// peerTables returns the rows of a comparison of peers, which replace all such rows of the run.
 func peerTables(run provdb.RunID, p *provenance.Peers) []Table {
 	return []Table{
 		loadTable(run, p.Loads), windowTable(run, p.Loads), efficiencyTable(run, p.Efficiency), slowTable(run, p.Slow),

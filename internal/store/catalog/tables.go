@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// RunTables are the tables with rows of a run, besides runs itself.
+// RunTables are the tables with rows of a run, except runs itself.
 var RunTables = []string{
 	"functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups",
 	"path_profiles", "findings", "links", "rank_loads", "load_windows", "efficiency", "slow_peers",
@@ -22,19 +22,18 @@ const FillRollups = `INSERT INTO rollups
 	SELECT run, pid, fn, path, rid, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us, kind
 	FROM live_rollups WHERE run = $1`
 
-// Table is the rows that a store appends to one of its tables.
+// Table contains the rows that a store appends to one of its tables.
 type Table struct {
 	Name    string
 	Columns []string
-	// Keys select the rows of the run that are replaced. Without keys all are.
+	// Keys select the rows of the run to replace. If there are none, all rows are replaced.
 	Keys []Key
 	Len  int
-	// Row returns row i: nil, bool, int32, int64, float64, string, json.RawMessage,
-	// []int32 and []provenance.StateEntry.
+	// Row returns row i: nil, bool, int32, int64, float64, string, json.RawMessage, []int32 and []provenance.StateEntry.
 	Row func(i int) []any
 }
 
-// Key is a column of a table and its values, []int32 or []string, in the replaced rows.
+// Key is a column of a table and its values in the replaced rows, of type []int32 or []string.
 type Key struct {
 	Column string
 	Values any
@@ -62,7 +61,7 @@ func (t *Table) Delete(run provdb.RunID) (sql string, args []any) {
 
 // Tables returns the rows of a batch, except those of its records, and numbers its new entries.
 func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
-	tables := []Table{{Name: "rollups"}} // removed: the sums do not include the batch
+	tables := []Table{{Name: "rollups"}} // removes the sums, which do not include the batch
 	if b.VoidsFindings() {
 		tables = append(tables, findingTable(run, b.Findings), linkTable(run, b.Links))
 	}
@@ -233,7 +232,7 @@ func (c *Catalog) pathTable(run provdb.RunID, all []provenance.PathStats) Table 
 	}
 }
 
-// Tables returns the rows of the entries, which replace no others.
+// Tables returns the rows of the entries, which replace no other rows.
 func (e *Entries) Tables(run provdb.RunID) []Table {
 	return []Table{
 		{

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Check reads all data and returns an error if the file is damaged. DuckDB verifies only what
-// it reads.
+// Check reads all data and returns an error if the file is damaged. DuckDB verifies only the data that it reads.
 func (s *Store) Check(ctx context.Context) error {
 	rows, err := s.Query(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = 'prov'")
 	if err != nil {

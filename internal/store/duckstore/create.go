@@ -13,8 +13,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/atomicfile"
 )
 
-// groupSize is the number of rows in a row group of new files. DuckDB holds the row group that it
-// writes in memory; our rows are large, so a group has a quarter of the usual rows.
+// groupSize is the number of rows in a row group of new files. DuckDB keeps the row group that it writes in memory. Rows of
+// executions are large, so a group has a quarter of the usual number.
 const groupSize = 30 << 10
 
 // template is a database with the tables and views of sql/schema.sql and sql/views.sql, compressed with
@@ -28,7 +28,7 @@ var template []byte
 const newSuffix = ".new"
 
 // create creates the database at path, unless another process does so first, and reports whether it did. An incomplete file
-// cannot be opened, so it gets its name when it is complete and on disk.
+// cannot be opened, so the file gets its name when it is complete and on disk.
 func create(path string) (created bool, err error) {
 	temp := path + "." + rand.Text()[:8] + newSuffix
 	if err := unpack(temp); err != nil {

@@ -28,25 +28,25 @@ import (
 // FileName is the name of the database in a run directory.
 const FileName = "provenance.duckdb"
 
-// threadMemory is the memory limit for each thread from which on more threads are used.
+// threadMemory is the part of the memory limit that each thread beyond the first requires.
 const threadMemory = 128 << 20
 
-// threadSize is the size of a file from which on more threads read it. Threads divide the row groups of a table,
-// of which smaller files have one or two, and keep a processor busy while they wait for each other.
+// threadSize is the size of a file from which several threads read it. Threads divide the row groups of a table. Smaller
+// files have one or two of these, and their threads would keep a processor busy while they wait for each other.
 const threadSize = 16 << 20
 
 // maxWriterMemory is the largest memory limit of a writer.
 const maxWriterMemory = 2 << 30
 
-// writerMemory returns the memory limit of a writer in bytes. Without one, DuckDB would cache all blocks
-// of the file that fit in most of the machine's memory. Beyond it, DuckDB uses temporary files.
+// writerMemory returns the memory limit of a writer in bytes. Without a limit, DuckDB would cache all blocks of the file that
+// fit in most of the machine's memory. Beyond the limit, it uses temporary files.
 func writerMemory() int64 { return min(maxWriterMemory, machineMemory()/2) }
 
 // spillSuffix is the end of the name of the directory for temporary files of a writer.
 const spillSuffix = ".tmp"
 
-// checkpointSize is the size of the log at which DuckDB merges it into the file. Until then, it keeps
-// the data of the log in memory, and twice while it merges.
+// checkpointSize is the size of the log at which DuckDB merges it into the file. Until then DuckDB keeps the data of the log
+// in memory, twice while it merges.
 const checkpointSize = "64MB"
 
 // Options are the options of Open.
@@ -54,10 +54,10 @@ type Options struct {
 	// ReadOnly opens an existing file. Any number of processes can do so while no process
 	// writes it.
 	ReadOnly bool
-	// Small is set if the store will get few records. Then it uses one thread, and tries fewer compressions.
+	// Small is set if the store will get few records. It then uses one thread and tries fewer compressions.
 	Small bool
 
-	memory    int64 // limit in bytes; 0: DuckDB's default
+	memory    int64 // limit in bytes; 0 means DuckDB's default
 	anySchema bool  // open tables of any schema
 }
 
@@ -66,22 +66,22 @@ type Store struct {
 	path     string
 	readOnly bool
 	memory   int64
-	any      bool   // open tables of any schema
+	any      bool   // opens tables of any schema
 	small    bool   // see Options
-	claim    string // in inUse
+	claim    string // key in inUse
 	db       *sql.DB
 	cache    *lru.Cache[string, *cachedStatement]
-	slots    provdb.Slots // of statements with limits
+	slots    provdb.Slots // for statements with limits
 
 	queriesMu sync.Mutex
-	queries   map[running]bool // that have not ended; nil after Close
+	queries   map[running]bool // queries that have not ended; nil after Close
 
 	mu       sync.Mutex // one writer at a time
-	conn     *sql.Conn  // of the writer; nil after Close
+	conn     *sql.Conn  // connection of the writer; nil after Close
 	enc      encoder
-	stale    int // replaced rows since the last checkpoint
+	stale    int // number of replaced rows since the last checkpoint
 	catalogs map[provdb.RunID]*catalog.Catalog
-	created  provdb.RunID // the last run that this store created, while it has no rows in other tables; or 0
+	created  provdb.RunID // last run that this store created, while it has no rows in other tables; or 0
 }
 
 var _ provdb.Store = (*Store)(nil)
@@ -99,10 +99,10 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return open(ctx, path, o, created)
 }
 
-// open opens an existing file. created is whether the caller has created it.
+// open opens an existing file. created is true if the caller has created it.
 func open(ctx context.Context, path string, o Options, created bool) (*Store, error) {
 	s := &Store{
-		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, small: o.Small, claim: resolved(path),
+		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, small: o.Small, claim: resolvePath(path),
 		slots: provdb.NewSlots(), queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
 	}
 	s.cache, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
@@ -125,17 +125,17 @@ func open(ctx context.Context, path string, o Options, created bool) (*Store, er
 		return nil, s.explain("open", err)
 	}
 	if !s.readOnly {
-		removeLeft(path)
+		removeLeftovers(path)
 	}
 	return s, nil
 }
 
-// inUse has the files that this process has open. File locks belong to a process: they do
-// not prevent a second DuckDB in this process, which would corrupt the file.
+// inUse contains the files that this process has open. File locks belong to a process: they do not prevent a second DuckDB in
+// this process, which would corrupt the file.
 var inUse sync.Map
 
-// resolved returns the path without symbolic links, as far as it exists.
-func resolved(path string) string {
+// resolvePath returns the path without symbolic links, as far as it exists.
+func resolvePath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
@@ -147,10 +147,10 @@ func resolved(path string) string {
 	return path
 }
 
-// rareCompressions are compressions that save little in small tables, and take half of the time to write these.
+// rareCompressions are compressions that save little in small tables, and take half of the time of writing these.
 const rareCompressions = "dictionary,dict_fsst,fsst,zstd,alp,alprd,chimp,patas,roaring"
 
-// settings returns settings of DuckDB. Each would take a statement otherwise.
+// settings returns settings of DuckDB as parameters of the connection. Otherwise each would need a statement.
 func (s *Store) settings() url.Values {
 	limit, spill := s.memory, ""
 	if !s.readOnly {

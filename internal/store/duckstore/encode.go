@@ -16,7 +16,7 @@ type encoder struct {
 
 	r      *provenance.Record
 	origin catalog.Origin
-	exact  bool // the columns represent the record completely
+	exact  bool // the columns represent the record without loss
 	text   bytes.Buffer
 }
 
@@ -175,7 +175,7 @@ func (e *encoder) add(r *provenance.Record, anomalous bool) error {
 	return nil
 }
 
-// place adds step and row of an id, relative to those of the record.
+// place adds the step and the row of an ID, relative to those of the record.
 func (e *encoder) place(steps *values[int32], rows *values[int64], id string) {
 	step, row, ok := e.origin.Relative(id)
 	e.exact = e.exact && ok

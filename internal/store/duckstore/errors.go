@@ -13,27 +13,27 @@ import (
 )
 
 // explain adds the path, the operation and a hint to an error.
-func (s *Store) explain(doing string, err error) error {
+func (s *Store) explain(operation string, err error) error {
 	if err == nil {
 		return err
 	}
 	for _, plain := range []error{context.Canceled, context.DeadlineExceeded, provdb.ErrClosed} {
 		if errors.Is(err, plain) {
-			return fmt.Errorf("%s: %s: %w", s.path, doing, plain)
+			return fmt.Errorf("%s: %s: %w", s.path, operation, plain)
 		}
 	}
 	if errors.Is(err, provdb.ErrForeign) {
 		err = fmt.Errorf("%w (choose another file or directory)", err)
 	}
 	if problem, ok := errors.AsType[*duckdb.Error](err); ok {
-		err = meaning(problem, err, s.memory)
+		err = translate(problem, err, s.memory)
 	}
-	return fmt.Errorf("%s: %s: %w", s.path, doing, err)
+	return fmt.Errorf("%s: %s: %w", s.path, operation, err)
 }
 
-// meaning wraps err, which has a DuckDB error, in an error of provdb or with a hint. limit is
-// the memory limit of the store, or 0.
-func meaning(problem *duckdb.Error, err error, limit int64) error {
+// translate wraps err, which includes a DuckDB error, in an error of provdb or adds a hint. limit is the memory limit of the
+// store, or 0.
+func translate(problem *duckdb.Error, err error, limit int64) error {
 	has := func(parts ...string) bool {
 		for _, p := range parts {
 			if strings.Contains(problem.Msg, p) {

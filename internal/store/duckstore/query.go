@@ -19,16 +19,16 @@ import (
 // openQuery is a running statement, on its own connection in a read-only transaction.
 type openQuery struct {
 	s      *Store
-	ctx    context.Context //nolint:containedctx // of the call of Query
+	ctx    context.Context //nolint:containedctx // context of the call of Query
 	cancel context.CancelCauseFunc
 	conn   *sql.Conn
 
-	mu    sync.Mutex // held while the statement is started, and by end
+	mu    sync.Mutex // held by end, and while the statement starts
 	rows  *sql.Rows
 	ended bool
 }
 
-// Query answers one statement that only reads.
+// Query runs a single statement that only reads.
 func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.Rows, error) {
 	if l, ok := provdb.LimitsOf(ctx); ok {
 		return s.queryLimited(ctx, l, query, args)
@@ -44,8 +44,7 @@ func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.R
 	return rows, nil
 }
 
-// start opens the connection and runs the statement. Store.Close ends the query if end was
-// not called.
+// start opens the connection and runs the statement. Store.Close ends the query if end has not been called.
 func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +74,7 @@ func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) 
 			return nil, err
 		}
 	}
-	if len(statement.columns) == len(columns) { // DuckDB renames the second of two equal names when wrapped
+	if len(statement.columns) == len(columns) { // DuckDB renames the second of two equal names in the wrapped query
 		for i := range columns {
 			columns[i].Name = statement.columns[i]
 		}
@@ -93,7 +92,7 @@ func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) 
 	return &provdb.Rows{Columns: slices.Clone(columns), All: q.all(columns), Close: q.end}, nil
 }
 
-// runCached runs a statement from the cache. It returns nil if the cache has none that fits.
+// runCached runs a statement from the cache. It returns nil if the cache does not have it.
 func (q *openQuery) runCached(key string, args []any) (_ *provdb.Rows, err error) {
 	cached, ok := q.s.cache.Get(key)
 	if !ok {
@@ -137,7 +136,7 @@ func (q *openQuery) all(columns []provdb.Column) func(yield func([]any, error) b
 	}
 }
 
-// cause returns err, or why the query was canceled.
+// cause returns err, or the reason why the query was canceled.
 func (q *openQuery) cause(err error) error {
 	if q.ctx.Err() != nil {
 		return context.Cause(q.ctx)
@@ -177,8 +176,8 @@ type statement struct {
 	columns []string // names; incomplete if they depend on parameters
 }
 
-// inspect describes a single statement. It rejects several: the driver would run all but
-// the last while it prepares them.
+// inspect describes a single statement. It rejects several statements, because the driver would run all but the last while it
+// prepares them.
 func (q *openQuery) inspect(query string) (st statement, err error) {
 	err = q.conn.Raw(func(raw any) error {
 		st, err = prepared(raw, query)
@@ -208,16 +207,15 @@ func prepared(raw any, query string) (st statement, err error) {
 	return st, err
 }
 
-// sideEffects are the functions of DuckDB that change something. The last two run text
-// that could call others.
+// sideEffects are the functions of DuckDB that have side effects. The last two run text that may call others.
 var sideEffects = []string{
 	"checkpoint", "force_checkpoint", "enable_logging", "disable_logging", "truncate_duckdb_logs",
 	"enable_profiling", "disable_profiling", "enable_peg_parser", "disable_peg_parser",
 	"query", "json_execute_serialized_sql",
 }
 
-// reject returns an error for statements that are not queries. The read-only transaction
-// prevents writes, except those of some functions.
+// reject returns an error for statements that are not queries. The read-only transaction prevents all writes except those of
+// some functions.
 func (q *openQuery) reject(kind duckdb.StmtType, query string, args []any) error {
 	if kind != duckdb.STATEMENT_TYPE_SELECT && kind != duckdb.STATEMENT_TYPE_EXPLAIN {
 		return fmt.Errorf("%w: write one statement that begins with SELECT, WITH, FROM or EXPLAIN", provdb.ErrReadOnly)
@@ -226,7 +224,7 @@ func (q *openQuery) reject(kind duckdb.StmtType, query string, args []any) error
 	if !slices.ContainsFunc(sideEffects, func(name string) bool { return strings.Contains(text, name) }) {
 		return nil
 	}
-	if kind == duckdb.STATEMENT_TYPE_EXPLAIN { // has no plan
+	if kind == duckdb.STATEMENT_TYPE_EXPLAIN { // it has no plan
 		return fmt.Errorf("%w: EXPLAIN is not allowed for functions with side effects", provdb.ErrReadOnly)
 	}
 	var key, plan string
@@ -258,16 +256,15 @@ func rejectSteps(steps []step) error {
 	return nil
 }
 
-// wrap returns a query whose columns have the types of the contract, and the columns. JSON
-// arrives as text, because the driver would decode it and lose large numbers. It fails for
-// statements that are not a table, such as PRAGMA.
+// wrap returns a query whose columns have the types of the contract, and the columns. JSON arrives as text, because the
+// driver would decode it and lose large numbers. wrap fails for statements that are not tables, such as PRAGMA.
 func (q *openQuery) wrap(query string, args []any) (string, []provdb.Column, error) {
 	body := q.body(query)
 	rows, err := q.conn.QueryContext(q.ctx, "SELECT * FROM ("+body+"\n) LIMIT 0", args...)
 	if err != nil {
 		return "", nil, err
 	}
-	defer func() { _ = rows.Close() }() // nothing was read
+	defer func() { _ = rows.Close() }() // no rows to read
 	columns, names, err := columnsOf(rows)
 	if err = errors.Join(err, rows.Err()); err != nil {
 		return "", nil, err
@@ -302,8 +299,7 @@ func (q *openQuery) body(query string) string {
 	return query
 }
 
-// cachedStatement describes a statement that ran before: DuckDB takes longer to describe
-// most statements than to run them.
+// cachedStatement describes a statement that ran before. DuckDB takes longer to describe most statements than to run them.
 type cachedStatement struct {
 	wrapped string // the statement to run
 	columns []provdb.Column
@@ -316,9 +312,8 @@ const (
 	maxCachedBytes = 64 << 10 // of one statement
 )
 
-// cacheKey returns the text of a statement and the types of its arguments, which determine
-// its columns. It is empty for statements that must not be cached: those whose columns
-// depend on values, or that may have side effects.
+// cacheKey returns the text of a statement and the types of its arguments, which determine its columns. It returns "" for
+// statements that must not be cached, because their columns depend on values or because they may have side effects.
 func cacheKey(query string, args []any) string {
 	text := strings.ToLower(query)
 	if len(query) > maxCachedBytes || strings.Contains(text, "columns") ||

@@ -24,7 +24,7 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 		}
 		_, err = conn.ExecContext(ctx, "INSERT INTO runs VALUES ($1, $2, $3, $4, $5, $6::JSON)",
 			append([]any{int32(id), name}, run.Values()...)...)
-		s.created, s.catalogs[id] = id, catalog.New() // removed again after an error
+		s.created, s.catalogs[id] = id, catalog.New() // locked removes it after an error
 		return err
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
 	})
 }
 
-// catalog returns the catalog of a run, read from the file the first time.
+// catalog returns the catalog of a run. It reads the catalog from the file the first time.
 func (s *Store) catalog(ctx context.Context, conn *sql.Conn, id provdb.RunID) (*catalog.Catalog, error) {
 	if c := s.catalogs[id]; c != nil {
 		return c, nil

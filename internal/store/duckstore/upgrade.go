@@ -11,12 +11,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// steps are the statements that convert tables to the next schema, the last one to provdb.Schema. Each leaves the views that
-// the next one expects.
+// steps are the statements that convert tables to the next schema, the last step to provdb.Schema. Each step leaves the views
+// that the next one expects.
 var steps []string
 
-// Upgrade converts the database at path to the current schema, unless dryRun, and returns the schema that it had. All steps are
-// one transaction, so an interrupted conversion changes nothing. No other process may have opened the file for writing.
+// Upgrade converts the database at path to the current schema, unless dryRun is true, and returns its schema before. All
+// steps are one transaction, so an interrupted conversion changes nothing. No other process may have opened the file for
+// writing.
 func Upgrade(ctx context.Context, path string, dryRun bool) (from int, err error) {
 	return upgrade(ctx, path, dryRun, provdb.Schema, steps)
 }

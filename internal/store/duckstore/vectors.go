@@ -69,7 +69,7 @@ func invalidate(v mapping.Vector, rows []int) {
 // textValues is a column of VARCHAR or JSON.
 type textValues struct{ cells[string] }
 
-// shortText is a text of at most 12 bytes as DuckDB has it in vectors, duckdb_string_t.
+// shortText is a text of at most 12 bytes in the layout of DuckDB's vectors, duckdb_string_t.
 type shortText struct {
 	length uint32
 	bytes  [12]byte
@@ -97,11 +97,11 @@ type listEntry struct{ offset, length uint64 }
 // list is a column of lists of structures.
 type list struct {
 	rows   values[listEntry]
-	size   uint64 // of all lists
+	size   uint64 // total length of all lists
 	fields []column
 }
 
-// add adds a list of the next n structures, whose fields the caller adds.
+// add adds a list of n structures. The caller adds their fields.
 func (c *list) add(n int) {
 	c.rows.add(listEntry{c.size, uint64(n)})
 	c.size += uint64(n)
@@ -127,7 +127,7 @@ func (c *list) fill(v mapping.Vector) {
 	}
 }
 
-// structure is a column of structures. The caller adds the fields, also those of null.
+// structure is a column of structures. The caller adds the fields, even for null.
 type structure struct {
 	nulls  []int
 	fields []column
@@ -154,7 +154,7 @@ type chunks struct {
 	columns  []column
 }
 
-// newChunks returns chunks of a table in the database prov. The caller closes it.
+// newChunks returns chunks of a table in the database prov. The caller must close it.
 func newChunks(conn *duckdb.Conn, table string, columns []column) (*chunks, error) {
 	raw, err := handle(conn)
 	if err != nil {
@@ -187,7 +187,7 @@ func handle(conn *duckdb.Conn) (h mapping.Connection, err error) {
 	return *(*mapping.Connection)(field.Addr().UnsafePointer()), nil
 }
 
-// append appends the rows of all columns, at most mapping.VectorSize, and empties them.
+// append appends the rows of all columns, at most mapping.VectorSize, and empties the columns.
 func (c *chunks) append(rows int) error {
 	for i, column := range c.columns {
 		column.fill(mapping.DataChunkGetVector(c.chunk, mapping.IdxT(i)))
@@ -209,7 +209,7 @@ func (c *chunks) flush() error {
 	return nil
 }
 
-// discard drops the rows that have not been flushed.
+// discard drops the rows that flush has not added.
 func (c *chunks) discard() error {
 	if mapping.AppenderClear(c.appender) == mapping.StateError {
 		return c.failure()

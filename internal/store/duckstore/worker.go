@@ -21,10 +21,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/wire"
 )
 
-// Statements with limits run in a process of their own, a worker, since DuckDB observes
-// neither a deadline nor its memory limit everywhere. A worker is this program with another
-// name: it reads a task from its standard input and writes a byte when it no longer needs
-// the file of the store, then the frames of the answer. It ends when its input ends. See ADR 35.
+// Statements with limits run in a process of their own, a worker, because DuckDB does not observe deadlines and its memory
+// limit everywhere. A worker is this program with another name. It reads a task from its standard input, writes a byte when
+// it no longer needs the file of the store, and then writes the frames of the answer. It ends when its input ends. See ADR
+// 35.
 
 // snapshotPrefix begins the names of the directories of snapshots, beside the database.
 const snapshotPrefix = ".sql-"
@@ -33,18 +33,18 @@ const snapshotPrefix = ".sql-"
 type task struct {
 	Query    wire.Request
 	Path     string
-	Snapshot string // directory for a copy of the database, which another process writes; else ""
+	Snapshot string // directory for a copy of the database if another process writes it; otherwise ""
 }
 
 // worker is a running statement with limits.
 type worker struct {
 	s       *Store
-	ctx     context.Context //nolint:containedctx // of the call of Query
+	ctx     context.Context //nolint:containedctx // context of the call of Query
 	cancel  context.CancelCauseFunc
 	memory  int64
 	release func() // its slot
 
-	mu     sync.Mutex // held while the process starts, and by stop
+	mu     sync.Mutex // held by stop, and while the process starts
 	cmd    *exec.Cmd
 	in     io.Closer
 	out    io.ReadCloser
@@ -53,7 +53,7 @@ type worker struct {
 	end    func() error
 }
 
-// queryLimited answers a statement in a worker.
+// queryLimited runs a statement in a worker.
 func (s *Store) queryLimited(ctx context.Context, l provdb.Limits, query string, args []any) (*provdb.Rows, error) {
 	q, err := wire.NewRequest(ctx, query, args)
 	if err != nil {
@@ -95,20 +95,20 @@ func (w *worker) start(t task) (_ *provdb.Rows, err error) {
 	return &provdb.Rows{Columns: columns, All: w.all, Close: func() error { return w.abort(nil) }}, nil
 }
 
-// send starts the process, gives it its task, and waits until it does not need the file any
-// longer. No write may change the file meanwhile.
+// send starts the process, passes it the task, and waits until it no longer needs the file. No write may change the file in
+// the meantime.
 func (w *worker) send(t *task) error {
 	if !w.s.readOnly {
 		w.s.mu.Lock()
 		defer w.s.mu.Unlock()
-		if err := w.ctx.Err(); err != nil { // while another query or a write had the lock
+		if err := w.ctx.Err(); err != nil { // ended while another query or a write held the lock
 			return err
 		}
 		dir, err := os.MkdirTemp(filepath.Dir(w.s.path), snapshotPrefix)
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // the next writer removes it, too
+		defer os.RemoveAll(dir) //nolint:errcheck // otherwise the next writer removes it
 		t.Snapshot = dir
 	}
 	if err := w.exec(); err != nil {
@@ -131,7 +131,7 @@ func (w *worker) exec() (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(selfExecutable); err == nil { // also if the file was replaced since
+	if _, err := os.Stat(selfExecutable); err == nil { // exists even if the file has been replaced
 		path = selfExecutable
 	}
 	w.cmd = exec.CommandContext(w.ctx, path) //nolint:gosec // this program
@@ -171,7 +171,7 @@ func (w *worker) all(yield func([]any, error) bool) {
 	}
 }
 
-// stop waits until the process has ended, and frees the slot. The context ends the process.
+// stop waits until the process has ended and frees the slot. The end of the context ends the process.
 func (w *worker) stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +180,7 @@ func (w *worker) stop() error {
 	if w.cmd == nil || w.cmd.Process == nil {
 		return nil
 	}
-	_ = w.in.Close() // ends the process, too
+	_ = w.in.Close() // ends the process as well
 	_ = w.cmd.Wait() // explain has its state
 	return nil
 }
@@ -203,8 +203,8 @@ func (w *worker) explain(err error) error {
 	if w.cmd == nil || w.cmd.ProcessState == nil {
 		return w.s.explain("query", err)
 	}
-	if said := w.stderr.String(); strings.Contains(said, "out of memory") || strings.Contains(said, "malloc failed") ||
-		strings.Contains(said, "bad_alloc") || strings.Contains(said, "cannot allocate memory") {
+	if output := w.stderr.String(); strings.Contains(output, "out of memory") || strings.Contains(output, "malloc failed") ||
+		strings.Contains(output, "bad_alloc") || strings.Contains(output, "cannot allocate memory") {
 		return w.s.explain("query", memoryError(w.memory))
 	}
 	return w.s.explain("query", fmt.Errorf("the query made the SQL engine fail: %v (write it differently; other queries are not affected)",

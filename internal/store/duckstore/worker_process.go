@@ -21,8 +21,8 @@ import (
 // workerName is the name of the program by which it becomes a worker.
 const workerName = "chimbuko-sql"
 
-// init makes this process a worker if it was started as one. Every program with this package can
-// start workers, tests too.
+// init makes this process a worker if it was started as one. Every program that imports this package can start workers,
+// including tests.
 func init() {
 	if len(os.Args) != 1 || os.Args[0] != workerName {
 		return
@@ -34,7 +34,7 @@ func init() {
 	os.Exit(0) //nolint:forbidigo // the process is a worker only
 }
 
-// maxRow is the size of the largest row that a worker sends, since its reader holds rows in memory.
+// maxRow is the size of the largest row that a worker sends. Its reader keeps rows in memory.
 const maxRow = 64 << 20
 
 // work performs a task.
@@ -43,7 +43,7 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := gob.NewDecoder(in).Decode(&t); err != nil {
 		return err
 	}
-	go func() { // the other process has ended, or needs no answer
+	go func() { // the other process has ended, or no longer needs the answer
 		_, _ = io.Copy(io.Discard, in)
 		os.Exit(1) //nolint:forbidigo // the process is a worker only
 	}()
@@ -83,11 +83,11 @@ func (t *task) open(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.path = t.Path // for messages
+	s.path = t.Path // for error texts
 	return s, limitMemory(limit)
 }
 
-// copyDatabase copies a database and its log, which no process may change meanwhile.
+// copyDatabase copies a database and its log. No process may change them in the meantime.
 func copyDatabase(to, from string) error {
 	if size, free := Size(from), freeSpace(filepath.Dir(to)); free < 2*size {
 		return fmt.Errorf("only %s are free on its disk, the copy needs %s", text.Bytes(free), text.Bytes(size))
@@ -113,20 +113,20 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// removeLeft removes the snapshots and temporary files of a database that killed processes left, and
-// files that they were creating. The caller is its only writer.
-func removeLeft(path string) {
-	entries, _ := os.ReadDir(filepath.Dir(path)) // else nothing is removed
+// removeLeftovers removes the snapshots and temporary files that killed processes left, and files that they were creating.
+// The caller must be the only writer of the database.
+func removeLeftovers(path string) {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // if this fails, nothing is removed
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
-		if strings.HasPrefix(e.Name(), snapshotPrefix) || ours && isLeft(rest) {
+		if strings.HasPrefix(e.Name(), snapshotPrefix) || ours && isLeftover(rest) {
 			_ = os.RemoveAll(filepath.Join(filepath.Dir(path), e.Name())) // harmless
 		}
 	}
 }
 
-// isLeft reports whether a file with the name of a database and this suffix, without a dot, is temporary.
-func isLeft(suffix string) bool {
+// isLeftover reports whether the file with the name of a database and this suffix, without a dot, is temporary.
+func isLeftover(suffix string) bool {
 	return "."+suffix == spillSuffix || strings.HasSuffix(strings.TrimSuffix(suffix, ".wal"), newSuffix)
 }
 

@@ -15,19 +15,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// locked runs f in a transaction, as the only writer.
-func (s *Store) locked(ctx context.Context, doing string, f func(conn *sql.Conn) error) error {
+// locked runs f in a transaction as the only writer.
+func (s *Store) locked(ctx context.Context, operation string, f func(conn *sql.Conn) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readOnly && s.conn != nil {
-		return s.explain(doing, fmt.Errorf("%w: it was opened for reading", provdb.ErrReadOnly))
+		return s.explain(operation, fmt.Errorf("%w: it was opened for reading", provdb.ErrReadOnly))
 	}
 	err := s.transaction(ctx, f)
 	if err != nil {
 		clear(s.catalogs) // they may have entries that were not stored
 		s.created = 0
 	}
-	return s.explain(doing, err)
+	return s.explain(operation, err)
 }
 
 // Write stores a batch.
@@ -52,8 +52,8 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 	return err
 }
 
-// maxStale is the number of replaced rows after which a checkpoint makes their space available again.
-// Live runs replace the windows of all ranks and the collective operations many times.
+// maxStale is the number of replaced rows after which a checkpoint makes their space available again. Live runs replace the
+// windows of all ranks and the collective operations many times.
 const maxStale = 4 * groupSize
 
 // reclaim keeps the file from growing with replaced comparisons of peers and of collective operations.
@@ -69,7 +69,7 @@ func (s *Store) reclaim(ctx context.Context, b *provdb.Batch) {
 	if s.stale < maxStale || s.conn == nil {
 		return
 	}
-	if _, err := s.conn.ExecContext(ctx, "CHECKPOINT prov"); err == nil { // or after a later write
+	if _, err := s.conn.ExecContext(ctx, "CHECKPOINT prov"); err == nil { // otherwise after a later write
 		s.stale = 0
 	}
 }
@@ -175,7 +175,7 @@ func (w *writer) appendRecords(enc *encoder, b *provdb.Batch) error {
 	return w.conn.Raw(func(raw any) (err error) {
 		columns := enc.columns()
 		for _, c := range columns {
-			c.reset() // after an error there are rows
+			c.reset() // there are rows after an error
 		}
 		to, err := newChunks(raw.(*duckdb.Conn), "executions", columns)
 		if err != nil {
@@ -211,8 +211,7 @@ func addRecords(ctx context.Context, enc *encoder, b *provdb.Batch, to *chunks) 
 	return to.append(rows)
 }
 
-// replaceRecords removes the records that the batch replaces. Bounds of ranks and steps
-// spare DuckDB from reading the others.
+// replaceRecords removes the records that the batch replaces. With bounds of ranks and steps, DuckDB need not read the others.
 func (w *writer) replaceRecords(b *provdb.Batch) error {
 	if w.first {
 		return nil
@@ -220,7 +219,7 @@ func (w *writer) replaceRecords(b *provdb.Batch) error {
 	var pids []int32
 	var ids []string
 	firstRank, lastRank, firstStep, lastStep := int32(math.MaxInt32), int32(math.MinInt32), int32(math.MaxInt32), int32(-1)
-	hasText := false // some ids are not rank:step:row
+	hasText := false // some IDs are not rank:step:row
 	for _, records := range b.Replaced() {
 		for _, r := range records {
 			pids, ids = append(pids, int32(r.PID)), append(ids, r.EventID)

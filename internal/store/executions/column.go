@@ -8,11 +8,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Column is a column of executions, by which conditions select, orders sort and groupings divide.
+// Column is a column of executions that conditions, orders and groupings use.
 type Column struct {
 	sql   string // its names in a store, separated by commas
-	table string // condition on another table that has the column, with %s in place of the comparison; empty: executions
-	// of returns its values in a copy: a slice, a dictionary, or a function of the row.
+	table string // condition on another table that has the column, with %s in place of the comparison; empty for executions
+	// of returns the values of the column in a copy: a slice, a dictionary, or a function of the row.
 	of func(x *Columns) any
 }
 
@@ -92,7 +92,7 @@ func metadataColumn(name string) Column {
 type dictionary[V comparable] struct {
 	numbers []int32
 	values  []V
-	rows    *positions // by number; nil: not indexed
+	rows    *positions // rows by number; nil if not indexed
 }
 
 // selector is a dictionary of any type.

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// MaxCached is the maximum number of executions of a run that is copied into memory.
+// MaxCached is the maximum number of executions of a run that Copy copies into memory.
 const MaxCached = 4_000_000
 
 // Execution is a stored execution.
@@ -19,7 +19,7 @@ type Execution struct {
 	Rank      trace.Rank    `sql:"rid"`
 	Thread    int64         `sql:"tid"`
 	Event     string        `sql:"event_id"`
-	Number    int32         `sql:"fn"` // of its function
+	Number    int32         `sql:"fn"` // number of its function
 	Path      int32         `sql:"path"`
 	Host      string        `sql:"hostname"`
 	Function  string        `sql:"func"`
@@ -39,8 +39,8 @@ func (e *Execution) FunctionID() FunctionID { return FunctionID{e.Program, e.Num
 // PathID identifies the call path of the execution.
 func (e *Execution) PathID() PathID { return PathID{e.Program, e.Path} }
 
-// Columns are the executions of a run in memory, in the order of their entries, one value of each
-// per column. They are read only.
+// Columns contains the executions of a run in memory in the order of their entries, as a slice of values for each column. It
+// is read-only.
 type Columns struct {
 	Tables
 	entry, exit, exclusive, total, lost, row, thread []int64
@@ -83,8 +83,8 @@ type RankHost struct {
 type CallPath struct {
 	Name  string
 	Funcs []string // from the outermost
-	// Of all calls, if they are stored.
-	Number int32 // of the last function
+	// Number and Calls are set if the sums of all calls are stored.
+	Number int32 // number of the last function
 	Calls  float64
 }
 
@@ -193,7 +193,7 @@ func (n numbering[V]) of(v V, all *[]V) int32 {
 	return i
 }
 
-// Copy reads the executions of a run into memory; nil if there are more than limit.
+// Copy reads the executions of a run into memory. It returns nil if there are more than limit.
 func (a *Reader) Copy(ctx context.Context, limit int64) (Source, error) {
 	n, err := a.Count(ctx)
 	if err != nil || n > limit {
@@ -421,7 +421,7 @@ func (x *Columns) sum(_ context.Context, where Condition, by Grouping) ([]Sums, 
 	return x.sums(where, by), nil
 }
 
-// Sums are sums over executions. Columns by which they were not grouped are undefined.
+// Sums are sums over executions. Columns that are not in the grouping are undefined.
 type Sums struct {
 	Program    trace.Program `sql:"pid"`
 	Rank       trace.Rank    `sql:"rid"`
@@ -435,7 +435,7 @@ type Sums struct {
 	Executions int64         `sql:"executions"`
 	First      trace.Ticks   `sql:"first_us"`
 	Last       trace.Ticks   `sql:"last_us"`
-	// Of anomalies that were not withdrawn.
+	// Sums over anomalies that were not withdrawn.
 	Anomalies int64       `sql:"anomalies"`
 	Lost      trace.Ticks `sql:"lost_us"`
 	Exclusive trace.Ticks `sql:"anomalous_us"`

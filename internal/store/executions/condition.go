@@ -10,8 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Condition selects executions: in a store as SQL, where each ? stands for a value, and in a
-// copy by a test of rows.
+// Condition selects executions: in a store with SQL, where each ? stands for a value, and in a copy with a test of rows.
 type Condition struct {
 	sql    string
 	values []any
@@ -37,7 +36,7 @@ func (q *comparison) has(v any) bool {
 	return compareValues(q.from, v) <= 0 && compareValues(v, q.to) <= 0
 }
 
-// condition returns the condition that SQL and a comparison state.
+// condition returns a condition with equivalent SQL and comparison.
 func (c Column) condition(sql string, values []any, q *comparison) Condition {
 	if c.table != "" {
 		sql = fmt.Sprintf(c.table, sql)
@@ -98,8 +97,8 @@ func (c Column) Like(glob string) Condition {
 	return c.condition(c.sql+` LIKE ? ESCAPE '\'`, []any{Like(glob)}, &comparison{matches: matcher(glob)})
 }
 
-// In selects executions with one of the values of a column with few values, which are of the type of
-// its dictionary.
+// In selects executions with one of the values of a column with few values. The values must have the type of the column's
+// dictionary.
 func (c Column) In(list ...any) Condition {
 	if len(list) == 0 {
 		return never
@@ -139,7 +138,7 @@ func (c Column) In(list ...any) Condition {
 	return c.condition(sql, values, &comparison{values: list})
 }
 
-// bound returns a value as parameters: of a pair both, of others the last.
+// bound returns a value as parameters: both of a pair, or the value as the last one.
 func bound(v any) (first, last any) {
 	switch v := v.(type) {
 	case FunctionID:
@@ -229,7 +228,7 @@ func Not(c Condition) Condition {
 	}}
 }
 
-// bind returns SQL with numbered parameters and appends the values to args.
+// bind returns SQL with numbered parameters, and args with the values appended.
 func bind(args []any, sql string, values ...any) (string, []any) {
 	var b strings.Builder
 	for i, part := range strings.Split(sql, "?") {

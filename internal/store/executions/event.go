@@ -20,8 +20,7 @@ type Event struct {
 	Record     *provenance.Record
 }
 
-// Event returns the execution with an id. If several programs have the id, the program must be
-// given.
+// Event returns the execution with an ID. If several programs have the ID, p must not be nil.
 func (a *Reader) Event(ctx context.Context, id string, p *trace.Program) (*Event, error) {
 	rows, err := a.event(ctx, id, p)
 	if err != nil {
@@ -83,7 +82,7 @@ func (a *Reader) event(ctx context.Context, id string, p *trace.Program) ([]stor
 	return ReadAll[storedEvent](ctx, a, text("event_text"), id, OptionalProgram(p))
 }
 
-// EventNumbers reads rank, step and row of an id.
+// EventNumbers parses rank, step and row of an ID.
 func EventNumbers(id string) (n [3]int64, ok bool) {
 	parts := strings.Split(id, ":")
 	if len(parts) != len(n) {

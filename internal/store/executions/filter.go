@@ -10,14 +10,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Times is a range of durations in microseconds, both inclusive. A Last of 0 is any.
+// Times is a range of durations in microseconds, both inclusive. If Last is 0, there is no range.
 type Times struct{ First, Last float64 }
 
 // Filter selects executions. The zero value of a field does not filter.
 type Filter struct {
 	Normal    bool      // typical executions instead of anomalies
 	Function  string    // pattern
-	One       *Function `json:"-"` // only this one
+	One       *Function `json:"-"` // only this function
 	Kinds     []string  // any of them
 	Host      string
 	Ranks     []trace.Range // any of them
@@ -79,7 +79,7 @@ func (a *Reader) Executions(ctx context.Context, f Filter) (*provdb.Rows, error)
 	return a.InMicros(source.page(ctx, where, by, f.Offset, f.Limit, a))
 }
 
-// page returns rows as anomalies.sql does.
+// page returns rows like those of anomalies.sql.
 func (x *Columns) page(_ context.Context, where Condition, by Order, offset, limit int, run *Reader) (*provdb.Rows, error) {
 	orNull := func(s string) any {
 		if s == "" {
@@ -133,8 +133,8 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// ofFunctions selects functions by a pattern. It looks up their numbers first, because a
-// database that has them estimates the number of rows better.
+// ofFunctions selects functions by a pattern. It looks up their numbers first, because a database estimates the number of
+// rows better with them.
 func (a *Reader) ofFunctions(ctx context.Context, pattern string) (Condition, error) {
 	matches, err := ReadAll[FunctionID](ctx, a, text("func_numbers"), Like(pattern), int64(MaxFunctions+1))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Function names a function of the run.
+// Function identifies a function of the run.
 type Function struct {
 	Program trace.Program `sql:"pid"`
 	FID     int           `sql:"fid"`
@@ -22,7 +22,7 @@ func (a *Reader) Functions(ctx context.Context) ([]Function, error) {
 	return ReadAll[Function](ctx, a, text("function_list"))
 }
 
-// ID names the function within the run in its store: program:fn.
+// ID returns the ID of the function in the store of the run: program:fn.
 func (f *Function) ID() string { return fmt.Sprintf("%d:%d", f.Program, f.Number) }
 
 // PathFunctions returns the functions of all call paths of a program, or of all programs.
@@ -67,7 +67,7 @@ func (a *Reader) FunctionNames(ctx context.Context) (FunctionNames, error) {
 	return names, err
 }
 
-// Path returns the names of a JSON list of numbers of functions.
+// Path returns the names of functions from a JSON list of their numbers.
 func (n FunctionNames) Path(p trace.Program, list json.RawMessage) ([]string, error) {
 	var numbers []int32
 	if err := json.Unmarshal(list, &numbers); err != nil {

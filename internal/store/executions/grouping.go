@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
-// Grouping divides executions by the values of at most three columns; a copy may divide them further.
+// Grouping divides executions by the values of at most three columns. A copy may divide them further.
 type Grouping []Column
 
 func (g Grouping) sql() string {
@@ -25,7 +25,7 @@ func (g Grouping) sql() string {
 // ByFunction divides executions by their functions.
 var ByFunction = Grouping{FunctionNumber}
 
-// SumText writes sums of functions as a parameter of function_table.sql.
+// SumText returns sums of functions as a parameter of function_table.sql.
 func SumText(groups []Sums) string {
 	var b strings.Builder
 	for i, g := range groups {

@@ -21,10 +21,10 @@ var files embed.FS
 type Reader struct {
 	Run   provdb.Run
 	Begin trace.Ticks // start of the run; 0 if unknown
-	Unit  trace.Unit  // of all times in the tables
+	Unit  trace.Unit  // unit of all times in the tables
 	// Memory, if not nil, answers queries over many executions.
 	Memory Source
-	// OnQuery, if non-nil, is called with each statement before it runs.
+	// OnQuery, if not nil, is called with each statement before it runs.
 	OnQuery func(sql string, args []any)
 	Store   provdb.Reader
 }
@@ -47,13 +47,13 @@ func (a *Reader) source() Source {
 	return stored{a}
 }
 
-// Tables are data of a run besides its executions, in memory.
+// Tables contains data of a run besides its executions, in memory.
 type Tables struct {
 	FunctionSums string // of all functions, for function_table.sql
 	Facts        []Fact
 	Paths        map[PathID]*CallPath
 	LastStep     int64
-	Threads      map[trace.Program][]int64 // of hosts, in order
+	Threads      map[trace.Program][]int64 // threads of hosts, in order
 }
 
 // Tables returns the tables in memory, or nil.
@@ -88,8 +88,8 @@ func (a *Reader) InSeconds(sql string) string {
 	return strings.ReplaceAll(sql, "1e6::DOUBLE PRECISION", strconv.FormatFloat(a.Unit.PerSecond(), 'e', -1, 64)+"::DOUBLE PRECISION")
 }
 
-// InMicros converts the columns whose names end in _us, and severities, to microseconds. Those of a run in another unit
-// have fractions.
+// InMicros converts severities and the columns whose names end in _us to microseconds. Values of a run in another unit have
+// fractions.
 func (a *Reader) InMicros(rows *provdb.Rows, err error) (*provdb.Rows, error) {
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func OptionalProgram(p *trace.Program) any {
 	return int32(*p)
 }
 
-// Choose returns the value of a choice, or a ChoiceError.
+// Choose returns the value for word, or a ChoiceError.
 func Choose[V any](what, word string, among map[string]V) (v V, err error) {
 	v, ok := among[word]
 	if !ok {

@@ -19,7 +19,7 @@ type Place struct {
 	path     int32
 }
 
-// Place returns the place of an execution; nil if it is not stored.
+// Place returns the place of an execution, or nil if it is not stored.
 func (a *Reader) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
 	e, err := a.find(ctx, r.PID, r.EventID)
 	if err != nil || e == nil {
@@ -28,8 +28,8 @@ func (a *Reader) Place(ctx context.Context, r *provenance.Record) (*Place, error
 	return &Place{Function{Program: r.PID, FID: r.FID, Name: r.Func, Number: e.Number}, e.Path}, nil
 }
 
-// find returns the execution with an id, or nil. A copy of an open run may lack the newest
-// executions, so it also searches the store.
+// find returns the execution with an ID, or nil. A copy of an open run may lack the newest executions, so find also searches
+// the store.
 func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*Execution, error) {
 	list, err := a.List(ctx, withID(&program, id), InSamplingOrder, 1)
 	if err == nil && len(list) == 0 && a.Memory != nil {
@@ -41,9 +41,9 @@ func (a *Reader) find(ctx context.Context, program trace.Program, id string) (*E
 	return &list[0], nil
 }
 
-// twin returns the id of the typical execution of the same function that an execution is
-// compared with: preferably of the same call path, with about the median time of the function, of the same rank, and
-// the nearest in time. The id is empty without a typical execution.
+// twin returns the ID of the typical execution of the same function with which to compare an execution: preferably of the
+// same call path, with about the median time of the function, on the same rank, and nearest in time. The ID is empty if there
+// is no typical execution.
 func (a *Reader) twin(ctx context.Context, of *Execution, p *Place) (id string, samePath bool, err error) {
 	program, rank, entry := of.Program, of.Rank, of.Entry
 	by := Order{
@@ -62,8 +62,8 @@ func (a *Reader) twin(ctx context.Context, of *Execution, p *Place) (id string, 
 	return list[0].Event, list[0].Path == p.path, nil
 }
 
-// fromMedian sorts executions that take between half and twice the median first, and the others by their distance
-// from it. A median that is not positive is unknown.
+// fromMedian sorts executions that take from half to twice the median first, and the others by their distance from it. A
+// median that is not positive means that it is unknown.
 func fromMedian(median int64) Key {
 	low, high := median/2, 2*median
 	if median <= 0 {
@@ -95,9 +95,8 @@ func first(c Condition) Key {
 	}}}
 }
 
-// EventWithTwin returns an execution, its place and, for an anomaly, its twin, or nil without one.
-// samePath reports whether both have the same call path. The documents of anomalies in the copy are
-// read concurrently.
+// EventWithTwin returns an execution, its place and, for an anomaly, its twin, which may be nil. samePath is true if both
+// have the same call path. If the copy has the anomaly, the two documents are read concurrently.
 func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	readTwin := func(of *Execution) error {
@@ -112,7 +111,7 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 		g.Go(func() (err error) { twin, err = a.Event(ctx, other, &of.Program); return err })
 		return nil
 	}
-	var copied []Execution // of all programs
+	var copied []Execution // executions of all programs with the ID
 	if a.Memory != nil {
 		if copied, err = a.Memory.list(ctx, withID(p, id), InSamplingOrder, 2); err != nil {
 			return nil, nil, nil, false, err
@@ -136,7 +135,7 @@ func (a *Reader) EventWithTwin(ctx context.Context, id string, p *trace.Program)
 	return e, twin, place, samePath, nil
 }
 
-// Related returns the anomaly with an id, or nil.
+// Related returns the anomaly with an ID, or nil.
 func (a *Reader) Related(ctx context.Context, program trace.Program, event string) (*Execution, error) {
 	e, err := a.find(ctx, program, event)
 	if err != nil || e == nil || !e.Anomalous {
@@ -145,14 +144,14 @@ func (a *Reader) Related(ctx context.Context, program trace.Program, event strin
 	return e, nil
 }
 
-// Victims returns the anomalies that waited for a culprit, as stored when the run ended: at most
-// limit, those with the most lost time first.
+// Victims returns the anomalies that waited for a culprit, as stored when the run ended: at most limit, in descending order
+// of lost time.
 func (a *Reader) Victims(ctx context.Context, program trace.Program, event string, limit int) (list []Execution, err error) {
 	return a.List(ctx, AllOf(culprit.In(trace.EventKey{Program: program, ID: event}), Anomalous.Is()), listOrder(Lost, true), limit)
 }
 
-// Neighbors returns the ids of the anomalies of a finding, as stored when the run ended, that were
-// entered just before and after another. Missing ones are empty.
+// Neighbors returns the IDs of the anomalies of a finding, as stored when the run ended, that were entered just before and
+// after another anomaly. A missing one is empty.
 func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Record) (previous, next string, err error) {
 	members := AllOf(Anomalous.Is(), Finding.Between(int64(finding), int64(finding)))
 	entry, itself := int64(r.Entry), event.Between(r.EventID, r.EventID)
@@ -177,7 +176,7 @@ func (a *Reader) Neighbors(ctx context.Context, finding int, r *provenance.Recor
 	return previous, next, nil
 }
 
-// byLost is the order of plots: the most lost time first.
+// byLost is the order of plots: by lost time, descending.
 var byLost = Order{{Lost, true}, {Column: Entry}, {Column: event}}
 
 // PointsOfFinding returns the anomalies of a finding, as stored when the run ended: at most limit,
@@ -192,7 +191,7 @@ func (a *Reader) PointsOfFunction(ctx context.Context, f *Function, limit int) (
 	return a.List(ctx, AllOf(OfFunction(f), Flagged), byLost, limit)
 }
 
-// TypicalPoints returns typical executions of a function; if there are more than limit, a sample.
+// TypicalPoints returns typical executions of a function. If there are more than limit, it returns a sample.
 func (a *Reader) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Execution, error) {
 	return a.List(ctx, AllOf(OfFunction(f), Typical), InSamplingOrder, limit)
 }

@@ -21,8 +21,8 @@ func ReadAll[T any](ctx context.Context, q Querier, sql string, args ...any) (al
 	return all, err
 }
 
-// ReadValue returns the column value of the only row of the answer to a statement whose first
-// parameter is the run, or the zero value without a row.
+// ReadValue returns the column value of the only row of the answer to a statement whose first parameter is the run. It
+// returns the zero value if there is no row.
 func ReadValue[T any](ctx context.Context, q Querier, sql string, args ...any) (v T, err error) {
 	type row struct {
 		Value T `sql:"value"`
@@ -31,8 +31,7 @@ func ReadValue[T any](ctx context.Context, q Querier, sql string, args ...any) (
 	return v, err
 }
 
-// ReadFirst returns the first row of the answer to a statement whose first parameter is the run; nil
-// without rows.
+// ReadFirst returns the first row of the answer to a statement whose first parameter is the run, or nil if there are no rows.
 func ReadFirst[T any](ctx context.Context, q Querier, sql string, args ...any) (*T, error) {
 	all, err := ReadAll[T](ctx, q, sql, args...)
 	if err != nil || len(all) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// stored are the executions in a store.
+// stored answers queries from the executions in a store.
 type stored struct{ *Reader }
 
 func (a stored) tables() *Tables { return nil }

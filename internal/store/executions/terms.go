@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
-// OfTerm returns the condition of a term; !ok if it is about details.
+// OfTerm returns the condition of a term. ok is false if the term is about details.
 func (a *Reader) OfTerm(t *contrast.Term) (c Condition, ok bool) {
 	wholeNumbers := func(c Column) Condition { return c.Between(wholeNumber(t.From), wholeNumber(t.To)) }
 	switch t.Field.Kind {
@@ -46,8 +46,7 @@ func (a *Reader) OfTerm(t *contrast.Term) (c Condition, ok bool) {
 // wholeNumber returns the bound of a range of ranks, threads or steps.
 func wholeNumber(v float64) int64 { return int64(min(max(v, 0), math.MaxInt32)) }
 
-// Inside returns the conditions that executions are within a lasso: a line to the right of each
-// crosses its edge an odd number of times.
+// Inside returns the conditions for executions inside a lasso: a line to the right of each crosses its edge an odd number of times.
 func (a *Reader) Inside(lasso []contrast.Vertex) []Condition {
 	begin, second, tick := a.Begin, a.Unit.PerSecond(), a.Unit.Micros(1)
 	low, high := lasso[0], lasso[0]
@@ -80,7 +79,7 @@ func (a *Reader) Inside(lasso []contrast.Vertex) []Condition {
 				"ELSE 0 END", logTicks, logTicks, seconds, logTicks))
 		values = append(values, e.low, e.high, int64(begin), e.at, e.slope)
 	}
-	if len(edges) == 0 { // it has no height
+	if len(edges) == 0 { // the lasso has no height
 		return append(list, never)
 	}
 	return append(list, Condition{

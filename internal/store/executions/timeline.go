@@ -10,11 +10,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Timeline describes a query for the time lost over time by the anomalies that a filter
-// selects and that were not withdrawn.
+// Timeline describes a query for the time lost over time by the anomalies that a filter selects and that were not withdrawn.
 type Timeline struct {
-	From, To trace.Ticks // since the start of the run; To is after From
-	Columns  int         // of equal width, at least one
+	From, To trace.Ticks // relative to the start of the run; To is after From
+	Columns  int         // number of columns of equal width, at least one
 	// Lines maps ranks to lines; other ranks are omitted. If nil, there is one line for
 	// each kind of anomaly.
 	Lines map[trace.RankKey]int

@@ -26,9 +26,9 @@ const (
 	dialTimeout = 5 * time.Second
 )
 
-var errRead = errors.New("the answer was read or closed already")
+var errRead = errors.New("the answer has already been read or closed")
 
-// Client queries a store through its owner. Several goroutines may call it.
+// Client queries a store through its owner. It is safe for concurrent use.
 type Client struct {
 	announce string
 	owner    announcement
@@ -39,13 +39,12 @@ type Client struct {
 
 var _ provdb.Reader = (*Client)(nil)
 
-// Open connects to the owner that wrote the file announce, and makes sure that it
-// answers. The error is
-//   - provdb.ErrNotFound when the file does not exist: the store has no owner, or its owner does not answer queries;
-//   - ErrGone when the owner has ended without removing it, or is an earlier chimbuko;
-//   - provdb.ErrInUse when the owner is on another host;
-//   - fs.ErrPermission when the file cannot be read, or the owner rejects the token;
-//   - fileformat.ErrNewer when the owner has a later protocol.
+// Open connects to the owner that wrote the file announce, and checks that it answers. The error is
+//   - provdb.ErrNotFound if the file does not exist: the store has no owner, or its owner does not answer queries;
+//   - ErrGone if the owner has ended without removing it, or is an earlier version of chimbuko;
+//   - provdb.ErrInUse if the owner is on another host;
+//   - fs.ErrPermission if the file cannot be read, or the owner rejects the token;
+//   - fileformat.ErrNewer if the owner has a later protocol.
 func Open(ctx context.Context, announce string) (*Client, error) {
 	owner, err := readAnnouncement(announce)
 	if err != nil {
@@ -89,16 +88,15 @@ func (c *Client) ping(ctx context.Context) error {
 	return err
 }
 
-// Close ends all queries. No query may follow.
+// Close ends all queries. The Client must not be used afterwards.
 func (c *Client) Close() error {
 	c.close(provdb.ErrClosed)
 	return nil
 }
 
-// Query sends a query to the owner. Arguments are numbers, strings, booleans, times and nil.
-// Besides the errors of the store, it returns ErrGone when the owner has ended since Open, and
-// provdb.ErrClosed when the owner ends during the query. The end of ctx also cancels the query at
-// the owner.
+// Query sends a query to the owner. Arguments are numbers, strings, booleans, times and nil. In addition to the errors of the
+// store, it returns ErrGone if the owner has ended since Open, and provdb.ErrClosed if the owner ends during the query. The
+// end of ctx also cancels the query at the owner.
 func (c *Client) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
 	if !utf8.ValidString(sql) {
 		return nil, errors.New("the query is not valid UTF-8")
@@ -187,7 +185,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*wire.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) || c.owner.stale(c.announce) {
+	if errors.Is(err, syscall.ECONNREFUSED) || c.owner.isStale(c.announce) {
 		return fmt.Errorf("%s: process %d: %w: %w", c.announce, c.owner.PID, ErrGone, err)
 	}
 	return fmt.Errorf("%s: query process %d: %w", c.announce, c.owner.PID, err)

@@ -1,13 +1,11 @@
-// Package remotestore lets other processes query a store that only one process can
-// open: the owner of the file answers their queries over HTTP on the loopback
-// interface. It accepts no writes and never leaves the host.
+// Package remotestore lets other processes query a store that only one process can open: the owner of the file answers their
+// queries over HTTP on the loopback interface. It accepts no writes, and its data never leaves the host.
 //
-// The owner calls Serve, which writes a small file beside the store, the announcement,
-// with its address and a token. Processes that can read the file may query. They
-// call Open with the name of the announcement.
+// The owner calls Serve, which writes a small file beside the store, the announcement, with its address and a token.
+// Processes that can read the file may query. They call Open with the name of the announcement.
 //
-// A query is a POST to /query with the token as its bearer and a request in gob as its
-// body. The answer is a stream of frames in gob.
+// A query is a POST to /query with the token as bearer token and a gob-encoded request as its body. The answer is a stream of
+// gob-encoded frames.
 package remotestore
 
 import (
@@ -26,9 +24,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// ErrGone means that the owner no longer answers, so the caller may try to open the
-// store itself. A store opened for writing locks its file, so a wrong ErrGone does no
-// harm.
+// ErrGone means that the owner no longer answers, so the caller may try to open the store itself. A store opened for writing
+// locks its file, so an ErrGone that is wrong does no harm.
 var ErrGone = errors.New("the process that owned the store is gone")
 
 // Protocol is the version of the messages between owner and client.
@@ -58,7 +55,7 @@ func newAnnouncement(address string) (announcement, error) {
 	return announcement{Protocol: Protocol, Address: address, Token: rand.Text(), PID: os.Getpid(), Host: host}, nil
 }
 
-// write writes the announcement atomically, readable by this user alone.
+// write writes the announcement atomically. Only this user can read it.
 func (a announcement) write(path string) error {
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
@@ -75,7 +72,7 @@ func (a announcement) remove(path string) error {
 	return os.Remove(path)
 }
 
-// isCurrent reports whether the file still holds this announcement.
+// isCurrent reports whether the file still contains this announcement.
 func (a announcement) isCurrent(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,9 +82,9 @@ func (a announcement) isCurrent(path string) (bool, error) {
 	return json.Unmarshal(text, &now) == nil && now.Token == a.Token, err
 }
 
-// stale reports whether the owner is gone even if something answers at its address:
-// its process has ended, or the announcement was removed or replaced.
-func (a announcement) stale(path string) bool {
+// isStale reports whether the owner is gone even if something answers at its address: its process has ended, or the
+// announcement was removed or replaced.
+func (a announcement) isStale(path string) bool {
 	if own, err := a.isCurrent(path); err == nil && !own {
 		return true
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/wire"
 )
 
-// limits bound the load that other processes cause.
+// limits limits the load that other processes cause.
 type limits struct {
-	queries int           // answered at once; others wait
-	receive time.Duration // for a query to arrive
-	stall   time.Duration // for a client to read
-	grace   time.Duration // for queries to end when the owner closes
-	abort   time.Duration // for queries to end when they are canceled
+	queries int           // queries that run concurrently; others wait
+	receive time.Duration // time for a query to arrive
+	stall   time.Duration // time for a client to read
+	grace   time.Duration // time for queries to end when the owner closes
+	abort   time.Duration // time for canceled queries to end
 }
 
 var defaultLimits = limits{queries: 8, receive: 10 * time.Second, stall: 5 * time.Minute, grace: 2 * time.Second, abort: 5 * time.Second}
@@ -43,17 +43,16 @@ type Server struct {
 	limits   limits
 
 	http    http.Server
-	served  chan error    // that of the listener
-	slots   chan struct{} // semaphore of queries
+	served  chan error    // result of the listener
+	slots   chan struct{} // semaphore for queries
 	ctx     context.Context
 	cancel  context.CancelFunc
 	closing chan struct{} // closed when no more queries may begin
 	close   func() error  // the first call of shutdown
 }
 
-// Serve answers queries from r and writes the file announce, so that Open finds it. It
-// replaces a file of an earlier owner. When ctx ends, the server cancels all queries
-// and rejects new ones. Close the server before the store.
+// Serve answers queries from r and writes the file announce, so that Open finds it. It replaces the file of an earlier owner.
+// When ctx ends, the server cancels all queries and rejects new ones. Close the server before the store.
 func Serve(ctx context.Context, r provdb.Reader, announce string) (*Server, error) {
 	return serve(ctx, r, announce, defaultLimits)
 }
@@ -91,9 +90,8 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 	return s, nil
 }
 
-// Close removes the announcement unless another owner has replaced it, stops listening
-// and rejects waiting queries. It cancels running queries after a short grace period,
-// and fails if the store does not end them. It may be called twice.
+// Close removes the announcement unless another owner has replaced it, stops listening, and rejects waiting queries. It
+// cancels running queries after a short grace period, and fails if the store does not end them. It may be called twice.
 func (s *Server) Close() error {
 	return s.close()
 }
@@ -108,7 +106,7 @@ func (s *Server) shutdown() error {
 		s.cancel()
 		ended = s.drain(ctx, s.limits.abort)
 	}
-	// Close connections without a query, and those of clients that do not read.
+	// Close connections without a query, and connections of clients that do not read.
 	err := errors.Join(removed, s.http.Close())
 	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -126,13 +124,13 @@ func (s *Server) drain(ctx context.Context, d time.Duration) error {
 	return s.http.Shutdown(ctx)
 }
 
-// blockQueries waits until no query runs, and rejects new ones.
+// blockQueries rejects new queries and waits until no query runs.
 func (s *Server) blockQueries(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	for i := range cap(s.slots) {
 		select {
-		case s.slots <- struct{}{}: // also after the deadline
+		case s.slots <- struct{}{}: // even after the deadline
 			continue
 		default:
 		}
@@ -171,7 +169,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	out := newStream(w, s.limits.stall)
 	err = s.answer(r.Context(), q, out)
 	if err != nil && s.ctx.Err() != nil {
-		err = errEnding // regardless of the error of the store
+		err = errEnding // whatever the error of the store
 	}
 	_ = out.send(wire.Last(err), true) // fails only when the client is gone
 }
@@ -200,7 +198,7 @@ func (s *Server) answer(ctx context.Context, q wire.Request, out *stream) error 
 	return wire.Answer(ctx, s.reader, q, out.send)
 }
 
-// stream sends an answer. It gives up on a client that does not read for long.
+// stream sends an answer. It gives up if a client does not read for a long time.
 type stream struct {
 	w     http.ResponseWriter
 	http  *http.ResponseController
@@ -217,7 +215,7 @@ func newStream(w http.ResponseWriter, stall time.Duration) *stream {
 	return s
 }
 
-// send writes a frame, and flushes if now is set or enough is buffered.
+// send writes a frame. It flushes if now is true, or if enough is buffered.
 func (s *stream) send(f wire.Frame, now bool) error {
 	if err := s.gob.Encode(f); err != nil {
 		return err
