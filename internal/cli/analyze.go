@@ -22,7 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// analyzeFlags are the flags of `analyze`, which are also its settings.
+// analyzeFlags are the flags of `analyze`, which are also settings.
 type analyzeFlags struct {
 	keeperFlags
 	option.Detect
@@ -40,8 +40,7 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1 to judge while reading and review at the end, 2 to learn first")
 }
 
-// prepare applies the settings of file and environment, and returns the configuration and
-// the origin of each setting.
+// prepare applies the settings of file and environment, and returns the configuration and the origin of each setting.
 func (a *analyzeFlags) prepare(cmd *cobra.Command, env *Env) (cfg analyzer.Config, origin map[string]string, err error) {
 	origin, err = a.Load(cmd.Flags(), env.settings)
 	if err == nil {
@@ -131,7 +130,7 @@ is 1.`,
 			info.Programs = traces.Programs
 			err = runAnalyze(cmd.Context(), env, &flags, cfg, traces.Inputs, info)
 			if rules := inputs.Separate(err, traces.Inputs); rules != nil {
-				return usage.Repeat(err, env.args, append(rules, "--force")...) // the directory has the failed run
+				return usage.Repeat(err, env.args, append(rules, "--force")...) // the failed run is in the directory
 			}
 			return err
 		},

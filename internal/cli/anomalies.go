@@ -24,8 +24,7 @@ func registerTime(f *pflag.FlagSet, name string, unit time.Duration, usage strin
 	})
 }
 
-// registerFilter adds the flags that choose executions in all commands. since and until are
-// the names of two of them.
+// registerFilter adds the flags that select executions in all commands. since and until are the names of two of them.
 func registerFilter(fs *pflag.FlagSet, f *executions.Filter, since, until string) {
 	fs.StringVar(&f.Function, "func", "", "pattern of function names, with * and ?")
 	fs.StringSliceVar(&f.Kinds, "kind", nil, "kinds, separated by commas: slow, fast, comm-wait, gpu, recurring, excess-work or rare")

@@ -51,12 +51,12 @@ func (q *queryFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&q.timeout, "timeout", time.Minute, "time limit; 0 for none")
 }
 
-// registerRun adds the flag that chooses one of several runs.
+// registerRun adds the flag that selects one of several runs.
 func registerRun(f *pflag.FlagSet, run *string) {
 	f.StringVar(run, "run", "", "name of the run if the store contains several; the latest by default")
 }
 
-// chosenProgram returns the chosen program, nil for all.
+// chosenProgram returns the selected program, or nil for all.
 func (q *queryFlags) chosenProgram() *trace.Program {
 	if q.program < 0 {
 		return nil
@@ -64,7 +64,7 @@ func (q *queryFlags) chosenProgram() *trace.Program {
 	return new(trace.Program(q.program))
 }
 
-// check returns an error if the flags make no sense.
+// check returns an error if the flags are invalid.
 func (q *queryFlags) check(f *pflag.FlagSet) error {
 	if !slices.Contains(output.Formats(), q.format) {
 		return usage.Errorf("unknown format %q (want %s)", q.format, strings.Join(output.Formats(), ", "))
@@ -80,8 +80,8 @@ func (q *queryFlags) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// newRunQueryCmd returns a command that queries the run of its first argument and writes
-// the answer. ask gets the other arguments; its answer may be nil.
+// newRunQueryCmd returns a command that queries the run of its first argument and writes the answer. ask is called with the
+// other arguments; its answer may be nil.
 func newRunQueryCmd(env *Env, cmd *cobra.Command, q *queryFlags,
 	ask func(ctx context.Context, a *query.Queries, args []string) (*output.Answer, error),
 ) *cobra.Command {
@@ -100,7 +100,7 @@ func newRunQueryCmd(env *Env, cmd *cobra.Command, q *queryFlags,
 	return cmd
 }
 
-// rowsAnswer makes an answer of the result of a query.
+// rowsAnswer returns the answer with the result of a query.
 func rowsAnswer(rows *provdb.Rows, err error) (*output.Answer, error) {
 	return &output.Answer{Rows: rows}, err
 }
@@ -111,8 +111,7 @@ func (q *queryFlags) write(ctx context.Context, env *Env, a *output.Answer) erro
 
 var errTimeout = errors.New("time limit exceeded")
 
-// limited checks the flags and calls f within the time limit. It marks mistakes in the
-// query as usage errors.
+// limited checks the flags and calls f with a time limit. It marks mistakes in the query as usage errors.
 func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) error) error {
 	if err := q.check(cmd.Flags()); err != nil {
 		return err
@@ -135,8 +134,7 @@ func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) err
 	return err
 }
 
-// places returns access to the stores of runs. It warns about incomplete runs without a
-// process.
+// places returns access to the stores of runs. It warns about incomplete runs without a running process.
 func (q *queryFlags) places(env *Env) *rundir.Places {
 	return &rundir.Places{OnQuery: q.onQuery(env), OnOpen: func(place rundir.Place, r provdb.Reader) {
 		if _, owned := r.(*remotestore.Client); owned || filepath.Base(place.File) != duckstore.FileName {
@@ -149,8 +147,7 @@ func (q *queryFlags) places(env *Env) *rundir.Places {
 	}}
 }
 
-// onQuery returns a function that prints each statement and its arguments, nil without
-// --show-sql.
+// onQuery returns a function that prints each statement and its arguments, or nil without --show-sql.
 func (q *queryFlags) onQuery(env *Env) func(sql string, args []any) {
 	if !q.showSQL {
 		return nil

@@ -1,6 +1,5 @@
-// Package cli is the command line: flags, help and wiring of each command. It is the only
-// package that connects concrete types with interfaces, prints errors, and passes the real
-// clock and environment to others.
+// Package cli is the command line: flags, help and wiring of each command. It is the only package that connects concrete
+// types with interfaces, prints errors, and passes the real clock and environment to other packages.
 package cli
 
 import (
@@ -26,23 +25,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
-// Env is the environment of a command, which tests replace.
+// Env is the environment of a command. Tests replace it.
 type Env struct {
-	Stdin   io.Reader // nil: standard input of the process
+	Stdin   io.Reader // if nil, the standard input of the process
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Version string
 	Commit  string
-	Environ []string // of the process, as os.Environ returns it
+	Environ []string // environment of the process, as from os.Environ
 
-	args  []string      // of the command
-	leash <-chan string // lines for a process that another one controls; else nil
+	args  []string      // arguments of the command
+	leash <-chan string // lines for a process that another one controls; otherwise nil
 }
 
 // Exit codes of the program.
 const (
 	exitOK     = 0
-	exitFailed = 1 // something could not be read or done
+	exitFailed = 1 // an operation failed
 	exitUsage  = 2 // wrong command line
 )
 
@@ -74,7 +73,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	return exitFailed
 }
 
-// Root returns the command with all its subcommands.
+// Root returns the command with all of its subcommands.
 func Root(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chimbuko",
@@ -89,7 +88,7 @@ APEX (OTF2), PyTorch (Kineto), Nsight Systems, rocprofv3 and NCCL Inspector.`,
 		RunE:          helpOnly,
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRun: func(cmd *cobra.Command, args []string) {
-			option.WarnOfSecrets(env.Stderr, cmd, args) // before settings of files and variables are applied
+			option.WarnOfSecrets(env.Stderr, cmd, args) // before settings of files and variables apply
 		},
 	}
 	root.SetOut(env.Stdout)
@@ -119,7 +118,7 @@ func newVersionCmd(env *Env) *cobra.Command {
 	}
 }
 
-// helpOnly prints the help of a command that only has subcommands.
+// helpOnly prints the help of a command that has only subcommands.
 func helpOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage.Unknown(cmd, args[0])
@@ -127,8 +126,7 @@ func helpOnly(cmd *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
-// show prints v to standard output, as JSON or with print. Errors stick to the writer of
-// print.
+// show prints v to standard output, as JSON or with print. Errors stick to the writer passed to print.
 func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
 	out := bufio.NewWriter(env.Stdout)
 	if asJSON {
@@ -138,11 +136,11 @@ func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
 	return out.Flush()
 }
 
-// firstHeap is the size of the heap at the first collection of garbage, in percent of 4 MB. Short commands end before it.
+// firstHeap is the size of the heap at the first garbage collection, in percent of 4 MB. Short commands end before it.
 const firstHeap = 400
 
-// collectEarlier collects garbage earlier than usual, unless GOGC is set, until end is called. It
-// saves a fifth of the memory at little cost, as the data of steps is short-lived.
+// collectEarlier makes garbage collections run earlier than usual, unless GOGC is set, until end is called. It saves a fifth
+// of the memory at little cost, because the data of steps is short-lived.
 func collectEarlier(percent int) (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -150,7 +148,7 @@ func collectEarlier(percent int) (end func()) {
 	var mu sync.Mutex
 	ended := false
 	before := debug.SetGCPercent(firstHeap)
-	runtime.AddCleanup(new([64]byte), func(percent int) { // after the first collection
+	runtime.AddCleanup(new([64]byte), func(percent int) { // runs after the first collection
 		mu.Lock()
 		defer mu.Unlock()
 		if !ended {
@@ -183,6 +181,6 @@ func (env *Env) isInteractive() bool {
 		return false
 	}
 	info, err := in.Stat()
-	null, nullErr := os.Stat(os.DevNull) // a character device, too
+	null, nullErr := os.Stat(os.DevNull) // it is a character device as well
 	return err == nil && (nullErr != nil || !os.SameFile(info, null))
 }

@@ -30,7 +30,7 @@ func (f *demoFlags) check() error {
 	return bad.Err()
 }
 
-// load loads the scenario with the given size.
+// load loads the scenario with the selected size.
 func (f *demoFlags) load() (err error) {
 	if f.Scenario, _, err = scenario.Load(f.scenario); err != nil {
 		return err

@@ -44,12 +44,12 @@ NAME>NUMBER or NAME>NUMBER%, and NAME is one of
   new        call paths with anomalies in run B only
   worse      call paths that became worse` + runHelp
 
-// exitDiffers is the exit code of a diff with a condition that is true.
+// exitDiffers is the exit code of a diff if a condition is true.
 const exitDiffers = 3
 
 var errDiffers = errors.New("a condition of --fail-if is true")
 
-// diffFlags are the flags of diff beside those of all queries.
+// diffFlags are the flags of diff in addition to those of all queries.
 type diffFlags struct {
 	queryFlags
 	runB, show string

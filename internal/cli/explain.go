@@ -29,7 +29,7 @@ function, host, call-path, gpu-device and gpu-stream with a name; link with two 
 counter:NAME and node-state:NAME with a range as in 400.. or ..400; time with seconds as in
 9.5..13. If several terms have the same field, one of them must match.` + runHelp
 
-// explainFlags choose the anomalies to explain.
+// explainFlags select the anomalies to explain.
 type explainFlags struct {
 	query.Selection
 	finding     int
@@ -41,7 +41,7 @@ type explainFlags struct {
 func (e *explainFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&e.finding, "finding", 0, "number of a finding, as chimbuko findings lists them; 0 for the worst if no other flag is given")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "issue" { // its name in earlier versions
+		if name == "issue" { // earlier name
 			name = "finding"
 		}
 		return pflag.NormalizedName(name)
@@ -120,7 +120,7 @@ func newExplainCmd(env *Env) *cobra.Command {
 	})
 }
 
-// check returns an error if the flags make no sense, and the field of --group-by.
+// check returns an error if the flags are invalid, and the field of --group-by.
 func (e *explainFlags) check() (by contrast.FieldKey, err error) {
 	if e.least < 0 || e.most < 0 || e.most > 0 && e.most < e.least || e.finding < 0 {
 		return by, usage.Errorf("--finding, --min-us and --max-us cannot be negative, nor --max-us less than --min-us")
@@ -140,7 +140,7 @@ func (e *explainFlags) check() (by contrast.FieldKey, err error) {
 	return by, nil
 }
 
-// isEmpty reports whether no flag chooses anomalies.
+// isEmpty reports whether no flag selects anomalies.
 func (e *explainFlags) isEmpty() bool {
 	f := &e.Filter
 	return len(e.Only)+len(e.Without)+len(e.Lasso)+len(f.Kinds)+len(f.Ranks) == 0 && f.Function == "" && f.Host == "" &&

@@ -20,7 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// findingFlags choose findings.
+// findingFlags select findings.
 type findingFlags struct {
 	kinds    []string
 	function string
@@ -114,7 +114,7 @@ Findings are stored when a run ends. For a run that has not ended, they are comp
 func evidence(ctx context.Context, a *query.Queries, number string) (*output.Answer, error) {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 {
-		return nil, usage.Errorf("finding %q is not a number from 1 on", number)
+		return nil, usage.Errorf("finding %q must be a number ≥ 1", number)
 	}
 	var s query.Selection
 	if err := a.SelectFinding(ctx, &s, n); err != nil {
@@ -150,25 +150,25 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 	return e.Answer(), nil
 }
 
-// slowEvidence returns the evidence of a slow peer, and nil for other findings.
+// slowEvidence returns the evidence of a slow peer, or nil for other findings.
 func slowEvidence(ctx context.Context, a *query.Queries, x *provenance.Finding) (*api.SlowEvidence, error) {
 	if !x.OfPeers() {
-		return nil, nil //nolint:nilnil // no slow peer
+		return nil, nil //nolint:nilnil // not a slow peer
 	}
 	peers, err := a.Peers(ctx)
 	if err != nil || peers == nil {
 		return nil, err
 	}
 	slow := provenance.SlowPeerOf(x, peers.Slow)
-	if slow == nil { // a live run whose comparison has changed since
-		return nil, nil //nolint:nilnil // no slow peer
+	if slow == nil { // the comparison of a live run has changed in the meantime
+		return nil, nil //nolint:nilnil // no longer a slow peer
 	}
 	links := noLinks
 	links.Finding = func(*provenance.SlowPeer) (int, string) { return x.Number, "" }
 	return ranks.Evidence(peers, slow, links), nil
 }
 
-// choose returns the findings that the flags choose.
+// choose returns the findings that the flags select.
 func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Program) (chosen []provenance.Finding) {
 	pattern := outlier.Glob(cmp.Or(f.function, "*"))
 	for _, x := range findings {

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// keeperFlags select where and in which forms a run is stored.
+// keeperFlags select where and in which forms to store a run.
 type keeperFlags struct {
 	target  rundir.Config
 	records string
@@ -25,7 +25,7 @@ func (k *keeperFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&t.Delay, "store-delay", provdb.DefaultDelay, "maximum time that records wait to be stored in one batch")
 }
 
-// config returns the configuration of the flags, or a usage error.
+// config returns the configuration, or a usage error.
 func (k *keeperFlags) config() (*rundir.Config, error) {
 	t := &k.target
 	t.Files, t.Database = k.records != "db", k.records != "json"
@@ -53,7 +53,7 @@ func (m *modelFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&m.frozen, "freeze-model", false, "judge by the loaded model without further learning")
 }
 
-// apply loads the models of a configuration.
+// apply loads the models into a configuration.
 func (m *modelFlags) apply(cfg *analyzer.Config) error {
 	cfg.Freeze = m.frozen
 	if m.loadFrom == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 )
 
-// newHelpManCmd writes the help of all commands as manual pages. That of ad is also the page of chimbuko-ad.
+// newHelpManCmd writes the help of all commands as manual pages. The page of ad is also that of chimbuko-ad.
 func newHelpManCmd() *cobra.Command {
 	var seconds int64
 	cmd := &cobra.Command{

@@ -6,7 +6,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
-// addLeashFlag adds the flag of processes that another process of this program supervises.
+// addLeashFlag adds the flag for processes that another process of this program supervises.
 func addLeashFlag(root *cobra.Command, env *Env) {
 	held := root.PersistentFlags().Bool(supervise.Flag, false, "end with standard input instead of signals")
 	_ = root.PersistentFlags().MarkHidden(supervise.Flag) // not for users

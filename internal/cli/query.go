@@ -79,7 +79,7 @@ func registerSQLMemory(f *pflag.FlagSet, megabytes *int64) {
 	f.Int64Var(megabytes, "sql-memory", 0, "megabytes that an SQL query may use; 0 for an eighth of this machine's memory, at most 2000")
 }
 
-// statement returns the SQL of the command line or of a file.
+// statement returns the SQL from the command line or a file.
 func statement(env *Env, args []string, file string) (string, error) {
 	if (len(args) == 1) == (file != "") {
 		return "", usage.Errorf("give either a statement or --file")

@@ -102,7 +102,7 @@ func rankData(ctx context.Context, a *query.Queries, ofThreads bool) (*ranks.Dat
 	})
 }
 
-// noLinks are links of answers for a terminal.
+// noLinks are the links of answers for a terminal.
 var noLinks = ranks.Links{
 	Finding:    func(*provenance.SlowPeer) (int, string) { return 0, "" },
 	FunctionID: func(trace.FuncKey) string { return "" },

@@ -33,7 +33,7 @@ type runFlags struct {
 	attach     bool
 	quiet      bool
 	grace      time.Duration
-	sqlMemory  int64 // of serve
+	sqlMemory  int64 // for serve
 }
 
 func (r *runFlags) register(f *pflag.FlagSet) {
@@ -53,7 +53,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&r.grace, "grace", 10*time.Second, "time for the program to end after SIGTERM, before the results are stored without it")
 }
 
-// engines maps names in lower case to those that TAU accepts.
+// engines maps names in lower case to the names that TAU accepts.
 var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", node.EngineSST: "SST"}
 
 // check reports all errors in the flags.
@@ -140,7 +140,7 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 	return supervise.Run(ctx, cfg, p)
 }
 
-// superviseConfig returns the configuration to supervise the run in a directory.
+// superviseConfig returns the configuration for supervising the run in a directory.
 func superviseConfig(env *Env, dir string, quiet bool) supervise.Config {
 	return supervise.Config{
 		Dir: dir, Quiet: quiet, Environ: env.Environ, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr,
@@ -149,8 +149,8 @@ func superviseConfig(env *Env, dir string, quiet bool) supervise.Config {
 	}
 }
 
-// argsFor returns the flags set on a command, on the command line or by settings, that
-// another command has, too. It leaves out secrets and what run decides.
+// argsFor returns the flags set on a command, by the command line or by settings, that another command has as well. It omits
+// secrets and flags that run decides.
 func argsFor(cmd, other *cobra.Command) (args []string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if other.Flags().Lookup(f.Name) != nil && !slices.Contains([]string{"config", "out", "force", "store", "engine"}, f.Name) {

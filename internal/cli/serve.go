@@ -156,13 +156,13 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", store.Dir)
 		return usage.ErrReported
 	}
-	if err == nil && missing && env.leash == nil { // else the parent process reports it
+	if err == nil && missing && env.leash == nil { // otherwise the parent process reports it
 		return usage.ErrReported
 	}
 	return err
 }
 
-// registerOnFinding adds the flag of the command for findings.
+// registerOnFinding adds the flag for the command to run for findings.
 func registerOnFinding(f *pflag.FlagSet, command *string) {
 	f.StringVar(command, "on-finding", "", "shell command to run for each new finding, which is on its standard input as JSON")
 }

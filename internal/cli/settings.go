@@ -8,9 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/ad"
 )
 
-// applySettings sets flags from the TOML file and the environment, and returns the
-// origin of each flag's value. It ignores settings of other commands, so that one file
-// serves all.
+// applySettings sets flags from the TOML file and the environment, and returns the origin of each flag's value. It ignores
+// settings of other commands, because one file serves all commands.
 func applySettings(fs *pflag.FlagSet, file string, environ []string) (origin map[string]string, err error) {
 	return settings.Apply(fs, file, environ, func(name string) bool {
 		env := new(Env)

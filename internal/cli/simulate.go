@@ -143,7 +143,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 		_, err := env.Stdout.Write(content)
 		return err
 	}
-	if tau := viewer.Variable(env.Environ, "TAU_ADIOS2_FILENAME"); f.out == "" && tau != "" { // as TAU would
+	if tau := viewer.Variable(env.Environ, "TAU_ADIOS2_FILENAME"); f.out == "" && tau != "" { // like TAU
 		f.out, f.force = filepath.Dir(tau), true
 	}
 	if f.out == "" {

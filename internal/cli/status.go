@@ -58,10 +58,10 @@ address that it printed.`,
 	return cmd
 }
 
-// show prints the status once. It reports whether there is nothing more to show.
+// show prints the status once. It returns true if there is nothing more to show.
 func (s *statusFlags) show(cmd *cobra.Command, env *Env, where string, first bool) (ended bool, err error) {
 	st, err := viewer.StatusAt(cmd.Context(), where)
-	if err != nil && !first { // the services ended, or will be started again
+	if err != nil && !first { // the services have ended, or will be restarted
 		return s.unreachable(env, where, err)
 	}
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *statusFlags) show(cmd *cobra.Command, env *Env, where string, first boo
 	return !s.watch || st.Run.State == api.Finished, err
 }
 
-// unreachable reports whether a run has ended whose services answered before and now fail.
-// If it has not, they may be started again.
+// unreachable reports whether a run has ended whose services answered before and now fail. If it has not ended, its services
+// may be restarted.
 func (s *statusFlags) unreachable(env *Env, where string, cause error) (ended bool, err error) {
 	info, err := runfiles.ReadInfo(where)
 	switch {

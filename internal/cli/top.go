@@ -60,7 +60,7 @@ address of a page.` + runHelp,
 		}
 		for _, name := range []string{"by", "order", "limit", "waits", "program", "format", "output", "show-sql", "timeout"} {
 			if f.Changed(name) {
-				return usage.Errorf("--%s has no meaning with --live", name)
+				return usage.Errorf("--%s does not apply to --live", name)
 			}
 		}
 		if every <= 0 {

@@ -36,7 +36,7 @@ rocpd databases of rocprofv3, OTF2 archives, and logs of NCCL Inspector.`,
 	return cmd
 }
 
-// expandPaths returns the datasets that files, directories and patterns name.
+// expandPaths returns the datasets that files, directories and patterns select.
 func expandPaths(given []string) ([]string, error) {
 	paths, err := inspect.Expand(given...)
 	if errors.Is(err, filepath.ErrBadPattern) {
@@ -158,7 +158,7 @@ func runTraceDump(ctx context.Context, env *Env, paths []string, cfg inspect.Dum
 		fmt.Fprintf(env.Stderr, "%s: %s %s\n", n.Severity, text.Int(n.Count), n.Sentence)
 	}
 	switch {
-	case errors.Is(err, context.Canceled) && cfg.Follow: // the usual end of following
+	case errors.Is(err, context.Canceled) && cfg.Follow: // the usual end of --follow
 		return nil
 	case errors.Is(err, bp.ErrIdle):
 		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)

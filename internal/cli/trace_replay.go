@@ -66,7 +66,7 @@ stay marked as being written.`,
 	return cmd
 }
 
-// parseSpeed parses a factor; "max" is 0, without waiting.
+// parseSpeed parses a factor. "max" is 0, which means without waiting.
 func parseSpeed(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil
@@ -108,7 +108,7 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 	}
 	printWritten(env, r.Datasets, r.Steps, text.Int(r.Bytes)+" bytes", r.Time, r.MaxDelay)
 	if r.OmittedAttributes > 0 {
-		fmt.Fprintf(env.Stderr, "warning: %s were left out: BP4 has one attribute of a name, here only strings\n",
+		fmt.Fprintf(env.Stderr, "warning: %s were omitted (BP4 stores one attribute per name, and this program only strings)\n",
 			text.Count(r.OmittedAttributes, "attribute"))
 	}
 	if r.CutAttributes > 0 {

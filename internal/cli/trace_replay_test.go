@@ -55,7 +55,7 @@ func TestTraceReplayAddsRanksAndShiftsTime(t *testing.T) {
 		}
 	}
 	if r := run(t, "trace", "replay", "testdata/traces/ring-onefile-BP5", to, "--shift-time", "--speed", "max"); r.code != 0 ||
-		!strings.Contains(r.stderr, "attributes were left out") {
+		!strings.Contains(r.stderr, "attributes were omitted") {
 		t.Errorf("one file for all ranks as BP4: exit code %d, %q; want a warning", r.code, r.stderr)
 	}
 }

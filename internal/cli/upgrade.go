@@ -38,7 +38,7 @@ runs of a database are converted.`,
 	return cmd
 }
 
-// upgrade converts a run and prints what it changed, and the error.
+// upgrade converts a run and prints its changes and its error.
 func (env *Env) upgrade(cmd *cobra.Command, where string, dryRun bool) error {
 	changes, err := upgrade.Run(cmd.Context(), where, dryRun)
 	verb := "converted"

@@ -19,7 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// registerPage adds the flags that all pages have.
+// registerPage adds the flags of all pages.
 func registerPage(f *pflag.FlagSet, p *viewer.Options) {
 	f.BoolVar(&p.ReadOnly, "read-only", false, "reject notes and muting of findings on the page")
 	f.StringArrayVar(&p.Compare, "compare", nil, "run or baseline to compare the run with; repeatable")
@@ -35,7 +35,7 @@ type viewFlags struct {
 	run       string
 	open      bool
 	at, event string // part of the page to open
-	own       bool   // serve a page even if the run has one
+	own       bool   // serve a separate page even if the run has one
 
 	replay  string // directory of packets
 	speed   float64
@@ -142,7 +142,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 		fmt.Fprintf(env.Stderr, "chimbuko: run %q: %s\n", v.Name, describeRun(info, dir, v.Stopped))
 	}
 	if !page.Labels && !flags.page.ReadOnly {
-		fmt.Fprintf(env.Stderr, "chimbuko: notes on findings cannot be stored without a run directory: give that instead of the store\n")
+		fmt.Fprintf(env.Stderr, "chimbuko: cannot store notes on findings without a run directory (give the directory instead of the store)\n")
 	}
 	printAddress(env, page.Address, page.Token, viewer.Fragment(flags.at, flags.event))
 	if flags.open {
@@ -172,8 +172,7 @@ func describeRun(info *provdb.Info, dir string, stopped bool) string {
 	return string(info.State)
 }
 
-// showRunning prints the address of the page of a run in progress, and reports whether
-// there is one.
+// showRunning prints the address of the page of a run in progress. done is false if there is no such page.
 func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (done bool, err error) {
 	fragment := viewer.Fragment(flags.at, flags.event)
 	s, err := runfiles.ReadServices(dir)
@@ -195,17 +194,16 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	printAddress(env, s.Web, s.Secret, fragment)
 	if flags.open {
 		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret)+fragment)
-		_ = wait.Sleep(ctx, viewer.BrowserStart) // the browser reads a file that is removed
+		_ = wait.Sleep(ctx, viewer.BrowserStart) // the browser reads a file, which remove deletes
 		remove()
 	}
 	return true, nil
 }
 
-// printAddress prints the address of a page on a separate line, for people and programs,
-// and how to reach it from another machine.
+// printAddress prints the address of a page on a separate line, for users and programs, and how to reach it from another machine.
 func printAddress(env *Env, address, token, fragment string) {
 	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token)+fragment)
-	host, _ := os.Hostname() // only shown
+	host, _ := os.Hostname() // for display only
 	if line := viewer.Tunnel(env.Environ, host, address); line != "" {
 		fmt.Fprintf(env.Stderr, "chimbuko: to open it from your own machine, run: %s\n", line)
 	}
@@ -221,8 +219,8 @@ func printAddressOn(env *Env, host, address, token, fragment string) error {
 	return err
 }
 
-// openBrowser opens an address in the browser of this machine, or prints why it cannot. The
-// caller must call remove after the browser has opened it.
+// openBrowser opens an address in the browser of this machine, or prints why it cannot. The caller must call remove after the
+// browser has opened the address.
 func openBrowser(ctx context.Context, env *Env, address string) (remove func()) {
 	remove, err := viewer.OpenBrowser(ctx, env.Environ, address)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // defaultSpeed is the default speed of a replay.
 const defaultSpeed = 10
 
-// packetsOnly rejects arguments and flags that packets exclude.
+// packetsOnly rejects arguments and flags that do not apply to packets.
 func (v *viewFlags) packetsOnly(cmd *cobra.Command, given []string) error {
 	f := cmd.Flags()
 	switch {

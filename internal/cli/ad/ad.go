@@ -1,5 +1,5 @@
-// Package ad is the command that analyzes traces while they are written. It needs no store and no
-// page, so that a program of its own can consist of it.
+// Package ad is the command that analyzes traces while they are being written. It needs no store and no page, so a separate
+// program can consist of it.
 package ad
 
 import (
@@ -37,7 +37,7 @@ import (
 type Env struct {
 	Stdout, Stderr io.Writer
 	Settings       option.Settings
-	Leash          func() <-chan string // lines of the process that controls this one, nil without; nil for never
+	Leash          func() <-chan string // returns the lines of the process that controls this one, or nil; nil for never
 }
 
 // flags are the flags of the command.
@@ -64,7 +64,7 @@ func (a *flags) register(f *pflag.FlagSet) {
 	f.Int64Var(&a.Outbox, "outbox", 64, "megabytes of records that may wait to be sent; others are sent with the review")
 	f.StringVar(&a.Spool, "spool", "", "directory for records until the review; a new temporary one by default")
 	f.DurationVar(&a.GiveUp, "give-up", 0, "time to wait for the services after all traces have ended, before failing without a review; "+
-		"0 for ever")
+		"0 to wait forever")
 	f.BoolVar(&a.UntilNotified, "until-notified", false, "traces may appear until the parent process reports the end of the program")
 	_ = f.MarkHidden("until-notified") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
@@ -217,7 +217,7 @@ func run(ctx context.Context, env *Env, flags *flags) error {
 	}
 	for _, b := range sum.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
-		if leash == nil { // else the parent process reports it
+		if leash == nil { // otherwise the parent process reports it
 			err = errors.Join(err, usage.ErrReported)
 		}
 	}

@@ -13,18 +13,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/runfiles"
 )
 
-// notRepeated lists the flags of an analyzer that are set again when it is restarted.
+// notRepeated lists the flags of an analyzer that are set again when it restarts.
 var notRepeated = []string{
 	"config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up",
 	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
 }
 
-// commandOf returns the command that starts an analyzer again later: its settings from all
-// sources, and its traces.
+// commandOf returns the command that starts an analyzer again later, with its settings from all sources and its traces.
 func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
 	c := new(protocol.Command)
-	c.Host, _ = os.Hostname()   // only shown
-	c.Directory, _ = os.Getwd() // without it patterns stay relative
+	c.Host, _ = os.Hostname()   // for display only
+	c.Directory, _ = os.Getwd() // if it fails, patterns remain relative
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Hidden || slices.Contains(notRepeated, f.Name) { // hidden flags are those of supervised processes
 			return

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 )
 
-// SettingsOfOthers are the settings of other commands, which one file or environment may have for all.
+// SettingsOfOthers are the settings of other commands, because one file or environment may serve all commands.
 var SettingsOfOthers = []string{
 	"attach", "compare", "force", "freeze-model", "grace", "http", "http-host", "keep-traces", "load-model", "metrics-open", "nats-listen",
 	"on-finding", "out", "passes", "period", "quiet", "ranks", "read-only", "records", "roles", "runs", "save-model", "shards", "snapshot",
@@ -24,12 +24,11 @@ var SettingsOfOthers = []string{
 	"stream-replicas", "stream-size", "tls-cert", "tls-client-ca", "tls-key", "ui-dir",
 }
 
-// Main executes the command as a program of its own, with the arguments, environment and files of
-// the process, and returns the exit code: 1 if something could not be read or done, and 2 for a
-// wrong command line.
+// Main runs the command as a separate program, with the arguments, environment and files of the process, and returns the exit
+// code: 1 for a failure, and 2 for a wrong command line.
 func Main(ctx context.Context, version string) int {
 	env := &Env{Stdout: os.Stdout, Stderr: os.Stderr, Settings: settingsOfProcess}
-	cmd := New(env) //nolint:contextcheck // it gets its context when it runs
+	cmd := New(env) //nolint:contextcheck // the command gets its context when it runs
 	cmd.Use = "chimbuko-ad TRACE..."
 	cmd.Version = version
 	cmd.Example = strings.ReplaceAll(cmd.Example, "chimbuko ad ", "chimbuko-ad ")

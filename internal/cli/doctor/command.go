@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/cli/usage"
 )
 
-// New returns the command. It prints to w, and returns usage.ErrReported after a failure.
+// New returns the command. It prints to w, and returns usage.ErrReported if a check fails.
 func New(version string, w io.Writer) *cobra.Command {
 	var services []string
 	format := "table"

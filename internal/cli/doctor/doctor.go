@@ -1,4 +1,5 @@
-// Package doctor checks whether a machine can record traces with TAU and run Chimbuko's services, and says what to do if not.
+// Package doctor checks whether a machine can record traces with TAU and run Chimbuko's services, and advises what to do if
+// it cannot.
 package doctor
 
 import (
@@ -20,27 +21,27 @@ type Result string
 const (
 	Good    Result = "ok"
 	Note    Result = "note"    // matters only to some users
-	Warning Result = "warning" // works, but worse than it could
+	Warning Result = "warning" // works, but not well
 	Failure Result = "failure"
 )
 
-// Check is a thing that was checked.
+// Check is the outcome of a check.
 type Check struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
 	Text   string `json:"text"`
-	Do     string `json:"do,omitempty"` // what to do about it
+	Do     string `json:"do,omitempty"` // advice
 }
 
-// Options are the subjects of checks.
+// Options are the subjects of the checks.
 type Options struct {
-	Version  string   // of the program
-	Dir      string   // of runs
-	Services []string // addresses to listen on
+	Version  string   // version of the program
+	Dir      string   // directory of runs
+	Services []string // addresses on which services will listen
 
-	Environ  []string                                 // variables
+	Environ  []string                                 // environment variables
 	LookPath func(program string) (string, error)     // finds a program
-	Output   func(name string, args ...string) string // of a program; empty if it fails
+	Output   func(name string, args ...string) string // runs a program and returns its output; empty if it fails
 }
 
 // System returns options for this process.
@@ -96,7 +97,7 @@ func (e *examination) add(name string, r Result, do, format string, args ...any)
 	e.checks = append(e.checks, Check{Name: name, Result: r, Text: fmt.Sprintf(format, args...), Do: do})
 }
 
-// checkPorts listens on the addresses of services for a moment.
+// checkPorts briefly listens on the addresses of services.
 func (e *examination) checkPorts() {
 	for _, address := range append([]string{"127.0.0.1:0"}, e.Services...) {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
@@ -112,7 +113,7 @@ func (e *examination) checkPorts() {
 	}
 }
 
-// Print writes checks as a table, with what to do below each.
+// Print writes checks as a table, with the advice below each.
 func Print(w io.Writer, checks []Check) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range checks {

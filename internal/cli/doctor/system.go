@@ -25,7 +25,7 @@ const (
 	leastDisk   = 1 << 30
 )
 
-// checkMachine checks limits of the process.
+// checkMachine checks the limits of the process.
 func (e *examination) checkMachine() {
 	s := readSystem(e.Dir)
 	switch {
@@ -42,14 +42,14 @@ func (e *examination) checkMachine() {
 	}
 }
 
-// checkDisk checks the directory of runs: space, locks, and the time until data is safe.
+// checkDisk checks the directory of runs: free space, locks, and the time until data is on disk.
 func (e *examination) checkDisk() {
 	f, err := os.CreateTemp(e.Dir, ".chimbuko-doctor-*")
 	if err != nil {
 		e.add("disk", Failure, "choose a directory where you may write", "%v", err)
 		return
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it is in the way, but harmless
+	defer os.Remove(f.Name()) //nolint:errcheck // a leftover is harmless
 	defer f.Close()           //nolint:errcheck // its data is not needed
 	began := time.Now()
 	_, err = f.Write(make([]byte, 1<<20))
@@ -81,7 +81,7 @@ func (e *examination) checkDisk() {
 	}
 }
 
-// checkClock checks whether the clock is synchronized: times of hosts are compared.
+// checkClock checks whether the clock is synchronized, because times of hosts are compared.
 func (e *examination) checkClock() {
 	switch synchronized, known := clockState(); {
 	case !known:
@@ -90,6 +90,6 @@ func (e *examination) checkClock() {
 		e.add("clock", Good, "", "the clock is synchronized")
 	default:
 		e.add("clock", Warning, "on a cluster, run chronyd or ntpd on all hosts",
-			"the clock is not synchronized, so times of different hosts may not fit")
+			"the clock is not synchronized, so times of different hosts may disagree")
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system has limits of this machine, 0 if unknown.
+// system has limits of this machine; 0 if unknown.
 type system struct {
-	memory int64 // of the machine or the control group
+	memory int64 // memory of the machine or the control group
 	files  uint64
-	free   int64 // bytes of a directory
+	free   int64 // free bytes in a directory
 }
 
 func readSystem(dir string) (s system) {
@@ -27,7 +27,7 @@ func readSystem(dir string) (s system) {
 	}
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-		s.files = limit.Max // the Go runtime raises the limit to this
+		s.files = limit.Max // the Go runtime raises the soft limit to this
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(dir, &disk) == nil {
@@ -36,7 +36,7 @@ func readSystem(dir string) (s system) {
 	return s
 }
 
-// clockState reports whether the clock is synchronized, if that is known.
+// clockState reports whether the clock is synchronized. known is false if the system does not report it.
 func clockState() (synchronized, known bool) {
 	var state unix.Timex
 	_, err := unix.Adjtimex(&state)

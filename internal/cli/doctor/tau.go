@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// checkTAU checks whether TAU is there and writes ADIOS2.
+// checkTAU checks whether TAU is installed and writes ADIOS2 traces.
 func (e *examination) checkTAU() {
 	path, err := e.LookPath("tau_exec")
 	if err != nil {
@@ -49,7 +49,7 @@ func (e *examination) checkADIOS2() {
 	e.add("ADIOS2", Note, "", "its programs are not in PATH; Chimbuko reads traces without them")
 }
 
-// variables of TAU's plugin for traces.
+// Environment variables of TAU's trace plugin.
 const (
 	engine     = "TAU_ADIOS2_ENGINE"
 	fileName   = "TAU_ADIOS2_FILENAME"
@@ -60,13 +60,13 @@ const (
 	selectFile = "TAU_ADIOS2_SELECT_FILE"
 )
 
-// engines are those whose traces can be read, in lower case.
+// engines are the engines whose traces can be read, in lower case.
 var engines = []string{"bp3", "bp4", "bp5", "bpfile", "sst"}
 
-// yes are the values that TAU takes for true.
+// yes are the values that TAU accepts as true.
 var yes = []string{"yes", "true", "on", "1"}
 
-// checkVariables checks the settings of TAU's plugin. Without any there is nothing to check: chimbuko run sets them.
+// checkVariables checks the settings of TAU's trace plugin. If there are none, there is nothing to check: chimbuko run sets them.
 func (e *examination) checkVariables() {
 	set := make(map[string]string)
 	for _, v := range e.Environ {
@@ -91,11 +91,11 @@ func (e *examination) checkVariables() {
 		}
 	}
 	if len(e.checks) == before {
-		e.add("settings", Good, "", "the variables TAU_ADIOS2_… fit")
+		e.add("settings", Good, "", "the variables TAU_ADIOS2_… are consistent")
 	}
 }
 
-// checkNames looks for variables that TAU does not read.
+// checkNames reports variables that TAU does not read.
 func (e *examination) checkNames(set map[string]string) {
 	known := []string{engine, fileName, periodic, period, oneFile, configFile, selectFile}
 	names := make([]string, 0, len(set))
@@ -108,7 +108,7 @@ func (e *examination) checkNames(set map[string]string) {
 		case name == "TAU_ADIOS2_SELECTION_FILE":
 			e.add("settings", Warning, "use "+selectFile, "TAU's traces ignore %s, which is a setting of its profiles", name)
 		case !slices.Contains(known, name):
-			e.add("settings", Warning, "it reads "+strings.Join(known, ", "), "TAU's traces ignore %s", name)
+			e.add("settings", Warning, "TAU reads "+strings.Join(known, ", "), "TAU's traces ignore %s", name)
 		}
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// WriteAll writes a page for a command and for each of its subcommands that users see into a directory.
-// The pages have a date.
+// WriteAll writes a page for a command and for each of its visible subcommands to a directory. All pages have the given date.
 func WriteAll(dir string, root *cobra.Command, date time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -43,7 +42,7 @@ func writeTree(dir string, cmd *cobra.Command, date time.Time) error {
 	return nil
 }
 
-// isLeftOut reports whether a command has no page: hidden ones, and those that Cobra adds.
+// isLeftOut reports whether a command has no page: hidden commands, and those that Cobra adds.
 func isLeftOut(cmd *cobra.Command) bool {
 	return cmd.Hidden || cmd.HasParent() && (cmd.Name() == "help" || cmd.Name() == "completion")
 }
@@ -109,7 +108,7 @@ func writeFlag(w io.Writer, f *pflag.Flag) {
 	fmt.Fprintf(w, "\n%s\n", escape(usage))
 }
 
-// writeText writes paragraphs, and indented lines as they are.
+// writeText writes paragraphs, and writes indented lines unchanged.
 func writeText(w io.Writer, text string) {
 	verbatim := false
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {

@@ -1,4 +1,4 @@
-// Package option has the flags that several commands share, and warns about passwords in arguments.
+// Package option provides the flags that several commands share, and warns about passwords in arguments.
 package option
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // Detect are the flags of commands that analyze traces.
 type Detect struct {
-	Base      analyzer.Config // the defaults, and flags that need no conversion
+	Base      analyzer.Config // defaults, and flags that need no conversion
 	Programs  []string        // rules of --program
 	file      string
 	overrides []string
@@ -61,12 +61,11 @@ func (d *Detect) Register(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.IgnoreCorrelation, "ignore-correlation", nil, "pattern of functions whose GPU correlation IDs are ignored")
 }
 
-// Settings gives flags that the command line did not set the values of a file and the environment,
-// and returns the origin of each value.
+// Settings sets flags that the command line did not set to the values of a file and the environment, and returns the origin
+// of each value.
 type Settings func(fs *pflag.FlagSet, file string) (origin map[string]string, err error)
 
-// Load applies settings, and returns the origin of each. With --include-self there is no review by
-// default, as in the original.
+// Load applies settings and returns the origin of each. With --include-self there is no review by default, as in the original.
 func (d *Detect) Load(fs *pflag.FlagSet, apply Settings) (origin map[string]string, err error) {
 	origin, err = apply(fs, d.file)
 	if d.Base.Outlier.IncludeSelf && !fs.Changed("review") {
@@ -76,8 +75,8 @@ func (d *Detect) Load(fs *pflag.FlagSet, apply Settings) (origin map[string]stri
 	return origin, err
 }
 
-// Configure returns the configuration of the flags, and all mistakes in them as one error. Unless
-// it is nil, change completes the configuration before it is checked.
+// Configure returns the configuration of the flags, and all mistakes in them as one error. change, if not nil, completes the
+// configuration before it is checked.
 func (d *Detect) Configure(passes int, change func(*analyzer.Config) error) (analyzer.Config, error) {
 	cfg := d.Base
 	var errs []error

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 )
 
-// RegisterBus adds the flags of the connection to a message bus.
+// RegisterBus adds the flags for the connection to a message bus.
 func RegisterBus(f *pflag.FlagSet, b *node.Bus) {
 	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas) instead of the one in the run directory")
 	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token for --nats")
@@ -19,7 +19,7 @@ func RegisterBus(f *pflag.FlagSet, b *node.Bus) {
 	f.StringVar(&b.Key, "nats-key", "", "file with the key of the client certificate")
 }
 
-// RegisterConnect adds the flag of commands that read live streams.
+// RegisterConnect adds the flag for commands that read live streams.
 func RegisterConnect(f *pflag.FlagSet, timeout *time.Duration) {
 	f.DurationVar(timeout, "connect-timeout", sst.Default().ConnectTimeout,
 		"time to wait for the contact file of a live stream, and for its program; 0 to wait forever")

@@ -12,8 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/settings"
 )
 
-// WarnOfSecrets warns on stderr about secrets on the command line, which all users of this machine
-// can read.
+// WarnOfSecrets warns on stderr about secrets on the command line, which all users of this machine can read.
 func WarnOfSecrets(stderr io.Writer, cmd *cobra.Command, args []string) {
 	warn := func(where, text string) {
 		if redact.URLs(text) == text {

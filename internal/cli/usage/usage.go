@@ -1,4 +1,4 @@
-// Package usage describes mistakes in command lines: what is missing, and what was probably meant.
+// Package usage reports mistakes in command lines: what is missing, and what was probably meant.
 package usage
 
 import (
@@ -32,7 +32,7 @@ func Errorf(format string, args ...any) error { return Error{Err: fmt.Errorf(for
 // Errors collects all mistakes in the flags of a command.
 type Errors []error
 
-// AddIf adds a mistake if isWrong.
+// AddIf adds a mistake if isWrong is true.
 func (m *Errors) AddIf(isWrong bool, format string, args ...any) {
 	if isWrong {
 		*m = append(*m, fmt.Errorf(format, args...))
@@ -72,7 +72,7 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// arguments returns the names of the arguments that a command needs, from its line of usage.
+// arguments returns the names of the required arguments of a command, from its usage line.
 func arguments(cmd *cobra.Command) (names []string) {
 	_, words, _ := strings.Cut(cmd.Use, " ")
 	for word := range strings.FieldsSeq(words) {
@@ -100,7 +100,7 @@ func Repeat(err error, args []string, more ...string) error {
 	return fmt.Errorf("%w; to separate them, run: %s", err, strings.Join(words, " "))
 }
 
-// Unknown returns the error for an unknown subcommand, with similar ones or else with all.
+// Unknown returns the error for an unknown subcommand. It lists similar subcommands, or else all of them.
 func Unknown(cmd *cobra.Command, name string) error {
 	var all []string
 	for _, c := range cmd.Commands() {
@@ -118,9 +118,9 @@ func Unknown(cmd *cobra.Command, name string) error {
 	return Errorf("%s", err)
 }
 
-// FlagError turns an error of parsing flags into an Error. For an unknown flag it has similar ones.
+// FlagError turns an error of parsing flags into an Error. For an unknown flag it lists similar flags.
 func FlagError(cmd *cobra.Command, err error) error {
-	// The errors of our own functions quote the value.
+	// The errors of functions in this program quote the value.
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok && e.GetFlag().Value.Type() == "func" {
 		return Errorf("--%s: %w", e.GetFlag().Name, e.Unwrap())
 	}
@@ -144,8 +144,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 // maxSimilar limits the suggestions for a mistyped name.
 const maxSimilar = 3
 
-// similar returns the names that are closest to a mistyped one: those that begin with it, or differ in at most a third of
-// its characters.
+// similar returns the names closest to a mistyped one: those that begin with it, or differ in at most a third of its characters.
 func similar(name string, names []string) (like []string) {
 	name = strings.ToLower(name)
 	most := max(1, len(name)/3)
@@ -164,7 +163,7 @@ func similar(name string, names []string) (like []string) {
 	return like[:min(len(like), maxSimilar)]
 }
 
-// Distance returns how many characters of a must be inserted, removed, replaced or swapped with their neighbor to get b.
+// Distance returns the number of characters of a to insert, remove, replace or swap with their neighbor to get b.
 func Distance(a, b string) int {
 	from, to := []rune(a), []rune(b)
 	rows := make([][]int, len(from)+1)

@@ -1,6 +1,5 @@
-// Command peak runs a command line of chimbuko and prints the most memory that
-// the process had, in bytes. What the system reports of a finished child would
-// include the memory of the process that started it.
+// Command peak runs a command line of chimbuko and prints the peak memory of the process in bytes. The system's report about
+// a finished child would include the memory of the process that started it.
 package main
 
 import (
