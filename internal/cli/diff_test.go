@@ -23,7 +23,7 @@ func oneRank(t *testing.T, rank int) string {
 	})
 }
 
-func TestRunEqualsItself(t *testing.T) {
+func TestRunDoesNotDifferFromItself(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes or compares large runs")
 	for name, dir := range map[string]string{"workflow": analyzed(t, "workflow", workflowRun), "gpu": analyzed(t, "gpu", gpuRun)} {
 		rows := queryJSON(t, "query", dir, "SELECT count(DISTINCT (pid, path)) AS n FROM anomalies WHERE status IS DISTINCT FROM 'withdrawn'")

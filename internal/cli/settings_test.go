@@ -32,9 +32,9 @@ func TestOneFileServesAllCommands(t *testing.T) {
 	}
 }
 
-// TestAnalyzerAloneKnowsSettingsOfOtherCommands compares the list that chimbuko-ad has, which does
+// TestAnalyzerProgramListsSettingsOfOtherCommands compares the list that chimbuko-ad has, which does
 // not contain these commands, with their flags.
-func TestAnalyzerAloneKnowsSettingsOfOtherCommands(t *testing.T) {
+func TestAnalyzerProgramListsSettingsOfOtherCommands(t *testing.T) {
 	env, others := new(Env), make(map[string]bool)
 	own := ad.New(env.analyzer()).Flags()
 	for _, cmd := range []*cobra.Command{newAnalyzeCmd(env), newRunCmd(env), newServeCmd(env)} {

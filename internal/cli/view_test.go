@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func TestNobodySitsAtAFileOrANullDevice(t *testing.T) {
+func TestFilesAndNullDevicesAreNotInteractive(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/fileformat"
 )
 
-func TestCheckSaysWhatToDo(t *testing.T) {
+func TestCheckPrintsAdvice(t *testing.T) {
 	format := fileformat.Format{Number: 5, Oldest: 3, Renew: "analyze the traces again"}
 	f := func(number int, kind error, want string) {
 		t.Helper()

@@ -54,9 +54,9 @@ func TestDelaysAreBounded(t *testing.T) {
 	}
 }
 
-// TestStopsDoNotMakeDelaysUsual has a function of 220 calls, of which trouble makes ten longer: too few calls to flag them by
+// TestStopsDoNotHideDelays has a function of 220 calls, of which trouble makes ten longer: too few calls to flag them by
 // themselves. Their share alone would make it likely that one of four ranks is late by chance.
-func TestStopsDoNotMakeDelaysUsual(t *testing.T) {
+func TestStopsDoNotHideDelays(t *testing.T) {
 	p, rng := newProgram(), rand.New(rand.NewPCG(1, 2))
 	p.enter(1)
 	for i := range 220 {

@@ -57,7 +57,7 @@ func (p *program) count(counter, value uint64) {
 	p.at().Counters = append(p.at().Counters, [6]uint64{0, 0, 0, counter, value, p.now})
 }
 
-func TestLoadKnowsWhatOnlyIncreases(t *testing.T) {
+func TestLoadMarksCountersThatDecrease(t *testing.T) {
 	p := newProgram()
 	p.at().Attrs = append(p.at().Attrs, [2]string{"counter 11", "faults"}, [2]string{"counter 12", "memory"})
 	p.enter(1)

@@ -169,10 +169,10 @@ to = 14
 factor = 3
 `
 
-// TestEveryFlagOfManyIsReviewed follows a run whose first slow calls are outliers, and its last ones belong to a slow mode, of
+// TestAllOfManyFlagsAreReviewed follows a run whose first slow calls are outliers, and its last ones belong to a slow mode, of
 // which a sample is kept. The services would have to review flags that the analyzer forgets. In the end the anomalies are those
 // of the recorded traces.
-func TestEveryFlagOfManyIsReviewed(t *testing.T) {
+func TestAllOfManyFlagsAreReviewed(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes large runs")
 	if tracetest.WithoutRace(t) {
 		return

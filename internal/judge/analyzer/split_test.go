@@ -6,9 +6,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// TestOutermostCallsOfRecursionAreNoExcessWork has a function that divides its work: 20 calls make 2,000 calls and 100 of
+// TestOutermostCallsOfRecursionAreNotExcessWork has a function that divides its work: 20 calls make 2,000 calls and 100 of
 // the function itself, which make 6.
-func TestOutermostCallsOfRecursionAreNoExcessWork(t *testing.T) {
+func TestOutermostCallsOfRecursionAreNotExcessWork(t *testing.T) {
 	f := func(more, want int) {
 		t.Helper()
 		p := newProgram()

@@ -30,7 +30,7 @@ func throttled(first, later, calls int, micros uint64) *program {
 	return p
 }
 
-func TestCallsThatAreNoLongerRecordedAreNoExcessWork(t *testing.T) {
+func TestUnrecordedCallsAreNotExcessWork(t *testing.T) {
 	if tracetest.WithoutRace(t) {
 		return
 	}

@@ -120,81 +120,81 @@ func TestCulpritsAreFound(t *testing.T) {
 		}
 	}
 	f("nothing", "", "")
-	f("a message whose sender was slow", `
+	f("slow sender of a message", `
 		slow 1 - 100..200 90
 		wait 0 ranks 110..205 90 <1/0@203`,
 		"slow! wait>slow/1")
-	f("a slow call that had ended before the wait began", `
+	f("slow call that ended before the wait", `
 		slow 1 - 100..200 90
 		wait 0 ranks 250..345 90 <1/0@343`,
 		"slow! wait>slow/1")
-	f("a slow call of another rank has nothing to do with it", `
+	f("slow call of an unrelated rank", `
 		slow 2 - 100..200 90
 		wait 0 ranks 110..205 90 <1/0@203`,
 		"slow wait>1")
-	f("a slow call that lost far too little", `
+	f("slow call that lost too little", `
 		slow 1 - 100..200 10
 		wait 0 ranks 110..205 90 <1/0@203`,
 		"slow wait>1")
-	f("the larger of two, and the other beside it", `
+	f("larger of two slow calls is the culprit", `
 		small 1 - 100..150 40
 		large 1 - 150..200 45
 		wait 0 ranks 110..205 90 <1/0@203`,
 		"large! small!large wait>large/1")
-	f("waits are followed", `
+	f("follows waits", `
 		slow 3 - 100..200 90
 		c 2 ranks 110..205 90 <3/0@203
 		b 1 ranks 115..210 90 <2/0@208
 		a 0 ranks 120..215 90 <1/0@213`,
 		"a>slow/3 b>slow/2 c>slow/1 slow!")
-	f("ranks that wait for each other end the search", `
+	f("stops at ranks that wait for each other", `
 		a 0 ranks 100..200 90 <1/0@198
 		b 1 ranks 100..190 90 <0/0@188`,
 		"a>b/1 b!")
-	f("a rank that waited for the waiting one before is not late because of that", `
+	f("ignores an earlier wait of the partner for the waiting rank", `
 		b 1 ranks 100..190 90 <0/0@188
 		a 0 ranks 300..400 90 <1/0@398
 		c 2 ranks 320..410 90 <0/0@408`,
 		"a! b>0 c>a/1")
-	f("ranks that send to each other and leave together: the first was late", `
+	f("first of two ranks that exchange messages and leave together", `
 		a 0 ranks 1000..2000 900 >1/0@1001
 		b 1 ranks 1010..1999 900 >0/0@1011`,
 		"a! b>a/1")
-	f("the same in the other order of ends", `
+	f("first of two ranks that exchange messages, in the other order of ends", `
 		a 0 ranks 1000..1999 900 >1/0@1001
 		b 1 ranks 1010..2000 900 >0/0@1011`,
 		"a! b>a/1")
-	f("a rank that stays in a collective call that others have left", `
+	f("rank that stays in a collective call after others have left", `
 		sync 0 group 1000..2000 900
 		reduce 1 group 1005..2003 900 left sync 1010`,
 		"reduce>sync/1 sync!")
-	f("a rank that leaves a collective call with the others", `
+	f("rank that leaves a collective call with the others", `
 		slow 1 - 1000..1950 900
 		sync 0 group 1000..2000 900
 		reduce 1 group 1960..2003 40 left sync 1999`,
 		"reduce>slow/2 slow! sync>slow/1")
-	f("a message that was late on its way", `
+	f("message that was long in transit", `
 		a 0 ranks 100..200 90 <1/7@198
 		b 1 - 150..160 1
 		send 1>0/7@95 until 300`,
 		"a! b")
-	f("another message of the sender, with the right one not known", `
+	f("message of the sender that is not the awaited one", `
 		a 0 ranks 100..200 90 <1/7@198
 		slow 1 - 100..190 85
 		send 1>0/7@95 until 150`,
 		"a>slow/1 slow!")
-	f("who waits for one whose message was late", `
+	f("wait for a rank whose message was long in transit", `
 		a 0 ranks 100..200 90 <1/7@198
 		b 2 ranks 110..210 90 <0/7@208
 		send 1>0/7@95 until 300`,
 		"a! b>a/1")
-	f("what the sender did after it had sent", `
+	f("ignores calls of the sender after sending", `
 		a 0 ranks 100..200 90 <1/7@198
 		slow 1 - 100..180 85
 		more 1 - 181..199 40
 		send 1>0/7@180 until 300`,
 		"a>slow/1 more slow!")
-	f("a receiver that was late for one who waits until it has taken the message", `
+	f("late receiver of a synchronous send", `
 		slow 1 - 100..200 90
 		ssend 0 ranks 110..205 90 >1/0@111`,
 		"slow! ssend>slow/1")
@@ -204,7 +204,7 @@ func TestCulpritsAreFound(t *testing.T) {
 		a 1 group 112..205 90
 		a 3 group 113..206 90`,
 		"a>slow/1 a>slow/1 a>slow/1 slow!")
-	f("each time another is late", `
+	f("a different rank is late each time", `
 		slow1 0 - 100..200 90
 		a 1 group 110..205 90
 		a 2 group 110..205 90
@@ -212,46 +212,46 @@ func TestCulpritsAreFound(t *testing.T) {
 		b 0 group 215..305 85
 		b 2 group 215..305 85`,
 		"a>slow1/1 a>slow1/1 b>slow2/1 b>slow2/1 slow1! slow2!")
-	f("who came early to a collective call is not to blame", `
+	f("ignores ranks that arrived early in a collective call", `
 		slow 2 - 100..200 50
 		worse 1 - 10..110 95
 		a 0 group 105..205 90
 		a 1 group 112..205 85`,
 		"a>slow/1 a>slow/1 slow! worse")
-	f("what was before all were in step is not to blame", `
+	f("ignores calls before the ranks were synchronized", `
 		slow 1 - 100..200 90
 		pack 1 - 210..220 8
 		wait 0 ranks 214..224 8 <1/0@222 after 205`,
 		"pack! slow wait>pack/1")
-	f("a caller is slow by itself", `
+	f("caller that is slow by itself", `
 		caller 1 - 100..230 90 calls
 		a 0 group 110..215 90
 		a 2 group 110..215 90`,
 		"a>caller/1 a>caller/1 caller!")
-	f("one that calls nothing had not come to the end", `
+	f("call without children that had not ended", `
 		slow 1 - 100..230 90
 		a 0 group 110..215 90
 		a 2 group 110..215 90`,
 		"a a slow")
-	f("a GPU, its host, and who waits for that", `
+	f("GPU, its host, and a wait for the host", `
 		kernel 1.3 - 90..200 80 gpu
 		host 1.0 - 90..120 20
 		sync 1.0 device 100..201 80
 		a 0 group 110..210 80`,
 		"a>kernel/2 host!kernel kernel! sync>kernel/1")
-	f("kernels that share the GPU with a slower one, and who waits for them", `
+	f("kernels that share the GPU with a slower one, and a wait for them", `
 		kernel 1.3 - 90..200 80 gpu
 		shared 1.4 - 95..190 70 gpu
 		shared 1.5 - 96..185 60 gpu
 		sync 1.0 device 100..191 80`,
 		"kernel! shared>kernel/1 shared>kernel/1 sync>kernel/2")
-	f("a kernel that is slow by itself, too", `
+	f("kernel that is also slow by itself", `
 		kernel 1.3 - 90..200 80 gpu
 		slow 1.4 - 95..190 70 gpu
 		slow 1.4 - 300..390 70 gpu
 		other 2.4 - 95..190 70 gpu`,
 		"kernel other slow slow")
-	f("a thread, its parallel region, and who waits for that", `
+	f("thread, its parallel region, and a wait for the region", `
 		slow 1.3 - 105..190 80
 		later 1.2 - 105..220 80
 		region 1.0 threads 100..191 80
@@ -263,21 +263,21 @@ func TestCulpritsAreFound(t *testing.T) {
 		begin 1@1 program 105..210 85
 		own 1@1 - 100..104 3`,
 		"begin>slow/1 begin>slow/1 own slow!")
-	f("no time was lost", `
+	f("no lost time", `
 		slow 1 - 100..200 90
 		fast 0 ranks 190..195 0 <1/0@194`,
 		"fast slow")
-	f("a wait without messages", `
+	f("wait without messages", `
 		slow 1 - 100..200 90
 		a 0 ranks 110..205 90`,
 		"a>slow/1 slow!")
-	f("a smaller group meets more often", `
+	f("smaller group with more collective calls", `
 		slow 3 - 100..200 95
 		reduce 0 group 150..210 9
 		reduce 1 group 150..210 9
 		reduce 2 group 211..300 85`,
 		"reduce>slow/1 reduce>slow/1 reduce>slow/1 slow!")
-	f("a call without an end", `
+	f("call without an end", `
 		open 1 - 100..0 0
 		a 0 ranks 110..205 90 <1/0@203`,
 		"a>1 open")

@@ -32,7 +32,7 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		slow 2 - 0..1000 900 usual 0.001
 		w0 0 group 100..1010 900
 		w1 1 group 120..1010 880`, "slow")
-	f("the largest of several", `
+	f("largest of several", `
 		slow 0 - 0..1000 900 usual 0.001
 		slower 1 - 0..1900 1800 usual 0.001
 		w2 2 group 50..1910 1800`, "slower")
@@ -53,7 +53,7 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		slow 0 - 0..1000 900
 		other 0 - 50..90 30 usual 0.001
 		recv 1 ranks 100..1010 900 <0/1@1005`, "")
-	f("not if others left it behind long ago", `
+	f("not if others left the collective call long before", `
 		slow 0 - 0..1000 900 usual 0.001
 		recv 1 ranks 200000..200900 890 <0/1@200890`, "")
 }
@@ -158,7 +158,7 @@ func TestPromotedCandidatesHaveRoles(t *testing.T) {
 	}
 }
 
-func TestRecordSaysThatItExplainsWaits(t *testing.T) {
+func TestRecordStatesThatItExplainsWaits(t *testing.T) {
 	s := load(t, "clean")
 	s.Steps = 30
 	found, _ := analyze(t, s)

@@ -272,7 +272,7 @@ func BenchmarkRank(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/activity")
 }
 
-func TestCountAddsWhatIsMissing(t *testing.T) {
+func TestCountAddsOmissions(t *testing.T) {
 	cfg := breakdown.Default(trace.Microsecond)
 	cfg.MaxSteps = 1
 	r := breakdown.NewRank(cfg)

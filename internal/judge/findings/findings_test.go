@@ -76,7 +76,7 @@ func of(r *findings.Result) (list []string) {
 	return list
 }
 
-func TestWhatWasLate(t *testing.T) {
+func TestLateParty(t *testing.T) {
 	const usual = 10
 	s := newScene(4, "f 1000 10000", "kernel 1000 10000", "ncclDevKernel_AllReduce 1000 10000", "MPI_Send 1000 10000")
 	want := map[string]provenance.Late{
@@ -106,7 +106,7 @@ func TestWhatWasLate(t *testing.T) {
 			t.Errorf("%s of %s: late is %q, want %q", x.Kind, x.Func, x.Late, want[x.Func])
 		}
 	}
-	t.Run("a victim has that of its cause", func(t *testing.T) {
+	t.Run("victim has the late party of its cause", func(t *testing.T) {
 		s := newScene(2, "f 1000 10000", "MPI_Barrier() 1000 10000")
 		s.slow("f", 0, second, 50_000)
 		s.slow("MPI_Barrier()", 1, second, 50_000)
@@ -116,7 +116,7 @@ func TestWhatWasLate(t *testing.T) {
 			}
 		}
 	})
-	t.Run("unknown", func(t *testing.T) {
+	t.Run("empty if unknown", func(t *testing.T) {
 		s := newScene(4)
 		s.slow("forward [PP rank 1]", 1, second, 50_000) // may be its GPU
 		found := findings.Conclude(&s.Run, blame.Find(&s.Run), nil, nil, nil).Findings
@@ -444,7 +444,7 @@ func TestLongestDelayIsAnOutlier(t *testing.T) {
 	}
 }
 
-func TestLongDelaysOfARankNameHowManyFunctionsTheyHit(t *testing.T) {
+func TestLongDelaysOfARankCountTheirFunctions(t *testing.T) {
 	s, _ := interrupted()
 	s.slow("short", 2, 5*second, 900_000)
 	s.slow("long", 2, 6*second, 800_000)
@@ -483,7 +483,7 @@ func TestDelaysOfFewFunctionsAreNotInterference(t *testing.T) {
 	}
 }
 
-func TestWithoutProfileNothingIsInterference(t *testing.T) {
+func TestInterferenceRequiresProfile(t *testing.T) {
 	s, _ := interrupted()
 	for _, x := range findings.Conclude(&s.Run, blame.Find(&s.Run), nil, nil, nil).Findings {
 		if x.Kind != provenance.Outlier {
@@ -571,7 +571,7 @@ func TestExcessWork(t *testing.T) {
 	f("on one rank", provenance.Alarm, "on rank 2", func(int) int { return 2 })
 }
 
-func TestWhatDoesNotRecurIsAnOutlier(t *testing.T) {
+func TestNonRecurringCallsAreOutliers(t *testing.T) {
 	f := func(what string, n int, at func(i int) (at, lost trace.Ticks)) {
 		t.Helper()
 		s := newScene(1, "work 4000 40000", "rest 1000 9000000")

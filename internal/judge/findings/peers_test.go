@@ -207,7 +207,7 @@ func TestDelaysDoNotMakeAPlaceSlow(t *testing.T) {
 }
 
 func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
-	t.Run("delays that are as frequent elsewhere", func(t *testing.T) {
+	t.Run("not delays as frequent elsewhere", func(t *testing.T) {
 		s := quiet()
 		for at := trace.Ticks(second); at < 9*second; at += second / 4 {
 			s.slow("long", int(at/(second/4))%8, at, 3000)
@@ -217,7 +217,7 @@ func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	t.Run("delays that are too long", func(t *testing.T) {
+	t.Run("not delays that are too long", func(t *testing.T) {
 		s := quiet()
 		s.slowed(3, 5, 4, 5)
 		s.slow("short", 4, 4*second, 3_000_000)
@@ -225,14 +225,14 @@ func TestSlowPeerDoesNotExplainOthers(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	t.Run("places that were slow at another time", func(t *testing.T) {
+	t.Run("not places slow at another time", func(t *testing.T) {
 		s := quiet()
 		s.slowed(7, 9, 4, 5)
 		if got := of(s.concludeWith(slowHost())); !slices.Equal(got, []string{"slow-peer long [4 5]", "slow-peer long [4 5]"}) {
 			t.Error(got)
 		}
 	})
-	t.Run("nor uneven work", func(t *testing.T) {
+	t.Run("not uneven work", func(t *testing.T) {
 		s, p := quiet(), slowHost()
 		p.Pattern = provenance.ByRole
 		s.slowed(3, 5, 4, 5)
@@ -308,8 +308,8 @@ func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 	}
 }
 
-// TestFewWaitsForASlowPeerAreItsFault has waits that are too few to show anything but by the late sender.
-func TestFewWaitsForASlowPeerAreItsFault(t *testing.T) {
+// TestSlowPeerCausesEvenFewWaits has waits that are too few to show anything but by the late sender.
+func TestSlowPeerCausesEvenFewWaits(t *testing.T) {
 	f := func(sender trace.Rank, at trace.Ticks, want int) {
 		t.Helper()
 		s := quiet()
@@ -356,9 +356,9 @@ func waitForSlowHost() *scene {
 	return s
 }
 
-// TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt has a rank that waits for a slow one, and others that wait for both, one since
+// TestSlowPeerCausesIndirectWaits has a rank that waits for a slow one, and others that wait for both, one since
 // before and one since later.
-func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
+func TestSlowPeerCausesIndirectWaits(t *testing.T) {
 	s := waitForSlowHost()
 	s.slow("MPI_Allreduce()", 3, 4*second+500, 24_600)
 	r := s.concludeWith(slowHost())
@@ -371,8 +371,8 @@ func TestSlowPeerIsTheCauseOfWaitsForThoseWhoWaitForIt(t *testing.T) {
 	}
 }
 
-// TestSlowCallIsNoWaitForASlowPeer has a slow call that is a culprit of the same waits as a larger one, which waits for a slow rank.
-func TestSlowCallIsNoWaitForASlowPeer(t *testing.T) {
+// TestSlowCallIsNotAWaitForASlowPeer has a slow call that is a culprit of the same waits as a larger one, which waits for a slow rank.
+func TestSlowCallIsNotAWaitForASlowPeer(t *testing.T) {
 	s := waitForSlowHost()
 	s.slow("long", 3, 4*second, 20_000)
 	r := s.concludeWith(slowHost())

@@ -28,8 +28,8 @@ func quiet() *scene {
 	return newScene(8, "long 40000 40000000", "short 40000 8000000", "MPI_Wait() 40000 400000")
 }
 
-// TestRankThatPassesLatenessOnIsNotSlow has a rank that waits for a slow one, which has no unusual calls, and makes another one wait.
-func TestRankThatPassesLatenessOnIsNotSlow(t *testing.T) {
+// TestRankThatPropagatesDelayIsNotSlow has a rank that waits for a slow one, which has no unusual calls, and makes another one wait.
+func TestRankThatPropagatesDelayIsNotSlow(t *testing.T) {
 	s := quiet()
 	for at := trace.Ticks(3 * second); at < 5*second; at += 20_000 {
 		s.slow("MPI_Wait()", 3, at, 3000)
@@ -134,7 +134,7 @@ func TestTwoEpisodesAreTwoSlowPeers(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotASlowPlace(t *testing.T) {
+func TestSlowPlaceRequiresContrast(t *testing.T) {
 	for name, fill := range map[string]func(s *scene){
 		"all ranks for a while":   func(s *scene) { s.slowed(3, 5, 0, 1, 2, 3, 4, 5, 6, 7) },
 		"a rank throughout":       func(s *scene) { s.slowed(0, 10, 5) },
@@ -161,7 +161,7 @@ func (s *scene) moment(rank int) {
 	}
 }
 
-func TestRandomDelaysAreNoSlowPlace(t *testing.T) {
+func TestRandomDelaysAreNotASlowPlace(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s := quiet()
@@ -176,7 +176,7 @@ func TestRandomDelaysAreNoSlowPlace(t *testing.T) {
 	}
 }
 
-func TestWaitsWhileARankIsSlowAreItsFault(t *testing.T) {
+func TestSlowRankCausesWaitsMeanwhile(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 5)
 	const waits = 60

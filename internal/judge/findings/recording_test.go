@@ -43,7 +43,7 @@ func TestWritingTheTraceIsNotBlamedOnFunctions(t *testing.T) {
 	}
 }
 
-func TestFewCallsOfEachFunctionShowThatWritingTheTraceTakesTime(t *testing.T) {
+func TestWritingTheTraceIsDetectedWithFewCallsPerFunction(t *testing.T) {
 	s := newScene(1, "a 300 1000000", "b 300 1000000", "c 300 1000000", "d 300 1000000")
 	for i, name := range []string{"a", "b", "c", "d"} {
 		s.recorded(name, 0, trace.Ticks(i+1)*2*second, 800, true)
@@ -80,7 +80,7 @@ func TestLongDelayDuringWritingIsItsOwnFinding(t *testing.T) {
 	}
 }
 
-func TestWaitsForARankThatWritesTheTraceAreCausedByThat(t *testing.T) {
+func TestWritingTheTraceCausesWaits(t *testing.T) {
 	f := func(what string, step trace.Ticks, want ...string) *findings.Result {
 		t.Helper()
 		s := newScene(4, "step 20000 4000000", "MPI_Barrier() 20000 4000000")

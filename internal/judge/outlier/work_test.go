@@ -115,7 +115,7 @@ func TestUsualNumbersOfCalls(t *testing.T) {
 	}
 }
 
-func TestOneMoreCallIsNoExcess(t *testing.T) {
+func TestOneExtraCallIsNotExcessWork(t *testing.T) {
 	made := make([]uint32, 10_000)
 	for i := range made {
 		if made[i] = 23; i%50 == 0 {

@@ -484,7 +484,7 @@ func TestHealthyRanksThatDiffer(t *testing.T) {
 }
 
 func TestTwoRanks(t *testing.T) {
-	t.Run("blames the one that became slower", func(t *testing.T) {
+	t.Run("blames the rank that became slower", func(t *testing.T) {
 		l, _ := program{ranks: 2, seconds: 10, works: usualWork, noise: 0.1, slow: since(5.5, 1.6, 1)}.run()
 		s := only(t, peers.Compare(l, name))
 		if s.Ranks[0] != 1 || !s.Weak || s.Pattern != provenance.Since {
@@ -498,7 +498,7 @@ func TestTwoRanks(t *testing.T) {
 			t.Fatalf("slow peers: %+v", all)
 		}
 	})
-	t.Run("blames none that is always slower", func(t *testing.T) {
+	t.Run("blames none if one is always slower", func(t *testing.T) {
 		l, _ := program{ranks: 2, seconds: 10, works: usualWork, noise: 0.1, slow: since(0, 1.6, 1)}.run()
 		if all := peers.Compare(l, name).Slow; len(all) > 0 {
 			t.Fatalf("slow peers: %+v", all)
@@ -531,7 +531,7 @@ func TestSlowHalfWithShortPast(t *testing.T) {
 	}
 }
 
-func TestNobodyIsBlamed(t *testing.T) {
+func TestHealthyProgramsHaveNoSlowPeers(t *testing.T) {
 	tests := map[string]program{
 		"work grows for all ranks": {slow: func(_, _ int, now float64) float64 { return 1 + now/4 }},
 		"a phase with other work": {slow: func(_, _ int, now float64) float64 {
@@ -572,7 +572,7 @@ func TestSlowRankThatStartsLateAndDoesLess(t *testing.T) {
 	near(t, "start", s[0].From, 4, float64(l.Width())/3e6)
 }
 
-func TestNoiseIsNoSlowRank(t *testing.T) {
+func TestNoiseIsNotASlowRank(t *testing.T) {
 	for seed := range tracetest.Cases(uint64(100), 26) {
 		p := program{ranks: 4 + int(seed)%13, perHost: 4, seconds: 4, works: usualWork, noise: 0.05, stops: 0.0005, seed: seed}
 		l, _ := p.run()

@@ -62,7 +62,7 @@ func TestTimelineMergeIsIndependentOfOrder(t *testing.T) {
 }
 
 // Parts with spans as long as those of the whole so far give the same whole.
-func TestTimelineMayFollowWhatItIsMergedInto(t *testing.T) {
+func TestTimelineFollowsItsMergeTarget(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for range 100 {
 		all := randomSeen(r, 1+r.IntN(200))

@@ -42,7 +42,7 @@ func TestFiguresFollowFromCounts(t *testing.T) {
 	}
 }
 
-func TestMedianDelayMayBeNever(t *testing.T) {
+func TestMedianDelayMayBeUndefined(t *testing.T) {
 	f := func(want string, after ...float64) {
 		t.Helper()
 		i := slices.IndexFunc(columns, func(c column) bool { return c.head == "after" })
@@ -98,7 +98,7 @@ func TestOriginalFigures(t *testing.T) {
 	}
 }
 
-func TestBoundsHaveSlack(t *testing.T) {
+func TestFloorsHaveSlack(t *testing.T) {
 	f := func(name string, want string, values ...float64) {
 		t.Helper()
 		i := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
@@ -242,7 +242,7 @@ func TestListHasKindPlaceAndFunctionOfListedFindings(t *testing.T) {
 	}
 }
 
-func TestAnyCallNamedByAnotherIsCulprit(t *testing.T) {
+func TestCallWithVictimIsCulprit(t *testing.T) {
 	links := NewLinks([]provenance.Link{
 		{PID: 1, EventID: "0:0:1", Finding: 3, Role: provenance.Victim, Culprit: "1:0:1", CulpritPID: 1},
 		{PID: 1, EventID: "1:0:1", Finding: 2},

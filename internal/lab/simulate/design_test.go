@@ -260,9 +260,9 @@ func TestLostTimeOfLevelShift(t *testing.T) {
 	}
 }
 
-// TestRightFindingsOfBuiltInScenarios checks which kinds of finding are right, and which
+// TestBuiltInScenariosHaveExpectedFindings checks which kinds of finding are right, and which
 // troubles are only informational.
-func TestRightFindingsOfBuiltInScenarios(t *testing.T) {
+func TestBuiltInScenariosHaveExpectedFindings(t *testing.T) {
 	tracetest.SkipShort(t, "simulates large runs")
 	if tracetest.WithoutRace(t) {
 		return

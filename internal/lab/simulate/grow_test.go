@@ -132,8 +132,8 @@ func TestSlowDiskDelaysStepsAndIsReported(t *testing.T) {
 // TestInterruptedSimulationLooksLikeKilledProgram ends the context
 // between two steps, and while the next is waited for.
 func TestInterruptedSimulationLooksLikeKilledProgram(t *testing.T) {
-	t.Run("between", func(t *testing.T) { interrupt(t, 23, 0) })
-	t.Run("waiting", func(t *testing.T) { interrupt(t, 25, 10*time.Millisecond) })
+	t.Run("between steps", func(t *testing.T) { interrupt(t, 23, 0) })
+	t.Run("while waiting", func(t *testing.T) { interrupt(t, 25, 10*time.Millisecond) })
 }
 
 // interrupt ends a simulation of five ranks when it has written so many steps,

@@ -33,7 +33,7 @@ func culprit(f truth.Flag) truth.Flag {
 	return f
 }
 
-func TestStopsAreFoundByFlagsThatLostHalfOfThem(t *testing.T) {
+func TestFlagsThatLostHalfOfAStopFindIt(t *testing.T) {
 	f := func(want string, flags ...truth.Flag) {
 		t.Helper()
 		s := match(read(t, record), flags...).External
@@ -240,7 +240,7 @@ func TestMinorTroublesDoNotCount(t *testing.T) {
 	f("", 2, 1000)
 }
 
-func TestFindingAboutStopsConsistsOfThem(t *testing.T) {
+func TestFindingMatchesStopsByItsFlags(t *testing.T) {
 	f := func(want string, flags ...truth.Flag) {
 		t.Helper()
 		m := read(t, record).Matcher()
@@ -280,7 +280,7 @@ func TestPlantedCallsOfTextFormatAreTroubles(t *testing.T) {
 	}
 }
 
-func TestScoreHasNoRecordWithoutOne(t *testing.T) {
+func TestScoreWithoutRecordHasNoExternalScore(t *testing.T) {
 	if s := match(scene(t), flag("8:0:10", "f()", 400)); s.External != nil || s.Findings != nil {
 		t.Errorf("got %+v", s)
 	}

@@ -207,9 +207,9 @@ func TestTemporaryErrors(t *testing.T) {
 	f(false, ErrTooLarge)
 }
 
-// TestOutdatedAnswersAreNotBelieved pretends that the server that answers was cut off before the last message, as a former
+// TestOutdatedAnswersAreIgnored pretends that the server that answers was cut off before the last message, as a former
 // leader of a cluster may be: it must not appear as if all messages were acknowledged.
-func TestOutdatedAnswersAreNotBelieved(t *testing.T) {
+func TestOutdatedAnswersAreIgnored(t *testing.T) {
 	noLeaks(t)
 	c := join(t, startServer(t, ServerOptions{}))
 	s := openStream(t, c, StreamOptions{})

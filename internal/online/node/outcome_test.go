@@ -15,9 +15,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestAnalyzerEndsThoughLastReplyWasLost has services that ended the run with the results of
+// TestAnalyzerEndsAfterLastReplyIsLost has services that ended the run with the results of
 // an analyzer, which got no reply and has no access to the run directory.
-func TestAnalyzerEndsThoughLastReplyWasLost(t *testing.T) {
+func TestAnalyzerEndsAfterLastReplyIsLost(t *testing.T) {
 	t.Parallel()
 	tracetest.SkipShort(t, "starts a server")
 	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})

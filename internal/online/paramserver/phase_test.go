@@ -126,7 +126,7 @@ func TestRequestsAfterTheEndAreRefused(t *testing.T) {
 	}
 }
 
-func TestRankThatComesTooLateEndsItsAnalyzer(t *testing.T) {
+func TestRankThatJoinsTooLateEndsItsAnalyzer(t *testing.T) {
 	w := newWorld(t, Config{})
 	a := newAnalyzer(t, w, "a", 1, oneTrace(trace.RankKey{Program: 0, Rank: 0}, 2))
 	settle(w, a)

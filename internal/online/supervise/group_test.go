@@ -77,7 +77,7 @@ func startChild(t *testing.T, g *group, what string) *child {
 	return c
 }
 
-func TestChildIgnoresSignalsAndEndsWhenLetGo(t *testing.T) {
+func TestChildIgnoresSignalsAndEndsOnRelease(t *testing.T) {
 	g := testGroup(t)
 	c := startChild(t, g, "wait")
 	awaitLog(t, c.log, "here")

@@ -317,7 +317,7 @@ func TestCountersHaveValues(t *testing.T) {
 	}
 }
 
-func TestAnyNamesAreWritten(t *testing.T) {
+func TestWriterAcceptsUnusualNames(t *testing.T) {
 	long := "std::map<" + strings.Repeat("std::pair<int, \"x\">, ", 600) + ">"
 	f := func(name, want string) {
 		t.Helper()

@@ -383,7 +383,7 @@ func TestListsOfAnswersAreNeverNull(t *testing.T) {
 	}
 }
 
-func TestSmallLossIsNoAlarm(t *testing.T) {
+func TestSmallLossRaisesNoAlarm(t *testing.T) {
 	store := emptyStore(t)
 	someRun(t, store, "small", []*provenance.Record{anomaly(1, 0, 0, 200, 100), anomaly(2, 0, 10_000_000, 200, 100)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })

@@ -161,7 +161,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	}
 }
 
-func TestClosingTwice(t *testing.T) {
+func TestCloseTwice(t *testing.T) {
 	s, err := legacy.NewSender(legacy.SenderOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

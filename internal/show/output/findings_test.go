@@ -57,7 +57,7 @@ func TestCostliestNotesAreShown(t *testing.T) {
 	}
 }
 
-func TestEvidenceSaysWhenItIsWrong(t *testing.T) {
+func TestEvidenceStatesWhenItIsInvalid(t *testing.T) {
 	for words, x := range map[string]provenance.Finding{
 		"these ranks had other work than the rest": {Kind: provenance.LastingChange, Ranks: []trace.Rank{3}},
 		"the program's work changed":               {Kind: provenance.LastingChange},
@@ -69,7 +69,7 @@ func TestEvidenceSaysWhenItIsWrong(t *testing.T) {
 	}
 }
 
-func TestEvidenceNamesThreadsAndWhatWasLate(t *testing.T) {
+func TestEvidenceNamesThreadsAndLateParty(t *testing.T) {
 	e := &output.Evidence{
 		Finding:  &provenance.Finding{Number: 1, Kind: provenance.Outlier, Form: provenance.Rare, Late: provenance.LateDevice, Calls: 2, Actual: 7},
 		Examples: []*provenance.Record{{EventID: "2:0:1", RID: 2, TID: 5}, {EventID: "2:0:2", RID: 2, TID: 6}},

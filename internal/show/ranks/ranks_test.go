@@ -224,7 +224,7 @@ func TestNoComparison(t *testing.T) {
 	}
 }
 
-func TestLossIsDivided(t *testing.T) {
+func TestLossIsDividedAmongCauses(t *testing.T) {
 	slow := func(shares ...float64) (list []provenance.SlowPeer) {
 		for i, s := range shares {
 			list = append(list, provenance.SlowPeer{Host: fmt.Sprintf("node%02d", i+1), TID: provenance.AllThreads, Share: s})

@@ -320,7 +320,7 @@ func TestDamagedLines(t *testing.T) {
 	}
 }
 
-func TestOtherFilesAreNoLogs(t *testing.T) {
+func TestOtherFilesAreNotLogs(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"", "{}\n", "hello\n", plain[:100], `{"traceEvents":[]}`, "[1]\n", strings.Repeat("\x00", 100)} {
 		if nccl.IsLog(writeText(t, filepath.Join(dir, "a.log"), text)) {

@@ -56,7 +56,7 @@ func TestProcessesOfAnExportAreRanks(t *testing.T) {
 	}
 }
 
-func TestRankOfASilentExportIsInItsName(t *testing.T) {
+func TestRankOfExportWithoutOutputIsInItsName(t *testing.T) {
 	dir := t.TempDir()
 	for name, known := range map[string]bool{"rank7.sqlite": true, "report.sqlite": false} {
 		path := filepath.Join(dir, name)

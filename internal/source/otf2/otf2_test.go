@@ -258,8 +258,8 @@ func clock(time uint64, ticks byte) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
-// TestFarRegionsHaveNearNumbers reads an archive whose ranks have regions of their own, with numbers all over the range.
-func TestFarRegionsHaveNearNumbers(t *testing.T) {
+// TestSparseRegionsGetDenseNumbers reads an archive whose ranks have regions of their own, with numbers all over the range.
+func TestSparseRegionsGetDenseNumbers(t *testing.T) {
 	names := make(map[trace.Rank]map[string]bool)
 	_, _, err := readEvents(t, eztrace, func(n *trace.Names, b *trace.Batch, e *trace.Event) {
 		if e.Kind != trace.Enter {

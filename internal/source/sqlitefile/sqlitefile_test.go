@@ -41,8 +41,8 @@ func show(rows *sqlitefile.Rows, columns int) string {
 	return b.String()
 }
 
-// TestRowsAreThoseThatWereWritten writes rows with values of all sizes, in any order, with gaps between their ids.
-func TestRowsAreThoseThatWereWritten(t *testing.T) {
+// TestRowsEqualWrittenOnes writes rows with values of all sizes, in any order, with gaps between their ids.
+func TestRowsEqualWrittenOnes(t *testing.T) {
 	for _, pageSize := range []int{512, 4096, 65536} {
 		r := rand.New(rand.NewPCG(1, uint64(pageSize)))
 		want := make(map[int64]string)
@@ -119,7 +119,7 @@ func TestColumnsOfStatements(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoDatabases(t *testing.T) {
+func TestFilesOtherThanDatabasesAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "cannot read the header",
 		"SQLite format 3\x00":     "cannot read the header",

@@ -19,7 +19,7 @@ import (
 
 var formats = []sqlitetrace.Format{nsight.Format, rocpd.Format}
 
-func TestDatabasesThatAreNoTraces(t *testing.T) {
+func TestDatabasesWithoutTracesAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ sql, want string }{
 		"other": {"CREATE TABLE x (y INT)", "without the tables of Nsight Systems or rocpd"},

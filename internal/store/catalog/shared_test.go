@@ -24,7 +24,7 @@ func shared(name, params string, value uint64) *provdb.Batch {
 	}
 }
 
-func TestKnowsNumbersNothing(t *testing.T) {
+func TestHasNumbersAssignsNoNumbers(t *testing.T) {
 	c := empty()
 	f := func(b *provdb.Batch, want bool) {
 		t.Helper()
@@ -65,7 +65,7 @@ func TestUnchangedModelsKeepVersion(t *testing.T) {
 }
 
 // One catalog numbers entries, another loads them.
-func TestNumbersOfOthersAreLoaded(t *testing.T) {
+func TestLoadAddsNumbersOfOtherCatalogs(t *testing.T) {
 	ours, theirs := empty(), empty()
 	theirs.Add(shared("work", "{}", 1))
 	theirs.Add(shared("rest", "[]", 2))

@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// TestBlocksRepresentContextOrLeaveIt writes records at the limits of blocks. Records beyond them keep their context as JSON; their
+// TestBlocksRejectContextBeyondTheirLimits writes records at the limits of blocks. Records beyond them keep their context as JSON; their
 // neighbors do not notice.
-func TestBlocksRepresentContextOrLeaveIt(t *testing.T) {
+func TestBlocksRejectContextBeyondTheirLimits(t *testing.T) {
 	f := func(name string, packed bool, change func(r *provenance.Record)) {
 		t.Helper()
 		s := newStore(t)

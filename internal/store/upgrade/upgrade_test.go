@@ -121,7 +121,7 @@ func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-func TestOtherPlaces(t *testing.T) {
+func TestUpgradeHandlesOtherPlaces(t *testing.T) {
 	dir := newRun(t)
 	for _, where := range []string{dir, filepath.Join(dir, duckstore.FileName)} {
 		if got, err := upgrade.Run(t.Context(), where, false); err != nil || len(got) > 0 {

@@ -229,7 +229,7 @@ func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	tracetest.Python(t, "adios2", "numpy")
-	t.Run("a run that is stopped", func(t *testing.T) {
+	t.Run("stopped run", func(t *testing.T) {
 		s := newScene(t)
 		serve := s.serve("--ranks", "1")
 		s.services()
@@ -246,7 +246,7 @@ func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 		contains(t, ad.stderr.String(), "the run was stopped before the trace ended")
 		s.missing(serve, "the run was stopped before the trace ended")
 	})
-	t.Run("an analyzer that is interrupted", func(t *testing.T) {
+	t.Run("interrupted analyzer", func(t *testing.T) {
 		s := newScene(t)
 		program := s.stream(r.traces[0], "ask=1", "QueueLimit=1")
 		ad := s.ad("n", s.path("live"))
@@ -258,7 +258,7 @@ func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 		}
 		contains(t, ad.stderr.String(), "live streams cannot be read again", "chimbuko stop")
 	})
-	t.Run("a dump that is interrupted", func(t *testing.T) {
+	t.Run("interrupted dump", func(t *testing.T) {
 		s := newScene(t)
 		program := s.stream(r.traces[0], "ask=1", "QueueLimit=1")
 		dump := start(t, "trace", "dump", s.live(r.traces[0])+".sst")

@@ -123,7 +123,7 @@ func TestStopKillsBeforeOperation(t *testing.T) {
 	}
 }
 
-func TestLossOfPowerKeepsWhatWasSynced(t *testing.T) {
+func TestPowerLossKeepsSyncedData(t *testing.T) {
 	if isProgram(t) {
 		return
 	}
