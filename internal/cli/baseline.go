@@ -26,9 +26,9 @@ which may be deleted. An existing file is replaced.` + runHelp,
   chimbuko diff good.baseline today --fail-if 'lost>2%'
   chimbuko view today --compare good.baseline`,
 		Args: usage.Args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return q.limited(cmd, func(ctx context.Context) error {
-				r, err := q.places(env).Comparable(ctx, given[0], q.run)
+				r, err := q.places(env).Comparable(ctx, args[0], q.run)
 				if err != nil {
 					return err
 				}
@@ -36,10 +36,10 @@ which may be deleted. An existing file is replaced.` + runHelp,
 				if err := r.Encode(&b); err != nil {
 					return err
 				}
-				if err := atomicfile.Write(given[1], b.Bytes(), 0o644); err != nil {
+				if err := atomicfile.Write(args[1], b.Bytes(), 0o644); err != nil {
 					return err
 				}
-				fmt.Fprintf(env.Stdout, "%s: baseline of run %q, %s, %s\n", given[1], r.Name, text.Count(len(r.Functions), "function"),
+				fmt.Fprintf(env.Stdout, "%s: baseline of run %q, %s, %s\n", args[1], r.Name, text.Count(len(r.Functions), "function"),
 					text.Bytes(b.Len()))
 				return nil
 			})

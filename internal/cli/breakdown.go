@@ -17,7 +17,7 @@ import (
 func newBreakdownCmd(env *Env) *cobra.Command {
 	var q queryFlags
 	var steps, collectives bool
-	var chosen []trace.Range
+	var only []trace.Range
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "breakdown RUN",
@@ -49,12 +49,12 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
 	cmd.Flags().BoolVar(&steps, "steps", false, "a row for each training step")
 	cmd.Flags().BoolVar(&collectives, "collectives", false, "collective operations compared over ranks, and the corrections of clocks")
 	cmd.Flags().Func("rank", "only these ranks, as in 0,4-7", func(text string) (err error) {
-		chosen, err = query.ParseRanks(text)
+		only, err = query.ParseRanks(text)
 		return err
 	})
 	cmd.Flags().IntVar(&limit, "limit", 100, "number of rows")
 	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Queries, _ []string) (*output.Answer, error) {
-		if collectives && (steps || len(chosen) > 0) {
+		if collectives && (steps || len(only) > 0) {
 			return nil, usage.Errorf("--collectives is over all ranks and steps (omit --steps and --rank)")
 		}
 		program, notes := q.chosenProgram(), a.Run.Decoded().Notes
@@ -65,7 +65,7 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
 		case !hasGPUs && !hasCollectives:
 			return nil, fmt.Errorf("run %s has no times of GPUs and no collective operations: its traces do not have them, "+
 				"it is live (times of GPUs need chimbuko analyze), or it was imported from records without them", a.Run.Name)
-		case !hasGPUs && (steps || len(chosen) > 0):
+		case !hasGPUs && (steps || len(only) > 0):
 			return nil, fmt.Errorf("run %s has no times of GPUs (--collectives lists its collective operations)", a.Run.Name)
 		case collectives || !hasGPUs:
 			b, err := a.Collectives(ctx)
@@ -79,7 +79,7 @@ live runs that follow logs of NCCL Inspector.` + runHelp,
 			return nil, err
 		}
 		selected := func(t *provenance.GPUTime) bool {
-			return (program == nil || t.PID == *program) && trace.Selects(chosen, int64(t.RID))
+			return (program == nil || t.PID == *program) && trace.Selects(only, int64(t.RID))
 		}
 		return output.GPUTimes{GPUTimes: gpus.Times(a.Unit, times, steps, limit, notes, selected)}.Answer(), nil
 	})

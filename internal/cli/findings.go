@@ -92,11 +92,11 @@ Findings are stored when a run ends. For a run that has not ended, they are comp
 		if err != nil {
 			return nil, err
 		}
-		chosen := flags.choose(findings, q.chosenProgram())
-		shown := chosen[:min(flags.limit, len(chosen))]
+		selected := flags.choose(findings, q.chosenProgram())
+		shown := selected[:min(flags.limit, len(selected))]
 		list := &output.FindingList{
 			Unit: a.Unit,
-			All:  findings, Listed: shown, Omitted: len(chosen) - len(shown), Withdrawn: flags.old, Complete: flags.all,
+			All:  findings, Listed: shown, Omitted: len(selected) - len(shown), Withdrawn: flags.old, Complete: flags.all,
 			Notes: flags.notes || flags.all || len(flags.kinds) > 0,
 		}
 		for i := range shown {
@@ -169,7 +169,7 @@ func slowEvidence(ctx context.Context, a *query.Queries, x *provenance.Finding) 
 }
 
 // choose returns the findings that the flags select.
-func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Program) (chosen []provenance.Finding) {
+func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Program) (matches []provenance.Finding) {
 	pattern := outlier.Glob(cmp.Or(f.function, "*"))
 	for _, x := range findings {
 		withdrawn := x.Status == provenance.Withdrawn
@@ -179,7 +179,7 @@ func (f *findingFlags) choose(findings []provenance.Finding, program *trace.Prog
 			program != nil && x.PID != *program, !pattern.MatchString(x.Func):
 			continue
 		}
-		chosen = append(chosen, x)
+		matches = append(matches, x)
 	}
-	return chosen
+	return matches
 }

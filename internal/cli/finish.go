@@ -34,11 +34,11 @@ that the database can be read to its end. If it is missing or damaged, the exit 
 		Example: `  chimbuko finish run
   chimbuko finish run /scratch/saved-traces`,
 		Args: usage.Args(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			cfg := superviseConfig(env, given[0], flags.quiet)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg := superviseConfig(env, args[0], flags.quiet)
 			cfg.Store = flags.store
 			err := supervise.Finish(cmd.Context(), cfg, &supervise.FinishOptions{
-				Traces: given[1:], Listen: flags.web, Force: flags.force,
+				Traces: args[1:], Listen: flags.web, Force: flags.force,
 				End: new(node.Bus).Stop,
 			})
 			if errors.Is(err, supervise.ErrIncomplete) {

@@ -34,10 +34,10 @@ the address of a page.`,
   chimbuko report run -o - > report.html
   chimbuko report postgres://user@server/chimbuko --run monday -o monday.html`,
 		Args: usage.Args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimeout)
 			defer cancel()
-			err := writeReport(ctx, env, given[0], run, file)
+			err := writeReport(ctx, env, args[0], run, file)
 			if errors.Is(context.Cause(ctx), errTimeout) {
 				err = fmt.Errorf("no report within %v (raise --timeout): %w", timeout, err)
 			}

@@ -38,12 +38,12 @@ address that it printed.`,
   chimbuko status run --watch
   chimbuko status 'http://127.0.0.1:40123/?token=…' --json`,
 		Args: usage.Args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.every <= 0 {
 				return usage.Errorf("--every %v is not positive", flags.every)
 			}
 			for first := true; ; first = false {
-				ended, err := flags.show(cmd, env, given[0], first)
+				ended, err := flags.show(cmd, env, args[0], first)
 				if err != nil || ended || wait.Sleep(cmd.Context(), flags.every) != nil {
 					return err
 				}
@@ -112,13 +112,13 @@ CHIMBUKO_CONFIG names.`,
 		Example: `  chimbuko stop run
   chimbuko stop run --nats-creds job.creds`,
 		Args: usage.Args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := applySettings(cmd.Flags(), "", env.Environ); err != nil {
 				return usage.Error{Err: err}
 			}
-			s, err := runfiles.ReadServices(given[0])
+			s, err := runfiles.ReadServices(args[0])
 			if err != nil && flags.URL == "" {
-				return fmt.Errorf("stop %s: no services found: %w", given[0], err)
+				return fmt.Errorf("stop %s: no services found: %w", args[0], err)
 			}
 			if s == nil {
 				s = &runfiles.Services{Run: name}
@@ -126,7 +126,7 @@ CHIMBUKO_CONFIG names.`,
 			if err := flags.Stop(cmd.Context(), s); err != nil {
 				return err
 			}
-			fmt.Fprintf(env.Stderr, "chimbuko: run %q is ending; chimbuko status %s --watch shows the progress\n", s.Run, given[0])
+			fmt.Fprintf(env.Stderr, "chimbuko: run %q is ending; chimbuko status %s --watch shows the progress\n", s.Run, args[0])
 			return nil
 		},
 	}

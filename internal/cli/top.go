@@ -54,9 +54,9 @@ address of a page.` + runHelp,
 		return rowsAnswer(a.Top(ctx, top))
 	})
 	list := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, given []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !live {
-			return list(cmd, given)
+			return list(cmd, args)
 		}
 		for _, name := range []string{"by", "order", "limit", "waits", "program", "format", "output", "show-sql", "timeout"} {
 			if f.Changed(name) {
@@ -66,7 +66,7 @@ address of a page.` + runHelp,
 		if every <= 0 {
 			return usage.Errorf("--every %v is not positive", every)
 		}
-		return showLive(cmd.Context(), env, given[0], q.run, every)
+		return showLive(cmd.Context(), env, args[0], q.run, every)
 	}
 	return cmd
 }

@@ -37,8 +37,8 @@ rocpd databases of rocprofv3, OTF2 archives, and logs of NCCL Inspector.`,
 }
 
 // expandPaths returns the datasets that files, directories and patterns select.
-func expandPaths(given []string) ([]string, error) {
-	paths, err := inspect.Expand(given...)
+func expandPaths(patterns []string) ([]string, error) {
+	paths, err := inspect.Expand(patterns...)
 	if errors.Is(err, filepath.ErrBadPattern) {
 		err = usage.Error{Err: err}
 	}
@@ -136,7 +136,7 @@ are then lost to other readers.`,
 }
 
 func runTraceDump(ctx context.Context, env *Env, paths []string, cfg inspect.DumpConfig) (err error) {
-	given := paths[0]
+	path := paths[0]
 	if !cfg.Follow {
 		if paths, err = expandPaths(paths); err != nil {
 			return err
@@ -145,7 +145,7 @@ func runTraceDump(ctx context.Context, env *Env, paths []string, cfg inspect.Dum
 	if slices.ContainsFunc(paths, sst.IsContact) {
 		if len(paths) > 1 {
 			return usage.Errorf("%s has contact files of %d live streams, whose program waits until all are read (name one of them, or use "+
-				"chimbuko trace info)", given, len(paths))
+				"chimbuko trace info)", path, len(paths))
 		}
 		cfg.Follow = true
 	}

@@ -25,8 +25,8 @@ runs of a database are converted.`,
 		Example: `  chimbuko upgrade run
   chimbuko upgrade --dry-run runs/*`,
 		Args: usage.Args(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) (err error) {
-			for _, where := range given {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			for _, where := range args {
 				if env.upgrade(cmd, where, dryRun) != nil {
 					err = usage.ErrReported
 				}

@@ -77,7 +77,7 @@ To stop the page, press Ctrl-C.`,
   chimbuko view --replay chimbuko/pserver --speed 60
   chimbuko view --receive --http 127.0.0.1:5002  # pserver … -ws_addr http://127.0.0.1:5002/api/anomalydata`,
 		Args: usage.Args(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var bad usage.Errors
 			bad.CheckAddress("http", flags.page.Listen)
 			bad.AddIf(flags.page.SQLMemory < 0, "--sql-memory %d is negative", flags.page.SQLMemory)
@@ -85,18 +85,18 @@ To stop the page, press Ctrl-C.`,
 				return err
 			}
 			if flags.replay != "" || flags.receive {
-				if err := flags.packetsOnly(cmd, given); err != nil {
+				if err := flags.packetsOnly(cmd, args); err != nil {
 					return err
 				}
 				return runPackets(cmd.Context(), env, &flags)
 			}
-			if len(given) != 1 {
+			if len(args) != 1 {
 				return usage.Errorf("no run is given (want RUN, --replay DIR or --receive)")
 			}
 			f := cmd.Flags()
 			flags.own = f.Changed("http") || flags.page.ReadOnly || flags.page.UIDir != "" || len(flags.page.Compare) > 0 || flags.page.Runs != ""
 			flags.page.Beside = true
-			return runView(cmd.Context(), env, &flags, given[0])
+			return runView(cmd.Context(), env, &flags, args[0])
 		},
 	}
 	f := cmd.Flags()

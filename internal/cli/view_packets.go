@@ -21,13 +21,13 @@ import (
 const defaultSpeed = 10
 
 // packetsOnly rejects arguments and flags that do not apply to packets.
-func (v *viewFlags) packetsOnly(cmd *cobra.Command, given []string) error {
+func (v *viewFlags) packetsOnly(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
 	switch {
 	case v.replay != "" && v.receive:
 		return usage.Errorf("--replay and --receive exclude each other")
-	case len(given) > 0:
-		return usage.Errorf("packets are shown without a run: give either %s or %s", given[0],
+	case len(args) > 0:
+		return usage.Errorf("packets are shown without a run: give either %s or %s", args[0],
 			cmp.Or(map[bool]string{true: "--receive"}[v.receive], "--replay"))
 	case f.Changed("run"):
 		return usage.Errorf("--run needs a store, and packets have none")

@@ -19,7 +19,7 @@ type Entry struct {
 // Append appends the paths with calls and all their parents to an empty list. It omits paths with a function for which skip,
 // if not nil, returns true.
 func (t *Tree) Append(list []Entry, skip func(fn uint32) bool) []Entry {
-	places := t.wanted(skip)
+	places := t.markNodes(skip)
 	for i := 1; i < len(t.nodes); i++ {
 		if places[i] < 0 {
 			continue
@@ -31,8 +31,8 @@ func (t *Tree) Append(list []Entry, skip func(fn uint32) bool) []Entry {
 	return list
 }
 
-// wanted returns -1 for all nodes that Append omits, and for the root.
-func (t *Tree) wanted(skip func(fn uint32) bool) []int32 {
+// markNodes returns -1 for all nodes that Append omits, and for the root.
+func (t *Tree) markNodes(skip func(fn uint32) bool) []int32 {
 	marks := append(t.marks[:0], make([]int32, len(t.nodes))...)
 	t.marks = marks
 	for i := 1; i < len(marks); i++ {

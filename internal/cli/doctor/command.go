@@ -23,14 +23,14 @@ fails.`,
 		Example: `  chimbuko doctor
   chimbuko doctor /scratch/me --listen 0.0.0.0:4222`,
 		Args: usage.Args(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if format != "table" && format != "json" {
 				return usage.Errorf("unknown format %q (want table or json)", format)
 			}
 			o := System(cmd.Context())
 			o.Version, o.Services = version, services
-			if len(given) > 0 {
-				o.Dir = given[0]
+			if len(args) > 0 {
+				o.Dir = args[0]
 			}
 			checks := Examine(&o)
 			if format == "json" {

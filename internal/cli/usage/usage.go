@@ -55,18 +55,18 @@ func (m *Errors) Err() error {
 
 // Args returns check with errors that name the missing or superfluous arguments.
 func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		err := check(cmd, given)
+	return func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
 		if err == nil {
 			return nil
 		}
 		names := arguments(cmd)
 		usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 		switch {
-		case len(given) < len(names):
-			return Errorf("%s: %s missing (usage: %s)", cmd.CommandPath(), areMissing(names[len(given):]), usage)
-		case len(given) > 0:
-			return Errorf("%s: unexpected argument %q (usage: %s)", cmd.CommandPath(), given[len(given)-1], usage)
+		case len(args) < len(names):
+			return Errorf("%s: %s missing (usage: %s)", cmd.CommandPath(), areMissing(names[len(args):]), usage)
+		case len(args) > 0:
+			return Errorf("%s: unexpected argument %q (usage: %s)", cmd.CommandPath(), args[len(args)-1], usage)
 		}
 		return Errorf("%s: %w", cmd.CommandPath(), err)
 	}

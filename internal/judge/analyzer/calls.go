@@ -131,10 +131,10 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 	call := endedCall{f.number, uint32(min(max(time, 0), longTime))}
 	excluded := false
 	if f.settled&e.own == 0 && r.cfg.SkipFirst {
-		if excluded = r.setUp(t.ID, f.whole); excluded {
+		if excluded = r.setUp(t.ID, f.allPaths); excluded {
 			call.time = longTime
 		}
-		f.settled |= f.whole.settled & e.own
+		f.settled |= f.allPaths.settled & e.own
 	}
 	e.calls = append(e.calls, call)
 	if c.Children == 0 && !excluded && d.short.Add(exclusive, int64(c.Exit)) {
@@ -300,13 +300,13 @@ func (r *rank) keepTypical() error {
 // index of that call.
 func (r *rank) findTypical(e *endedCalls) {
 	r.typicals = r.typicals[:0]
-	wanted := false
+	missing := false
 	for _, f := range r.recent {
 		l := &r.limits[f.number]
 		l.typical = slices.Contains(f.peers().missingTypicals, e.thread.ID)
-		wanted = wanted || l.typical
+		missing = missing || l.typical
 	}
-	if !wanted {
+	if !missing {
 		return
 	}
 	for i, call := range e.calls {

@@ -82,11 +82,11 @@ func (a *Analyzer) promote(ctx context.Context) error {
 	}
 	err := workers.InOrder(ctx, a.cfg.Workers, a.sources, func(_ context.Context, s *source) error {
 		for _, r := range s.ranks {
-			found, err := r.findDelays()
+			own, err := r.findDelays()
 			if err != nil {
 				return err
 			}
-			parts[s].add(found)
+			parts[s].add(own)
 		}
 		return nil
 	}, func(s *source) { all.add(parts[s]) })

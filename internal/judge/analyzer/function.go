@@ -16,12 +16,12 @@ import (
 type localFunc struct {
 	number          int32 // in rank.all
 	id              trace.FuncID
-	whole           *localFunc    // the function with all paths; may be itself
+	allPaths        *localFunc    // the function with all paths; may be itself
 	node            callpath.Node // node of its path; Root if it has all paths or was folded
 	path            callpath.Hash // path and work; 0 if a name is unknown
 	work            callpath.WorkClass
 	next            *localFunc // same path with other work
-	models          *group     // only set in whole; nil while the name is unknown
+	models          *group     // only set in allPaths; nil while the name is unknown
 	model           *scoped    // nil while the name is unknown
 	wait            provenance.Wait
 	hasWait         bool               // wait is valid
@@ -81,8 +81,8 @@ func (f *localFunc) judge() *outlier.Judge {
 
 // peers returns the function, with the same path or with all paths, whose calls are compared with each other.
 func (f *localFunc) peers() *localFunc {
-	if f.model == nil || f.model.by == f.whole.model {
-		return f.whole
+	if f.model == nil || f.model.by == f.allPaths.model {
+		return f.allPaths
 	}
 	return f
 }

@@ -181,9 +181,9 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 		return r.rareAnomaly(rare, c, time, status)
 	}
 	record := r.record(c, f.model.by.params())
-	usual, onPath := &f.model.by.model, f.peers() != f.whole
+	usual, onPath := &f.model.by.model, f.peers() != f.allPaths
 	if !onPath {
-		usual = f.whole.models.function.Learned() // over all ranks
+		usual = f.allPaths.models.function.Learned() // over all ranks
 	}
 	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
 	explain(record, f.judge(), time, r.capturedWork(f, c), onPath, status)

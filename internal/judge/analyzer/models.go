@@ -32,7 +32,7 @@ type Function struct {
 // group contains the models of a function over all ranks, or on one rank.
 type group struct {
 	function *Function
-	whole    scoped                    // all calls
+	allCalls scoped                    // all calls
 	paths    callpath.Sample[*scoped]  // calls by call path and work
 	joined   map[callpath.Hash]*scoped // calls by call path, for paths whose calls do different work
 	changed  bool                      // it is in Models.changed
@@ -53,7 +53,7 @@ type scoped struct {
 
 func newGroup(f *Function) *group {
 	g := &group{function: f}
-	g.whole.by = &g.whole
+	g.allCalls.by = &g.allCalls
 	return g
 }
 
@@ -61,11 +61,11 @@ func newGroup(f *Function) *group {
 func (g *group) at(path callpath.Hash, add bool) *scoped {
 	s, ok := g.paths.Get(path)
 	if !ok && add && path != 0 {
-		s = &scoped{path: path, by: &g.whole}
+		s = &scoped{path: path, by: &g.allCalls}
 		ok = g.paths.Put(path, s, g.drop)
 	}
 	if !ok {
-		return &g.whole
+		return &g.allCalls
 	}
 	return s
 }
@@ -73,7 +73,7 @@ func (g *group) at(path callpath.Hash, add bool) *scoped {
 // drop makes the model of all calls judge those of a path.
 func (g *group) drop(path callpath.Hash, s *scoped) {
 	delete(g.joined, path.Path())
-	s.model, s.by, s.judge, s.dropped = outlier.Model{}, &g.whole, nil, true
+	s.model, s.by, s.judge, s.dropped = outlier.Model{}, &g.allCalls, nil, true
 }
 
 // join returns the model of all calls of a path.
@@ -96,9 +96,9 @@ func (g *group) join(path callpath.Hash, works []*scoped) *scoped {
 
 // learn adds a delta that was learned from calls of one of the group's models.
 func (g *group) learn(s *scoped, delta *outlier.Model) {
-	g.whole.model.Merge(delta)
-	g.whole.changed = true
-	if s != &g.whole {
+	g.allCalls.model.Merge(delta)
+	g.allCalls.changed = true
+	if s != &g.allCalls {
 		s.model.Merge(delta)
 		s.changed = true
 	}
@@ -163,7 +163,7 @@ func NewModels(rules *outlier.Rules) *Models {
 func (m *Models) Functions() []*Function { return m.functions }
 
 // Learned returns the model of all calls of a function.
-func (f *Function) Learned() *outlier.Model { return &f.models.whole.model }
+func (f *Function) Learned() *outlier.Model { return &f.models.allCalls.model }
 
 // Export returns copies of the models of a function.
 func (f *Function) Export() summary.Learned {
@@ -203,7 +203,7 @@ func (m *Models) Add(f *summary.FunctionStats, learned *summary.Learned) {
 func (m *Models) set(f *Function, path callpath.Hash, level uint8, model outlier.Model) {
 	g := f.models
 	g.paths.Raise(level, g.drop)
-	if s := g.at(path, true); path == 0 || s != &g.whole {
+	if s := g.at(path, true); path == 0 || s != &g.allCalls {
 		s.model, s.changed = model, true
 		m.touch(g)
 	}
@@ -240,7 +240,7 @@ func (m *Models) renew(g *group, split *splitter) {
 	if g.function.ignored {
 		return
 	}
-	g.whole.renew(m.rules, g.function.Name)
+	g.allCalls.renew(m.rules, g.function.Name)
 	if m.rules.Config().ByPath() {
 		split.choose(g)
 	}
@@ -253,10 +253,10 @@ func (m *Models) renew(g *group, split *splitter) {
 
 // Judge returns the judge of all calls of a function over all ranks.
 func (m *Models) Judge(f *Function) *outlier.Judge {
-	if f.models.whole.judge == nil {
+	if f.models.allCalls.judge == nil {
 		return m.rules.NewJudge(f.Name, f.Learned())
 	}
-	return f.models.whole.judge
+	return f.models.allCalls.judge
 }
 
 // Changes returns the functions whose usual time has changed, ordered by program and name.
@@ -359,7 +359,7 @@ func (m *Models) Modes() (modes []summary.Mode) {
 				modes = p.appendMode(modes, f, path.With(callpath.AnyClass), works[path])
 			}
 		}
-		modes = f.models.whole.appendMode(modes, f, 0, own)
+		modes = f.models.allCalls.appendMode(modes, f, 0, own)
 	}
 	slices.SortFunc(modes, func(a, b summary.Mode) int {
 		return cmp.Or(trace.FuncKey{Program: a.Program, Name: a.Function}.Compare(trace.FuncKey{Program: b.Program, Name: b.Function}),

@@ -441,19 +441,19 @@ func (r *rank) contribution(step int) *Contribution {
 		c.Load = r.load
 	}
 	for _, f := range r.merged {
-		if f != f.whole {
-			f.whole.delta().merge(f.pending)
-			r.note(f.whole)
+		if f != f.allPaths {
+			f.allPaths.delta().merge(f.pending)
+			r.note(f.allPaths)
 		}
 	}
 	for _, f := range r.merged {
-		key := f.whole.models.function.FuncKey
+		key := f.allPaths.models.function.FuncKey
 		f.pending.model.Times.Follow(&f.model.model.Times)
 		switch {
-		case f == f.whole:
+		case f == f.allPaths:
 			f.pending.FuncKey = key
 			c.Functions = append(c.Functions, FunctionDelta{&f.pending.FunctionStats, &f.pending.model})
-		case f.model != f.whole.model && !r.cfg.RankScope:
+		case f.model != f.allPaths.model && !r.cfg.RankScope:
 			c.Contexts = append(c.Contexts, ContextDelta{callpath.Context{FuncKey: key, Path: f.path}, &f.pending.model})
 		}
 	}

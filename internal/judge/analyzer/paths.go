@@ -49,7 +49,7 @@ func (r *rank) folded(moved []callpath.Node) {
 			next := f.next
 			f.node, f.next = moved[f.node], nil
 			if _, last := r.builder.Paths().Last(f.node); last == callpath.Other {
-				f.node, f.path, f.model = callpath.Root, 0, f.whole.model
+				f.node, f.path, f.model = callpath.Root, 0, f.allPaths.model
 			} else {
 				r.place(f)
 			}
@@ -61,7 +61,7 @@ func (r *rank) folded(moved []callpath.Node) {
 // pooled returns the number of paths that their functions do not keep.
 func (r *rank) pooled() (n int64) {
 	for _, f := range r.nodes {
-		if f != nil && f.path != 0 && !f.whole.models.paths.Keeps(f.path) {
+		if f != nil && f.path != 0 && !f.allPaths.models.paths.Keeps(f.path) {
 			n++
 		}
 	}

@@ -153,10 +153,10 @@ func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 }
 
 // newFunc adds a function: with one path, or with all its paths if whole is nil.
-func (r *rank) newFunc(id trace.FuncID, whole *localFunc, node callpath.Node) *localFunc {
-	f := &localFunc{number: int32(len(r.all)), id: id, whole: whole, node: node, typical: -1}
-	if whole == nil {
-		f.whole = f
+func (r *rank) newFunc(id trace.FuncID, allPaths *localFunc, node callpath.Node) *localFunc {
+	f := &localFunc{number: int32(len(r.all)), id: id, allPaths: allPaths, node: node, typical: -1}
+	if allPaths == nil {
+		f.allPaths = f
 	}
 	r.all = append(r.all, f)
 	return f
@@ -270,7 +270,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 			left = append(left, f) // a later step may have its name
 			continue
 		}
-		group := f.whole.models
+		group := f.allPaths.models
 		if profile {
 			group.function.Exclusive.Merge(&f.pending.Exclusive)
 			group.function.Inclusive.Merge(&f.pending.Inclusive)
@@ -319,26 +319,26 @@ func (r *rank) forget(saveMemory bool) {
 // resolve finds the model of a function with a path, and adds it if it is missing and add is true. Calls on a path with
 // unknown names count as calls on no particular path.
 func (r *rank) resolve(m *Models, f *localFunc, add bool) bool {
-	whole := f.whole
-	if whole.models == nil {
+	allPaths := f.allPaths
+	if allPaths.models == nil {
 		name, ok := r.names.Func(r.key.Rank, f.id)
 		if !ok {
 			return false
 		}
 		function := m.function(trace.FuncKey{Program: r.key.Program, Name: name})
-		if whole.models = function.models; r.cfg.RankScope {
-			whole.models = newGroup(function)
+		if allPaths.models = function.models; r.cfg.RankScope {
+			allPaths.models = newGroup(function)
 		}
-		whole.model = &whole.models.whole
-		m.touch(whole.models)
+		allPaths.model = &allPaths.models.allCalls
+		m.touch(allPaths.models)
 	}
-	if f.model == nil || f.model == whole.model || f.model.dropped {
+	if f.model == nil || f.model == allPaths.model || f.model.dropped {
 		if f.node != callpath.Root && f.path == 0 {
 			if f.path = r.builder.Paths().Hash(f.node, r.funcName); f.path != 0 {
 				f.path = f.path.With(f.work)
 			}
 		}
-		f.model = whole.models.at(f.path, add)
+		f.model = allPaths.models.at(f.path, add)
 	}
 	return true
 }

@@ -118,7 +118,7 @@ type rareCall struct {
 // rare returns how to judge the calls of a function on a thread that has too few to judge them by themselves, or nil.
 func (r *rank) rare(f *localFunc, thread trace.Thread) *rareCall {
 	bit := r.laneBit(thread)
-	if f.late&bit == 0 || f.whole.models == nil {
+	if f.late&bit == 0 || f.allPaths.models == nil {
 		return nil
 	}
 	x := rareCall{of: uint64(r.steps)}
@@ -129,7 +129,7 @@ func (r *rank) rare(f *localFunc, thread trace.Thread) *rareCall {
 		if j == nil || !j.Enough() {
 			return nil
 		}
-		function := c.whole.models.function
+		function := c.allPaths.models.function
 		x.by, x.of, rareCalls, least = function.Name, 0, 0, 0
 		for w := r.nodes[c.node]; w != nil; w = w.next {
 			x.of += w.calls
@@ -140,7 +140,7 @@ func (r *rank) rare(f *localFunc, thread trace.Thread) *rareCall {
 	if x.of < least || rareCalls*manyCalls > x.of {
 		return nil
 	}
-	x.judge = r.rules.NewRareJudge(f.whole.models.function.Name, &f.whole.models.whole.model, x.of, int64(usual/manyCalls))
+	x.judge = r.rules.NewRareJudge(f.allPaths.models.function.Name, &f.allPaths.models.allCalls.model, x.of, int64(usual/manyCalls))
 	return &x
 }
 

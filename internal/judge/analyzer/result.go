@@ -215,7 +215,7 @@ func (v *review) judge(c *provenance.Capture) {
 	}
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
-		v.Add(f.whole.models.function.FuncKey, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
+		v.Add(f.allPaths.models.function.FuncKey, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 		work = outlier.Work{}
 	}
 	by := path.by
-	onPath := by != &f.models.whole
+	onPath := by != &f.models.allCalls
 	if onPath {
 		j, usual = by.judge, &by.model
 	}

@@ -24,18 +24,18 @@ func (sp *splitter) choose(g *group) {
 	for s := range g.paths.Values() {
 		sp.byPath[s.path.Path()] = append(sp.byPath[s.path.Path()], s)
 	}
-	sp.whole.Count(&g.whole.model.Hist)
+	sp.whole.Count(&g.allCalls.model.Hist)
 	for path, works := range sp.byPath {
 		p := works[0]
 		if len(works) > 1 {
 			p = g.join(path, works)
 		}
-		p.by = &g.whole
+		p.by = &g.allCalls
 		sp.all.CountPart(&p.model.Hist, &sp.whole)
 		if sp.all.Explain(&sp.whole, sp.least) {
 			p.by = p
 		}
-		anyWork := p.by == &g.whole && g.whole.judge.UsuallyMakesMore(&p.model)
+		anyWork := p.by == &g.allCalls && g.allCalls.judge.UsuallyMakesMore(&p.model)
 		for _, s := range works {
 			s.anyWork = anyWork
 			if s != p {

@@ -12,11 +12,11 @@ import (
 func (r *rank) findUnrecorded() {
 	calls := make(map[*localFunc]uint64)
 	for _, f := range r.all {
-		calls[f.whole] += f.calls
+		calls[f.allPaths] += f.calls
 	}
 	r.unrecorded = make(map[callpath.Node]trace.Ticks)
 	for _, f := range r.all {
-		if f.node == callpath.Root || f.whole.models == nil || !f.whole.models.function.Throttled(calls[f.whole]) {
+		if f.node == callpath.Root || f.allPaths.models == nil || !f.allPaths.models.function.Throttled(calls[f.allPaths]) {
 			continue
 		}
 		caller, _ := r.builder.Paths().Last(f.node)

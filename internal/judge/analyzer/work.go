@@ -60,7 +60,7 @@ func (r *rank) endWindow(thread trace.Thread) {
 func (r *rank) mergeWork() {
 	w, load := &r.work, r.load
 	for i := range w.records { // first, because it may change the numbers of work
-		if f := r.all[w.records[i].function]; f.whole.models != nil && f.whole.models.function.useful {
+		if f := r.all[w.records[i].function]; f.allPaths.models != nil && f.allPaths.models.function.useful {
 			load.Work(r.kindOfWork(f))
 		}
 	}
@@ -76,7 +76,7 @@ func (r *rank) mergeWork() {
 	}
 	for _, rec := range w.records {
 		f := r.all[rec.function]
-		if f.whole.models == nil {
+		if f.allPaths.models == nil {
 			left = append(left, rec)
 			continue
 		}
@@ -84,7 +84,7 @@ func (r *rank) mergeWork() {
 			add()
 			lane, sum = r.lane(rec.thread), rec
 		}
-		if function := f.whole.models.function; !function.useful {
+		if function := f.allPaths.models.function; !function.useful {
 			load.AddWait(lane, rec.first, rec.last, rec.Exclusive, function.collective)
 			continue
 		}
@@ -101,7 +101,7 @@ func (r *rank) mergeWork() {
 }
 
 func (r *rank) kindOfWork(f *localFunc) workload.Work {
-	return workload.Work{Program: r.key.Program, Function: uint32(f.whole.models.function.ID), Path: f.path}
+	return workload.Work{Program: r.key.Program, Function: uint32(f.allPaths.models.function.ID), Path: f.path}
 }
 
 // lane returns the lane of a thread.

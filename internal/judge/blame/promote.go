@@ -18,17 +18,17 @@ func Promote(run *Run) []int {
 	for k := range f.ranks {
 		ranks[k.Program]++
 	}
-	chosen := make([]bool, len(f.all)) // in the order of Run.Anomalies
+	include := make([]bool, len(f.all)) // in the order of Run.Anomalies
 	for i := range f.all {
-		chosen[f.place[i]] = !f.all[i].Candidate
+		include[f.place[i]] = !f.all[i].Candidate
 	}
 	for _, h := range f.holdups {
 		for _, i := range append(h.others, h.wait) {
-			chosen[f.place[i]] = true
+			include[f.place[i]] = true
 		}
 	}
 	for _, i := range f.waits {
-		if chosen[f.place[i]] {
+		if include[f.place[i]] {
 			f.resolve(i)
 		}
 	}
@@ -37,26 +37,26 @@ func Promote(run *Run) []int {
 			continue
 		}
 		if a := &f.all[l.Culprit]; !a.Candidate || a.Share*ranks[a.Program] < ByChance {
-			chosen[f.place[i]], chosen[f.place[l.Culprit]] = true, true
+			include[f.place[i]], include[f.place[l.Culprit]] = true, true
 		}
 	}
-	return run.withRoles(chosen)
+	return run.withRoles(include)
 }
 
 // withRoles returns the indices of the chosen candidates that have a role without the others.
-func (r *Run) withRoles(chosen []bool) (candidates []int) {
+func (r *Run) withRoles(include []bool) (candidates []int) {
 	for before := -1; before != len(candidates); {
 		before, candidates = len(candidates), candidates[:0]
 		part := Run{Sends: r.Sends, Ranks: r.Ranks}
 		var index []int
-		for i, ok := range chosen {
+		for i, ok := range include {
 			if ok {
 				part.Anomalies, index = append(part.Anomalies, r.Anomalies[i]), append(index, i)
 			}
 		}
 		for k, l := range Find(&part) {
 			if i := index[k]; r.Anomalies[i].Candidate {
-				if chosen[i] = l.Role != ""; chosen[i] {
+				if include[i] = l.Role != ""; include[i] {
 					candidates = append(candidates, i)
 				}
 			}

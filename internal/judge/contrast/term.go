@@ -27,11 +27,11 @@ type Term struct {
 
 // fieldForm describes a field.
 type fieldForm struct {
-	name    string // in words; counters and node states have their own names
-	names   bool   // values are names
-	whole   bool   // values are integers ≥ 0
-	named   bool   // the field needs a name
-	details bool   // values are in messages, counters or node states
+	name     string // in words; counters and node states have their own names
+	names    bool   // values are names
+	integers bool   // values are integers ≥ 0
+	named    bool   // the field needs a name
+	details  bool   // values are in messages, counters or node states
 }
 
 var fieldForms = map[FieldKind]fieldForm{
@@ -40,16 +40,16 @@ var fieldForms = map[FieldKind]fieldForm{
 	FieldHost:    {name: "host", names: true},
 	FieldDevice:  {name: "GPU device", names: true},
 	FieldStream:  {name: "GPU stream", names: true},
-	FieldRank:    {name: "rank", whole: true},
+	FieldRank:    {name: "rank", integers: true},
 	FieldLink:    {name: "link", names: true, details: true},
-	FieldPartner: {name: "message partner", whole: true, details: true},
-	FieldThread:  {name: "thread", whole: true},
+	FieldPartner: {name: "message partner", integers: true, details: true},
+	FieldThread:  {name: "thread", integers: true},
 	FieldPath:    {name: "call path", names: true},
 	FieldBytes:   {name: "message bytes", details: true},
 	FieldState:   {named: true, details: true},
 	FieldCounter: {named: true, details: true},
 	FieldTime:    {name: "time"},
-	FieldStep:    {name: "step", whole: true},
+	FieldStep:    {name: "step", integers: true},
 }
 
 // Limits of selections and texts.
@@ -157,7 +157,7 @@ func (t *Term) readRange(text, value string) error {
 		switch {
 		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
 			return &TermError{text, "want a number or a range such as 4..7, 400.. or ..400"}
-		case form.whole && (v < 0 || v > math.MaxInt32 || v != math.Trunc(v)):
+		case form.integers && (v < 0 || v > math.MaxInt32 || v != math.Trunc(v)):
 			return &TermError{text, "a " + form.name + " must be an integer ≥ 0"}
 		case t.Field.Kind == FieldTime && math.Abs(v) > maxSeconds:
 			return &TermError{text, "time out of range"}
@@ -271,4 +271,4 @@ func (k FieldKind) NeedsDetails() bool { return fieldForms[k].details }
 func (k FieldKind) Named() bool { return fieldForms[k].names }
 
 // Whole reports whether values of the field are integers ≥ 0.
-func (k FieldKind) Whole() bool { return fieldForms[k].whole }
+func (k FieldKind) Whole() bool { return fieldForms[k].integers }

@@ -127,8 +127,8 @@ func (j *Judge) mainOf(usual []Range) (main []Range, others int) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
-	chosen := slices.Sorted(slices.Values(order[:maxUsual]))
-	for _, i := range chosen {
+	largest := slices.Sorted(slices.Values(order[:maxUsual]))
+	for _, i := range largest {
 		main = append(main, usual[i])
 	}
 	return main, len(usual) - maxUsual

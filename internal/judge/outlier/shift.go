@@ -46,14 +46,14 @@ func (m *Model) Shift() (Shift, bool) {
 		}
 	}
 	var best Shift
-	distance, found := shiftDistance, false
+	distance, ok := shiftDistance, false
 	for k := 1; k < len(spans); k++ {
 		before, after := stats.Together(spans[:k]), stats.Together(spans[k:])
 		if before.Total < shiftCalls || after.Total < shiftCalls {
 			continue
 		}
 		d := maxDifference(&before, &after)
-		if d < distance || found && d == distance {
+		if d < distance || ok && d == distance {
 			continue
 		}
 		s := Shift{
@@ -61,15 +61,15 @@ func (m *Model) Shift() (Shift, bool) {
 			Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total,
 		}
 		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k) {
-			best, distance, found = s, d, true
+			best, distance, ok = s, d, true
 		}
 	}
-	if found {
+	if ok {
 		best.begin(spans)
 		best.drift(spans)
 		best.lost(spans)
 	}
-	return best, found
+	return best, ok
 }
 
 // begin moves the beginning of a change into the span that contains it, by the share of its calls that are like those after it.

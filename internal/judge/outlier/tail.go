@@ -401,7 +401,7 @@ func (q *quantiles) before(v int64) float64 {
 // Times are first increased by least, because smaller differences do not matter.
 func (q *quantiles) gap(decades, least, most float64) float64 {
 	needed := float64(decades*math.Ln10) + math.Log(q.total)
-	found := math.Inf(1)
+	lowest := math.Inf(1)
 	for i := len(q.bins) - 1; i > 0; i-- {
 		above := q.total - q.upTo[i-1]
 		if above > most*q.total {
@@ -412,19 +412,19 @@ func (q *quantiles) gap(decades, least, most float64) float64 {
 		}
 		end, begin := float64(stats.BinLow(q.bins[i-1]+1)-1), float64(stats.BinLow(q.bins[i]))
 		if above/heaviest*math.Log((begin+least)/(end+least)) > needed {
-			found = begin - 1
+			lowest = begin - 1
 		}
 	}
-	return found
+	return lowest
 }
 
 // gapIn is like gap for the tail of a fit instead of the heaviest one, if there are more than fewCalls calls. All of the i longest
 // times are beyond a gap with the i-th power of the probability that one beyond its beginning is. The gap must be among the
 // candidates. Whole numbers without a least difference, such as numbers of calls, always have gaps.
 func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
-	found := math.Inf(1)
+	lowest := math.Inf(1)
 	if q.total <= fewCalls || least <= 0 {
-		return found
+		return lowest
 	}
 	needed, nearest := math.Log(q.total/rare), f.at(rare*math.Pow(10, nearDecades))
 	for i := len(q.bins) - 1; i > 0; i-- {
@@ -435,10 +435,10 @@ func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
 		end := float64(stats.BinLow(q.bins[i-1]+1) - 1)
 		scale := f.scale + float64(f.index*(max(0, end-f.from)+least)) // of times beyond end
 		if above/f.index*math.Log1p(f.index*(begin-end)/scale) > needed {
-			found = begin - 1
+			lowest = begin - 1
 		}
 	}
-	return found
+	return lowest
 }
 
 // logResolution is added to times before taking their logarithm for the width of a cell.

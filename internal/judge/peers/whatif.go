@@ -30,9 +30,9 @@ func (u *unit) fixed(w int) float64 {
 // whatIf returns how much shorter the run would be if the useful time of some units were fixed, and how long the others
 // waited for them. In each round of a block, the unit that is useful longest determines the duration.
 func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) float64) (saved, caused float64) {
-	chosen, ranks := make(map[*unit]bool), make(map[trace.Rank]bool)
+	members, ranks := make(map[*unit]bool), make(map[trace.Rank]bool)
 	for _, u := range some {
-		chosen[u], ranks[u.Rank] = true, p.device
+		members[u], ranks[u.Rank] = true, p.device
 	}
 	n, noise := c.block(p), c.noiseOf(p)
 	before, after, meanwhile := make([]float64, len(p.units)), make([]float64, len(p.units)), make([]float64, len(p.units))
@@ -46,7 +46,7 @@ func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) 
 			for i, u := range p.units {
 				useful := max(0, u.useful[w])
 				before[i] += useful
-				if chosen[u] {
+				if members[u] {
 					better := max(0, fixed(u, w))
 					differs = differs || better != useful
 					useful = better
@@ -66,7 +66,7 @@ func (c *comparison) whatIf(p *population, some []*unit, fixed func(*unit, int) 
 		}
 		saved += less
 		for _, u := range p.waiting {
-			if !chosen[u] && !ranks[u.Rank] {
+			if !members[u] && !ranks[u.Rank] {
 				caused += min(sum(u.wait[from:to])+sum(u.idle[from:to]), less)
 			}
 		}

@@ -347,9 +347,9 @@ func findingRow(r *FindingResult) []string {
 			cells = append(cells, text)
 		}
 	}
-	whole := r.All()
+	all := r.All()
 	add(halfColumns, &r.Fit)
 	add(halfColumns, &r.Report)
-	add(wholeColumns, &whole)
+	add(wholeColumns, &all)
 	return cells
 }

@@ -50,8 +50,8 @@ func mustOriginals(text []byte) []original {
 			Withdrawn: -1, Calls: int64(number("calls")), FirstFlags: number("first_flags"), FirstCalls: int64(number("first_calls")),
 		}}
 		o.Normal = o.Calls - int64(o.Planted)
-		if found := number("late_found"); found >= 0 {
-			o.Late = &LateCounts{Found: found, Missed: number("late_missed"), Other: number("late_other")}
+		if n := number("late_found"); n >= 0 {
+			o.Late = &LateCounts{Found: n, Missed: number("late_missed"), Other: number("late_other")}
 		}
 		all = append(all, o)
 	}

@@ -210,9 +210,9 @@ func (f *flags) comparePeers(troubles []*truth.Trouble) *PeerRun {
 		}
 		first = false
 	}
-	if found := f.concluded.Findings; r.Troubled && len(found) > 0 && found[0].OfPeers() {
+	if list := f.concluded.Findings; r.Troubled && len(list) > 0 && list[0].OfPeers() {
 		t := troubles[0]
-		r.First = found[0].PID == t.Program && slices.Equal(found[0].Ranks, t.Ranks)
+		r.First = list[0].PID == t.Program && slices.Equal(list[0].Ranks, t.Ranks)
 	}
 	return r
 }

@@ -97,7 +97,7 @@ type Matcher struct {
 	flagged []bool     // of each listed call
 	seen    []sighting // of each trouble
 	flags   int
-	found   int // of listed calls
+	hits    int // of listed calls
 	excused int
 	end     trace.Ticks // of the last flagged call
 	near    map[place][]candidate
@@ -110,8 +110,8 @@ type Matcher struct {
 
 // sighting summarizes the flags of a trouble.
 type sighting struct {
-	found, victims int
-	first          trace.Ticks
+	hits, victims int
+	first         trace.Ticks
 }
 
 // Matcher returns a Matcher without flags.
@@ -137,7 +137,7 @@ func (m *Matcher) Add(f *Flag) {
 	m.touches = m.touches[:0]
 	listed, required := m.addListed(f)
 	if required {
-		m.found++
+		m.hits++
 	} else {
 		m.addRegions(f, listed)
 	}
@@ -173,12 +173,12 @@ func (m *Matcher) addRegions(f *Flag, listed bool) {
 
 // AddChange adds a lasting change of the usual time of a function, reported at a time or
 // AtEnd. It counts as a flag of lasting troubles in that function.
-func (m *Matcher) AddChange(program trace.Program, function string, since, found trace.Ticks) {
+func (m *Matcher) AddChange(program trace.Program, function string, since, at trace.Ticks) {
 	m.end = max(m.end, since)
 	for i := range m.truth.Troubles {
 		t := &m.truth.Troubles[i]
 		if t.Program == program && slices.Contains(t.Functions, function) && slices.Contains(lasting, t.Kind) {
-			m.seen[i].add(&Flag{Found: found})
+			m.seen[i].add(&Flag{Found: at})
 		}
 	}
 }
@@ -220,17 +220,17 @@ func (t *Truth) requires(c *listedCall) bool {
 }
 
 func (s *sighting) add(f *Flag) {
-	if s.found == 0 || f.Found < s.first {
+	if s.hits == 0 || f.Found < s.first {
 		s.first = f.Found
 	}
-	s.found++
+	s.hits++
 }
 
 // Score compares the flags so far with the truth. calls is the number of analyzed calls,
 // or 0 if unknown.
 func (m *Matcher) Score(calls float64) *Score {
 	s := &Score{
-		Flagged: m.flags, Found: m.found, Excused: m.excused,
+		Flagged: m.flags, Found: m.hits, Excused: m.excused,
 		Recall: 1, Precision: 1, F1: 1, MissedList: []Missed{}, Troubles: []TroubleScore{},
 	}
 	m.scoreListed(s)
@@ -282,13 +282,13 @@ func (m *Matcher) scoreListed(s *Score) {
 }
 
 func (m *Matcher) scoreTrouble(i int) TroubleScore {
-	e, found := &m.truth.extent[i], &m.seen[i]
+	e, sighting := &m.truth.extent[i], &m.seen[i]
 	s := TroubleScore{
-		Trouble: m.truth.Troubles[i], Planted: e.causes, Found: found.found,
-		Victims: e.victims, VictimsFlagged: found.victims, Seen: found.found > 0,
+		Trouble: m.truth.Troubles[i], Planted: e.causes, Found: sighting.hits,
+		Victims: e.victims, VictimsFlagged: sighting.victims, Seen: sighting.hits > 0,
 	}
 	if s.Seen {
-		first := found.first
+		first := sighting.first
 		if first == AtEnd {
 			first = m.end
 		}

@@ -155,12 +155,12 @@ func (t *traceFinder) shareNumbers() error {
 // Traces returns the datasets, contact files and possible logs of NCCL Inspector that match a pattern now, and whether
 // others can appear.
 func Traces(pattern, engine string) (paths []string, more bool, err error) {
-	var wanted []string // ends of names
+	var suffixes []string // ends of names
 	if engine != EngineSST {
-		wanted = append(wanted, ".bp", logSuffix)
+		suffixes = append(suffixes, ".bp", logSuffix)
 	}
 	if engine != EngineBP {
-		wanted = append(wanted, sst.Suffix)
+		suffixes = append(suffixes, sst.Suffix)
 	}
 	globs := []string{pattern}
 	switch {
@@ -179,7 +179,7 @@ func Traces(pattern, engine string) (paths []string, more bool, err error) {
 		return []string{pattern}, false, nil
 	default:
 		globs = nil
-		for _, end := range wanted {
+		for _, end := range suffixes {
 			globs = append(globs, filepath.Join(runfiles.EscapeGlob(pattern), "*"+end))
 		}
 	}
@@ -191,6 +191,6 @@ func Traces(pattern, engine string) (paths []string, more bool, err error) {
 		paths = append(paths, some...)
 	}
 	return slices.DeleteFunc(paths, func(p string) bool {
-		return !slices.ContainsFunc(wanted, func(end string) bool { return strings.HasSuffix(p, end) })
+		return !slices.ContainsFunc(suffixes, func(end string) bool { return strings.HasSuffix(p, end) })
 	}), true, nil
 }

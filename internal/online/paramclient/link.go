@@ -18,10 +18,10 @@ import (
 // link is the state of a client towards one shard. The client's lock guards it.
 type link struct {
 	shard, shards int
-	next          map[trace.RankKey]uint32 // claimed ranks: the first step that is not in fresh or sent
-	fresh         *bundle                  // not sent yet
+	next          map[trace.RankKey]uint32 // claimed ranks: the first step that is not in news or sent
+	news          *bundle                  // not sent yet
 	held          heldLoad                 // of the first shard
-	loaded        map[trace.RankKey]uint32 // the first step whose load is not in held, fresh or sent
+	loaded        map[trace.RankKey]uint32 // the first step whose load is not in held, news or sent
 	sent          []sentBundle             // not durable, or not in the models received; consecutive up to number
 	maxSent       int
 	number        uint64 // of the newest exchange
@@ -87,7 +87,7 @@ type fatalError struct{ error }
 
 func newLink(shard, shards, maxSent int) *link {
 	return &link{
-		shard: shard, shards: shards, maxSent: maxSent, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
+		shard: shard, shards: shards, maxSent: maxSent, next: make(map[trace.RankKey]uint32), news: newBundle(),
 		held: heldLoad{Load: workload.New()}, loaded: make(map[trace.RankKey]uint32),
 		received: make(map[uint32]*shardModels), doubtful: make(map[callpath.Context]bool),
 	}
@@ -101,11 +101,11 @@ func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
 	l.hold(step)
 	switch {
 	case uint32(step.Step) >= next:
-		l.fresh.add(step, next, l.shard, l.shards)
+		l.news.add(step, next, l.shard, l.shards)
 		l.next[step.RankKey] = uint32(step.Step) + 1
 		return false
 	case step.Ended:
-		l.fresh.end(step.RankKey, next, step.Host)
+		l.news.end(step.RankKey, next, step.Host)
 	}
 	return true
 }
@@ -117,14 +117,14 @@ func (l *link) shareJoined(key trace.RankKey, w *backlog) error {
 	switch {
 	case next <= w.first:
 		l.next[key] = steps.GetTo()
-		l.fresh.merge(w.joined, l.shard, l.shards)
-		l.fresh.covers[key].From = next
+		l.news.merge(w.joined, l.shard, l.shards)
+		l.news.covers[key].From = next
 		l.loaded[key] = max(l.loaded[key], steps.GetLoaded())
 	case next < steps.GetTo() || l.shard == 0 && l.loaded[key] < steps.GetLoaded():
 		return fatalError{fmt.Errorf("the parameter server was unavailable for so long that steps of rank %d were joined, "+
 			"and it has some of them; %s", key.Rank, restartHint)}
 	case steps.GetEnded():
-		l.fresh.end(key, next, steps.GetHost())
+		l.news.end(key, next, steps.GetHost())
 	}
 	return nil
 }
@@ -137,22 +137,22 @@ func (l *link) claim(key trace.RankKey, next uint32) {
 	}
 }
 
-// pack turns the fresh bundle into an exchange. id returns the ids of functions, and names
+// pack turns the bundle that was not sent into an exchange. id returns the ids of functions, and names
 // are those by the analyzer's numbers.
 func (l *link) pack(id func(trace.FuncKey) int, names []trace.FuncKey) error {
-	if len(l.fresh.covers) == 0 || len(l.sent) >= l.maxSent {
+	if len(l.news.covers) == 0 || len(l.sent) >= l.maxSent {
 		return nil
 	}
 	req := &protocol.ExchangeRequest{Number: l.number + 1}
-	load := l.fresh.message(req, id, names)
+	load := l.news.message(req, id, names)
 	b, err := proto.Marshal(req)
 	if err != nil {
 		return err
 	}
 	l.held.count(load, len(b)-load)
 	l.number++
-	steps := l.fresh.steps()
-	l.sent = append(l.sent, sentBundle{l.number, b, l.fresh.takeModels(), steps})
+	steps := l.news.steps()
+	l.sent = append(l.sent, sentBundle{l.number, b, l.news.takeModels(), steps})
 	return nil
 }
 
@@ -172,12 +172,12 @@ func (l *link) position(number uint64) int {
 
 // isSettled reports whether everything is durable and in the received models.
 func (l *link) isSettled() bool {
-	return l.registered && len(l.fresh.covers) == 0 && l.held.Empty() && l.durable == l.number && l.included == l.number
+	return l.registered && len(l.news.covers) == 0 && l.held.Empty() && l.durable == l.number && l.included == l.number
 }
 
 // unsent returns the number of steps that the server does not have.
 func (l *link) unsent() int64 {
-	n := l.fresh.steps()
+	n := l.news.steps()
 	for _, b := range l.sent[l.position(l.confirmed+1):] {
 		n += b.steps
 	}
@@ -226,7 +226,7 @@ func (l *link) receive(reply *protocol.ExchangeReply, changed func(id uint32, pa
 			l.confirmed, l.number, kept, restartHint)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
-		l.fresh.spare.reuse(l.sent[0].models)
+		l.news.spare.reuse(l.sent[0].models)
 		l.sent[0] = sentBundle{}
 		l.sent = l.sent[1:]
 	}
@@ -251,7 +251,7 @@ func (l *link) model(context callpath.Context, id uint32, frozen bool) (m analyz
 			m.Model.Merge(own)
 		}
 	}
-	if own := l.fresh.models[context]; own != nil {
+	if own := l.news.models[context]; own != nil {
 		m.Model.Merge(own)
 	}
 	return m

@@ -49,14 +49,14 @@ func (l *link) hold(step *analyzer.Contribution) {
 	l.held.urgent = l.held.urgent || step.Ended
 }
 
-// releaseLoad moves the held load to the fresh bundle if it is due or all is true.
+// releaseLoad moves the held load to the bundle that was not sent if it is due or all is true.
 func (l *link) releaseLoad(all bool) {
 	if l.held.Empty() || !all && !l.held.due() {
 		return
 	}
-	l.fresh.addLoad(l.held.Load)
+	l.news.addLoad(l.held.Load)
 	for _, lane := range l.held.Lanes() {
-		l.fresh.cover(lane.RankKey, l.next[lane.RankKey]).Loaded = l.loaded[lane.RankKey]
+		l.news.cover(lane.RankKey, l.next[lane.RankKey]).Loaded = l.loaded[lane.RankKey]
 	}
 	_, l.held.released = l.held.Span()
 	l.held.urgent = false

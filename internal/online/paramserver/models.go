@@ -27,21 +27,21 @@ type entry struct {
 // entry returns the model of a function, or of one of its paths. It adds a missing one, or returns
 // nil if the function has too many paths.
 func (s *State) entry(id uint32, path callpath.Hash) *entry {
-	whole := s.models[id]
-	if whole == nil {
-		whole = s.newEntry(id, 0)
-		s.models[id] = whole
+	all := s.models[id]
+	if all == nil {
+		all = s.newEntry(id, 0)
+		s.models[id] = all
 	}
 	if path == 0 {
-		return whole
+		return all
 	}
-	if e, ok := whole.paths.Get(path); ok || !whole.paths.Keeps(path) {
+	if e, ok := all.paths.Get(path); ok || !all.paths.Keeps(path) {
 		return e
 	}
-	e, level := s.newEntry(id, path), whole.paths.Level()
-	kept := whole.paths.Put(path, e, s.drop)
-	if whole.paths.Level() > level {
-		s.touch(whole)
+	e, level := s.newEntry(id, path), all.paths.Level()
+	kept := all.paths.Put(path, e, s.drop)
+	if all.paths.Level() > level {
+		s.touch(all)
 	}
 	if !kept {
 		s.drop(path, e)

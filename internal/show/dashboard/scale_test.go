@@ -95,7 +95,7 @@ func newScale(b *testing.B, file string, o duckstore.Options) *scale {
 	if err != nil {
 		b.Fatal(err)
 	}
-	kept, err := a.Kept(ctx, 0)
+	kept, err := a.Counts(ctx, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

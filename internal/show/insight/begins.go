@@ -44,9 +44,9 @@ func (b *startTimes) correct(ctx context.Context, a *query.Queries) error {
 	key := runID{a.Run.ID, a.Run.Started}
 	b.mu.Lock()
 	e, ok := b.byRun[key]
-	fresh := ok && (e.took > slowBegin || time.Since(e.queried) < beginInterval)
+	isFresh := ok && (e.took > slowBegin || time.Since(e.queried) < beginInterval)
 	b.mu.Unlock()
-	if fresh {
+	if isFresh {
 		a.Begin = e.at
 		return nil
 	}

@@ -65,11 +65,11 @@ func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*a
 		if err := q.data.needBreakdown(q.data.gpus); err != nil {
 			return nil, err
 		}
-		whole, err := q.GPUTimes(ctx, false, &of.RankKey)
+		total, err := q.GPUTimes(ctx, false, &of.RankKey)
 		if err != nil {
 			return nil, err
 		}
-		if len(whole) == 0 {
+		if len(total) == 0 {
 			return nil, api.Problemf(api.NotFound, "see runs/{run}/breakdown", "rank %d of program %d has no times of GPUs", of.Rank, of.Program)
 		}
 		steps, err := q.GPUTimes(ctx, true, &of.RankKey)
@@ -83,7 +83,7 @@ func (in *Insight) RankSteps(ctx context.Context, run string, of RankParams) (*a
 		}
 		hosts := q.data.hosts()
 		list := gpus.Times(q.Unit, steps, true, maxGPUSteps, nil, func(*provenance.GPUTime) bool { return true })
-		s := &api.RankSteps{Rank: gpus.Time(q.Unit, &whole[0]), Steps: list.Rows, More: list.More}
+		s := &api.RankSteps{Rank: gpus.Time(q.Unit, &total[0]), Steps: list.Rows, More: list.More}
 		for i := range s.Rank.Streams {
 			stream := &s.Rank.Streams[i]
 			for _, f := range facts {

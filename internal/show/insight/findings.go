@@ -172,11 +172,11 @@ func (q *runQuery) findingPoints(ctx context.Context, x *provenance.Finding, f *
 	if err != nil || q.data.linkOf == nil {
 		return all[:min(len(all), limit)], err
 	}
-	chosen := slices.DeleteFunc(all, func(p executions.Execution) bool {
+	matches := slices.DeleteFunc(all, func(p executions.Execution) bool {
 		l := q.data.link(x.PID, p.Event)
 		return l == nil || l.Finding != x.Number
 	})
-	return chosen[:min(len(chosen), limit)], nil
+	return matches[:min(len(matches), limit)], nil
 }
 
 func (d *runData) plotPoints(points []executions.Execution, anomaly bool) []api.PlotPoint {

@@ -270,7 +270,7 @@ func (d *runData) addWarming(o *api.Overview, list *noticeList) {
 // addLosses reports the missing parts of a run that has ended: unreadable traces, a failure,
 // or findings that were not stored.
 func (d *runData) addLosses(o *api.Overview, list *noticeList) {
-	if d.run.State == provdb.Failed && d.kept.Executions > 0 { // otherwise the verdict reports it
+	if d.run.State == provdb.Failed && d.counts.Executions > 0 { // otherwise the verdict reports it
 		words := "The analysis failed; the run has the data stored before that"
 		if d.info.Error != "" {
 			words += ": " + text.Reason(d.info.Error)
@@ -292,7 +292,7 @@ func (d *runData) addLosses(o *api.Overview, list *noticeList) {
 			list.add(api.LevelWatch, "drops", "%s %s", text.Int(n.Count), n.Sentence)
 		}
 	}
-	if o.State == api.Finished && !d.stored && d.kept.Anomalies > 0 && d.err == nil {
+	if o.State == api.Finished && !d.stored && d.counts.Anomalies > 0 && d.err == nil {
 		list.add(api.LevelUnknown, "store", "The run has no stored findings: they were computed now")
 	}
 }

@@ -116,7 +116,7 @@ func (v *view) overview(run string, worst int) *api.Overview {
 				o.Notes = append(o.Notes, d.pageFinding(i, v.labels))
 			}
 		}
-		if d.kept.Anomalies == 0 {
+		if d.counts.Anomalies == 0 {
 			o.Slowest = append(o.Slowest, d.slowest...)
 		}
 	}
@@ -190,13 +190,13 @@ func (v *view) figures(o *api.Overview) api.Figures {
 
 // count adds the figures of the store.
 func (d *runData) count(f *api.Figures, v *view) {
-	f.Anomalies, f.Kept, f.Functions = d.kept.Anomalies, d.kept.Executions, max(d.kept.Functions, int64(d.info.Totals.Functions))
-	f.Lost = d.micros(d.kept.Lost)
+	f.Anomalies, f.Kept, f.Functions = d.counts.Anomalies, d.counts.Executions, max(d.counts.Functions, int64(d.info.Totals.Functions))
+	f.Lost = d.micros(d.counts.Lost)
 	f.Ranks, f.FunctionsMinCalls = int64(max(len(d.ranks), d.info.Totals.Ranks)), int64(minSamples(d.info))
 	f.Hosts = countHosts(len(d.ranks), func(i int) string { return d.ranks[i].Host })
-	f.Calls, f.Events = Positive(max(d.info.Totals.Calls, d.kept.Calls)), Positive(d.info.Totals.Events)
-	if d.kept.Profiled > 0 {
-		f.FunctionsWarm = &d.kept.Warm
+	f.Calls, f.Events = Positive(max(d.info.Totals.Calls, d.counts.Calls)), Positive(d.info.Totals.Events)
+	if d.counts.Profiled > 0 {
+		f.FunctionsWarm = &d.counts.Warm
 	}
 	lost := 0.0 // to findings, also to lasting changes, which have no anomalies
 	for i := range d.findings {
@@ -334,7 +334,7 @@ func (v *view) ranks() []executions.RankHost {
 
 // review returns the result of the review at the end of the run, or nil.
 func (d *runData) review(state api.State) *api.ReviewEnd {
-	r := &api.ReviewEnd{Confirmed: d.kept.Confirmed, Withdrawn: d.kept.Withdrawn, Promoted: d.kept.Promoted}
+	r := &api.ReviewEnd{Confirmed: d.counts.Confirmed, Withdrawn: d.counts.Withdrawn, Promoted: d.counts.Promoted}
 	if i := d.info.Review; i != nil {
 		r.Confirmed, r.Withdrawn, r.Promoted = i.Confirmed, i.Withdrawn, i.Promoted
 	} else if r.Confirmed+r.Promoted+r.Withdrawn == 0 {

@@ -30,7 +30,7 @@ type runData struct {
 	begin       trace.Ticks
 	extent      trace.Ticks // from begin to the newest time
 	info        *provdb.Info
-	kept        query.Kept
+	counts      query.Counts
 	ranks       []executions.RankHost // ordered by program, host and rank
 	names       map[trace.Program]string
 	slowest     []api.Slowest
@@ -93,7 +93,7 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 	}
 	ended := a.Run.State != provdb.Running
 	key := runKey(&a.Run)
-	found, err := in.conclusion.Get(ctx, key, inSlot(in, func(ctx context.Context) (*conclusion, bool, error) {
+	result, err := in.conclusion.Get(ctx, key, inSlot(in, func(ctx context.Context) (*conclusion, bool, error) {
 		f := readConclusion(ctx, a)
 		return f, ended && f.err == nil, nil
 	}))
@@ -117,7 +117,7 @@ func (in *Insight) data(ctx context.Context, run string, get getCopy) (*runData,
 		return nil, err
 	}
 	full := *d
-	full.conclusion, full.memory = found, memory
+	full.conclusion, full.memory = result, memory
 	return &full, nil
 }
 
@@ -172,11 +172,11 @@ func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error)
 // readRunData reads all but the conclusion. now is the trace time of a live run, or 0.
 func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runData, error) {
 	d := &runData{run: a.Run, unit: a.Unit, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
-	kept, err := a.Kept(ctx, minSamples(d.info))
+	counts, err := a.Counts(ctx, minSamples(d.info))
 	if err != nil {
 		return nil, err
 	}
-	d.kept = *kept
+	d.counts = *counts
 	if d.ranks, err = a.Ranks(ctx, maxRanks); err != nil {
 		return nil, err
 	}
@@ -190,14 +190,14 @@ func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runDa
 	if d.gpus, d.collectives, err = a.HasBreakdown(ctx); err != nil {
 		return nil, err
 	}
-	if d.kept.Withdrawn > 0 {
+	if d.counts.Withdrawn > 0 {
 		if d.withdrawn, err = d.withdrawnHost(ctx, a); err != nil {
 			return nil, err
 		}
 	}
-	d.extent = max(1, trace.Ticks(d.kept.Longest), now-d.begin)
+	d.extent = max(1, trace.Ticks(d.counts.Longest), now-d.begin)
 	if d.begin != 0 {
-		d.extent = max(d.extent, d.kept.End-d.begin, d.info.Totals.End-d.begin)
+		d.extent = max(d.extent, d.counts.End-d.begin, d.info.Totals.End-d.begin)
 	}
 	if d.strip, err = stripOf(ctx, a, executions.Timeline{To: d.extent, Columns: DefaultColumns}); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (d *runData) withdrawnHost(ctx context.Context, a *query.Queries) (most hos
 	counts := make(map[string]int64)
 	err = provdb.Scan(rows, func(r *row) { counts[hosts[r.RankKey]] += r.N })
 	for host, n := range counts {
-		if share := float64(n) / float64(d.kept.Withdrawn); host != "" && share > most.share {
+		if share := float64(n) / float64(d.counts.Withdrawn); host != "" && share > most.share {
 			most = hostShare{host, share}
 		}
 	}
@@ -243,16 +243,16 @@ func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
 		return f
 	}
 	if f.stored = len(f.findings) > 0; !f.stored {
-		found, err := a.ConcludeWithData(ctx, true)
+		result, err := a.ConcludeWithData(ctx, true)
 		if err != nil {
 			f.err = err
 			return f
 		}
-		f.findings, f.peers, f.until = found.Findings, found.Peers, max(0, found.Anomalies.End-a.Begin)
-		if len(found.Links) <= maxLinks {
-			f.anomalies, f.links, f.linkOf = found.Anomalies, found.Links, make(map[trace.EventKey]int, len(found.Links))
-			for i := range found.Links {
-				f.linkOf[trace.EventKey{Program: found.Links[i].PID, ID: found.Links[i].EventID}] = i
+		f.findings, f.peers, f.until = result.Findings, result.Peers, max(0, result.Anomalies.End-a.Begin)
+		if len(result.Links) <= maxLinks {
+			f.anomalies, f.links, f.linkOf = result.Anomalies, result.Links, make(map[trace.EventKey]int, len(result.Links))
+			for i := range result.Links {
+				f.linkOf[trace.EventKey{Program: result.Links[i].PID, ID: result.Links[i].EventID}] = i
 			}
 		}
 	}

@@ -78,11 +78,11 @@ func newestOf(ctx context.Context, a *query.Queries, n int) ([]json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	found, err := rows.Collect()
-	if err != nil || len(found) == 0 || found[0][0] == nil {
+	list, err := rows.Collect()
+	if err != nil || len(list) == 0 || list[0][0] == nil {
 		return []json.RawMessage{}, err
 	}
-	since := a.Unit.Duration(trace.Ticks(found[0][0].(int64)) - a.Begin)
+	since := a.Unit.Duration(trace.Ticks(list[0][0].(int64)) - a.Begin)
 	// Several may have the same entry time as the first of them.
 	all, err := objects(a.Executions(ctx, executions.Filter{Since: &since, Order: "time", Limit: n + MaxRows}))
 	if err != nil {

@@ -40,23 +40,23 @@ func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*ap
 		return nil, api.Problemf(api.Invalid, api.ParamsHint, "parameter q: longer than %d characters", maxSearch)
 	}
 	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FoundList, error) {
-		found := &api.FoundList{Rows: []api.Found{}}
+		list := &api.FoundList{Rows: []api.Found{}}
 		if text == "" {
-			return found, nil
+			return list, nil
 		}
 		for _, search := range []func(context.Context, string, int) ([]api.Found, error){
 			q.searchEvents, q.searchRanks, q.searchFindings, q.searchHosts, q.searchFunctions,
 		} {
-			if len(found.Rows) >= of.Limit {
+			if len(list.Rows) >= of.Limit {
 				break
 			}
-			rows, err := search(ctx, text, of.Limit-len(found.Rows))
+			rows, err := search(ctx, text, of.Limit-len(list.Rows))
 			if err != nil {
 				return nil, err
 			}
-			found.Rows = append(found.Rows, rows...)
+			list.Rows = append(list.Rows, rows...)
 		}
-		return found, nil
+		return list, nil
 	})
 }
 

@@ -85,13 +85,13 @@ func basic(v reflect.Value) any {
 }
 
 // firstOf returns the first n items for which keep returns true.
-func firstOf[T any](list []T, n int, keep func(x *T) bool) (chosen []T) {
+func firstOf[T any](list []T, n int, keep func(x *T) bool) (matches []T) {
 	for i := range list {
-		if len(chosen) < n && keep(&list[i]) {
-			chosen = append(chosen, list[i])
+		if len(matches) < n && keep(&list[i]) {
+			matches = append(matches, list[i])
 		}
 	}
-	return chosen
+	return matches
 }
 
 // sparkline draws counts as bars.

@@ -99,11 +99,11 @@ func twinOf(p *provenance.Peers, s *provenance.SlowPeer) (twin *provenance.RankL
 	if s.Twin == nil {
 		return nil
 	}
-	whole := s.TID == provenance.AllThreads && !s.Device
+	entireRank := s.TID == provenance.AllThreads && !s.Device
 	distance := func(l *provenance.RankLoad) float64 { return math.Abs(math.Log(*l.Ratio)) }
 	for i := range p.Loads {
 		l := &p.Loads[i]
-		if l.PID != s.PID || l.RID != *s.Twin || l.Device != s.Device || whole != (l.TID == provenance.AllThreads) ||
+		if l.PID != s.PID || l.RID != *s.Twin || l.Device != s.Device || entireRank != (l.TID == provenance.AllThreads) ||
 			l.Ratio == nil || *l.Ratio <= 0 || includes(s, l) {
 			continue
 		}

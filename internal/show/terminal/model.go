@@ -32,7 +32,7 @@ type model struct {
 	paused        bool
 	updating      bool
 	mode          mode
-	chosen        string // key of the finding under the cursor
+	selection     string // key of the finding under the cursor
 	cursor, top   int    // of the list of findings
 	scroll        int    // of the text of a finding
 	evidence      map[string]*api.Evidence
@@ -115,7 +115,7 @@ func (m *model) take(l update) {
 	}
 	m.picture, m.seen = l.picture, l.at
 	for i := range m.rows() {
-		if m.rows()[i].Key == m.chosen {
+		if m.rows()[i].Key == m.selection {
 			m.cursor = i
 		}
 	}
@@ -142,7 +142,7 @@ func (m *model) finding() *api.Finding {
 func (m *model) move(by int) {
 	m.cursor = max(0, min(m.cursor+by, len(m.rows())-1))
 	if i := m.finding(); i != nil {
-		m.chosen = i.Key
+		m.selection = i.Key
 	}
 }
 

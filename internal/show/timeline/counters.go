@@ -60,11 +60,11 @@ func addReadings(
 	ranks, group := s.ReadingRanks(trace.Program(t.Program))
 	t.Group = int64(group)
 	var cells []activity.ReadingCell
-	chosen := false
+	ok := false
 	for _, rank := range ranks {
 		key := trace.RankKey{Program: trace.Program(t.Program), Rank: rank}
 		selected := selects != nil && selectsAny(selects, key, group)
-		chosen = chosen || selected
+		ok = ok || selected
 		cells = s.Readings(cells[:0], key)
 		for i := range cells {
 			if c := &cells[i]; c.Counter == index {
@@ -76,7 +76,7 @@ func addReadings(
 		}
 	}
 	t.All = seriesOf(all)
-	if chosen {
+	if ok {
 		t.Selected = new(seriesOf(some))
 	}
 }

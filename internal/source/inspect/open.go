@@ -128,9 +128,9 @@ func openDataset(path string, opt bp.Options) (*bp.Reader, error) {
 // Expand returns the paths of the datasets that files, directories and patterns name,
 // each once and in the order given; those in a directory are sorted. It returns contact
 // files of live streams where a directory has no datasets.
-func Expand(given ...string) ([]string, error) {
+func Expand(patterns ...string) ([]string, error) {
 	var paths []string
-	for _, g := range given {
+	for _, g := range patterns {
 		more, err := expand(g)
 		if err != nil {
 			return nil, err
@@ -240,32 +240,32 @@ const maxEntries = 10_000
 
 // HasTraces reports whether a path is a trace, or a directory with one among its first files.
 func HasTraces(path string) bool {
-	found, n := false, 0
+	ok, n := false, 0
 	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error { // unreadable files count as no trace
 		n++
 		switch {
 		case err != nil || n > maxEntries:
 			return fs.SkipAll
 		case d.IsDir():
-			found = isDataset(path)
+			ok = isDataset(path)
 		default:
-			found = filepath.Ext(path) == ".bp" || sst.IsContact(path) || d.Type().IsRegular() &&
+			ok = filepath.Ext(path) == ".bp" || sst.IsContact(path) || d.Type().IsRegular() &&
 				(isArchive(path) || mayBeProfile(path) && (kineto.IsTrace(path) || sqlitetrace.IsTrace(path)) || mayBeLog(path) && nccl.IsLog(path))
 		}
-		if found {
+		if ok {
 			return fs.SkipAll
 		}
 		return nil
 	})
-	return found
+	return ok
 }
 
 // Relative returns the path of a dataset that Expand returned for the given path, relative to that
 // path if it is a directory of datasets, else the base name.
-func Relative(given, dataset string) string {
-	info, err := os.Stat(given)
-	if err == nil && info.IsDir() && !isDataset(filepath.Clean(given)) {
-		if rel, err := filepath.Rel(given, dataset); err == nil && !strings.HasPrefix(rel, "..") {
+func Relative(pattern, dataset string) string {
+	info, err := os.Stat(pattern)
+	if err == nil && info.IsDir() && !isDataset(filepath.Clean(pattern)) {
+		if rel, err := filepath.Rel(pattern, dataset); err == nil && !strings.HasPrefix(rel, "..") {
 			return rel
 		}
 	}

@@ -196,9 +196,9 @@ func (c *Catalog) Marks(k Kind) (marks []Mark) {
 
 // TakeNew returns the entries that were numbered since New or the last call.
 func (c *Catalog) TakeNew() Entries {
-	fresh := c.newEntries
+	entries := c.newEntries
 	c.newEntries = Entries{}
-	return fresh
+	return entries
 }
 
 // Func returns the number of a function.

@@ -98,8 +98,8 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 			return err
 		}
 	}
-	fresh := enc.cat.TakeNew()
-	for _, t := range fresh.Tables(w.run) {
+	entries := enc.cat.TakeNew()
+	for _, t := range entries.Tables(w.run) {
 		if err := w.appendTable(&t); err != nil {
 			return err
 		}

@@ -110,12 +110,12 @@ func (d dictionary[V]) compare(a, b int32) int {
 
 func (d dictionary[V]) test(q *comparison) (keep func(row int32) bool, rows []int32) {
 	set := make([]bool, len(d.values))
-	wanted := make(map[V]bool, len(q.values))
+	values := make(map[V]bool, len(q.values))
 	for _, v := range q.values {
-		wanted[v.(V)] = true
+		values[v.(V)] = true
 	}
 	for i, v := range d.values {
-		set[i] = q.values != nil && wanted[v] || q.values == nil && q.has(v)
+		set[i] = q.values != nil && values[v] || q.values == nil && q.has(v)
 	}
 	if d.rows != nil {
 		rows = d.rows.ofFew(set)

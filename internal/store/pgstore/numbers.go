@@ -90,8 +90,8 @@ func (s *Store) extend(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 			}
 		}
 		n.cat.Add(b)
-		fresh := n.cat.TakeNew()
-		for _, t := range fresh.Tables(id) {
+		entries := n.cat.TakeNew()
+		for _, t := range entries.Tables(id) {
 			if err := appendTable(ctx, tx, &t); err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ func BenchmarkCopyDuckDB(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Logf("details: %v, processor %v", time.Since(begin), cputime.OfProcess()-used)
-	kept, err := a.Kept(ctx, 0)
+	kept, err := a.Counts(ctx, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

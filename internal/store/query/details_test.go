@@ -52,7 +52,7 @@ func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
 func withDetails(t *testing.T, a *query.Queries, share int64) *query.Queries {
 	t.Helper()
 	inMemory(t, a)
-	kept, err := a.Kept(t.Context(), 0)
+	kept, err := a.Counts(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,11 +76,11 @@ func (a *Queries) readRanksAndExtent(ctx context.Context, s *sampling) (err erro
 		s.hosts[r.RankKey] = r.Host
 	}
 	if s.q.Extent <= 0 {
-		kept, err := a.Kept(ctx, 0)
+		counts, err := a.Counts(ctx, 0)
 		if err != nil {
 			return err
 		}
-		s.q.Extent = max(1, trace.Ticks(kept.Longest), kept.End-a.Begin)
+		s.q.Extent = max(1, trace.Ticks(counts.Longest), counts.End-a.Begin)
 	}
 	return nil
 }

@@ -23,11 +23,11 @@ func (a *Queries) Findings(ctx context.Context) ([]provenance.Finding, error) {
 	if err != nil || len(findings) > 0 {
 		return findings, err
 	}
-	found, err := a.Conclude(ctx, true)
+	result, err := a.Conclude(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	return found.Findings, nil
+	return result.Findings, nil
 }
 
 // StoredFindings returns the findings that were stored when the run ended, the worst first. It returns
@@ -67,12 +67,12 @@ func (a *Queries) Link(ctx context.Context, program trace.Program, event string)
 	if err != nil || len(findings) > 0 {
 		return nil, err // the anomaly was withdrawn
 	}
-	found, err := a.Conclude(ctx, true)
+	result, err := a.Conclude(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	for i := range found.Links {
-		if l := &found.Links[i]; l.PID == program && l.EventID == event {
+	for i := range result.Links {
+		if l := &result.Links[i]; l.PID == program && l.EventID == event {
 			return l, nil
 		}
 	}
@@ -82,22 +82,22 @@ func (a *Queries) Link(ctx context.Context, program trace.Program, event string)
 // Conclude computes the findings and links of the run from its stored anomalies. If provisional is
 // true, it includes anomalies that have not been reviewed.
 func (a *Queries) Conclude(ctx context.Context, provisional bool) (*findings.Result, error) {
-	found, err := a.ConcludeWithData(ctx, provisional)
+	result, err := a.ConcludeWithData(ctx, provisional)
 	if err != nil {
 		return nil, err
 	}
-	return found.Result, nil
+	return result.Result, nil
 }
 
-// Found has the findings of a run and the data behind them.
-type Found struct {
+// Conclusion contains the findings of a run and the data behind them.
+type Conclusion struct {
 	*findings.Result
 	Anomalies *blame.Run        // the links are in the same order
 	Peers     *provenance.Peers // with the slow peers that only calls show; nil without a comparison
 }
 
 // ConcludeWithData is like Conclude and also returns the data that it read.
-func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Found, error) {
+func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Conclusion, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
 		return nil, err
@@ -116,17 +116,17 @@ func (a *Queries) ConcludeWithData(ctx context.Context, provisional bool) (*Foun
 		}
 	}
 	run.Ranks = p.Ranks()
-	found := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, all)
+	result := findings.Conclude(run, blame.Find(run), a.Run.Decoded().Changes, p, all)
 	if all != nil {
-		peers.Add(all, found.Slow...)
+		peers.Add(all, result.Slow...)
 	}
-	for i := range found.Findings {
-		f := &found.Findings[i] // without calls, which would have a status
+	for i := range result.Findings {
+		f := &result.Findings[i] // without calls, which would have a status
 		if provisional && f.OfPeers() && len(f.Examples) == 0 && a.Run.Finished.IsZero() {
 			f.Status = provenance.Provisional
 		}
 	}
-	return &Found{Result: found, Anomalies: run, Peers: all}, nil
+	return &Conclusion{Result: result, Anomalies: run, Peers: all}, nil
 }
 
 // end returns the end of the run: the newest time that is stored, or the end of the traces.

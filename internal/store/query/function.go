@@ -25,17 +25,17 @@ func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (
 		patterns = append(patterns, executions.Like(m[1]+" [{*"+m[2]+"} {"+m[3]+",*"))
 	}
 	for _, pattern := range patterns {
-		found, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
+		matches, err := executions.ReadAll[executions.Function](ctx, a, text("func_match"), executions.OptionalProgram(p), name, pattern)
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 {
+		if len(matches) == 0 {
 			continue
 		}
-		if len(found) == 1 || found[0].Name == name && found[1].Name != name {
-			return &found[0], nil
+		if len(matches) == 1 || matches[0].Name == name && matches[1].Name != name {
+			return &matches[0], nil
 		}
-		return nil, ambiguousError(name, found)
+		return nil, ambiguousError(name, matches)
 	}
 	return nil, fmt.Errorf("function %q: %w; chimbuko top lists those with anomalies", name, provdb.ErrNotFound)
 }
@@ -43,9 +43,9 @@ func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (
 // withPlace matches a name with its source location as tables show it: f(int) heat2d.cpp:31.
 var withPlace = regexp.MustCompile(`^(.+) ([^ /]+):(\d+)$`)
 
-func ambiguousError(name string, found []executions.Function) error {
+func ambiguousError(name string, matches []executions.Function) error {
 	var b strings.Builder
-	for i, f := range found {
+	for i, f := range matches {
 		if i == 10 {
 			b.WriteString("\n  …")
 			break

@@ -27,11 +27,11 @@ func (a *Queries) SelectFinding(ctx context.Context, s *Selection, number int) e
 	var links []provenance.Link
 	stored := len(findings) > 0
 	if !stored {
-		found, err := a.Conclude(ctx, true)
+		result, err := a.Conclude(ctx, true)
 		if err != nil {
 			return err
 		}
-		findings, links = found.Findings, found.Links
+		findings, links = result.Findings, result.Links
 	}
 	if len(findings) == 0 {
 		return fmt.Errorf("run %s has no findings to explain", a.Run.Name)

@@ -43,11 +43,11 @@ func (k *Keeper) Findings(
 	s := &k.anomalies
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.all.Conclude(o, paths, peers)
-	slices.SortFunc(found.Links, func(a, b provenance.Link) int { // anomalies arrive in any order of ranks
+	result := s.all.Conclude(o, paths, peers)
+	slices.SortFunc(result.Links, func(a, b provenance.Link) int { // anomalies arrive in any order of ranks
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.RID, b.RID), cmp.Compare(a.EventID, b.EventID))
 	})
-	return found.Findings, found.Links
+	return result.Findings, result.Links
 }
 
 // FindFindings finds the findings of a run whose records are all in the store, and stores
@@ -63,19 +63,19 @@ func (k *Keeper) FindFindings(ctx context.Context, info *provdb.Info) ([]provena
 	if a.Unit = info.Unit; info.Totals.Begin != 0 {
 		a.Begin = info.Totals.Begin
 	}
-	found, err := a.ConcludeWithData(ctx, false)
+	result, err := a.ConcludeWithData(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	if l := ranks.Divide(found.Peers, ranks.Listed(found.Findings)); l != nil {
+	if l := ranks.Divide(result.Peers, ranks.Listed(result.Findings)); l != nil {
 		info.Efficiency = l.String()
 	}
-	if len(found.Findings) == 0 {
+	if len(result.Findings) == 0 {
 		return nil, nil
 	}
-	batch := &provdb.Batch{Findings: found.Findings, Links: found.Links}
-	if len(found.Slow) > 0 {
-		batch.Peers = found.Peers
+	batch := &provdb.Batch{Findings: result.Findings, Links: result.Links}
+	if len(result.Slow) > 0 {
+		batch.Peers = result.Peers
 	}
-	return found.Findings, k.Store.Write(ctx, k.Run.ID, batch)
+	return result.Findings, k.Store.Write(ctx, k.Run.ID, batch)
 }

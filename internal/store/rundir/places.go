@@ -78,12 +78,12 @@ func (p *Places) Trend(ctx context.Context, places []string, name string, progra
 			return nil, nil, err
 		}
 	}
-	chosen := comparison.Choose(m.sums, func(s *comparison.Sums) api.Comparable { return s.Comparable }, &m.leftOut)
-	if len(chosen) < 2 {
+	runs := comparison.Choose(m.sums, func(s *comparison.Sums) api.Comparable { return s.Comparable }, &m.leftOut)
+	if len(runs) < 2 {
 		return nil, nil, fmt.Errorf("a trend needs at least 2 finished runs, there are %d (give run directories, files of chimbuko baseline, "+
-			"or a store that contains several runs)", len(chosen))
+			"or a store that contains several runs)", len(runs))
 	}
-	return comparison.Over(chosen, program, limit), m.leftOut.Sentences(), nil
+	return comparison.Over(runs, program, limit), m.leftOut.Sentences(), nil
 }
 
 func (m *members) add(where string, sums ...*comparison.Sums) {

@@ -8,11 +8,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/executions"
 )
 
-// Kept has the numbers of stored executions, anomalies and functions of a run.
-type Kept struct {
+// Counts contains the numbers of stored executions, anomalies and functions of a run.
+type Counts struct {
 	Executions int64       `sql:"kept"`      // including typical ones and withdrawn anomalies
-	Anomalies  int64       `sql:"anomalies"` // that were not withdrawn
-	Lost       trace.Ticks `sql:"lost_us"`   // to these anomalies
+	Anomalies  int64       `sql:"anomalies"` // anomalies that were not withdrawn
+	Lost       trace.Ticks `sql:"lost_us"`   // time lost to these anomalies
 	Confirmed  int64       `sql:"confirmed"`
 	Promoted   int64       `sql:"promoted"`
 	Withdrawn  int64       `sql:"withdrawn"`
@@ -27,11 +27,11 @@ type Kept struct {
 	Longest  float64 `sql:"longest_us"` // duration of the longest call, in ticks
 }
 
-// Kept counts the stored data. A function is warm if it has at least minCalls calls.
-func (a *Queries) Kept(ctx context.Context, minCalls int) (*Kept, error) {
-	k, err := executions.ReadFirst[Kept](ctx, a, text("kept"), float64(minCalls))
+// Counts counts the stored data. A function is warm if it has at least minCalls calls.
+func (a *Queries) Counts(ctx context.Context, minCalls int) (*Counts, error) {
+	k, err := executions.ReadFirst[Counts](ctx, a, text("kept"), float64(minCalls))
 	if err != nil || k == nil {
-		return new(Kept), err
+		return new(Counts), err
 	}
 	return k, nil
 }
