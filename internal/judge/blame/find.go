@@ -162,7 +162,7 @@ func (f *finder) sequence() {
 				since = max(since, exit)
 			}
 		}
-		own := key{RankKey: trace.RankKey{Program: w.Program, Rank: w.Rank}, wait: w.Wait}
+		own := key{RankKey: w.rankKey(), wait: w.Wait}
 		if w.Wait == Ranks || w.Wait == Group {
 			since = max(since, min(w.InStep, w.Entry))
 		}

@@ -30,7 +30,7 @@ func (f *finder) gather() {
 		if w.Wait != Group {
 			continue
 		}
-		k := trace.FuncKey{Program: w.Program, Name: w.Func}
+		k := w.funcKey()
 		g := calls[k]
 		if g.gathering == nil || w.Entry >= g.leaves || w.Exit-g.leaves > g.leaves-w.Entry {
 			next := &gathering{span: w.span(), program: w.Program, since: f.since[i], arrival: make(map[trace.Rank]trace.Ticks)}

@@ -50,7 +50,7 @@ func (f *finder) resolve(i int32) {
 // late itself.
 func (f *finder) heldBack(i int32) bool {
 	w := &f.all[i]
-	exits := f.exits[trace.FuncKey{Program: w.Program, Name: w.Func}]
+	exits := f.exits[w.funcKey()]
 	k, _ := slices.BinarySearchFunc(exits, w.Entry+1, func(e exit, at trace.Ticks) int { return cmp.Compare(e.at, at) })
 	last := w.Exit - trace.Ticks(explainedShare*float64(w.Lost))
 	for ; k < len(exits) && exits[k].at <= last; k++ {
@@ -72,8 +72,7 @@ func (f *finder) others(i int32, t *timeline) []int32 {
 // own returns the anomalies on other threads of the rank, or on its GPU.
 func (f *finder) own(i int32) []int32 {
 	w := &f.all[i]
-	all := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Rank}].during(f.since[i], w.Exit)
-	return f.byThread(slices.DeleteFunc(all, func(j int32) bool {
+	return f.byThread(slices.DeleteFunc(f.ranks[w.rankKey()].during(f.since[i], w.Exit), func(j int32) bool {
 		return f.all[j].OnDevice != (w.Wait == Device) || f.all[j].Thread == w.Thread
 	}))
 }

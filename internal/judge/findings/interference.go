@@ -22,7 +22,7 @@ func (c *conclusion) interference(order []int32, keys map[int32]*key) {
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
-		u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]
+		u, ok := c.profile.paths[c.pathOf(a)]
 		if ok && u.calls > 0 && !u.waits && a.Wait == blame.Nothing && a.Kind != provenance.TooManyCalls && !a.OnDevice &&
 			a.Lost > 0 && a.Kind != provenance.RarelyCalled {
 			programs[a.Program] = append(programs[a.Program], i)
@@ -348,7 +348,7 @@ func (c *conclusion) isInterference(hits []int32) bool {
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
 		switch {
-		case c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}].sends:
+		case c.profile.paths[c.pathOf(a)].sends:
 			continue
 		case a.Wait != blame.Nothing:
 			heldUp++
@@ -371,6 +371,12 @@ func (c *conclusion) isInterference(hits []int32) bool {
 		n-most >= leastHits && len(functions) > leastFunctions
 }
 
+// hostRank is a rank of a program on a host, or allRanks of them.
+type hostRank struct {
+	host string
+	rank trace.Rank
+}
+
 // allRanks is the rank in keys of the interference of a host.
 const allRanks = -2
 
@@ -381,15 +387,11 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	if c.mostlyLong(hits, limit) {
 		limit = math.MaxInt64
 	}
-	type rankKey struct {
-		host string
-		rank trace.Rank
-	}
-	lost, longest := make(map[rankKey]float64), make(map[trace.Rank]int32)
+	lost, longest := make(map[hostRank]float64), make(map[trace.Rank]int32)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
 		if a.Lost <= limit {
-			lost[rankKey{a.Host, a.Rank}] += float64(a.Lost)
+			lost[hostRank{a.Host, a.Rank}] += float64(a.Lost)
 		} else if j, ok := longest[a.Rank]; !ok || a.Lost > c.run.Anomalies[j].Lost {
 			longest[a.Rank] = i
 		}
@@ -398,10 +400,10 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	for k, v := range lost {
 		hosts[k.host] = append(hosts[k.host], v)
 	}
-	places, apart := make(map[rankKey][]int32), make(map[string]bool)
+	places, apart := make(map[hostRank][]int32), make(map[string]bool)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		where := rankKey{a.Host, a.Rank}
+		where := hostRank{a.Host, a.Rank}
 		switch {
 		case a.Lost > limit: // named after the longest delay of its rank
 			x := &c.run.Anomalies[longest[a.Rank]]
@@ -472,7 +474,7 @@ func (c *conclusion) addHidden(g *group) {
 		h := &here[lengthOf(a)]
 		h.hits++
 		h.lost += float64(a.Lost)
-		if u, ok := c.profile.paths[pathKey{a.Program, c.names.stable(a.Path)}]; ok && !u.waits && c.shows(lengthOf(a), u) {
+		if u, ok := c.profile.paths[c.pathOf(a)]; ok && !u.waits && c.shows(lengthOf(a), u) {
 			h.visible++
 		}
 	}

@@ -173,15 +173,11 @@ func (c *conclusion) episodes(program trace.Program, hits []int32) (all []*episo
 // places returns the ranks that were hit and the hosts with several of them, the hits of all ranks by slot, and the number of
 // ranks that were hit.
 func (c *conclusion) places(hits []int32) (places []*place, all *sums, ranks int) {
-	type rankKey struct {
-		host string
-		rank trace.Rank
-	}
-	byRank, byHost := make(map[rankKey]*place), make(map[string]*place)
+	byRank, byHost := make(map[hostRank]*place), make(map[string]*place)
 	all = new(sums)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
-		k, slot := rankKey{a.Host, a.Rank}, c.slot(a.Program, a.Entry)
+		k, slot := hostRank{a.Host, a.Rank}, c.slot(a.Program, a.Entry)
 		p, host := byRank[k], byHost[k.host]
 		if host == nil {
 			host = &place{host: k.host, rank: allRanks, hit: new(sums), cells: new(sums)}

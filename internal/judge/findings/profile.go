@@ -26,6 +26,11 @@ type pathKey struct {
 	path    string
 }
 
+// pathOf returns the key of the call path of an anomaly.
+func (c *conclusion) pathOf(a *blame.Anomaly) pathKey {
+	return pathKey{a.Program, c.names.stable(a.Path)}
+}
+
 // usage is a number of calls with their exclusive time.
 type usage struct {
 	calls     int64

@@ -27,7 +27,7 @@ func (c *conclusion) recording(order []int32, keys map[int32]*key) {
 	of := func(i int32) (a *blame.Anomaly, k pathKey, chance float64, ok bool) {
 		a = &c.run.Anomalies[i]
 		ok = a.StepTime > 0 && a.Lost > 0 && !a.OnDevice && c.delays(i)
-		return a, pathKey{a.Program, c.names.stable(a.Path)}, float64(a.Exit-a.Entry) / float64(max(1, a.StepTime)), ok
+		return a, c.pathOf(a), float64(a.Exit-a.Entry) / float64(max(1, a.StepTime)), ok
 	}
 	count := func(s *crossings, i int32, a *blame.Anomaly, chance float64) *crossings {
 		if s == nil {

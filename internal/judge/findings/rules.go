@@ -148,15 +148,11 @@ func (c *conclusion) timeChance(g *group) float64 {
 
 // period returns the time between the executions of a thread in seconds, or nil if it is irregular.
 func (g *group) period(unit trace.Unit) *float64 {
-	type thread struct {
-		rank   trace.Rank
-		thread trace.Thread
-	}
-	last := make(map[thread]trace.Ticks)
+	last := make(map[threadKey]trace.Ticks)
 	var gaps []float64
 	for _, i := range g.members {
 		a := &g.all[i]
-		t := thread{a.Rank, a.Thread}
+		t := threadKey{a.Rank, a.Thread}
 		if at, ok := last[t]; ok {
 			gaps = append(gaps, float64(a.Entry-at))
 		}

@@ -57,12 +57,14 @@ func trendOf(counts []int64) provenance.Trend {
 	return provenance.Steady
 }
 
+// threadKey identifies a thread of a program.
+type threadKey struct {
+	rank   trace.Rank
+	thread trace.Thread
+}
+
 // isBurst reports whether the members of a group, which are in order of entry, form bursts.
 func (c *conclusion) isBurst(g *group) bool {
-	type thread struct {
-		rank   trace.Rank
-		thread trace.Thread
-	}
 	type row struct {
 		n           int
 		first, last trace.Ticks
@@ -74,10 +76,10 @@ func (c *conclusion) isBurst(g *group) bool {
 			in += r.n
 		}
 	}
-	rows := make(map[thread]*row)
+	rows := make(map[threadKey]*row)
 	for _, i := range g.members {
 		a := &g.all[i]
-		t := thread{a.Rank, a.Thread}
+		t := threadKey{a.Rank, a.Thread}
 		r := rows[t]
 		if r == nil {
 			r = new(row)
