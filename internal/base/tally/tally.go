@@ -25,7 +25,7 @@ func (s Severity) String() string {
 type Kind uint8
 
 // NumKinds is the number of kinds.
-const NumKinds Kind = 69
+const NumKinds Kind = 70
 
 type entry struct {
 	name     string
@@ -162,6 +162,8 @@ var (
 		"of all hosts were assumed to be simultaneous")
 	PartnerUnknown = define("partner-unknown", Info, "messages of exports of Nsight Systems without a known partner: in "+
 		"communicators of some ranks, in calls that send and receive, or received without a wait; only their calls are known")
+	FlagUnsent = define("flag-unsent", Info, "flagged calls that lost about as much as many others of their call path and rank, of "+
+		"which a live run stores a sample until its review; numbers and costs of findings are those of the sample until then")
 )
 
 // Name returns the name for programs. It is stable over versions.

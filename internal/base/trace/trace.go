@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 )
 
 type (
@@ -112,6 +113,24 @@ type Step struct {
 	Funcs, Comms, Counters int // events of each kind
 }
 
+// EventCounts are the numbers of events by kind.
+type EventCounts struct{ Functions, Messages, Counters int64 }
+
+// Add adds the events of a step.
+func (c *EventCounts) Add(s *Step) {
+	c.Merge(EventCounts{int64(s.Funcs), int64(s.Comms), int64(s.Counters)})
+}
+
+// Merge adds the events of o.
+func (c *EventCounts) Merge(o EventCounts) {
+	c.Functions += o.Functions
+	c.Messages += o.Messages
+	c.Counters += o.Counters
+}
+
+// Total returns the number of all events.
+func (c EventCounts) Total() int64 { return c.Functions + c.Messages + c.Counters }
+
 // EventID identifies an event: no other event of the same program and kind has the same
 // id.
 type EventID struct {
@@ -129,6 +148,26 @@ func (id EventID) String() string {
 	b = append(b, ':')
 	b = strconv.AppendUint(b, uint64(id.Row), 10)
 	return string(b)
+}
+
+// Number returns a number that identifies the call of an event among those of a program, in all but very long runs.
+func (id EventID) Number() uint64 {
+	return uint64(id.Rank)<<48 ^ uint64(uint32(id.Step))<<32 ^ uint64(id.Row)
+}
+
+// EventNumbers reads rank, step and row of the text of an EventID.
+func EventNumbers(id string) (n [3]int64, ok bool) {
+	parts := strings.Split(id, ":")
+	if len(parts) != len(n) {
+		return n, false
+	}
+	for i, bits := range []int{32, 32, 64} {
+		var err error
+		if n[i], err = strconv.ParseInt(parts[i], 10, bits); err != nil {
+			return n, false
+		}
+	}
+	return n, true
 }
 
 // Metadata is one fact about a rank or a thread, such as its host name.

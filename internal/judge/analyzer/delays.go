@@ -186,13 +186,12 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 	if verdict == outlier.NotJudged {
 		return false
 	}
-	excess, _ := j.Excess(work)
-	lost := max(time-f.model.by.usual, excess)
+	lost := r.lost(f, j, c)
 	if rare != nil {
 		lost = time
 	}
 	candidate := verdict < outlier.Recurring
-	unneeded = candidate && c.Kind != provenance.Anomaly
+	unneeded = candidate && c.Kind != provenance.Anomaly || !candidate && !c.Sent && !r.keeps(j, verdict, of.callKey)
 	share := 0.
 	if candidate {
 		if share = j.ShareFrom(time); share > longCalls || lost < r.leastDelay(call.Exit, 1) {

@@ -141,7 +141,8 @@ func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32
 	}
 }
 
-// provisional creates the record of an anomaly or typical execution while the trace is being written.
+// provisional creates the record of an anomaly or typical execution while the trace is being written. Of anomalies that are alike
+// it creates those of a sample.
 func (r *rank) provisional(c *provenance.Capture) {
 	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
 		return
@@ -151,7 +152,18 @@ func (r *rank) provisional(c *provenance.Capture) {
 		r.normal = append(r.normal, r.typical(f, c))
 		return
 	}
-	r.anomalies = append(r.anomalies, r.anomaly(f, c, provenance.Provisional))
+	like, keep := r.alike.Keep(f.peers().number, r.lost(f, f.judge(), c), r.number(keyOf(c)))
+	if c.Sent = keep; keep {
+		record := r.anomaly(f, c, provenance.Provisional)
+		record.StandsFor(like)
+		r.anomalies = append(r.anomalies, record)
+	}
+}
+
+// lost returns the time that a captured call lost by a judge.
+func (r *rank) lost(f *localFunc, j *outlier.Judge, c *provenance.Capture) int64 {
+	excess, _ := j.Excess(r.capturedWork(f, c))
+	return max(r.timeOf(c)-f.model.by.usual, excess)
 }
 
 // typical returns the record of a typical execution.
@@ -166,14 +178,6 @@ func (r *rank) record(c *provenance.Capture, model json.RawMessage) *provenance.
 	return record
 }
 
-// dropped returns a record that removes the record of an anomaly.
-func (r *rank) dropped(c *provenance.Capture) *provenance.Record {
-	return &provenance.Record{
-		PID: r.key.Program, RID: r.key.Rank, TID: c.Thread, EventID: c.ID(r.key.Rank).String(), IOStep: c.IOStep,
-		Entry: c.Call().Entry, Exit: c.Call().Exit, Unit: r.cfg.Unit.Canonical(), Status: provenance.Dropped,
-	}
-}
-
 // anomaly returns the record of an anomaly with the model that judged it.
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
 	time := r.timeOf(c)
@@ -186,18 +190,8 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 		usual = f.allPaths.models.function.Learned() // over all ranks
 	}
 	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
-	explain(record, f.judge(), time, r.capturedWork(f, c), onPath, status)
+	record.ExplainCall(f.judge(), time, r.capturedWork(f, c), onPath, status)
 	return record
-}
-
-// explain sets the status, the kind and the reason of an anomaly, and the usual number of calls if it made too many.
-func explain(r *provenance.Record, j *outlier.Judge, time int64, work outlier.Work, onPath bool, status provenance.Status) {
-	if lost, usual := j.Excess(work); lost > 0 {
-		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Ticks(lost))
-	}
-	d := j.Describe(time)
-	d.OnPath = onPath
-	r.Explain(&d, status)
 }
 
 // publish passes the provisional records of a step to the sink.
@@ -222,7 +216,7 @@ func (r *rank) spoolCall(s suspect) error {
 	p := captures.Get().(*pendingCapture)
 	c := &p.capture
 	c.Take(s.thread, s.call, r.cfg.Window)
-	c.Kind, c.Context, c.Score, c.IOStep = s.kind, s.of.number, s.score, int32(r.step)
+	c.Kind, c.Context, c.Score, c.IOStep, c.Sent = s.kind, s.of.number, s.score, int32(r.step), false
 	c.StepStart, c.StepEnd = r.start, r.end
 	c.NodeTime, c.NodeState = r.state.At(c.Call().Exit, c.NodeState[:0])
 	p.thread, p.missing = s.thread, int(s.call)+r.cfg.Window+1-len(s.thread.Calls)

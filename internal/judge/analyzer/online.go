@@ -116,7 +116,7 @@ type Report struct {
 	Stages []Stage
 	// OpenCalls is the number of calls that have not ended.
 	OpenCalls int64
-	Events    EventCounts
+	Events    trace.EventCounts
 	// Collectives are the collective operations of the traces, or nil.
 	Collectives *breakdown.Collectives
 }
@@ -473,7 +473,7 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 	for _, s := range a.sources {
 		counts := a.counts(s)
 		rep.Tally.Merge(&counts)
-		rep.Events.add(s.events)
+		rep.Events.Merge(s.events)
 		behind := now.Sub(s.caughtUp)
 		if s.done || s.idle {
 			behind = 0
@@ -481,6 +481,7 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		rep.Lag = max(rep.Lag, behind)
 		for _, r := range s.ranks {
 			rep.OpenCalls += int64(r.builder.OpenCalls())
+			rep.Tally.Add(tally.FlagUnsent, r.alike.Left())
 			rep.Ranks = append(rep.Ranks, RankReport{r.key, r.host, s.step, s.done, behind})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 	"github.com/chimbuko/chimbuko/internal/judge/devices"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/sample"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -78,6 +79,7 @@ type rank struct {
 	online    bool
 	shared    Contribution
 	anomalies []*provenance.Record // anomalies flagged in this step
+	alike     sample.Alike         // chooses them
 	normal    []*provenance.Record // typical executions
 }
 
@@ -359,20 +361,20 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 		}
 	case outlier.Recurring, outlier.Outlier, outlier.Excess:
 		c.Label = callstack.Anomalous
-		if r.keeps(j, verdict, c.Step, c.Row) {
+		if r.keeps(j, verdict, callKey{c.Step, c.Row}) {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 		}
 	}
 }
 
 // keeps reports whether to keep a call with a verdict. It keeps only a sample of calls only if models of all ranks count them.
-func (r *rank) keeps(j *outlier.Judge, verdict outlier.Verdict, step int32, row uint32) bool {
-	return r.cfg.RankScope && verdict == outlier.Recurring || j.Keep(verdict, r.number(step, row))
+func (r *rank) keeps(j *outlier.Judge, verdict outlier.Verdict, c callKey) bool {
+	return r.cfg.RankScope && verdict == outlier.Recurring || j.Keep(verdict, r.number(c))
 }
 
 // number identifies a call among all ranks of a program.
-func (r *rank) number(step int32, row uint32) uint64 {
-	return uint64(r.key.Rank)<<48 ^ uint64(uint32(step))<<32 ^ uint64(row)
+func (r *rank) number(c callKey) uint64 {
+	return trace.EventID{Rank: r.key.Rank, Step: int(c.step), Row: c.row}.Number()
 }
 
 // finishStep drops the step's data. If saveMemory is true, it also frees memory that the next step will need again.

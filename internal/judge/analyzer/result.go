@@ -56,7 +56,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := workers.InOrder(ctx, a.cfg.Workers, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.addReviewed, live: a.online != nil}
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.addReviewed}
 			v.RankReview = summary.NewRankReview(r.key, r.host)
 			if err := v.run(ctx); err != nil {
 				return err
@@ -91,7 +91,6 @@ type review struct {
 	cfg      *Config
 	sink     RecordSink
 	reviewed func(int64) // reports the number of reviewed executions
-	live     bool        // the sink has provisional records
 
 	step      int32
 	visited   int64 // number of captures in the step
@@ -186,10 +185,10 @@ func (v *review) judge(c *provenance.Capture) {
 	case verdict < outlier.Recurring && c.Kind != provenance.Anomaly:
 		v.Review.Dropped++
 		return
-	case !v.rank.keeps(j, verdict, c.Call().Step, c.Call().Row):
+	case !v.rank.keeps(j, verdict, keyOf(c)):
 		v.Review.Dropped++
-		if v.live && c.Kind == provenance.Anomaly { // the store has a provisional record
-			v.anomalies = append(v.anomalies, v.rank.dropped(c))
+		if c.Sent {
+			v.anomalies = append(v.anomalies, provenance.NewDropped(c, v.rank))
 		}
 		return
 	}

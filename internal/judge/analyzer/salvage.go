@@ -22,8 +22,8 @@ func (m *Models) Salvage(inclusive bool) *Salvage {
 	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*summary.RankReview)}
 }
 
-// Add judges an anomaly again and sets its record to confirmed or withdrawn. It withdraws anomalies of functions that cannot
-// be judged.
+// Add judges an anomaly again and sets its record to confirmed or withdrawn, or to dropped if it is outside of the sample that is
+// kept of many. It withdraws anomalies of functions that cannot be judged.
 func (s *Salvage) Add(r *provenance.Record) {
 	key := trace.RankKey{Program: r.PID, Rank: r.RID}
 	if s.ranks[key] == nil {
@@ -54,11 +54,16 @@ func (s *Salvage) Add(r *provenance.Record) {
 	score, verdict := j.JudgeCall(time, work)
 	r.OutlierScore = score
 	r.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
+	if n, ok := trace.EventNumbers(r.EventID); ok && !j.Keep(verdict, trace.EventID{Rank: r.RID, Step: int(n[1]), Row: uint32(n[2])}.Number()) {
+		r.Status = provenance.Dropped
+		o.Review.Dropped++
+		return
+	}
 	status := provenance.Withdrawn
 	if verdict >= outlier.Recurring {
 		status = provenance.Confirmed
 	}
-	explain(r, j, time, work, onPath, status)
+	r.ExplainCall(j, time, work, onPath, status)
 	if verdict == outlier.Recurring {
 		r.Kind = provenance.Recurring
 	}

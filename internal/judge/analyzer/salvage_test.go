@@ -56,3 +56,32 @@ func TestSalvageConfirmsOrWithdraws(t *testing.T) {
 		t.Errorf("by inclusive time it is %s", r.Status)
 	}
 }
+
+func TestSalvageKeepsSampleOfSlowMode(t *testing.T) {
+	var learned outlier.Model
+	const calls, slow = 1_000_000, 50_000
+	for i := range int64(calls) {
+		if learned.Learn(1000+i%10, 0); i%(calls/slow) == 0 {
+			learned.Learn(50_000+i%100, 0)
+		}
+	}
+	models := analyzer.NewModels(outlier.NewRules(outlier.Default()))
+	models.Add(&summary.FunctionStats{FuncKey: trace.FuncKey{Name: "solve"}}, &summary.Learned{Model: learned})
+	s := models.Salvage(false)
+	got := make(map[provenance.Status]int64)
+	for i := range 5000 {
+		r := &provenance.Record{
+			EventID: trace.EventID{Rank: 3, Step: 2, Row: uint32(i)}.String(), RID: 3, Func: "solve", Status: provenance.Provisional,
+			RuntimeExclusive: 50_050, RuntimeTotal: 50_050,
+		}
+		s.Add(r)
+		got[r.Status]++
+	}
+	outcome := s.Outcomes()[0]
+	if n := got[provenance.Confirmed]; n < 900 || n > 1100 || got[provenance.Dropped] != 5000-n {
+		t.Errorf("got %v, want a fifth confirmed and the others dropped", got)
+	}
+	if r := outcome.Review; r.Confirmed != got[provenance.Confirmed] || r.Dropped != got[provenance.Dropped] {
+		t.Errorf("the review is %+v, the records are %v", r, got)
+	}
+}

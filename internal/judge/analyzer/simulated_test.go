@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/sample"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
@@ -170,8 +171,8 @@ factor = 3
 `
 
 // TestAllOfManyFlagsAreReviewed follows a run whose first slow calls are outliers, and its last ones belong to a slow mode, of
-// which a sample is kept. The services would have to review flags that the analyzer forgets. In the end the anomalies are those
-// of the recorded traces.
+// which a sample is kept. While it runs, a smaller sample of the flags is sent. The services would have to review those that the
+// analyzer forgets. In the end the anomalies are those of the recorded traces.
 func TestAllOfManyFlagsAreReviewed(t *testing.T) {
 	tracetest.SkipShort(t, "analyzes large runs")
 	if tracetest.WithoutRace(t) {
@@ -189,15 +190,16 @@ func TestAllOfManyFlagsAreReviewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list := follow(t, newLedger(), analyzer.Online{Find: inputsOf(datasets)})
+	res, list := follow(t, newLedger(), analyzer.Online{Find: inputsOf(datasets)})
 	missing := 0
 	for id := range list.provisional {
 		if _, ok := list.final[id]; !ok {
 			missing++
 		}
 	}
-	if missing > 0 || len(list.provisional) < 5000 {
-		t.Errorf("%d of %d flags were never reviewed", missing, len(list.provisional))
+	// Rank 1 has two call paths with many slow calls: their losses are between few powers of two.
+	if sent := len(list.provisional); missing > 0 || sent < sample.Few || sent > 12*sample.Few || res.Totals.Flagged < 5000 {
+		t.Errorf("of %d flags, %d were sent, and %d of these never reviewed", res.Totals.Flagged, sent, missing)
 	}
 	offline := newRecordList()
 	cfg := analyzer.Default()

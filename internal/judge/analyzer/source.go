@@ -65,17 +65,6 @@ func (d *dataset) Release() {
 	d.steps.Release()
 }
 
-// EventCounts are the numbers of events by kind.
-type EventCounts struct{ Functions, Messages, Counters int64 }
-
-func (c *EventCounts) add(o EventCounts) {
-	c.Functions += o.Functions
-	c.Messages += o.Messages
-	c.Counters += o.Counters
-}
-
-func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counters }
-
 // source is the state of a trace. It usually has one rank; a shared file has several.
 type source struct {
 	input    Input
@@ -87,7 +76,7 @@ type source struct {
 	metadata []provenance.Metadata // metadata of this step
 	step     int
 	restored bool // this step was read before
-	events   EventCounts
+	events   trace.EventCounts
 	read     summary.Totals // steps and times only; use totals
 	done     bool
 	err      error // error that ended the trace early
@@ -128,7 +117,7 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 // totals returns the totals of the source.
 func (s *source) totals() summary.Totals {
 	t := s.read
-	t.Events, t.Ranks = s.events.total(), len(s.ranks)
+	t.Events, t.Ranks = s.events.Total(), len(s.ranks)
 	for _, r := range s.ranks {
 		t.Calls += r.counts.Calls
 		t.Flagged += r.counts.Flagged
@@ -180,7 +169,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		return nil
 	}
 	s.step, s.restored = step.Index, step.Restored
-	s.events.add(EventCounts{int64(step.Funcs), int64(step.Comms), int64(step.Counters)})
+	s.events.Add(step)
 	for i := range step.Metadata {
 		m := &step.Metadata[i]
 		a.rank(s, m.Rank).addMetadata(m)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/sample"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
@@ -190,10 +191,7 @@ func (j *Judge) Keep(verdict Verdict, number uint64) bool {
 	case Excess:
 		share = j.work.sample
 	}
-	number += 0x9e3779b97f4a7c15 // splitmix64
-	number = (number ^ number>>30) * 0xbf58476d1ce4e5b9
-	number = (number ^ number>>27) * 0x94d049bb133111eb
-	return share == 1 || float64((number^number>>31)>>11) < float64(share*(1<<53))
+	return sample.Has(share, number)
 }
 
 // Kept returns the share of recurring calls to keep.

@@ -69,6 +69,7 @@ type Capture struct {
 	Exclusive trace.Ticks
 	Children  uint32 // calls that it made directly
 	Score     float64
+	Sent      bool // the store may have a provisional record
 
 	Stack     []Frame // the execution first
 	Counters  []trace.Event

@@ -65,6 +65,7 @@ func (c *captureCoder) capture(v *Capture) {
 	c.time(&v.Exclusive)
 	number(c, &v.Children)
 	v.Score = math.Float64frombits(c.Uint(math.Float64bits(v.Score), math.MaxUint64))
+	c.Bool(&v.Sent)
 	list(c, &v.Stack, c.frame)
 	list(c, &v.Counters, c.event)
 	list(c, &v.Window, c.frame)

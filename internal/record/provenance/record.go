@@ -243,6 +243,14 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 	return r
 }
 
+// NewDropped returns a record that removes that of an anomaly from the store.
+func NewDropped(c *Capture, src Source) *Record {
+	return &Record{
+		PID: src.Program(), RID: src.Rank(), TID: c.Thread, EventID: c.ID(src.Rank()).String(), IOStep: c.IOStep,
+		Entry: c.Call().Entry, Exit: c.Call().Exit, Status: Dropped,
+	}
+}
+
 func (r *Record) addGPU(c *Capture, src Source) {
 	gpu, ok := src.GPU(c.Thread)
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/sample"
 )
 
 // AnomalyKind classifies anomalies.
@@ -66,6 +67,25 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 		parts = append(parts, words)
 	}
 	r.Why = strings.Join(parts, "; ")
+}
+
+// ExplainCall sets status, kind and why of an anomaly that took a time and made other calls, and how many calls are usual if it
+// made too many.
+func (r *Record) ExplainCall(j *outlier.Judge, time int64, work outlier.Work, onPath bool, s Status) {
+	if lost, usual := j.Excess(work); lost > 0 {
+		r.UsualChildren, r.LostTime = usual, max(r.LostTime, trace.Ticks(lost))
+	}
+	d := j.Describe(time)
+	d.OnPath = onPath
+	r.Explain(&d, s)
+}
+
+// StandsFor states in Why of a provisional anomaly that it is in a sample of calls that are alike, if it is.
+func (r *Record) StandsFor(like sample.Sum) {
+	if like.Calls > sample.Few {
+		r.Why += fmt.Sprintf("; one of %s of this rank that lost about as much, %s in all, of which the store has a sample until the run ends",
+			text.Count(uint64(like.Calls), "call"), r.duration(like.Lost))
+	}
 }
 
 // ExplainRare is Explain for a call that its caller usually does not make, given the number of calls of the caller on

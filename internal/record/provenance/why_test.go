@@ -6,6 +6,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/sample"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -186,5 +187,24 @@ func TestWhyNamesMostFrequentRanges(t *testing.T) {
 		if r := d.Usual[i]; v < r.Low || v > r.High {
 			t.Errorf("range %d is %v, without %d", i, r, v)
 		}
+	}
+}
+
+func TestRecordOfSampleStatesWhatItStandsFor(t *testing.T) {
+	r := &provenance.Record{Why: "took 4.06 ms; flagged so far, the run continues"}
+	before := r.Why
+	var a sample.Alike
+	for i := range uint64(12_345) {
+		like, _ := a.Keep(1, 300, i)
+		if r.StandsFor(like); i < sample.Few && r.Why != before {
+			t.Fatalf("call %d: %s", i, r.Why)
+		}
+		if i < 12_344 {
+			r.Why = before
+		}
+	}
+	if want := before + "; one of 12,345 calls of this rank that lost about as much, 3.70 s in all, of which the store has a sample until " +
+		"the run ends"; r.Why != want {
+		t.Errorf("got  %s\nwant %s", r.Why, want)
 	}
 }

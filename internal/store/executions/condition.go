@@ -264,7 +264,7 @@ func withID(p *trace.Program, id string) Condition {
 	if p != nil {
 		list = append(list, Program.In(int64(*p)))
 	}
-	if n, ok := EventNumbers(id); ok {
+	if n, ok := trace.EventNumbers(id); ok {
 		list = append(list, Rank.Between(n[0], n[0]), eventStep.Between(n[1], n[1]), eventRow.Between(n[2], n[2]), Not(eventText.Like("?*")))
 	} else if id != "" {
 		list = append(list, eventText.Between(id, id))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -73,26 +72,11 @@ func (a *Reader) FunctionOf(ctx context.Context, id string, p trace.Program) (st
 }
 
 func (a *Reader) event(ctx context.Context, id string, p *trace.Program) ([]storedEvent, error) {
-	if n, ok := EventNumbers(id); ok {
+	if n, ok := trace.EventNumbers(id); ok {
 		rows, err := ReadAll[storedEvent](ctx, a, text("event"), n[0], n[1], n[2], OptionalProgram(p))
 		if err != nil || len(rows) > 0 {
 			return rows, err
 		}
 	}
 	return ReadAll[storedEvent](ctx, a, text("event_text"), id, OptionalProgram(p))
-}
-
-// EventNumbers parses rank, step and row of an ID.
-func EventNumbers(id string) (n [3]int64, ok bool) {
-	parts := strings.Split(id, ":")
-	if len(parts) != len(n) {
-		return n, false
-	}
-	for i, bits := range []int{32, 32, 64} {
-		var err error
-		if n[i], err = strconv.ParseInt(parts[i], 10, bits); err != nil {
-			return n, false
-		}
-	}
-	return n, true
 }

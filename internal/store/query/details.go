@@ -46,7 +46,7 @@ func (a *Queries) ReadDetails(ctx context.Context, least, most int64) (*Details,
 	numbered := make(map[trace.EventKey]*sampled, len(d.list)) // only these have details in the store
 	for _, x := range d.list {
 		d.of[x.key()] = x
-		if _, ok := executions.EventNumbers(x.Event); ok {
+		if _, ok := trace.EventNumbers(x.Event); ok {
 			numbered[x.key()] = x
 		}
 	}

@@ -97,7 +97,7 @@ func eventCondition(byKey map[trace.EventKey]*sampled) (where string, args []any
 		numbers[i] = make(map[int64]bool)
 	}
 	for _, x := range byKey {
-		if n, ok := executions.EventNumbers(x.Event); ok {
+		if n, ok := trace.EventNumbers(x.Event); ok {
 			for i := range n {
 				numbers[i][n[i]] = true
 			}

@@ -53,7 +53,7 @@ func (a *Queries) FindingsAndLinks(ctx context.Context) (*findings.Result, error
 // else as found now. It returns nil without a link.
 func (a *Queries) Link(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
 	var rank any // speeds up the query
-	if n, ok := executions.EventNumbers(event); ok {
+	if n, ok := trace.EventNumbers(event); ok {
 		rank = int32(n[0])
 	}
 	links, err := executions.ReadAll[provenance.Link](ctx, a, text("link"), int32(program), event, rank)
