@@ -66,7 +66,7 @@ LINK   = -ldflags='-s -w $(if $(LINKER),-extldflags=-fuse-ld=$(LINKER))'
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
 
 unit: ## run the tests without servers, browser or subprocesses
-	go test -short -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v /testkit/e2e$$)
+	go test -short -vet=off -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v /testkit/e2e$$)
 
 stress: ## run the tests of packages N times under load (make stress N=50 PKG=./internal/store/wire RUN=REGEXP)
 	RUN='$(RUN)' scripts/stress $(N) $(PKG)

@@ -19,7 +19,6 @@ import (
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2"
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -70,7 +69,6 @@ type Store struct {
 	small    bool   // see Options
 	claim    string // key in inUse
 	db       *sql.DB
-	cache    *lru.Cache[string, *cachedStatement]
 	slots    provdb.Slots // for statements with limits
 
 	queriesMu sync.Mutex
@@ -105,7 +103,6 @@ func open(ctx context.Context, path string, o Options, created bool) (*Store, er
 		path: path, readOnly: o.ReadOnly, memory: o.memory, any: o.anySchema, small: o.Small, claim: resolvePath(path),
 		slots: provdb.NewSlots(), queries: make(map[running]bool), catalogs: make(map[provdb.RunID]*catalog.Catalog),
 	}
-	s.cache, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
 		return nil, s.explain("open", fmt.Errorf("%w: this process has already opened it", provdb.ErrInUse))
 	}
@@ -207,16 +204,19 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'
 
 // version returns the schema version of the tables.
 func (s *Store) version(ctx context.Context) (version int, err error) {
-	var ours int
-	count := `SELECT count(*) FROM duckdb_tables()
+	const count = `SELECT count(*) FROM duckdb_tables()
 		WHERE database_name = 'prov' AND table_name IN ('schema_version', 'runs', 'executions')`
-	if err := s.conn.QueryRowContext(ctx, count).Scan(&ours); err != nil {
-		return 0, err
+	var ours int
+	err = s.conn.QueryRowContext(ctx, "SELECT ("+count+"), (SELECT version FROM schema_version)").Scan(&ours, &version)
+	if err != nil { // a foreign file may lack the table
+		if err := s.conn.QueryRowContext(ctx, count).Scan(&ours); err != nil {
+			return 0, err
+		}
 	}
-	if ours != 3 {
+	switch {
+	case ours != 3:
 		return 0, provdb.ErrForeign
-	}
-	if err := s.conn.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version); err != nil {
+	case err != nil:
 		return 0, fmt.Errorf("%w: %w", provdb.ErrForeign, err)
 	}
 	return version, nil

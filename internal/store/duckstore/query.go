@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -58,6 +60,9 @@ func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) 
 		return nil, err
 	}
 	key := cacheKey(query, args)
+	if q.s.any { // tables and views differ from those of the cached statements
+		key = ""
+	}
 	if rows, err := q.runCached(key, args); rows != nil || err != nil {
 		return rows, err
 	}
@@ -67,6 +72,11 @@ func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) 
 	}
 	if err := q.reject(statement.kind, query, args); err != nil {
 		return nil, err
+	}
+	if statement.kind == duckdb.STATEMENT_TYPE_SELECT && statement.simple && isSimple(query) {
+		if rows, err := q.runSimple(key, query, args); rows != nil || err != nil {
+			return rows, err
+		}
 	}
 	wrapped, columns := query, []provdb.Column(nil)
 	if statement.kind == duckdb.STATEMENT_TYPE_SELECT {
@@ -87,14 +97,35 @@ func (q *openQuery) start(query string, args []any) (_ *provdb.Rows, err error) 
 			return nil, err
 		}
 	} else if _, types, err := columnsOf(q.rows); err == nil && key != "" {
-		q.s.cache.Add(key, &cachedStatement{wrapped, columns, types})
+		statements.Add(key, &cachedStatement{wrapped, columns, types})
+	}
+	return &provdb.Rows{Columns: slices.Clone(columns), All: q.all(columns), Close: q.end}, nil
+}
+
+// runSimple runs a statement as it is. It returns nil if a column has a type that wrap converts.
+func (q *openQuery) runSimple(key, query string, args []any) (_ *provdb.Rows, err error) {
+	if q.rows, err = q.conn.QueryContext(q.ctx, query, args...); err != nil { //nolint:rowserrcheck // all checks
+		return nil, err
+	}
+	columns, types, err := columnsOf(q.rows)
+	converted := false
+	for i := range columns {
+		converted = converted || asText("", types[i], columns[i].Type) != ""
+	}
+	if err != nil || converted {
+		err = errors.Join(err, q.rows.Close())
+		q.rows = nil
+		return nil, err
+	}
+	if key != "" {
+		statements.Add(key, &cachedStatement{query, columns, types})
 	}
 	return &provdb.Rows{Columns: slices.Clone(columns), All: q.all(columns), Close: q.end}, nil
 }
 
 // runCached runs a statement from the cache. It returns nil if the cache does not have it.
 func (q *openQuery) runCached(key string, args []any) (_ *provdb.Rows, err error) {
-	cached, ok := q.s.cache.Get(key)
+	cached, ok := statements.Get(key)
 	if !ok {
 		return nil, nil //nolint:nilnil // not in the cache
 	}
@@ -174,6 +205,7 @@ func (q *openQuery) end() error {
 type statement struct {
 	kind    duckdb.StmtType
 	columns []string // names; incomplete if they depend on parameters
+	simple  bool     // all columns probably have types that the driver can read, or JSON
 }
 
 // inspect describes a single statement. It rejects several statements, because the driver would run all but the last while it
@@ -200,12 +232,31 @@ func prepared(raw any, query string) (st statement, err error) {
 		return st, err
 	}
 	n, err := stmt.ColumnCount()
+	st.simple = n > 0
 	for i := range n {
 		name, e := stmt.ColumnName(i)
-		st.columns, err = append(st.columns, name), errors.Join(err, e)
+		t, f := stmt.ColumnType(i)
+		st.columns, err = append(st.columns, name), errors.Join(err, e, f)
+		st.simple = st.simple && simpleTypes[t]
 	}
 	return st, err
 }
+
+// simpleTypes are types that asText does not convert, and that of JSON, which DuckDB describes as text.
+var simpleTypes = map[duckdb.Type]bool{
+	duckdb.TYPE_VARCHAR: true, duckdb.TYPE_BOOLEAN: true, duckdb.TYPE_INTEGER: true, duckdb.TYPE_BIGINT: true, duckdb.TYPE_HUGEINT: true,
+	duckdb.TYPE_DOUBLE: true, duckdb.TYPE_DECIMAL: true, duckdb.TYPE_TIMESTAMP: true, duckdb.TYPE_TIMESTAMP_TZ: true,
+}
+
+// ordinary matches queries that wrap accepts, unlike PRAGMA, whose kind may be SELECT, too.
+var ordinary = regexp.MustCompile(`(?i)^\s*(SELECT|WITH)\s`)
+
+// jsonNames matches what queries with columns of JSON contain: names of such columns, functions, or a star.
+var jsonNames = regexp.MustCompile(`(?i)json|->|(SELECT|DISTINCT|ALL|,|\.)\s*\*|` +
+	`\b(doc|document|info|params|ranks|hosts|examples|over_time|windows|functions|counters|streams|last_ranks)\b`)
+
+// isSimple reports whether a query probably has no columns of JSON. If it is wrong, the query runs twice.
+func isSimple(query string) bool { return ordinary.MatchString(query) && !jsonNames.MatchString(query) }
 
 // sideEffects are the functions of DuckDB that have side effects. The last two run text that may call others.
 var sideEffects = []string{
@@ -298,6 +349,9 @@ func (q *openQuery) body(query string) string {
 	}
 	return query
 }
+
+// statements are those that ran before in any store, which all have the same tables and views. The key is from cacheKey.
+var statements, _ = lru.New[string, *cachedStatement](maxCached) // fails for sizes below 1 only
 
 // cachedStatement describes a statement that ran before. DuckDB takes longer to describe most statements than to run them.
 type cachedStatement struct {
