@@ -349,7 +349,7 @@ func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
 	}
 }
 
-// TestManyRanksNeedFewOpenFiles has the system allow hardly any.
+// TestManyRanksNeedFewOpenFiles limits the number of open files to a few.
 func TestManyRanksNeedFewOpenFiles(t *testing.T) {
 	bin := peakProgram(t)
 	dir := t.TempDir()

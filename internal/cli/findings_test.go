@@ -226,7 +226,7 @@ func TestFindingsAreInFilesAndSummary(t *testing.T) {
 	}
 }
 
-// An imported run has the same findings, as they are found out from the store.
+// An imported run has the same findings, because they are computed from the store.
 func TestImportedRunHasSameFindings(t *testing.T) {
 	tracetest.SkipShort(t, "starts processes")
 	dir := burstRun(t)

@@ -181,7 +181,7 @@ func TestSimulateHostDirectories(t *testing.T) {
 	}
 }
 
-// TestSimulateAnalyzeEval goes the whole way.
+// TestSimulateAnalyzeEval simulates a program, analyzes its traces and evaluates the result.
 func TestSimulateAnalyzeEval(t *testing.T) {
 	dir, _ := simulated(t, "--steps", "40")
 	out, r := analyze(t, dir)

@@ -103,7 +103,7 @@ func TestBreakdownOfRecordedGPUs(t *testing.T) {
 	}
 }
 
-// The functions, counter and threads of a training.
+// The functions, counter and threads of a training job.
 const (
 	fnStep0 trace.FuncID = iota
 	fnStep1

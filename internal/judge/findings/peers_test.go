@@ -308,7 +308,7 @@ func TestSlowPeerIsTheCauseOfWaits(t *testing.T) {
 	}
 }
 
-// TestSlowPeerCausesEvenFewWaits has waits that are too few to show anything but by the late sender.
+// TestSlowPeerCausesEvenFewWaits has so few waits that only the late sender shows their cause.
 func TestSlowPeerCausesEvenFewWaits(t *testing.T) {
 	f := func(sender trace.Rank, at trace.Ticks, want int) {
 		t.Helper()
@@ -327,7 +327,7 @@ func TestSlowPeerCausesEvenFewWaits(t *testing.T) {
 	f(4, 8*second, 0)
 }
 
-// TestSlowPeerExplainsWaitsThatAreNotLonger has waits in collective calls, of which nobody knows who was late.
+// TestSlowPeerExplainsWaitsThatAreNotLonger has waits in collective calls without a known late rank.
 func TestSlowPeerExplainsWaitsThatAreNotLonger(t *testing.T) {
 	f := func(name string, at, lost trace.Ticks, want int) {
 		t.Helper()

@@ -188,9 +188,9 @@ func (g *group) mostHit() string {
 // reasonOf returns why anomalies were withdrawn.
 func reasonOf(x *provenance.Finding) string {
 	if x.OfCalls == 0 {
-		return "by all calls of the run such times are usual"
+		return "such times are usual among all calls of the run"
 	}
-	return fmt.Sprintf("by all %s calls of the run such times are usual; %s of them had been flagged", text.Int(x.OfCalls),
+	return fmt.Sprintf("such times are usual among all %s calls of the run; %s of them had been flagged", text.Int(x.OfCalls),
 		text.Percent(100*float64(x.Calls)/float64(x.OfCalls)))
 }
 

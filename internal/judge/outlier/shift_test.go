@@ -303,7 +303,7 @@ func TestShiftIsIndependentOfGrouping(t *testing.T) {
 	}
 }
 
-// A change of short calls is found if the clock is fine enough, because many of them are much together.
+// A change of short calls is found if the clock is fine enough, because together many calls take much time.
 func TestShiftOfShortCallsInNanoseconds(t *testing.T) {
 	m := new(outlier.Model)
 	r := rand.New(rand.NewPCG(18, 1))

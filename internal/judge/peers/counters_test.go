@@ -159,7 +159,7 @@ func TestCountersThatDiffer(t *testing.T) {
 	}
 }
 
-// TestCountersThatDoNotDiffer counts unrelated counters that are listed: chance may do that in 1 % of the cases.
+// TestCountersThatDoNotDiffer counts unrelated counters that are listed: by chance 1 % of them may be.
 func TestCountersThatDoNotDiffer(t *testing.T) {
 	tracetest.SkipShort(t, "judges many simulated runs")
 	for _, ranks := range []int{3, 4, 5, 8, 20} {

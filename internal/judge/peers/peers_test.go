@@ -778,7 +778,7 @@ func TestGapsAreIdle(t *testing.T) {
 	}
 }
 
-// TestLongCallsCountFromTheirEntry expects that calls that are longer than windows do not make one of them busier than it is long.
+// TestLongCallsCountFromTheirEntry expects that calls longer than a window do not make a window busier than its length.
 func TestLongCallsCountFromTheirEntry(t *testing.T) {
 	l := workload.New()
 	for rank := range 4 {

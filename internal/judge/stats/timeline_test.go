@@ -282,7 +282,7 @@ func TestInvalidTimelineIsRefused(t *testing.T) {
 	}
 }
 
-// A wide timeline is made to fit by longer spans, however it came to be.
+// A wide timeline fits with longer spans, however it was created.
 func TestFittingCommutesWithMerge(t *testing.T) {
 	const most = 600
 	r := rand.New(rand.NewPCG(4, 4))

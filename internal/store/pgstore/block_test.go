@@ -11,7 +11,7 @@ import (
 )
 
 // TestBlocksRejectContextBeyondTheirLimits writes records at the limits of blocks. Records beyond them keep their context as JSON; their
-// neighbors do not notice.
+// neighbors are unchanged.
 func TestBlocksRejectContextBeyondTheirLimits(t *testing.T) {
 	f := func(name string, packed bool, change func(r *provenance.Record)) {
 		t.Helper()
