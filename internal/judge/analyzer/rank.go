@@ -154,7 +154,7 @@ func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	return role
 }
 
-// newFunc adds a function: with one path, or with all its paths if whole is nil.
+// newFunc adds a function: with one path, or with all its paths if allPaths is nil.
 func (r *rank) newFunc(id trace.FuncID, allPaths *localFunc, node callpath.Node) *localFunc {
 	f := &localFunc{number: int32(len(r.all)), id: id, allPaths: allPaths, node: node, typical: -1}
 	if allPaths == nil {

@@ -54,7 +54,8 @@ func (s *Salvage) Add(r *provenance.Record) {
 	score, verdict := j.JudgeCall(time, work)
 	r.OutlierScore = score
 	r.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
-	if n, ok := trace.EventNumbers(r.EventID); ok && !j.Keep(verdict, trace.EventID{Rank: r.RID, Step: int(n[1]), Row: uint32(n[2])}.Number()) {
+	n, ok := trace.EventNumbers(r.EventID)
+	if id := (trace.EventID{Rank: r.RID, Step: int(n[1]), Row: uint32(n[2])}); ok && !j.Keep(verdict, id.Number()) {
 		r.Status = provenance.Dropped
 		o.Review.Dropped++
 		return

@@ -400,7 +400,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 	for k, v := range lost {
 		hosts[k.host] = append(hosts[k.host], v)
 	}
-	places, apart := make(map[hostRank][]int32), make(map[string]bool)
+	places, uneven := make(map[hostRank][]int32), make(map[string]bool)
 	for _, i := range hits {
 		a := &c.run.Anomalies[i]
 		where := hostRank{a.Host, a.Rank}
@@ -412,7 +412,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		case lost[where] <= rankRatio*lowerMedian(hosts[a.Host]):
 			where.rank = allRanks
 		default:
-			apart[a.Host] = true
+			uneven[a.Host] = true
 		}
 		places[where] = append(places[where], i)
 	}
@@ -420,7 +420,7 @@ func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*
 		if c.hitOne(some) { // the function is slow there
 			continue
 		}
-		if where.rank == allRanks && apart[where.host] && !c.isInterference(some) { // the interference of a rank does not explain them
+		if where.rank == allRanks && uneven[where.host] && !c.isInterference(some) { // the interference of a rank does not explain them
 			continue
 		}
 		for _, i := range some {
