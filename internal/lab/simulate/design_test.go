@@ -197,6 +197,9 @@ all = { kind = "collective" }
 // TestSavedTimeIsThatOfRunWithoutTrouble compares the end of the run with that of one whose
 // scenario lacks the trouble.
 func TestSavedTimeIsThatOfRunWithoutTrouble(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	end := func(t *testing.T, s *scenario.Scenario) (last trace.Ticks) {
 		t.Helper()
 		for _, r := range record(t, s) {
@@ -227,6 +230,9 @@ func TestSavedTimeIsThatOfRunWithoutTrouble(t *testing.T) {
 // TestLostTimeIsSumOfCauses compares the time that each trouble costs with the calls that
 // the truth lists, if it lists all.
 func TestLostTimeIsSumOfCauses(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	check := func(t *testing.T, s *scenario.Scenario) {
 		t.Helper()
 		s.NotableMicros, s.NotableShare = 0, 0

@@ -36,6 +36,9 @@ type adios2Step struct {
 // TestADIOS2ReadsSimulation compares all that ADIOS2 itself reads
 // with the events, names and facts of the simulation.
 func TestADIOS2ReadsSimulation(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	python := tracetest.Python(t, "adios2", "numpy")
 	for _, s := range []*scenario.Scenario{troubled(t, scenario.SlowRank), builtin(t, "workflow", 8, 3), builtin(t, "slow-link", 6, 2)} {
 		dir, _ := write(t, s, nil)

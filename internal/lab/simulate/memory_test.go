@@ -47,6 +47,9 @@ factor = 3
 // events.
 func TestMemoryOfTenThousandRanks(t *testing.T) {
 	tracetest.SkipShort(t, "simulates 10,000 ranks")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	s := parse(t, crowd)
 	before := heap()
 	run := simulate.New(s)
@@ -74,6 +77,9 @@ func TestMemoryOfTenThousandRanks(t *testing.T) {
 // program.
 func TestMemoryOfWritingManyRanks(t *testing.T) {
 	tracetest.SkipShort(t, "simulates large runs")
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	f := func(ranks int) (perRank int64) {
 		s := parse(t, crowd)
 		s.Steps, s.Iterations = 2, 20

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // draws are many numbers of a distribution, in order of their size.
@@ -73,6 +75,9 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 }
 
 func TestTimesFollowDistributions(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	f := func(times string, check func(t *testing.T, d draws)) {
 		t.Run(times, func(t *testing.T) { check(t, draw(t, times)) })
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // compared is a call with and without trouble, and its lines in the truth.
@@ -210,6 +211,9 @@ func lastingFunctions(s *scenario.Scenario) map[string]bool {
 }
 
 func TestTruthListsAllDelaysOfBusyProgram(t *testing.T) {
+	if tracetest.WithoutRace(t) {
+		return
+	}
 	for _, kind := range someTroubles() {
 		t.Run(string(kind), func(t *testing.T) {
 			if listed := checkAllLonger(t, troubled(t, kind)); listed < 3 {
