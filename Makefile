@@ -57,16 +57,18 @@ demo: build ## analyze a simulated program while it runs, for a minute
 
 test: ## run all tests with the race detector and count them
 	scripts/test-setup
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -vet=off -timeout 40m $(LINK) ./internal/testkit/e2e ./...
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -vet=off -timeout 40m -p $$(($(PROCESSORS) + 1)) $(LINK) \
+		./internal/testkit/e2e ./internal/testkit/page ./...
 
-# End-to-end tests take longest, so they begin first. make check vets the code, so they do not.
+# End-to-end tests take longest, so they begin first. They mostly wait, so one more package runs beside them. make check vets the code,
+# so they do not.
 # Linking DuckDB is a large part of the work, less without symbols for debuggers, and some tests wait for timeouts.
 PROCESSORS = $$(getconf _NPROCESSORS_ONLN)
 LINK   = -ldflags='-s -w $(if $(LINKER),-extldflags=-fuse-ld=$(LINKER))'
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
 
 unit: ## run the tests without servers, browser or subprocesses
-	go test -short -vet=off -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v /testkit/e2e$$)
+	go test -short -vet=off -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v -e /testkit/e2e$$ -e /testkit/page$$)
 
 stress: ## run the tests of packages N times under load (make stress N=50 PKG=./internal/store/wire RUN=REGEXP)
 	RUN='$(RUN)' scripts/stress $(N) $(PKG)

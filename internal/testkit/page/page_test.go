@@ -1,4 +1,4 @@
-package e2e
+package page
 
 import (
 	"context"
@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // The page is tested in a real browser by the tests in web/e2e, against this program.
 // Each of them is a subtest here.
 func TestPageInBrowser(t *testing.T) {
+	tracetest.SkipShort(t, "needs a browser")
 	web, err := filepath.Abs("../../../web")
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +32,11 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	defer cancel()
+	program := filepath.Join(t.TempDir(), "chimbuko")
+	build := exec.CommandContext(ctx, "go", "build", tracetest.LinkFlags(), "-o", program, "github.com/chimbuko/chimbuko/cmd/chimbuko")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
 	report := filepath.Join(t.TempDir(), "report.json")
 	cmd := exec.CommandContext(ctx, vitest, "run", "--config", "e2e/vitest.config.ts", "--reporter=json", "--outputFile="+report)
 	cmd.Dir = web
