@@ -19,7 +19,8 @@ type Link struct {
 	Known bool
 	// Hops is the number of waits from a victim to its culprit, including its own.
 	Hops int
-	// Own is true if a wait is its own cause: no rank was late, but a message was in transit, or the rank was held up.
+	// Own is true if a wait is its own cause: no rank was late, but a message was in transit, a collective operation took long, or
+	// the rank was held up.
 	Own bool
 }
 
@@ -53,10 +54,11 @@ type finder struct {
 	place    []int32 // index of each anomaly in Run.Anomalies
 	ranks    map[trace.RankKey]*timeline
 	programs map[trace.Program]*timeline
-	numbers  []trace.Program // of programs, in order
-	waits    []int32         // waits that lost time
-	since    []trace.Ticks   // earliest end of the cause of each wait
-	gathered []*gathering    // collective call of each wait for a group
+	numRanks map[trace.Program]int // 0 if unknown
+	numbers  []trace.Program       // of programs, in order
+	waits    []int32               // waits that lost time
+	since    []trace.Ticks         // earliest end of the cause of each wait
+	gathered []*gathering          // collective call of each wait for a group
 	sends    map[route][]Send
 	exits    map[trace.FuncKey][]exit // of collective calls, in order of time
 	holdups  []holdup
@@ -84,7 +86,7 @@ func newFinder(run *Run) *finder {
 	n := len(run.Anomalies)
 	f := &finder{
 		all: make([]Anomaly, n), place: run.Order(),
-		ranks: make(map[trace.RankKey]*timeline), programs: make(map[trace.Program]*timeline),
+		ranks: make(map[trace.RankKey]*timeline), programs: make(map[trace.Program]*timeline), numRanks: run.Ranks,
 		since: make([]trace.Ticks, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
 		links: make([]Link, n), state: make([]state, n), exits: make(map[trace.FuncKey][]exit),
 	}

@@ -64,3 +64,15 @@ func (g *gathering) late(f *finder, all []int32) []int32 {
 		return waited && at <= half || f.all[i].Lost <= 0
 	}))
 }
+
+// nobodyLate reports whether all ranks of a program lost time in the call and arrived in its first half: the operation itself took
+// long.
+func (g *gathering) nobodyLate(ranks int) bool {
+	half := g.half()
+	for _, at := range g.arrival {
+		if at > half {
+			return false
+		}
+	}
+	return ranks > 1 && len(g.arrival) == ranks
+}

@@ -33,6 +33,9 @@ func (f *finder) resolve(i int32) {
 		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // fewer ranks than assumed may take part in the call
 			f.blame(i, f.explain(g.late(f, f.programs[w.Program].during(since, w.Exit)), w.span(), since, g.arrival))
 		}
+		if f.links[i].Role == "" && g.nobodyLate(f.numRanks[w.Program]) {
+			f.links[i].Role, f.links[i].Own = provenance.Culprit, true
+		}
 	case Device, Threads:
 		f.blame(i, f.explain(f.own(i), w.span(), f.since[i], nil))
 	case Program:

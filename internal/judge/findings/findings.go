@@ -108,6 +108,7 @@ type key struct {
 	since      int        // index of a slow peer
 	recording  bool       // interference by writing the trace
 	victim     bool
+	culprit    bool   // waits that made others wait only
 	cause      *group // of victims; nil if unknown
 }
 
@@ -214,6 +215,8 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 			if k.victim = true; l.Culprit >= 0 {
 				k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]
 			}
+		case k.kind == provenance.Waiting:
+			k.culprit = l.Role == provenance.Culprit
 		}
 	}
 	g := groups[*k]
@@ -340,17 +343,12 @@ func (g *group) functions() int64 {
 // classify decides whether the calls of a group recur or come in bursts. A mode of the detector needs as many calls as any
 // other recurring calls, because some may have been waits with a known cause.
 func (c *conclusion) classify(g *group) {
-	waits := g.all[g.members[0]].Wait != blame.Nothing
 	if g.Kind == provenance.RecurringMode && (len(g.members) < leastHits || !c.isSpread(g)) {
-		if g.Kind = provenance.Outlier; waits {
+		if g.Kind = provenance.Outlier; g.all[g.members[0]].Wait != blame.Nothing {
 			g.Kind = provenance.Waiting
 		}
 	}
 	unexplained := g.Kind == provenance.Outlier || g.Kind == provenance.Waiting && g.Role != provenance.Victim
-	if g.Kind == provenance.Waiting && g.cause == nil && g.Waits == 0 &&
-		len(g.members) >= leastExpected*max(c.profile.ranks[g.PID], quarters) {
-		c.spread(g)
-	}
 	switch {
 	case g.Status == provenance.Withdrawn:
 	case g.isRare():

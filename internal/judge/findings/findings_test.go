@@ -613,7 +613,7 @@ func TestCostIncludesCausedWaits(t *testing.T) {
 		x.Share < 0.0504 || x.Share > 0.0506 || !x.Listed() {
 		t.Errorf("got %+v", x)
 	}
-	if x := &got[1]; x.Kind != provenance.Waiting || x.Func != "MPI_Recv()" || x.Cause != 0 || !x.Listed() {
+	if x := &got[1]; x.Kind != provenance.Waiting || x.Func != "MPI_Recv()" || x.Cause != 0 || !x.Noted() {
 		t.Errorf("got %+v", x)
 	}
 	if x := &got[2]; x.Kind != provenance.Waiting || x.Cause != 1 || x.Listed() {

@@ -33,7 +33,11 @@ func Keys(findings []provenance.Finding) []string {
 			}
 			h := sha256.New()
 			withdrawn, victim := x.Status == provenance.Withdrawn, x.Role == provenance.Victim
-			for _, part := range []any{x.PID, x.Func, x.Path, kind, place, withdrawn, victim, byNumber[x.Cause]} {
+			parts := []any{x.PID, x.Func, x.Path, kind, place, withdrawn, victim, byNumber[x.Cause]}
+			if kind == provenance.Waiting && x.Role == provenance.Culprit { // unlike waits of unknown cause
+				parts = append(parts, x.Role)
+			}
+			for _, part := range parts {
 				fmt.Fprintf(h, "%v\x00", part)
 			}
 			keys[i] = hex.EncodeToString(h.Sum(nil)[:8])

@@ -10,7 +10,8 @@ import (
 )
 
 // mergePaths merges groups of the same kind and function on several call paths if they are alike: the medians of their usual
-// times and of their lost times are within a factor of likeTimes. Waits are always alike, because they depend on others.
+// times and of their lost times are within a factor of likeTimes. Waits are always alike, because they depend on others, if both or
+// neither made others wait.
 func (c *conclusion) mergePaths() {
 	type function struct {
 		kind    provenance.FindingKind
@@ -74,7 +75,7 @@ func (g *group) merge(o *group) {
 // isLike reports whether two groups of a function on different call paths are alike.
 func (g *group) isLike(o *group) bool {
 	switch {
-	case g.Path == o.Path:
+	case g.Path == o.Path, g.Kind == provenance.Waiting && g.isSymptom() != o.isSymptom():
 		return false
 	case g.Kind == provenance.Waiting:
 		return true

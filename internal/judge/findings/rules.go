@@ -49,13 +49,6 @@ const (
 	byChance = 1e-3
 	quarters = summary.ModeParts
 
-	// Waits of unknown cause are normal if they are the same on all ranks and throughout the run. Pearson's test can show that
-	// if it expects at least leastExpected of them on each rank and in each quarter.
-	leastExpected = 5
-
-	// Waits of unknown cause that cost less than symptomShare of the time are notes: they do not show what is to blame.
-	symptomShare = 1e-3
-
 	// falseAlarms is the share of normal calls that the detector flags.
 	falseAlarms = 1e-6
 )
@@ -166,23 +159,21 @@ func (g *group) period(unit trace.Unit) *float64 {
 	return &mean
 }
 
-// excuse turns findings of calls that are not rare into notes if they explain no more waits than chance does: one wait in
-// twenty is late by chance at the same time as such a call (blame.ByChance). Findings of waits of unknown cause that cost
-// little become notes, too.
+// excuse turns findings that show no trouble into notes: waits that are only a symptom, and calls that are not rare if they
+// explain no more waits than chance does: one wait in twenty is late by chance at the same time as such a call (blame.ByChance).
 func (c *conclusion) excuse() {
 	type counts struct{ explained, unknown int64 }
 	programs := make(map[trace.Program]counts)
 	var usual []*group
 	for _, g := range c.all {
+		if g.cause != nil || g.peer != nil {
+			continue
+		}
 		n := programs[g.PID]
 		switch {
-		case g.cause != nil || g.peer != nil:
-			continue
-		case g.Kind == provenance.Waiting && g.Waits == 0:
+		case g.isSymptom():
 			n.unknown += g.Calls
-			if g.Share < symptomShare {
-				g.Severity = provenance.Note
-			}
+			g.Severity = provenance.Note
 		case g.Kind == provenance.Outlier && g.usual():
 			n.explained += g.Waits
 			usual = append(usual, g)
@@ -195,3 +186,7 @@ func (c *conclusion) excuse() {
 		}
 	}
 }
+
+// isSymptom reports whether the calls of a group waited for something that was late without an unusual call, such as a rank that has
+// more work than others. No message was late, and no rank was held up.
+func (g *group) isSymptom() bool { return g.Kind == provenance.Waiting && g.Role != provenance.Culprit }

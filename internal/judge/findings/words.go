@@ -80,8 +80,6 @@ func (c *conclusion) summary(g *group) string {
 			say(" because of finding %d (%s)", g.cause.Number, text.ShortName(g.cause.Func))
 		case g.cause != nil:
 			say(" because of finding %d (%s)", g.cause.Number, g.cause.Kind)
-		case g.everywhere && g.always:
-			say(", evenly on all ranks and throughout the run")
 		case g.Status != provenance.Withdrawn:
 			say("; the cause is unknown")
 		}
