@@ -283,6 +283,27 @@ func TestCulpritsAreFound(t *testing.T) {
 		"a>1 open")
 }
 
+func TestCollectiveCallInWhichNobodyIsLateIsItsOwnCause(t *testing.T) {
+	f := func(what string, ranks int, text, want string) {
+		t.Helper()
+		r := run(t, text)
+		r.Ranks = map[trace.Program]int{0: ranks}
+		if got := show(r, blame.Find(r)); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+		}
+	}
+	same := `
+		a 0 group 100..200 90
+		a 1 group 110..205 90
+		a 2 group %d..201 50`
+	f("all ranks arrive early in one call", 3, fmt.Sprintf(same, 140), "a! a! a!")
+	f("the last rank arrives late", 3, fmt.Sprintf(same, 160), "a a a")
+	f("a rank does not wait", 4, fmt.Sprintf(same, 140), "a a a")
+	f("number of ranks unknown", 0, fmt.Sprintf(same, 140), "a a a")
+	f("a late rank has a cause", 3, fmt.Sprintf(same, 160)+`
+		slow 2 - 105..159 50`, "a a>slow/1 a>slow/1 slow!")
+}
+
 func TestAdd(t *testing.T) {
 	stack := []provenance.StackEntry{{Func: "MPI_Waitall()"}, {Func: "step"}, {Func: "main"}}
 	rec := &provenance.Record{
