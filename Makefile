@@ -57,11 +57,10 @@ demo: build ## analyze a simulated program while it runs, for a minute
 
 test: ## run all tests with the race detector and count them
 	scripts/test-setup
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -vet=off -timeout 40m -p $$(($(PROCESSORS) + 1)) $(LINK) \
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -vet=off -timeout 40m $(LINK) \
 		./internal/testkit/e2e ./internal/testkit/page ./...
 
-# End-to-end tests take longest, so they begin first. They mostly wait, so one more package runs beside them. make check vets the code,
-# so they do not.
+# End-to-end tests and that of the page take longest, so they begin first. make check vets the code, so they do not.
 # Linking DuckDB is a large part of the work, less without symbols for debuggers, and some tests wait for timeouts.
 PROCESSORS = $$(getconf _NPROCESSORS_ONLN)
 LINK   = -ldflags='-s -w $(if $(LINKER),-extldflags=-fuse-ld=$(LINKER))'
