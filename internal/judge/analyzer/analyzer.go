@@ -264,6 +264,9 @@ func (a *Analyzer) sumUp() {
 
 func (a *Analyzer) judge(ctx context.Context, s *source) error {
 	for _, r := range s.active {
+		if a.online != nil {
+			r.stored, _ = a.online.Sync.Earlier(r.key)
+		}
 		if err := r.judge(); err != nil {
 			return err
 		}

@@ -142,18 +142,20 @@ func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32
 }
 
 // provisional creates the record of an anomaly or typical execution while the trace is being written. Of anomalies that are alike
-// it creates those of a sample.
+// it creates those of a sample. The store has those that earlier processes of this analyzer sent.
 func (r *rank) provisional(c *provenance.Capture) {
 	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
 		return
 	}
-	f := r.all[c.Context]
+	f, isStored := r.all[c.Context], int(c.IOStep) < r.stored
 	if c.Kind == provenance.Typical {
-		r.normal = append(r.normal, r.typical(f, c))
+		if !isStored {
+			r.normal = append(r.normal, r.typical(f, c))
+		}
 		return
 	}
 	like, keep := r.alike.Keep(f.peers().number, r.lost(f, f.judge(), c), r.number(keyOf(c)))
-	if c.Sent = keep; keep {
+	if c.Sent = keep; keep && !isStored {
 		record := r.anomaly(f, c, provenance.Provisional)
 		record.StandsFor(like)
 		r.anomalies = append(r.anomalies, record)

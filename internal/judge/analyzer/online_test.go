@@ -34,6 +34,7 @@ type ledger struct {
 	anomalies int64
 	ended     map[int]bool
 	stopAfter int // contributions; 0: never
+	earlier   int // steps of each rank that an earlier process shared
 	added     int
 	frozen    bool
 	waits     int // before it is ready
@@ -80,7 +81,7 @@ func (l *ledger) Merged() iter.Seq[analyzer.MergedModel] {
 }
 func (l *ledger) Ready() bool                       { l.waits--; return l.waits < 0 }
 func (l *ledger) Frozen() bool                      { return l.frozen }
-func (l *ledger) Earlier(trace.RankKey) (int, bool) { return 0, true }
+func (l *ledger) Earlier(trace.RankKey) (int, bool) { return l.earlier, true }
 func (l *ledger) Stopped() bool                     { return l.stopAfter > 0 && l.added >= l.stopAfter }
 func (l *ledger) Finish(context.Context) error      { return nil }
 

@@ -80,6 +80,7 @@ type rank struct {
 	shared    Contribution
 	anomalies []*provenance.Record // anomalies flagged in this step
 	alike     sample.Alike         // chooses them
+	stored    int                  // steps whose provisional records earlier processes of this analyzer sent
 	normal    []*provenance.Record // typical executions
 }
 
@@ -361,7 +362,7 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 		}
 	case outlier.Recurring, outlier.Outlier, outlier.Excess:
 		c.Label = callstack.Anomalous
-		if r.keeps(j, verdict, callKey{c.Step, c.Row}) {
+		if r.mayKeep(j, verdict, callKey{c.Step, c.Row}) {
 			r.flagged = append(r.flagged, suspect{t, i, f, score, provenance.Anomaly})
 		}
 	}
@@ -370,6 +371,11 @@ func (r *rank) suspect(t *callstack.Thread, i int32, f *localFunc, j *outlier.Ju
 // keeps reports whether to keep a call with a verdict. It keeps only a sample of calls only if models of all ranks count them.
 func (r *rank) keeps(j *outlier.Judge, verdict outlier.Verdict, c callKey) bool {
 	return r.cfg.RankScope && verdict == outlier.Recurring || j.Keep(verdict, r.number(c))
+}
+
+// mayKeep reports whether the review may keep a call with a verdict.
+func (r *rank) mayKeep(j *outlier.Judge, verdict outlier.Verdict, c callKey) bool {
+	return r.keeps(j, verdict, c) || r.cfg.Review && j.MayKeep(verdict, r.number(c))
 }
 
 // number identifies a call among all ranks of a program.

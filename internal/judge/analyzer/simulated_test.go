@@ -211,4 +211,17 @@ func TestAllOfManyFlagsAreReviewed(t *testing.T) {
 	if got, want := list.anomalies(), offline.anomalies(); !slices.Equal(got, want) {
 		t.Errorf("%d anomalies live, %d of the recorded traces", len(got), len(want))
 	}
+
+	// An analyzer that is restarted does not send again what the one before sent.
+	restarted := newLedger()
+	restarted.earlier = 10
+	_, again := follow(t, restarted, analyzer.Online{Find: inputsOf(datasets)})
+	for id := range again.provisional { // a call may begin in the step before the one in which it ends
+		if n, _ := trace.EventNumbers(id); int(n[1]) < restarted.earlier-1 {
+			t.Errorf("%s was sent again", id)
+		}
+	}
+	if got, want := again.anomalies(), offline.anomalies(); !slices.Equal(got, want) || len(again.provisional) == 0 {
+		t.Errorf("%d anomalies after a restart, %d of the recorded traces", len(got), len(want))
+	}
 }

@@ -181,17 +181,26 @@ func (j *Judge) Oddness(v int64) float64 {
 }
 
 // Keep reports whether to keep a call with a verdict. It is true for outliers. For recurring calls and those with excess work it is
-// true, or true for a sample if there are many. More calls only make the sample smaller, so the sample does not depend on when
-// calls are judged. number identifies the call.
+// true, or true for a sample if there are many. number identifies the call.
 func (j *Judge) Keep(verdict Verdict, number uint64) bool {
-	share := 1.0
+	return sample.Has(j.share(verdict), number)
+}
+
+// MayKeep reports whether Keep may be true when more calls are learned. More calls make the sample smaller, unless the limit rises
+// above some of the slow mode.
+func (j *Judge) MayKeep(verdict Verdict, number uint64) bool {
+	return sample.Has(sampleSlack*j.share(verdict), number)
+}
+
+// share returns the share of calls with a verdict to keep.
+func (j *Judge) share(verdict Verdict) float64 {
 	switch verdict {
 	case Recurring:
-		share = j.Kept()
+		return j.Kept()
 	case Excess:
-		share = j.work.sample
+		return j.work.sample
 	}
-	return sample.Has(share, number)
+	return 1
 }
 
 // Kept returns the share of recurring calls to keep.

@@ -60,6 +60,9 @@ const (
 	// maxExamples is the approximate number of calls of a slow mode to keep over all ranks: enough to find most waits for
 	// them. The model counts all of them.
 	maxExamples = 10_000
+	// sampleSlack is the factor by which a sample may be larger when more calls are learned. In a live run with a slow rank whose
+	// analyzers were restarted three times (2026-11-19), samples had been too small by 0.7 %.
+	sampleSlack = 1.1
 	// maxExcess is the approximate number of calls with excess work to keep. No model counts them.
 	maxExcess = 100_000
 	// nearDecades is how much less rare than an outlier a candidate may be.
