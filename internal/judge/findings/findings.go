@@ -215,7 +215,7 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 			if k.victim = true; l.Culprit >= 0 {
 				k.kind, k.cause = provenance.Waiting, c.member[l.Culprit]
 			}
-		case k.kind == provenance.Waiting:
+		case a.Wait != blame.Nothing:
 			k.culprit = l.Role == provenance.Culprit
 		}
 	}

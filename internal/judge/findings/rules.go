@@ -189,4 +189,7 @@ func (c *conclusion) excuse() {
 
 // isSymptom reports whether the calls of a group waited for something that was late without an unusual call, such as a rank that has
 // more work than others. No message was late, and no rank was held up.
-func (g *group) isSymptom() bool { return g.Kind == provenance.Waiting && g.Role != provenance.Culprit }
+func (g *group) isSymptom() bool {
+	return (g.Kind == provenance.Waiting || g.Kind == provenance.RecurringMode) && g.Role != provenance.Culprit &&
+		len(g.members) > 0 && g.all[g.members[0]].Wait != blame.Nothing
+}
