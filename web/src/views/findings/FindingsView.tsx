@@ -163,7 +163,7 @@ export default function FindingsView() {
             <>
               {listed.length > top.length && (
                 <span>
-                  {plural(listed.length - top.length, 'finding')} waits grouped under their cause
+                  {plural(listed.length - top.length, 'finding')} of waits grouped under their cause
                 </span>
               )}
               {result.data.total > all.length && (
