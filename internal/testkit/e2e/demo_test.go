@@ -146,6 +146,19 @@ func (d *demonstration) nothingIsLeft() {
 	}
 }
 
+// endsInterrupted waits for the end of a demo that got a signal, and fails if it left anything.
+func (d *demonstration) endsInterrupted() {
+	d.t.Helper()
+	code := d.wait()
+	if early := code == -1 && d.stdout.String() == ""; code != 1 && !early { // before it handles signals
+		d.t.Errorf("exit code %d", code)
+	}
+	if code == 1 {
+		contains(d.t, d.stderr.String(), "demo interrupted; nothing is left behind")
+	}
+	d.nothingIsLeft()
+}
+
 // shows waits until the demo has written something that matches.
 func (d *demonstration) shows(pattern string) {
 	d.t.Helper()
@@ -225,25 +238,41 @@ func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 			d := demonstrate(t, demoScenario, "--duration", duration)
 			wait(d)
 			d.signal(signal)
-			code := d.wait()
-			if early := code == -1 && d.stdout.String() == ""; code != 1 && !early { // before it handles signals
-				t.Errorf("exit code %d", code)
-			}
-			if code == 1 {
-				contains(t, d.stderr.String(), "demo interrupted; nothing is left behind")
-			}
-			d.nothingIsLeft()
+			d.endsInterrupted()
 		})
 	}
-	f("at once", "6s", syscall.SIGINT, func(*demonstration) {})
-	f("when its directory exists", "6s", syscall.SIGINT, func(d *demonstration) { d.appears("") })
-	f("when the services start", "6s", syscall.SIGTERM, func(d *demonstration) { d.appears("run/logs/serve.log") })
-	f("when the program starts", "6s", syscall.SIGINT, func(d *demonstration) { d.appears("run/tau-traces/truth.jsonl") })
-	f("in the middle", "60s", syscall.SIGINT, func(d *demonstration) {
+	const long = "10m" // it does not end before the signal
+	f("at once", long, syscall.SIGINT, func(*demonstration) {})
+	f("when its directory exists", long, syscall.SIGINT, func(d *demonstration) { d.appears("") })
+	f("when the services start", long, syscall.SIGTERM, func(d *demonstration) { d.appears("run/logs/serve.log") })
+	f("when the program starts", long, syscall.SIGINT, func(d *demonstration) { d.appears("run/tau-traces/truth.jsonl") })
+	f("in the middle", long, syscall.SIGINT, func(d *demonstration) {
 		d.shows(`(?m)^ +\+\d+\.\d s  [\d,]+ steps, [\d,]+ events, [\d,]+ calls, [\d,]+ anomalies$`)
 	})
-	f("when the terminal is closed", "6s", syscall.SIGHUP, func(d *demonstration) { d.appears("run/tau-traces/right/*.bp") })
-	f("after the program", "6s", syscall.SIGINT, func(d *demonstration) { d.shows("the program has ended") })
+	f("when the terminal is closed", long, syscall.SIGHUP, func(d *demonstration) { d.appears("run/tau-traces/right/*.bp") })
+}
+
+// The demo waits for its analyzers until they continue, so that it does not end before the signal.
+func TestDemoInterruptedAfterProgramLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	d := demonstrate(t, demoScenario, "--duration", "6s")
+	d.shows("Planted troubles")
+	var analyzers []int
+	for pid, command := range d.alive(t) {
+		if strings.Contains(command, " ad ") {
+			analyzers = append(analyzers, pid)
+			_ = syscall.Kill(pid, syscall.SIGSTOP) // checked below
+		}
+	}
+	if len(analyzers) != 2 {
+		t.Fatalf("want two analyzers, got the processes %v", analyzers)
+	}
+	d.shows("the program has ended")
+	d.signal(syscall.SIGINT)
+	for _, pid := range analyzers {
+		_ = syscall.Kill(pid, syscall.SIGCONT) // the demo may have ended it
+	}
+	d.endsInterrupted()
 }
 
 func TestDemoInterruptedRepeatedlyLeavesNothingBehind(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -48,6 +49,12 @@ func (s system) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // temporary files
+	// A test in the background of a script ignores these signals, and so would the programs that it starts.
+	for _, ignored := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(ignored) {
+			signal.Notify(make(chan os.Signal, 1), ignored)
+		}
+	}
 	program = filepath.Join(dir, "chimbuko")
 	build := exec.Command("go", "build", tracetest.LinkFlags(), "-o", program, "github.com/chimbuko/chimbuko/cmd/chimbuko")
 	if out, err := build.CombinedOutput(); err != nil {
