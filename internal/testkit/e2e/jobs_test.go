@@ -89,7 +89,7 @@ func TestJobWithCrashedProgramKeepsExitCodeAndResults(t *testing.T) {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			job := s.job(sched, nil, threeRanks(t).dir(), "0.5", s.path("crash"))
+			job := s.job(sched, nil, threeRanks(t).dir(), holder(t), s.path("crash"))
 			s.steps(24)
 			s.write("crash", "")
 			if code := job.wait(); code != 3 {
@@ -116,7 +116,7 @@ func TestJobUsesExistingNATS(t *testing.T) {
 			job := s.job(sched, []string{
 				"CHIMBUKO_NATS=" + nats.URL(), "CHIMBUKO_NATS_CA=" + nats.CA, "CHIMBUKO_NATS_CREDS=" +
 					nats.Credentials(t, "job", documented(t, "run")["serve"]),
-			}, threeRanks(t).dir(), "0.5", s.path("crash"))
+			}, threeRanks(t).dir(), holder(t), s.path("crash"))
 			s.steps(24)
 			s.write("crash", "") // so that the script has to stop the run
 			if code := job.wait(); code != 3 {
@@ -137,7 +137,7 @@ func TestJobEndsBeforeItsTimeLimit(t *testing.T) {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			job := s.job(sched, nil, threeRanks(t).dir(), "0.2")
+			job := s.job(sched, nil, threeRanks(t).dir(), holder(t), s.path("crash"))
 			s.steps(24)
 			job.signal(syscall.SIGTERM)
 			if code := job.wait(); code == 0 {

@@ -32,6 +32,9 @@ func (s system) Run() int {
 	if *isStarter {
 		return runStarter(flag.Arg(0), flag.Args()[1:]...)
 	}
+	if *held > 0 {
+		return runHeld(*held, flag.Arg(0), flag.Arg(1))
+	}
 	if *fabricPeer != "" {
 		if err := runPeer(*fabricPeer); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -88,14 +88,13 @@ func (s *scene) runs(script string, args ...string) *process {
 		[]string{"--", "sh", "-c", script})...)
 }
 
-// pauseReplay waits until a replay that chimbuko run has started has written some steps of
-// each trace, and pauses it, so that the program continues on a machine of any speed.
-func (s *scene) pauseReplay(p *process, traces, steps int) (pid int) {
-	s.t.Helper()
+// paused waits until a program of holding has written some steps of each trace, and pauses it, so that it keeps signals.
+func (p *process) paused(s *scene, traces, steps int) (pid int) {
+	p.t.Helper()
 	s.written(runfiles.Traces(s.run), traces, steps)
-	eventually(s.t, "the replay is paused", func() error {
-		for child, command := range descendants(s.t, p.cmd.Process.Pid) {
-			if fields := strings.Split(command, "\x00"); len(fields) > 2 && fields[1] == "trace" && fields[2] == "replay" {
+	eventually(p.t, "the program is paused", func() error {
+		for child, command := range descendants(p.t, p.cmd.Process.Pid) {
+			if fields := strings.Split(command, "\x00"); len(fields) > 1 && fields[1] == "-held" {
 				pid = child
 				return syscall.Kill(pid, syscall.SIGSTOP)
 			}
@@ -105,8 +104,8 @@ func (s *scene) pauseReplay(p *process, traces, steps int) (pid int) {
 	return pid
 }
 
-// resumeAfter continues a paused process when a signal has reached it.
-func resumeAfter(t testing.TB, pid int, s syscall.Signal) {
+// received waits until a signal has reached a paused process.
+func received(t testing.TB, pid int, s syscall.Signal) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the program has received %v", s), func() error {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -120,6 +119,11 @@ func resumeAfter(t testing.TB, pid int, s syscall.Signal) {
 		}
 		return nil
 	})
+}
+
+// resume continues a paused process.
+func resume(t testing.TB, pid int) {
+	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -281,11 +285,12 @@ func TestCtrlCEndsProgramAndPrintsResults(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	p := s.runs("exec " + replaying(r, "0.5"))
-	replay := s.pauseReplay(p, 3, 8)
+	p := s.runs("exec " + s.holding(r, 8))
+	held := p.paused(s, 3, 8)
 	s.steps(24)
 	p.signal(syscall.SIGINT)
-	resumeAfter(t, replay, syscall.SIGINT)
+	received(t, held, syscall.SIGINT)
+	resume(t, held)
 	if code := p.wait(); code != 1 { // that of an interrupted replay
 		t.Errorf("exit code %d, want that of the program", code)
 	}
@@ -343,20 +348,24 @@ func TestSIGTERMToAllProcessesEndsRunCleanly(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	p := s.runs("exec " + replaying(r, "0.5"))
-	replay := s.pauseReplay(p, 3, 8)
+	p := s.runs("exec "+s.holding(r, 8), "--grace", patience.String())
+	held := p.paused(s, 3, 8)
 	s.steps(24)
 	all := []int{p.cmd.Process.Pid}
 	for pid := range descendants(t, p.cmd.Process.Pid) {
-		all = append(all, pid)
+		if pid != held {
+			all = append(all, pid)
+		}
 	}
-	if len(all) < 4 {
+	if len(all) < 3 {
 		t.Fatalf("only the processes %v are there", all)
 	}
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGTERM) // one may end before its turn
 	}
-	resumeAfter(t, replay, syscall.SIGTERM)
+	received(t, held, syscall.SIGTERM) // so chimbuko run has, and knows why the program ends
+	_ = syscall.Kill(held, syscall.SIGTERM)
+	resume(t, held)
 	p.wait()
 	s.ended("the writer ended without closing the trace")
 	s.stored()
@@ -366,10 +375,10 @@ func TestKilledProgramLeavesReadableIncompleteRun(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	p := s.runs("exec " + replaying(r, "0.5"))
-	replay := s.pauseReplay(p, 3, 8)
+	p := s.runs("exec " + s.holding(r, 8))
+	held := p.paused(s, 3, 8)
 	s.steps(24)
-	kill(t, replay)
+	kill(t, held)
 	if code := p.wait(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d, want 137", code)
 	}
