@@ -143,6 +143,10 @@ while running "$program"; do # a signal arrived
 	wait "$program"
 	code=$?
 done
+if [[ -n $stopped ]]; then # the program may have ended before the handler
+	wait "$program"
+	code=$?
+fi
 
 [[ -n $ads ]] || exit "$code"
 if ((code != 0)); then

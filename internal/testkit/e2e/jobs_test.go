@@ -140,7 +140,7 @@ func TestJobEndsBeforeItsTimeLimit(t *testing.T) {
 			job := s.job(sched, nil, threeRanks(t).dir(), holder(t), s.path("crash"))
 			s.steps(24)
 			job.signal(syscall.SIGTERM)
-			if code := job.wait(); code == 0 {
+			if code := job.wait(); code != 3 {
 				t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 			}
 			contains(t, job.stderr.String(), "SIGTERM: stopping the program")
