@@ -120,7 +120,7 @@ func newFinder(run *Run) *finder {
 	}
 	f.sequence()
 	f.gather()
-	f.holdups = f.heldUp(run.Ranks)
+	f.holdups = f.heldUp()
 	for _, h := range f.holdups {
 		f.links[h.wait].Role, f.links[h.wait].Own, f.state[h.wait] = provenance.Culprit, true, done
 	}

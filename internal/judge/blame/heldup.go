@@ -19,13 +19,13 @@ type holdup struct {
 // anything until then, and a long transfer would hold only its two ranks, so the rank did not wait for another. The time in
 // which all ranks wait and the time that the wait lost must each be at least transitShare of the other. heldUp ignores programs
 // that wait in several threads of a rank, because other threads may work.
-func (f *finder) heldUp(ranks map[trace.Program]int) (all []holdup) {
+func (f *finder) heldUp() (all []holdup) {
 	programs := make(map[trace.Program]*waiting)
 	for _, e := range f.edges() {
 		w := &f.all[e.of]
 		s := programs[w.Program]
 		if s == nil {
-			s = &waiting{open: make(map[trace.Rank][]int32), ranks: ranks[w.Program]}
+			s = &waiting{open: make(map[trace.Rank][]int32), ranks: f.numRanks[w.Program]}
 			programs[w.Program] = s
 		}
 		if !e.end {
