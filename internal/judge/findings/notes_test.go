@@ -11,11 +11,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// waits returns a scene with n waits of unknown cause, of lengths that are not alike, at random times on ranks from first.
-func waits(n, first int) *scene {
-	s, rng := newScene(4, "work 4000 1000000", "cudaDeviceSynchronize() 40000 1000000"), rand.New(rand.NewPCG(3, 3))
+// waits returns a scene with n calls of a function that waits, of unknown cause and of lengths that are not alike, at random times
+// on ranks from first.
+func waits(function string, n, first int) *scene {
+	s, rng := newScene(4, "work 4000 1000000", function+" 40000 1000000"), rand.New(rand.NewPCG(3, 3))
 	for range n {
-		s.slow("cudaDeviceSynchronize()", first+rng.IntN(4-first), trace.Ticks(rng.IntN(10*second)), 500<<rng.IntN(5))
+		s.slow(function, first+rng.IntN(4-first), trace.Ticks(rng.IntN(10*second)), 500<<rng.IntN(5))
 	}
 	return s
 }
@@ -28,18 +29,18 @@ func TestWaitsOfUnknownCauseAreNote(t *testing.T) {
 			t.Errorf("%s: got %+v", what, got)
 		}
 	}
-	f("on all ranks throughout the run", waits(100, 0), true)
-	f("not on the first rank", waits(100, 1), true)
-	two := func(name string) *scene {
-		s := newScene(4, "work 4000 1000000", "MPI_Barrier() 40000 1000000")
-		s.slow(name, 1, 3*second, 40_000)
-		s.slow(name, 1, 9*second, 40_000)
+	two := func(name string, lost trace.Ticks) *scene {
+		s := newScene(4, "work 4000 1000000", name+" 40000 1000000")
+		s.slow(name, 1, 3*second, lost)
+		s.slow(name, 1, 9*second, lost)
 		return s
 	}
-	f("two", two("MPI_Recv()"), true)
-	f("no waits", two("work"), false)
+	f("two for a rank", two("MPI_Recv()", 40_000), true)
+	f("for a GPU, 0.75 % of the time", waits("cudaDeviceSynchronize()", 100, 1), false)
+	f("two for a GPU, 0.05 % of the time", two("cudaDeviceSynchronize()", 10_000), true)
+	f("no waits", two("work", 10_000), false)
 
-	held := two("MPI_Recv()") // rank 1 waits for nobody and makes rank 0 wait
+	held := two("MPI_Recv()", 40_000) // rank 1 waits for nobody and makes rank 0 wait
 	held.slow("MPI_Recv()", 0, 3*second, 40_100)
 	if x := held.conclude().Findings[0]; x.Role != provenance.Culprit || x.Waits != 1 || x.Noted() {
 		t.Errorf("wait that others waited for: got %+v", x)
@@ -90,7 +91,8 @@ func TestFunctionWithOtherWorkIsNote(t *testing.T) {
 }
 
 func TestNotesFollowFindings(t *testing.T) {
-	s := waits(100, 0)
+	s := newScene(4, "work 4000 1000000", "MPI_Recv() 40000 1000000")
+	s.slow("MPI_Recv()", 1, 5*second, 40_000)
 	s.slow("work", 0, second/2, 20_000)
 	got := s.conclude().Findings
 	if len(got) != 2 || got[0].Func != "work" || !got[1].Noted() || got[1].Lost <= got[0].Lost {
@@ -116,10 +118,7 @@ func TestSlowModeWithinMomentDoesNotRecur(t *testing.T) {
 }
 
 func TestCulpritsAmongEvenWaitsAreFinding(t *testing.T) {
-	s := waits(100, 0)
-	for i := range s.Anomalies {
-		s.Anomalies[i].Func, s.Anomalies[i].Path, s.Anomalies[i].Wait = "MPI_Recv()", "MPI_Recv()", blame.Ranks
-	}
+	s := waits("MPI_Recv()", 100, 0)
 	for _, x := range s.conclude().Findings {
 		if x.Kind == provenance.Waiting && x.Waits > 0 && x.Noted() {
 			t.Errorf("got %+v", x)

@@ -75,7 +75,7 @@ func (g *group) merge(o *group) {
 // isLike reports whether two groups of a function on different call paths are alike.
 func (g *group) isLike(o *group) bool {
 	switch {
-	case g.Path == o.Path, g.isSymptom() != o.isSymptom():
+	case g.Path == o.Path, g.isUnknownWait() != o.isUnknownWait():
 		return false
 	case g.Kind == provenance.Waiting:
 		return true

@@ -49,6 +49,9 @@ const (
 	byChance = 1e-3
 	quarters = summary.ModeParts
 
+	// Waits of unknown cause for a GPU, threads or another program that cost less than symptomShare of the time are notes.
+	symptomShare = 1e-3
+
 	// falseAlarms is the share of normal calls that the detector flags.
 	falseAlarms = 1e-6
 )
@@ -171,9 +174,11 @@ func (c *conclusion) excuse() {
 		}
 		n := programs[g.PID]
 		switch {
-		case g.isSymptom():
+		case g.isUnknownWait():
 			n.unknown += g.Calls
-			g.Severity = provenance.Note
+			if g.waitsForRanks() || g.Share < symptomShare {
+				g.Severity = provenance.Note
+			}
 		case g.Kind == provenance.Outlier && g.usual():
 			n.explained += g.Waits
 			usual = append(usual, g)
@@ -187,9 +192,15 @@ func (c *conclusion) excuse() {
 	}
 }
 
-// isSymptom reports whether the calls of a group waited for something that was late without an unusual call, such as a rank that has
-// more work than others. No message was late, and no rank was held up.
-func (g *group) isSymptom() bool {
+// isUnknownWait reports whether the calls of a group waited for something that was late without an unusual call, such as a rank that
+// has more work than others. No message was late, and no rank was held up.
+func (g *group) isUnknownWait() bool {
 	return (g.Kind == provenance.Waiting || g.Kind == provenance.RecurringMode) && g.Role != provenance.Culprit &&
 		len(g.members) > 0 && g.all[g.members[0]].Wait != blame.Nothing
+}
+
+// waitsForRanks reports whether the calls of a group waited for other ranks.
+func (g *group) waitsForRanks() bool {
+	w := g.all[g.members[0]].Wait
+	return w == blame.Ranks || w == blame.Group
 }
