@@ -295,7 +295,7 @@ func TestViewOfServerKeepsNoLabels(t *testing.T) {
 	dir := analyzed(t, "--store", server)
 	view := start(t, "view", server, "--run", "done")
 	b := browse(t, view.address())
-	contains(t, view.stderr.String(), "cannot be stored without a run directory")
+	contains(t, view.stderr.String(), "cannot store notes on findings without a run directory")
 	if list := fetch[api.FindingList](b, "api/v1/runs/done/findings"); list.Writable || len(list.Rows) == 0 {
 		t.Errorf("the findings are %+v", list)
 	}
