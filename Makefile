@@ -66,8 +66,9 @@ PROCESSORS = $$(getconf _NPROCESSORS_ONLN)
 LINK   = -ldflags='-s -w $(if $(LINKER),-extldflags=-fuse-ld=$(LINKER))'
 LINKER = $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),$(l))))
 
+# The linker and most tests end before they need much memory, so they collect garbage less often.
 unit: ## run the tests without servers, browser or subprocesses
-	go test -short -vet=off -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v -e /testkit/e2e$$ -e /testkit/page$$)
+	GOGC=400 go test -short -vet=off -p $$((2 * $(PROCESSORS))) $(LINK) $$(go list ./... | grep -v -e /testkit/e2e$$ -e /testkit/page$$)
 
 stress: ## run the tests of packages N times under load (make stress N=50 PKG=./internal/store/wire RUN=REGEXP)
 	RUN='$(RUN)' scripts/stress $(N) $(PKG)
