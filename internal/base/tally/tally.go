@@ -162,8 +162,8 @@ var (
 		"of all hosts were assumed to be simultaneous")
 	PartnerUnknown = define("partner-unknown", Info, "messages of exports of Nsight Systems without a known partner: in "+
 		"communicators of some ranks, in calls that send and receive, or received without a wait; only their calls are known")
-	FlagUnsent = define("flag-unsent", Info, "flagged calls that lost about as much as many others of their call path and rank, of "+
-		"which a live run stores a sample until its review; numbers and costs of findings are those of the sample until then")
+	FlagUnsent = define("flag-unsent", Info, "flagged calls that a live run does not store before its review, because many others on "+
+		"the same call path and rank lost about as much; until then, findings count only the stored ones")
 )
 
 // Name returns the name for programs. It is stable over versions.

@@ -108,7 +108,7 @@ type key struct {
 	since      int        // index of a slow peer
 	recording  bool       // interference by writing the trace
 	victim     bool
-	culprit    bool   // waits that made others wait only
+	culprit    bool   // waits only: they are causes themselves
 	cause      *group // of victims; nil if unknown
 }
 

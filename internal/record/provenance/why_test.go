@@ -203,8 +203,8 @@ func TestRecordOfSampleStatesWhatItStandsFor(t *testing.T) {
 			r.Why = before
 		}
 	}
-	if want := before + "; one of 12,345 calls of this rank that lost about as much, 3.70 s in all, of which the store has a sample until " +
-		"the run ends"; r.Why != want {
+	if want := before + "; stands for 12,345 calls of this rank that lost about as much, 3.70 s in total; until the run ends, " +
+		"the store has a sample of them"; r.Why != want {
 		t.Errorf("got  %s\nwant %s", r.Why, want)
 	}
 }
