@@ -83,8 +83,8 @@ func (r *Record) ExplainCall(j *outlier.Judge, time int64, work outlier.Work, on
 // StandsFor states in Why of a provisional anomaly that it is in a sample of calls that are alike, if it is.
 func (r *Record) StandsFor(like sample.Sum) {
 	if like.Calls > sample.Few {
-		r.Why += fmt.Sprintf("; stands for %s of this rank that lost about as much, %s in total; until the run ends, the store has a sample of them",
-			text.Count(uint64(like.Calls), "call"), r.duration(like.Lost))
+		r.Why += fmt.Sprintf("; stands for %s of this rank that lost about as much, %s in total; "+
+			"until the run ends, the store has a sample of them", text.Count(uint64(like.Calls), "call"), r.duration(like.Lost))
 	}
 }
 
