@@ -63,7 +63,7 @@ type Verdict struct {
 // Notice limits the reliability of the page.
 type Notice struct {
 	Level    Level  `json:"level"`
-	Topic    string `json:"topic"`    // silent-ranks, warming, drops, backlog, store, health, no-data, review
+	Topic    string `json:"topic"`    // silent-ranks, warming, drops, backlog, store, age, health, no-data, review
 	Sentence string `json:"sentence"` // problem and remedy
 }
 

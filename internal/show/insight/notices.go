@@ -49,11 +49,30 @@ func (v *view) notices(o *api.Overview) []api.Notice {
 		v.addMissing(&list)
 	}
 	if v.data != nil {
+		v.data.addAge(time.Now(), &list)
 		v.data.addWarming(o, &list)
 		v.data.addLosses(o, &list)
 		v.data.addReview(o.Review, &list)
 	}
 	return list
+}
+
+// maxUnreported is the largest age of the data of a live run that is not reported.
+const maxUnreported = 2 * time.Minute
+
+// addAge reports the age of the data of a live run, which is large if its anomalies are many or nobody requested it.
+func (d *runData) addAge(now time.Time, list *noticeList) {
+	if d.run.State != provdb.Running {
+		return
+	}
+	for _, x := range []struct {
+		what  string
+		begun time.Time
+	}{{"Figures", d.read}, {"Findings", d.begun}} {
+		if age := now.Sub(x.begun); age >= maxUnreported {
+			list.add(api.LevelUnknown, "age", "%s are of %d minutes ago; newer ones are being computed", x.what, int(age.Minutes()))
+		}
+	}
 }
 
 // addReview reports the flags that the review at the end withdrew and added. Many withdrawn

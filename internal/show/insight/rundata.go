@@ -40,6 +40,7 @@ type runData struct {
 	collectives bool              // has collective operations
 	withdrawn   hostShare         // of the withdrawn anomalies
 	memory      executions.Source // copy of the run; nil: too large, or not read yet
+	read        time.Time         // when reading began
 	*conclusion
 }
 
@@ -52,6 +53,7 @@ type conclusion struct {
 	keys     []string       // of findings; more stable than their numbers
 	byKey    map[string]int // index of findings
 	sparse   map[trace.FuncKey]bool
+	begun    time.Time         // when reading the anomalies began
 	err      error             // reason for missing findings
 	peers    *provenance.Peers // nil: not compared
 	timeline timelineData
@@ -171,7 +173,7 @@ func (in *Insight) find(ctx context.Context, run string) (*query.Queries, error)
 
 // readRunData reads all but the conclusion. now is the trace time of a live run, or 0.
 func readRunData(ctx context.Context, a *query.Queries, now trace.Ticks) (*runData, error) {
-	d := &runData{run: a.Run, unit: a.Unit, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
+	d := &runData{read: time.Now(), run: a.Run, unit: a.Unit, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
 	counts, err := a.Counts(ctx, minSamples(d.info))
 	if err != nil {
 		return nil, err
@@ -238,7 +240,7 @@ func (d *runData) withdrawnHost(ctx context.Context, a *query.Queries) (most hos
 
 // readConclusion reads the stored findings of a run, or computes them.
 func readConclusion(ctx context.Context, a *query.Queries) *conclusion {
-	f := &conclusion{byKey: make(map[string]int), sparse: make(map[trace.FuncKey]bool)}
+	f := &conclusion{begun: time.Now(), byKey: make(map[string]int), sparse: make(map[trace.FuncKey]bool)}
 	if f.findings, f.err = a.StoredFindings(ctx); f.err != nil {
 		return f
 	}

@@ -33,45 +33,54 @@ type entry[T any] struct {
 // Compute computes a value. final reports that it never changes.
 type Compute[T any] func(ctx context.Context) (value T, final bool, err error)
 
-// A value is fresh for lifeFactor times as long as it took to compute it, at least for minLife. It
-// is too old to serve after maxAge lives. Callers do not wait for a computation that takes longer
-// than slow if stale values may be served.
+// A value is fresh for lifeFactor times as long as it took to compute it, at least for minLife. After maxAge lives it is
+// served only if stale values may be served and the last computation did not fail. If stale values may be served, callers
+// do not wait for a computation that last took slow or longer, and wait at most for patience otherwise.
 const (
 	lifeFactor = 10
 	minLife    = 2 * time.Second
 	maxAge     = 3
 	slow       = 250 * time.Millisecond
+	patience   = time.Second
 )
 
 // Get returns the value of a key. It computes the value unless a fresh one is cached. During a
-// computation other callers get the previous value if it is not too old. The computation continues
-// when ctx of the first caller ends, since others may wait for it; it must end by itself. Errors
-// are not cached.
+// computation other callers get the previous value if it is not too old. With ServeStale, all callers get it at any
+// age, so that nobody waits for a slow computation after a time without callers. The computation continues when ctx of
+// the first caller ends, since others may wait for it; it must end by itself. Errors are not cached.
 func (m *Memo[T]) Get(ctx context.Context, key string, compute Compute[T]) (T, error) {
 	m.mu.Lock()
 	e := m.entry(key)
 	life, age := max(minLife, lifeFactor*e.took), time.Since(e.at)
 	due := !e.valid || !e.final && age >= life
 	first := e.flight == nil && (!m.ServeStale || e.took < slow)
-	wait := due && (!e.valid || age >= maxAge*life || first)
+	stale := e.valid && (age < maxAge*life || m.ServeStale && e.err == nil) // it may be served
 	if due && e.flight == nil {
 		e.flight = m.launch(context.WithoutCancel(ctx), e, compute)
 	}
-	if !wait {
+	if !due || stale && !first {
 		defer m.mu.Unlock()
 		return e.value, nil
 	}
 	flight := e.flight
 	m.mu.Unlock()
+	enough := make(<-chan time.Time)
+	if stale && m.ServeStale {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		enough = timer.C
+	}
 	var none T
 	select {
 	case <-flight:
+		stale = false
+	case <-enough:
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.err != nil {
+	if e.err != nil && !stale {
 		return none, e.err
 	}
 	return e.value, nil

@@ -66,13 +66,39 @@ func TestStaleValuesAreServedWhileRefreshing(t *testing.T) {
 		get(1, 0)
 		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock is that of synctest
 		get(2, 0)
-		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of synctest
-		get(3, time.Second)     // the previous one is too old
-		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of synctest
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock is that of synctest
+		get(2, 0)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock is that of synctest
+		synctest.Wait()
+		get(3, 0)
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock is that of synctest
 		wrong := errors.New("no")
-		if _, err := m.Get(t.Context(), "a", func(context.Context) (int64, bool, error) { return 0, false, wrong }); !errors.Is(err, wrong) {
-			t.Errorf("got %v", err)
+		for _, want := range []error{nil, wrong} { // the second waits, since the first computation failed
+			_, err := m.Get(t.Context(), "a", func(context.Context) (int64, bool, error) { return 0, false, wrong })
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			synctest.Wait()
 		}
+	})
+}
+
+func TestComputationsThatBecameSlowAreNotAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var computed atomic.Int64
+		m := &Memo[int64]{Size: 2, ServeStale: true}
+		for _, x := range []struct {
+			want          int64
+			takes, waited time.Duration
+		}{{1, 0, 0}, {1, time.Minute, patience}} {
+			time.Sleep(time.Hour) //nolint:forbidigo // the clock is that of synctest
+			begin := time.Now()
+			got, err := m.Get(t.Context(), "a", slowCount(&computed, x.takes, false))
+			if got != x.want || err != nil || time.Since(begin) != x.waited {
+				t.Errorf("got %d, %v after %v, want %d after %v", got, err, time.Since(begin), x.want, x.waited)
+			}
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of synctest
 	})
 }
 

@@ -569,7 +569,7 @@ export interface Verdict {
  */
 export interface Notice {
   level: Level;
-  topic: string; // silent-ranks, warming, drops, backlog, store, health, no-data, review
+  topic: string; // silent-ranks, warming, drops, backlog, store, age, health, no-data, review
   sentence: string; // problem and remedy
 }
 /**
