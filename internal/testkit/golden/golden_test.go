@@ -361,13 +361,22 @@ func writeAnswers(file string, text []byte) error {
 	return os.WriteFile(file, packed.Bytes(), 0o644)
 }
 
+// brief returns the beginning of a value, and its length if it is a list.
+func brief(v any) string {
+	words := fmt.Sprintf("%.200s", fmt.Sprint(v))
+	if list, ok := v.([]any); ok {
+		words = fmt.Sprintf("list of %d: %s", len(list), words)
+	}
+	return words
+}
+
 // differences returns which fields of old are lost in current, and which values have changed.
 func differences(at string, old, current any) (lost, changed []string) {
 	switch old := old.(type) {
 	case map[string]any:
 		fields, ok := current.(map[string]any)
 		if !ok {
-			return []string{fmt.Sprintf("%s: %.100v, was an object", at, current)}, nil
+			return []string{fmt.Sprintf("%s: %s, was an object", at, brief(current))}, nil
 		}
 		for _, name := range slices.Sorted(maps.Keys(old)) {
 			v, ok := fields[name]
@@ -383,7 +392,7 @@ func differences(at string, old, current any) (lost, changed []string) {
 	case []any:
 		list, ok := current.([]any)
 		if !ok || len(list) != len(old) {
-			return nil, []string{fmt.Sprintf("%s: %.100v, was %.100v", at, current, old)}
+			return nil, []string{fmt.Sprintf("%s: %s, was %s", at, brief(current), brief(old))}
 		}
 		for i := range old {
 			l, c := differences(fmt.Sprintf("%s[%d]", at, i), old[i], list[i])
@@ -395,7 +404,7 @@ func differences(at string, old, current any) (lost, changed []string) {
 		}
 	default:
 		if !reflect.DeepEqual(old, current) {
-			changed = append(changed, fmt.Sprintf("%s: %.200v, was %.200v", at, current, old))
+			changed = append(changed, fmt.Sprintf("%s: %s, was %s", at, brief(current), brief(old)))
 		}
 	}
 	return lost, changed
