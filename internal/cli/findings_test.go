@@ -221,7 +221,7 @@ func TestFindingsAreInFilesAndSummary(t *testing.T) {
 	}
 	traces := filepath.Join(sharedDir, "burst-traces")
 	text := must(t, "analyze", traces, "--out", filepath.Join(t.TempDir(), "run"), "--records", "json")
-	if want := regexp.MustCompile(`\n\w+ findings; the costliest:\n\n  1\. collide: 15 of 96,000 calls on rank 1 \(node00\) took .* in bursts; \w+ waits on 7 ranks lost [0-9.]+ ms because of it: lost `); !want.MatchString(text) {
+	if want := regexp.MustCompile(`\n\w+ findings, the costliest first:\n\n  1\. collide: 15 of 96,000 calls on rank 1 \(node00\) took .* in bursts; \w+ waits on 7 ranks lost [0-9.]+ ms because of it: lost `); !want.MatchString(text) {
 		t.Errorf("no %s in\n%s", want, text)
 	}
 }

@@ -168,8 +168,7 @@ var lateWords = map[provenance.Late]string{
 func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	x := e.Finding
 	fmt.Fprintf(w, "Finding %d, %s, %s: %s\n\n", x.Number, x.Kind, x.Status, text.SingleSpaced(x.Summary))
-	fmt.Fprintf(w, "  lost        %s (%s own, %s caused), %s of the time of all ranks\n",
-		micros(e.Unit, x.Lost), micros(e.Unit, x.LostOwn), micros(e.Unit, x.LostCaused), text.Percent(100*x.Share))
+	fmt.Fprintf(w, "  lost        %s, %s of the time of all ranks\n", costOf(e.Unit, x), text.Percent(100*x.Share))
 	if x.Kind == provenance.Interference {
 		fmt.Fprintf(w, "  delays      %s, typically %s\n", text.Int(x.Calls), text.Duration(e.Unit.MicrosOf(x.Actual)))
 	} else if x.Kind == provenance.ExcessWork && x.OfPeers() || x.Form == provenance.Rare {

@@ -237,8 +237,11 @@ func (l *FindingList) victims(x *provenance.Finding) string {
 // micros formats a duration.
 func micros(unit trace.Unit, t trace.Ticks) string { return text.Duration(unit.Micros(t)) }
 
-// costOf returns the lost time of a finding with its parts.
+// costOf returns the lost time of a finding, with its parts if it made others wait.
 func costOf(unit trace.Unit, x *provenance.Finding) string {
+	if x.LostCaused == 0 {
+		return micros(unit, x.Lost)
+	}
 	return fmt.Sprintf("%s (%s own, %s caused)", micros(unit, x.Lost), micros(unit, x.LostOwn), micros(unit, x.LostCaused))
 }
 
@@ -257,10 +260,15 @@ func waitsText(waits, ranks int64) string {
 // worstFindings writes the costliest findings of a run.
 func worstFindings(w io.Writer, s *provdb.Info) {
 	f := &s.Findings
-	if f.Count > 0 {
-		fmt.Fprintf(w, "\n%s; the costliest:\n\n", text.Count(f.Count, "finding"))
-	} else {
+	switch count := text.Count(f.Count, "finding"); {
+	case f.Count == 0:
 		fmt.Fprintln(w, "\nNo findings.")
+	case f.Count == 1:
+		fmt.Fprintf(w, "\n%s:\n\n", count)
+	case f.Count == len(f.Worst):
+		fmt.Fprintf(w, "\n%s, the costliest first:\n\n", count)
+	default:
+		fmt.Fprintf(w, "\nThe %d costliest of %s:\n\n", len(f.Worst), count)
 	}
 	for i := range f.Worst {
 		x := &f.Worst[i]
