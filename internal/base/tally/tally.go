@@ -150,8 +150,8 @@ var (
 		"they have only after their events; skipped")
 	ClockCorrected = define("clock-corrected", Info, "ranks whose clock contradicted those of others in collective operations; "+
 		"all their times were corrected (chimbuko breakdown --collectives lists the clocks)")
-	RecordsSkipped = define("records-skipped", Info, "records of OTF2 archives that are neither calls nor messages nor metrics, "+
-		"such as those of threads, locks and files, and lines of NCCL Inspector of an unknown kind")
+	RecordsSkipped = define("records-skipped", Info, "records of the trace that are neither calls, messages nor metrics, such as "+
+		"those of threads, locks and files; skipped")
 	CollectiveUnrecorded = define("collective-unrecorded", Info, "collective operations that NCCL Inspector did not write, by "+
 		"their numbers: smaller ones than NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES, or more between two dumps than it keeps")
 	ColumnsMissing = define("columns-missing", Warning, "tables and columns of SQLite traces that are missing, because other "+
