@@ -39,11 +39,11 @@ func TestArchive(t *testing.T) {
 		t.Errorf("trace info prints\n%s", got)
 	}
 	if r := run(t, "trace", "dump", filepath.Join(archive, "traces.otf2"), "--rank", "1", "--kind", "send"); r.code != 0 ||
-		strings.Count(r.stdout, "\n") != 2 || !strings.HasPrefix(r.stderr, "info: 10 records of OTF2 archives") {
+		strings.Count(r.stdout, "\n") != 2 || !strings.HasPrefix(r.stderr, "info: 10 records of the trace") {
 		t.Errorf("trace dump: %+v", r)
 	}
 	out := filepath.Join(t.TempDir(), "run")
-	if got := must(t, "analyze", archive, "--out", out); !strings.Contains(got, "28 events, 9 calls of 4 functions on 2 ranks") {
+	if got := must(t, "analyze", archive, "--out", out); !strings.Contains(got, "28 events, 7 calls of 3 functions on 2 ranks") {
 		t.Errorf("analyze prints\n%s", got)
 	}
 	r := run(t, "analyze", archive, tracetest.Recorded(t, "ring-BP4")[0], "--out", out, "--force")

@@ -92,6 +92,9 @@ const (
 	codeBits = 15
 )
 
+// CodePrefix begins the name of code between two functions.
+const CodePrefix = "code between "
+
 // CodeBetween returns the number of the code between a call of one function and the next, of another or the same. It reports
 // false if their numbers are too large.
 func CodeBetween(first, second FuncID) (FuncID, bool) {
@@ -109,7 +112,7 @@ func (n *Names) Func(rank Rank, id FuncID) (string, bool) {
 	if !known || !ok {
 		return "", false
 	}
-	return "code between " + strings.TrimSuffix(first, "()") + " and " + strings.TrimSuffix(second, "()"), true
+	return CodePrefix + strings.TrimSuffix(first, "()") + " and " + strings.TrimSuffix(second, "()"), true
 }
 
 // Work returns the kind of work of a function.

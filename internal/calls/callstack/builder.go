@@ -40,6 +40,8 @@ type Config struct {
 	Place      func(trace.Thread) activity.Place
 	// MaxSetback is the greatest setback of a clock that Add repairs by moving events.
 	MaxSetback trace.Ticks
+	// LongCall, if not 0, is the time after which code between the calls that a call makes becomes calls, too.
+	LongCall trace.Ticks
 	// IgnoresCorrelation, if not nil, reports whether to ignore the correlation IDs of a function.
 	IgnoresCorrelation func(trace.FuncID) bool
 }
@@ -54,10 +56,16 @@ const (
 	NodeState                      // belongs to no call, such as the state of the node
 )
 
+const (
+	longCall  = 10 * time.Millisecond // a delay of this length shows in the time of a shorter call
+	workShare = 10                    // inverse of the share of its time that a long call must spend in its own code
+)
+
 // Default returns the usual limits, for ticks of a unit.
 func Default(unit trace.Unit) Config {
 	return Config{
-		Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths, MaxSetback: unit.Ticks(time.Second),
+		Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths,
+		MaxSetback: unit.Ticks(time.Second), LongCall: unit.Ticks(longCall),
 	}
 }
 
@@ -170,8 +178,8 @@ func (b *Builder) build(t *Thread, events []trace.Event) {
 				b.drop(t, e.Func())
 				continue
 			}
-			if len(stack) == 1 && t.code.set {
-				calls = b.addCode(t, calls, stack[0], e, place)
+			if t.code.set {
+				calls = b.addCode(t, calls, stack, e)
 			}
 			n, depth := len(calls), len(stack)
 			calls = slices.Grow(calls, 1)[:n+1]
@@ -234,9 +242,9 @@ func (b *Builder) end(t *Thread, calls []Call, stack []int32, e *trace.Event) {
 		parent := &calls[stack[n-2]]
 		parent.children += e.Time - c.Entry
 		class = parent.class()
-	}
-	if n <= 2 {
-		t.noteExit(n, c, b.step, e.Row)
+		b.noteExit(t, n-2, parent, class, c, e.Row)
+	} else {
+		t.code.set = false
 	}
 	if b.cfg.Activities != nil && !t.activity.Switch(e.Time, class) {
 		b.cfg.Activities.Cross(&t.activity, e.Time, class)

@@ -112,6 +112,7 @@ type Thread struct {
 	dropped []trace.FuncID // dropped entries whose exits are expected
 	last    trace.Ticks
 	code    codeStart
+	long    []longCaller // by depth; those of calls that ended are invalid
 
 	activity activity.Meter
 }

@@ -29,6 +29,9 @@ func (b *Builder) addLeaves(t *Thread, stack []int32, events []trace.Event, clas
 			return 0
 		}
 		since, left = t.activity.Rest(parent.class())
+		if b.cfg.LongCall > 0 && parent.class() == activity.Own { // of a long call, code between calls becomes calls
+			left = min(left, uint64(max(0, parent.Entry+b.cfg.LongCall-since)))
+		}
 	}
 	n, time := countLeaves(fn, events, since, left)
 	if n == 0 {

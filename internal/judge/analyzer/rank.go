@@ -121,6 +121,9 @@ func newRank(cfg *Config, key trace.RankKey, names *trace.Names, t *tally.Tally,
 	}
 	bc := callstack.Default(cfg.Unit)
 	bc.Window = max(cfg.Window, 1)
+	if !r.byPath { // the other detectors judge calls of the trace, as the original Chimbuko does
+		bc.LongCall = 0
+	}
 	bc.Role, bc.Folded, bc.Ended = r.role, r.folded, r.learnCalls
 	r.activities = activity.NewRecorder(cfg.Unit, func(id trace.FuncID) (string, bool) { return names.Func(key.Rank, id) })
 	bc.Activities, bc.Place = r.activities, r.placeOf

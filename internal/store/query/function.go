@@ -16,8 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Function returns the function with a name, matching a pattern with * and ?, or with a part of
-// the name. If several match, it returns an error that lists them.
+// Function returns the function with a name, matching a pattern with * and ?, or with a part of the name. Functions match
+// before code between them does. If several match, it returns an error that lists them.
 func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (*executions.Function, error) {
 	name = strings.ReplaceAll(name, "…", "*") // tables shorten long names
 	patterns := []string{executions.Like(name), "%" + executions.Like(name) + "%"}
@@ -31,6 +31,10 @@ func (a *Queries) Function(ctx context.Context, name string, p *trace.Program) (
 		}
 		if len(matches) == 0 {
 			continue
+		}
+		isCode := func(f executions.Function) bool { return strings.HasPrefix(f.Name, trace.CodePrefix) }
+		if functions := slices.DeleteFunc(slices.Clone(matches), isCode); len(functions) > 0 {
+			matches = functions
 		}
 		if len(matches) == 1 || matches[0].Name == name && matches[1].Name != name {
 			return &matches[0], nil
