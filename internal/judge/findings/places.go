@@ -27,6 +27,7 @@ type place struct {
 	ranks []trace.Rank
 	hit   *sums // slots in which most of its ranks were hit
 	cells *sums // slots of each of its ranks
+	time  times // that its ranks computed, without delays; see computed
 }
 
 // sums has the number of hits in the slots before each slot.
@@ -45,8 +46,8 @@ type episode struct {
 func (e *episode) includes(slot int) bool { return e.from <= slot && slot < e.to }
 
 // slowPlaces sets the keys of the anomalies of ranks and hosts that were slow for a while: they were hit more often than in the
-// rest of the run, and than other ranks at the same time. This is the space-time scan of Kulldorff, with Chernoff's bound of the
-// chance.
+// rest of the run, and than other ranks at the same time, also compared by the time that all ranks computed then. This is the
+// space-time scan of Kulldorff, with Chernoff's bound of the chance.
 func (c *conclusion) slowPlaces(order []int32, keys map[int32]*key) {
 	programs := make(map[trace.Program][]int32)
 	for _, i := range order {
@@ -155,9 +156,14 @@ func (c *conclusion) episodes(program trace.Program, hits []int32) (all []*episo
 	places, anywhere, hit := c.places(hits)
 	ranks := max(hit, c.profile.ranks[program])
 	least := math.Log(float64(ranks+len(places)-hit) * slots * (slots + 1) / 2 / blameChance)
+	computed := c.computed(program, places, hits)
 	for _, p := range places {
 		others := func(from, to int) float64 {
-			return evidence(p.cells.of(from, to), anywhere.of(from, to), float64(len(p.ranks))/float64(ranks))
+			share := float64(len(p.ranks)) / float64(ranks)
+			if computed != nil {
+				share = max(share, p.time.of(from, to)/computed.of(from, to))
+			}
+			return evidence(p.cells.of(from, to), anywhere.of(from, to), share)
 		}
 		e := &episode{place: p}
 		e.from, e.to, e.evidence = p.hit.densest(least, func(from, to int) bool { return others(from, to) >= least })
@@ -213,6 +219,70 @@ func (c *conclusion) places(hits []int32) (places []*place, all *sums, ranks int
 	all.sum()
 	slices.SortFunc(places, func(a, b *place) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.rank, b.rank)) })
 	return places, all, ranks
+}
+
+// times has the time before each slot.
+type times []float64
+
+func (t times) of(from, to int) float64 { return t[to] - t[from] }
+
+// add spreads time evenly over the slots from one moment to another, in slots.
+func (t times) add(from, to, time float64) {
+	from = max(0, min(from, slots-1))
+	to = min(slots, max(to, from+1e-6))
+	for i := int(from); i < slots && float64(i) < to; i++ {
+		t[i+1] += time * (min(to, float64(i+1)) - max(from, float64(i))) / (to - from)
+	}
+}
+
+// computed returns the time that the ranks of a program computed, without delays, and sets that of places. It returns nil if it is
+// unknown.
+func (c *conclusion) computed(program trace.Program, places []*place, hits []int32) times {
+	all, byRank := make(times, slots+1), make(map[trace.Rank][]times)
+	for _, p := range places {
+		p.time = make(times, slots+1)
+		for _, r := range p.ranks {
+			byRank[r] = append(byRank[r], p.time)
+		}
+	}
+	begin, end := c.spanOf(program)
+	slot := func(at trace.Ticks) float64 { return slots * float64(at-begin) / float64(max(1, end-begin)) }
+	add := func(rank trace.Rank, from, to trace.Ticks, time float64) {
+		all.add(slot(from), slot(to), time)
+		for _, t := range byRank[rank] {
+			t.add(slot(from), slot(to), time)
+		}
+	}
+	known := false
+	for i := range c.comparison.Loads {
+		l := &c.comparison.Loads[i]
+		if l.PID != program || l.TID != provenance.AllThreads || l.Device {
+			continue
+		}
+		for _, w := range l.Windows {
+			known = true
+			add(l.RID, c.begin+c.run.Unit.FromSeconds(w.From), c.begin+c.run.Unit.FromSeconds(w.To), float64(w.Useful))
+		}
+	}
+	if !known {
+		return nil
+	}
+	for _, i := range hits {
+		a := &c.run.Anomalies[i]
+		add(a.Rank, a.Entry, a.Exit, -float64(a.Lost))
+	}
+	for _, p := range places {
+		p.time.sum()
+	}
+	all.sum()
+	return all
+}
+
+// sum turns times in slots into times before them. Delays may take longer than calls that ended in a slot.
+func (t times) sum() {
+	for i := range slots {
+		t[i+1] = t[i] + max(1, t[i+1])
+	}
 }
 
 // sum turns counts into sums.

@@ -97,6 +97,30 @@ func TestSlowPlaceByCallsIsJudgedByLoads(t *testing.T) {
 	}
 }
 
+// TestRankIsNotSlowWhileOnlyItComputes has a rank that computes while others wait for it, so delays can hit only this rank then.
+func TestRankIsNotSlowWhileOnlyItComputes(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		s := quiet()
+		s.slowed(3, 5, 5)
+		all := new(provenance.Peers)
+		for rank := range trace.Rank(8) {
+			l := provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Host: "node" + strconv.Itoa(int(rank/2)), Role: 1, Peers: 7}
+			for i := range 10 {
+				w := provenance.LoadWindow{From: float64(i), To: float64(i + 1), Useful: second}
+				if waiting && rank != 5 && (i == 3 || i == 4) {
+					w.Useful, w.Wait = 0, second
+				}
+				l.Windows = append(l.Windows, w)
+			}
+			all.Loads = append(all.Loads, l)
+		}
+		got := of(findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), all))
+		if isSlow := slices.Contains(got, "slow-peer long [5]"); isSlow == waiting {
+			t.Errorf("others wait %v: got %q", waiting, got)
+		}
+	}
+}
+
 // lost returns the time that all anomalies lost.
 func (s *scene) lost() (sum trace.Ticks) {
 	for i := range s.Anomalies {
