@@ -230,7 +230,7 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 			return err
 		}
 		if all.Limit != nil {
-			fmt.Fprintf(w, "\nCalls above %s are flagged.\n", text.Duration(e.Unit.MicrosOf(*all.Limit)))
+			fmt.Fprintf(w, "\n%s\n", e.limitText(*all.Limit))
 		}
 	}
 	if e.Differs == nil {
@@ -238,6 +238,20 @@ func (e *Evidence) write(w io.Writer, all *evidenceJSON) error {
 	}
 	fmt.Fprint(w, "\nWhat differs: ")
 	return writeExplanation(w, e.Differs)
+}
+
+// limitText describes which calls are flagged: those above the limit of the first example's function.
+func (e *Evidence) limitText(limit float64) string {
+	first, of, shorter := e.Examples[0], "", ""
+	for _, r := range e.Examples {
+		if r.PID != first.PID || r.Func != first.Func {
+			of = " of " + text.OneLine(first.Func)
+		}
+		if r.OnlyExplainsWaits() {
+			shorter = ", and shorter ones that explain waits of other ranks"
+		}
+	}
+	return fmt.Sprintf("Calls%s above %s are flagged%s.", of, text.Duration(e.Unit.MicrosOf(limit)), shorter)
 }
 
 // writeMade writes how many calls the calls of a function made.

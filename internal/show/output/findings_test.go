@@ -92,3 +92,22 @@ func TestEvidenceNamesThreadsAndLateParty(t *testing.T) {
 		t.Errorf("%v: got %s", err, text)
 	}
 }
+
+func TestEvidenceStatesWhichCallsAreFlagged(t *testing.T) {
+	f := func(second provenance.Record, want string) {
+		t.Helper()
+		first := provenance.Record{Func: "solve", AlgoParams: json.RawMessage(
+			`{"histogram":{"Histogram Bin Counts":[5,5],"Histogram Bin Edges":[0,10,20]},"normal":[[1,20]]}`)}
+		e := &output.Evidence{
+			Finding: &provenance.Finding{Number: 1, Kind: provenance.Outlier}, Examples: []*provenance.Record{&first, &second},
+		}
+		var b strings.Builder
+		if err := e.Answer().Text(&b); err != nil || !strings.Contains(b.String(), "\n"+want+"\n") {
+			t.Errorf("%v, want %q in\n%s", err, want, b.String())
+		}
+	}
+	f(provenance.Record{Func: "solve"}, "Calls above 20 us are flagged.")
+	f(provenance.Record{Func: "send"}, "Calls of solve above 20 us are flagged.")
+	f(provenance.Record{Func: "send", Why: "took 9 us, not rare, but it explains waits of other ranks"},
+		"Calls of solve above 20 us are flagged, and shorter ones that explain waits of other ranks.")
+}
