@@ -194,6 +194,35 @@ func TestCulpritsAreFound(t *testing.T) {
 		more 1 - 181..199 40
 		send 1>0/7@180 until 300`,
 		"a>slow/1 more slow!")
+	f("sender that is held up in the send, which began first", `
+		send 1 ranks 100..1000 890 >0/7@102
+		a 0 ranks 110..1010 890 <1/7@1005
+		b 2 ranks 120..1020 890 <0/7@1015
+		send 1>0/7@102 until 1100`,
+		"a>send/1 b>send/2 send!")
+	f("receiver that began before a send and leaves with it", `
+		a 0 ranks 100..1010 890 <1/7@1005
+		send 1 ranks 110..1002 890 >0/7@112
+		send 1>0/7@112 until 1100`,
+		"a! send>a/1")
+	f("transit that begins when the send returns", `
+		send 1 ranks 100..300 190 >0/7@102
+		a 0 ranks 110..1010 890 <1/7@1005
+		send 1>0/7@102 until 1100`,
+		"a! send>0")
+	f("send of another message", `
+		send 1 ranks 100..1000 890 >0/8@102
+		a 0 ranks 110..1010 890 <1/7@1005
+		send 1>0/7@101 until 1100
+		send 1>0/8@102 until 1100`,
+		"a! send>0")
+	f("sender that is held up after its message was received", `
+		recv 0 ranks 90..400 290 <1/7@390
+		send 1 ranks 100..1100 990 >0/7@102
+		next 0 ranks 410..1210 790 <1/7@1205
+		send 1>0/7@102 until 1300
+		send 1>0/7@1203 until 1300`,
+		"next>send/1 recv>1 send!")
 	f("late receiver of a synchronous send", `
 		slow 1 - 100..200 90
 		ssend 0 ranks 110..205 90 >1/0@111`,

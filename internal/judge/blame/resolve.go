@@ -92,15 +92,10 @@ func (f *finder) byThread(all []int32) []int32 {
 func (f *finder) blamePartner(i int32) {
 	w, l := &f.all[i], &f.links[i]
 	l.Role, l.Late, l.Known, l.Hops = provenance.Victim, w.Last.Partner, true, 1
-	until := w.Last.Time
-	if w.Last.Sent {
-		until = w.Exit
-	} else if at, ok := f.sent(w); ok {
-		if float64(until-max(at, w.Entry)) >= transitShare*float64(w.Lost) {
-			l.Role, l.Hops, l.Own = provenance.Culprit, 0, true
-			return
-		}
-		until = at
+	until, end := f.waitedForPartner(w)
+	if float64(end-max(until, w.Entry)) >= transitShare*float64(w.Lost) {
+		l.Role, l.Hops, l.Own = provenance.Culprit, 0, true
+		return
 	}
 	if t := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Last.Partner}]; t != nil {
 		all := slices.DeleteFunc(t.during(f.since[i], until), func(j int32) bool {
@@ -113,6 +108,50 @@ func (f *finder) blamePartner(i int32) {
 		}
 		f.blame(i, largest(f.late(nil, f.byThread(all), w.span(), f.since[i], until)))
 	}
+}
+
+// waitedForPartner returns when a wait ended, or received its last message, and until when its partner can have made it
+// wait: until the partner's call that sent the message returned, or until the partner received the message.
+func (f *finder) waitedForPartner(w *Anomaly) (until, end trace.Ticks) {
+	end = w.Exit
+	until, sent := end, w.Last.Time
+	if !w.Last.Sent {
+		end = w.Last.Time
+		at, ok := f.sent(w)
+		if !ok {
+			return end, end
+		}
+		until, sent = at, at
+	}
+	if a := f.otherSide(w, sent); a != nil && a.Last.Sent {
+		until = max(until, a.Exit)
+	} else if a != nil {
+		until = a.Last.Time
+	}
+	return min(until, end), end
+}
+
+// otherSide returns the anomaly of the partner that sent or received the last message of a wait, which was sent at a time;
+// nil if it is not an anomaly.
+func (f *finder) otherSide(w *Anomaly, sent trace.Ticks) *Anomaly {
+	t := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Last.Partner}]
+	if t == nil {
+		return nil
+	}
+	for _, j := range t.during(sent, w.Exit) {
+		a := &f.all[j]
+		if a.Wait != Ranks || a.Last == nil || a.Last.Sent == w.Last.Sent || a.Last.Partner != w.Rank || a.Last.Tag != w.Last.Tag {
+			continue
+		}
+		at, ok := a.Last.Time, true
+		if !a.Last.Sent {
+			at, ok = f.sent(a)
+		}
+		if ok && at == sent {
+			return a
+		}
+	}
+	return nil
 }
 
 // before reports whether two ranks that wait for each other, and leave together, began with a. That rank was late: the
