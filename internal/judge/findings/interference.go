@@ -239,6 +239,10 @@ type delays struct {
 	from, to int
 }
 
+// like returns the range of delays of other paths that are like these: it is wider by a factor of two at both ends, because the
+// border between two lengths may divide delays of one kind.
+func (d delays) like() (from, to int) { return max(0, d.from-1), min(d.to+1, maxLengths-1) }
+
 // candidates returns the delays for which a path may be to blame: those of its slow mode, all others, which chance compares
 // with all delays and with those at least as long as the shortest, and those within any range of lengths. A function that
 // sends is never to blame: it wakes other processes, which interrupt it more often than its time suggests. They may delay its
@@ -302,16 +306,17 @@ func (c *conclusion) notToBlame(program trace.Program, hits []int32) []int32 {
 	})
 }
 
-// chance returns the probability of the delays of a path if delays of the same lengths are as frequent in it as in other
-// paths whose mean calls are not longer; 1 if they are not far more frequent.
+// chance returns the probability of the delays of a path if they are as frequent in it as delays like them in other paths whose
+// mean calls are not longer than longest; 1 if they are not far more frequent.
 func (x *suspect) chance(d delays, others []*suspect, longest, time float64) float64 {
 	var hits, all, most int64
 	var mostTime float64 // time of the path that is delayed most often relative to its time
+	from, to := d.like()
 	for _, o := range others {
 		if o == x || o.mean > longest {
 			continue
 		}
-		n := o.hits(d.from, d.to)
+		n := o.hits(from, to)
 		hits, all = hits+n, all+o.hits(0, maxLengths-1)
 		if n >= leastHits && (most == 0 || float64(n)*mostTime > float64(most)*o.time) {
 			most, mostTime = n, o.time

@@ -1,6 +1,8 @@
 package findings_test
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -81,5 +83,43 @@ func TestRanksHeldUpInCollectiveCallsShowInterference(t *testing.T) {
 		if found != want {
 			t.Errorf("held up %d times: got %q", heldUp, of(got))
 		}
+	}
+}
+
+// Delays of one kind are a little longer in one function than in others. Nothing depends on where this difference lies, for
+// example at a power of two.
+func TestDelaysThatDifferLittleAreOfOneKind(t *testing.T) {
+	for eighth := range 9 {
+		s, rng := newScene(4, "long 200000 28000000", "short 100000 8000000", "tiny 400000 4000000"), rand.New(rand.NewPCG(3, 3))
+		scale := math.Exp2(float64(eighth) / 8)
+		s.delays(900, rng)
+		for i := range s.Anomalies {
+			a := &s.Anomalies[i]
+			lost := 3850 + rng.IntN(230)
+			if a.Func == "long" {
+				lost += 130
+			}
+			*a = s.call(a.Func, int(a.Rank), a.Entry, trace.Ticks(scale*float64(lost)))
+		}
+		if list := of(s.conclude()); !slices.Equal(slices.Sorted(slices.Values(list)), []string{"interference  [0 1]", "interference  [2 3]"}) {
+			t.Errorf("delays of %.0f: got %q", 3850*scale, list)
+		}
+	}
+}
+
+// Delays of less than 520 are not flagged in a function whose calls vary.
+func TestDelaysTooShortToFlagElsewhereAreInterference(t *testing.T) {
+	s, rng := newScene(4, "varying 400000 30000000", "steady 200000 15000000", "other 30000 1500000"), rand.New(rand.NewPCG(5, 5))
+	for range 1500 {
+		name, lost := []string{"varying", "steady"}[rng.IntN(3)/2], trace.Ticks(200*math.Exp2(3*rng.Float64()))
+		if rng.IntN(30) == 0 {
+			name = "other"
+		}
+		if name == "steady" || lost > 520 {
+			s.slow(name, rng.IntN(4), trace.Ticks(rng.IntN(10*second)), lost)
+		}
+	}
+	if list := of(s.conclude()); slices.ContainsFunc(list, func(x string) bool { return x[0] != 'i' }) {
+		t.Errorf("got %q", list)
 	}
 }
