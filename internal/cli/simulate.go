@@ -45,8 +45,8 @@ all calls that it affected, either as causes or as victims that had to wait. Ana
 datasets like any others, and compare the results with the truth with chimbuko eval.
 
 The program is a scenario: the name of a built-in one (see --list), a random one such as
-random-17, or a TOML file. docs/scenarios.md explains how to write a scenario; --show prints
-one to start from. The same scenario and seed give the same traces.
+random-17 or random-place-17, or a TOML file. docs/scenarios.md explains how to write a
+scenario; --show prints one to start from. The same scenario and seed give the same traces.
 
 With --live, the datasets grow in real time, with current times, as if the program were
 running. Ctrl-C leaves them as a killed program would. Without --out, they are written to

@@ -128,8 +128,7 @@ func (p *slowPeer) blames() bool {
 	return p.Pattern != provenance.ByRole && p.Pattern != provenance.Roaming
 }
 
-// oneFunction reports whether a single function of the place is slow, although others take a considerable time. Then its calls
-// may be to blame, if they are unusual.
+// oneFunction reports whether a single function of the place is slow, although others take a considerable time.
 func (p *slowPeer) oneFunction() bool {
 	if len(p.Functions) == 0 || p.Ratio <= 1 || p.Extra() {
 		return false
@@ -196,43 +195,52 @@ func (p *slowPeer) includes(a *blame.Anomaly) bool {
 func (c *conclusion) slowPeers(order []int32, keys map[int32]*key) {
 	for _, p := range c.peers {
 		p.byDelays = !p.Extra() && p.isDelayed(c)
-		if p.Extra() || len(p.HiddenWaits) > 0 && !p.byDelays {
-			c.claim(p, order, keys)
+		switch {
+		case p.Extra():
+			p.claimExtra(c, order, keys)
+		case p.toBlame() || p.oneFunction() && !p.byDelays:
+			p.claim(c, order, keys)
+		default:
 			continue
-		}
-		if !p.toBlame() {
-			continue
-		}
-		type counts struct{ here, elsewhere float64 }
-		paths := make(map[string]counts)
-		var hits []int32
-		for _, i := range order {
-			a := &c.run.Anomalies[i]
-			if keys[i] != nil || a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(i) || !p.during(a.Entry) {
-				continue
-			}
-			n := paths[c.names.stable(a.Path)]
-			if p.includes(a) {
-				n.here++
-				hits = append(hits, i)
-			} else {
-				n.elsewhere++
-			}
-			paths[c.names.stable(a.Path)] = n
-		}
-		hits = slices.DeleteFunc(hits, func(i int32) bool {
-			n := paths[c.names.stable(c.run.Anomalies[i].Path)]
-			return n.here*float64(max(1, p.Peers)) <= peerRatio*n.elsewhere*float64(len(p.Ranks))
-		})
-		limit := c.limitOf(hits)
-		for _, i := range hits {
-			if c.run.Anomalies[i].Lost <= limit {
-				keys[i] = p.key
-			}
 		}
 		if p.Pattern != provenance.Always { // otherwise waits are no longer than usual
 			c.waitsMeanwhile(order, p.episode(c))
-			c.waitsWithin(order, p)
+			if !p.Extra() {
+				c.waitsWithin(order, p)
+			}
+		}
+	}
+}
+
+// claim sets the keys of delays on call paths that are delayed far more often at the place than at its peers. If only one function
+// is slow there, only its delays count.
+func (p *slowPeer) claim(c *conclusion, order []int32, keys map[int32]*key) {
+	type counts struct{ here, elsewhere float64 }
+	one, paths := p.oneFunction(), make(map[string]counts)
+	var hits []int32
+	for _, i := range order {
+		a := &c.run.Anomalies[i]
+		if keys[i] != nil || a.Program != p.PID || a.OnDevice != p.Device || a.Lost <= 0 || !c.delays(i) || !p.during(a.Entry) ||
+			one && a.Func != p.Functions[0].Func {
+			continue
+		}
+		n := paths[c.names.stable(a.Path)]
+		if p.includes(a) {
+			n.here++
+			hits = append(hits, i)
+		} else {
+			n.elsewhere++
+		}
+		paths[c.names.stable(a.Path)] = n
+	}
+	hits = slices.DeleteFunc(hits, func(i int32) bool {
+		n := paths[c.names.stable(c.run.Anomalies[i].Path)]
+		return n.here*float64(max(1, p.Peers)) <= peerRatio*n.elsewhere*float64(len(p.Ranks))
+	})
+	limit := c.limitOf(hits)
+	for _, i := range hits {
+		if c.run.Anomalies[i].Lost <= limit {
+			keys[i] = p.key
 		}
 	}
 }
@@ -265,21 +273,13 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 	}
 }
 
-// claim sets the keys of the anomalies of a place that has extra work, or a single slow function with hidden waits for it,
-// and finds the waits of unknown cause that it caused.
-func (c *conclusion) claim(p *slowPeer, order []int32, keys map[int32]*key) {
+// claimExtra sets the keys of the anomalies of a place that has extra work.
+func (p *slowPeer) claimExtra(c *conclusion, order []int32, keys map[int32]*key) {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
-		own := a.Func == p.Functions[0].Func
-		if p.Extra() {
-			own = a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)
-		}
-		if own && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.during(a.Entry) {
+		if (a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)) && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.during(a.Entry) {
 			keys[i] = p.key
 		}
-	}
-	if p.Pattern != provenance.Always { // otherwise waits are no longer than usual
-		c.waitsMeanwhile(order, p.episode(c))
 	}
 }
 
@@ -324,26 +324,9 @@ func (c *conclusion) peerExplains(change *group) bool {
 	return false
 }
 
-// dropPeers removes slow peers that are slow because of single delays, and those with a single slow function if findings about
-// the calls of that function explain most of the lost time.
+// dropPeers removes slow peers that are slow because of single delays.
 func (c *conclusion) dropPeers() {
-	c.all = slices.DeleteFunc(c.all, func(g *group) bool {
-		if g.peer == nil || !g.peer.blames() || !g.peer.oneFunction() {
-			return g.peer != nil && g.peer.blames() && g.peer.byDelays
-		}
-		var lost trace.Ticks
-		for _, o := range c.all {
-			if o.peer != nil || o.PID != g.PID {
-				continue
-			}
-			for rank, of := range o.lost {
-				if o.Func == g.Func && slices.Contains(g.Ranks, rank) {
-					lost += of
-				}
-			}
-		}
-		return 2*lost >= g.LostOwn
-	})
+	c.all = slices.DeleteFunc(c.all, func(g *group) bool { return g.peer != nil && g.peer.blames() && g.peer.byDelays })
 }
 
 // describePeer sets the fields of a finding about a slow peer, after its members have been added up.
@@ -437,9 +420,16 @@ func (c *conclusion) peerSummary(g *group) string {
 	p := g.peer
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	ratio, it, computes, others := text.ThreeDigits(p.Ratio)+"×", "it", "computes", "its "+text.Count(p.Peers, "peer")
+	ratio, it, others := text.ThreeDigits(p.Ratio)+"×", "it", "its "+text.Count(p.Peers, "peer")
+	computes, takes, when := "computes", "takes", " throughout the run"
 	if len(p.Ranks) > 1 && p.Host == "" {
-		it, computes, others = "that", "compute", "their "+text.Count(p.Peers, "peer")
+		it, others, computes, takes = "that", "their "+text.Count(p.Peers, "peer"), "compute", "take"
+	}
+	switch p.Pattern {
+	case provenance.Phase:
+		computes, takes, when = "computed", "took", fmt.Sprintf(" from %s to %s", c.clock(p.from), c.clock(p.to))
+	case provenance.Since:
+		when = " since " + c.clock(p.from)
 	}
 	switch {
 	case p.Extra():
@@ -451,12 +441,11 @@ func (c *conclusion) peerSummary(g *group) string {
 	case p.Pattern == provenance.Roaming:
 		say("Of %s, one after another computes %s slower than its peers", text.Count(len(p.Ranks), "rank"), ratio)
 		it = "that"
-	case p.Pattern == provenance.Phase:
-		say("%s computed %s slower than %s from %s to %s", p.name(), ratio, others, c.clock(p.from), c.clock(p.to))
-	case p.Pattern == provenance.Since:
-		say("%s %s %s slower than %s since %s", p.name(), computes, ratio, others, c.clock(p.from))
+	case p.oneFunction() && !p.byCalls:
+		f := &p.Functions[0]
+		say("%s %s %s× as long for %s as %s%s", p.name(), takes, text.ThreeDigits(f.Mean/f.Peers), text.ShortName(f.Func), others, when)
 	default:
-		say("%s %s %s slower than %s throughout the run", p.name(), computes, ratio, others)
+		say("%s %s %s slower than %s%s", p.name(), computes, ratio, others, when)
 	}
 	if p.Share >= provenance.MinorShare {
 		say("; without %s the run would be %s shorter", it, text.Percent(100*p.Share))

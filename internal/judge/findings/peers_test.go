@@ -68,6 +68,11 @@ func TestSummaryOfSlowPeer(t *testing.T) {
 		"Thread 3 of rank 4 (node2) computes 1.90× slower than its 6 peers throughout the run": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Ranks, s.Host, s.TID, s.Share = provenance.Always, nil, s.Ranks[:1], "", 3, 0
 		},
+		"node2 (ranks 4-5) took 2.00× as long for short as its 6 peers from 3.00 s to 5.00 s; without it the run would be 9.0 % shorter": func(
+			s *provenance.SlowPeer,
+		) {
+			s.Ratio, s.LostOwn, s.Functions = 1.1, 400_000, s.Functions[1:]
+		},
 		"Role 1 (ranks 4-5) takes 1.90× as long as the 6 others: the work is uneven, and no single rank is responsible; " +
 			"without that the run would be 9.0 % shorter": func(s *provenance.SlowPeer) {
 			s.Pattern, s.To, s.Host = provenance.ByRole, nil, ""
@@ -254,6 +259,20 @@ func TestSlowCallsOfOneFunctionAreNotASlowPeer(t *testing.T) {
 		s.slow("short", 4+int(i%2), i*second/25, 3000+i%100)
 	}
 	if got := of(s.concludeWith(p)); !slices.Equal(got, []string{"recurring short [4 5]"}) {
+		t.Error(got)
+	}
+}
+
+// TestSlowFunctionOfAPlaceExplainsItsCallsOnly has a host on which one function is slow, so much that most of its calls are anomalies.
+func TestSlowFunctionOfAPlaceExplainsItsCallsOnly(t *testing.T) {
+	s, p := quiet(), slowHost()
+	p.Ratio, p.LostOwn, p.Functions = 1.2, 600_000, []provenance.SlowFunction{{Func: "short", Calls: 2000, Mean: 500, Peers: 200, Beyond: 600_000}}
+	for i := range trace.Ticks(1000) {
+		s.slow("short", 4+int(i%2), 3*second+i*second/500, 500)
+	}
+	s.slow("short", 4, 4*second, 300_000)
+	s.slow("long", 5, 4*second, 4000)
+	if got := of(s.concludeWith(p)); !slices.Equal(got, []string{"slow-peer short [4 5]", "outlier short [4]", "outlier long [5]"}) {
 		t.Error(got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // run. They explain at least half of the time by which the unit works longer. Its peers must do at least half of the same
 // work before, so that a later phase of the program, in which a unit has more to do by design, is not extra work.
 const (
-	extraPeers   = hiddenPeers
+	extraPeers   = 3
 	outsideShare = 0.25
 	mostBases    = 16 // the largest roles, among which to look for peers
 )
@@ -236,7 +236,7 @@ func (c *comparison) extraOf(p *population, x *longer) *interval {
 	for w := v.first; w <= v.last; w++ {
 		useful += max(0, x.useful[w])
 	}
-	v.level = math.Log(useful / max(useful/hiddenMost, useful-gain))
+	v.level = math.Log(useful / max(useful/mostRatio, useful-gain))
 	spread := max(leastSpread, x.spread())
 	v.z = math.Log(1+x.beyond()/max(1, sum(x.center[x.first:x.last+1]))) / spread
 	v.chance = studentTail(v.z, n-1)

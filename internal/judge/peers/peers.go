@@ -47,6 +47,7 @@ type unit struct {
 	slow                        *interval // nil if it is not slow
 	functions                   []rankFunction
 	byMean                      float64 // expected time by the mean of the role
+	function                    *uint32 // the only function of a part of the work
 }
 
 // population has all ranks of a program, all of its threads, or all of its GPUs.
@@ -145,9 +146,6 @@ func (c *comparison) program(out *provenance.Peers, lanes []*workload.Lane) {
 		}
 	}
 	blameThreads(ranks, threads)
-	for _, role := range ranks.roles() {
-		c.hidden(role)
-	}
 	c.extra(ranks)
 	c.extra(devices)
 	blameDevices(ranks, devices)

@@ -697,8 +697,13 @@ func TestRankThatIsSlowInOneFunction(t *testing.T) {
 		t.Errorf("the others wait in %v", s.HiddenWaits)
 	}
 	near(t, "share of the run that others wait for it", s.Share, 1500./6200, 0.05) // less, because times vary
+	p.works = works(200)
+	load, _ = p.run()
+	if s = only(t, peers.Compare(load, name)); !slices.Equal(s.Ranks, []trace.Rank{1}) || !slices.Equal(s.HiddenWaits, []string{"f3"}) {
+		t.Errorf("of 200 us in 6 ms: got %+v", s)
+	}
 	for _, harmless := range []func(rank, thread int) []work{
-		works(200), // too little
+		works(10), // too little
 		func(rank, _ int) []work { // others do not wait: they have other work
 			if rank == 1 {
 				return []work{{1, 4000}, {2, 1600}, {3, 1900}}
@@ -739,6 +744,102 @@ func TestRankBecomesSlowInOneFunction(t *testing.T) {
 	}
 	near(t, "start", s.From, 7, 0.1)
 	near(t, "lost", float64(s.LostOwn)/1e6, 3*1000./6100, 0.03)
+}
+
+// TestFunctionIsSlowAtOnePlace simulates places at which one function takes longer, so little that their work as a whole takes less
+// than 1.05 times as long.
+func TestFunctionIsSlowAtOnePlace(t *testing.T) {
+	for _, test := range []struct {
+		what     string
+		from, to float64
+		pattern  provenance.Pattern
+	}{
+		{"throughout the run", 0, 10, provenance.Always},
+		{"from some time on", 4, 10, provenance.Since},
+		{"for a while", 3, 5, provenance.Phase},
+	} {
+		lost := 0.
+		load := iterate(8, false, func(rank int, at float64) map[uint32][2]float64 {
+			if rank == 2 && test.from <= at && at < test.to {
+				lost += 150
+				return with(map[uint32][2]float64{3: {1, 650}})
+			}
+			return with(nil)
+		})
+		s := only(t, peers.Compare(load, name))
+		if s.Pattern != test.pattern || !slices.Equal(s.Ranks, []trace.Rank{2}) || len(s.Functions) != 1 || s.Functions[0].Func != "f3" {
+			t.Fatalf("%s: got %+v", test.what, s)
+		}
+		near(t, test.what+": start", s.From, test.from, 0.1)
+		near(t, test.what+": lost", float64(s.LostOwn), lost, 0.1*lost)
+		near(t, test.what+": ratio", s.Functions[0].Mean/s.Functions[0].Peers, 1.3, 0.02)
+	}
+	onHost := func(rank, _ int) []work {
+		if rank == 2 || rank == 3 {
+			return []work{{1, 4000}, {2, 2500}, {3, 650}}
+		}
+		return usualWork(rank, 0)
+	}
+	load, _ := program{ranks: 8, perHost: 2, seconds: 5, noise: 0.05, works: onHost}.run()
+	s := only(t, peers.Compare(load, name))
+	if s.Host != "node01" || !slices.Equal(s.Ranks, []trace.Rank{2, 3}) || s.Functions[0].Func != "f3" || s.Peers != 6 {
+		t.Errorf("host: got %+v", s)
+	}
+}
+
+// TestFunctionIsHardlySlowAtOnePlace simulates a rank in which one function takes longer, but one call has most of the lost time, or
+// the loss is too small to matter.
+func TestFunctionIsHardlySlowAtOnePlace(t *testing.T) {
+	delay := 500e3
+	load := iterate(8, false, func(rank int, at float64) map[uint32][2]float64 {
+		switch {
+		case rank != 2 || at < 4 || at >= 6:
+			return with(nil)
+		case at > 5:
+			time := 650 + delay
+			delay = 0
+			return with(map[uint32][2]float64{3: {1, time}})
+		}
+		return with(map[uint32][2]float64{3: {1, 650}})
+	})
+	if slow := blamed(peers.Compare(load, name)); len(slow) > 0 {
+		t.Errorf("with a single delay: got %+v", slow)
+	}
+	load = iterate(8, false, func(rank int, _ float64) map[uint32][2]float64 {
+		if rank == 2 {
+			return with(map[uint32][2]float64{4: {1, 22}})
+		}
+		return with(map[uint32][2]float64{4: {1, 20}})
+	})
+	if slow := blamed(peers.Compare(load, name)); len(slow) > 0 {
+		t.Errorf("with a small loss: got %+v", slow)
+	}
+}
+
+// TestFunctionsOfHealthyRanksThatDiffer has ranks whose functions differ, because their data do.
+func TestFunctionsOfHealthyRanksThatDiffer(t *testing.T) {
+	for seed := range tracetest.Cases(uint64(30), 8) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		ranks := 2 + int(seed)%15
+		speed := make([][10]float64, ranks)
+		for rank := range speed {
+			for f := range speed[rank] {
+				speed[rank][f] = math.Exp(0.08 * rng.NormFloat64())
+			}
+		}
+		p := program{ranks: ranks, perHost: 4, seconds: 4, noise: 0.03, seed: seed, works: func(rank, _ int) (all []work) {
+			for f, speed := range speed[rank] {
+				all = append(all, work{uint32(f), 500 * speed})
+			}
+			return all
+		}}
+		l, _ := p.run()
+		for _, s := range blamed(peers.Compare(l, name)) {
+			if len(s.Functions) == 1 { // otherwise for all of its work, which differs as well
+				t.Errorf("seed %d: ranks %v of %d are blamed for %+v", seed, s.Ranks, ranks, s.Functions)
+			}
+		}
+	}
 }
 
 // TestGapsAreIdle compares the stages of a pipeline, whose threads have no call that includes all others: they are idle

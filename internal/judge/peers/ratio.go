@@ -28,6 +28,7 @@ type role struct {
 	units  []*unit
 	totals [][]total // by window and work; the last window stands for the run
 	groups map[any]*group
+	of     []*group // by unit
 }
 
 // group has units that are not compared with each other: those of a host, because something may slow all of them, or a single unit.
@@ -44,7 +45,7 @@ const smallGroup = 1. / 8
 
 // compareRole computes the ratios of units with the same role and finds slow ones.
 func (c *comparison) compareRole(p *population, units []*unit) {
-	r := &role{units: units, groups: make(map[any]*group)}
+	r := &role{units: units}
 	c.addUp(r)
 	t, most := c.tallies(p)
 	for _, u := range units {
@@ -57,16 +58,29 @@ func (c *comparison) compareRole(p *population, units []*unit) {
 	if len(units) < 2 {
 		return
 	}
+	c.rate(r)
+	for i, u := range units {
+		if u.slow = c.interval(p, r, u, r.of[i]); u.slow != nil {
+			c.functions(r, u, r.of[i])
+		}
+	}
+	if p.ofRanks {
+		c.compareFunctions(p, r)
+	}
+}
+
+// rate divides the times of units by those of their peers.
+func (c *comparison) rate(r *role) {
 	hosts := make(map[string]int)
-	for _, u := range units {
+	for _, u := range r.units {
 		hosts[u.Host]++
 	}
-	groups := make([]*group, len(units))
-	for i, u := range units {
-		groups[i] = r.group(c, u, hosts[u.Host])
+	r.groups, r.of = make(map[any]*group), make([]*group, len(r.units))
+	for i, u := range r.units {
+		r.of[i] = r.group(c, u, hosts[u.Host])
 	}
-	for i, u := range units { // in a second loop, because groups need the expected times before
-		g := groups[i]
+	for i, u := range r.units { // in a second loop, because groups need the expected times before
+		g := r.of[i]
 		for w := range u.expected {
 			if u.expected[w] <= 0 || math.IsNaN(g.center[w]) {
 				u.time[w], u.expected[w] = 0, 0
@@ -74,11 +88,6 @@ func (c *comparison) compareRole(p *population, units []*unit) {
 			}
 			u.excess[w] = u.raw[w] - g.center[w]
 			u.expected[w] *= math.Exp(g.center[w])
-		}
-	}
-	for i, u := range units {
-		if u.slow = c.interval(p, r, u, groups[i]); u.slow != nil {
-			c.functions(r, u, groups[i])
 		}
 	}
 }
@@ -125,6 +134,11 @@ func (c *comparison) expect(r *role, u *unit, t *tally) {
 			u.expected[w] += float64(cell.Calls) * mean
 		}
 	})
+	u.compare()
+}
+
+// compare computes the logarithms of the ratios to the mean of the role.
+func (u *unit) compare() {
 	for w := range u.time {
 		if u.expected[w] > 0 {
 			u.raw[w] = math.Log(max(u.time[w], 1) / u.expected[w])
@@ -313,6 +327,9 @@ func (c *comparison) ownRatio(u *unit, includes func(window int) bool) float64 {
 	type sums struct{ calls, time float64 }
 	inside, outside := make(map[uint32]sums), make(map[uint32]sums)
 	c.each(u, func(w int, cell workload.Cell) {
+		if u.function != nil && c.works[cell.Work].Function != *u.function {
+			return
+		}
 		of := outside
 		if includes(w) {
 			of = inside

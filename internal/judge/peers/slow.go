@@ -88,6 +88,9 @@ func (c *comparison) interval(p *population, r *role, u *unit, g *group) *interv
 	if v.weak && !c.standsOut(u, v, values, from, to) || !v.weak && v.z < leastZ {
 		return nil
 	}
+	if u.function != nil && !v.weak {
+		v.chance = g.chanceOf(r.units, u, v)
+	}
 	v.z = max(v.z, leastZ)
 	c.refine(u, v, windows, values, from, to, max(p.least, edges*g.spread, edges*v.level/v.z))
 	return v

@@ -1,11 +1,13 @@
 package quality
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -31,6 +33,21 @@ func TestSlowPeersAreComparedWithTruth(t *testing.T) {
 	}
 	f(peerCase{name: "slow-rank"})
 	f(peerCase{name: "slow-rank", fromStart: true})
+}
+
+// TestFunctionsThatAreSlowAtOnePlaceAreNamed has random programs with a function that is slow on one of two hosts, on one of eight
+// hosts, and on one rank.
+func TestFunctionsThatAreSlowAtOnePlaceAreNamed(t *testing.T) {
+	tracetest.SkipShort(t, "measures quality")
+	for _, seed := range []int{9, 13, 18} {
+		r, err := simulated(fmt.Sprintf("%s-%d", scenario.RandomPlaceName, seed), 0, 0)(t.Context(), DefaultDetector, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings; f.Troubles != 1 || f.Named != 1 || f.Covered < 0.7*f.Lost {
+			t.Errorf("seed %d: got %+v", seed, f)
+		}
+	}
 }
 
 func TestPeerTableCountsRuns(t *testing.T) {

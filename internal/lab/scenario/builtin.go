@@ -26,11 +26,16 @@ func Names() []string {
 	return names
 }
 
-// Builtin returns the text of a built-in scenario, or of the random one with the number at the end of its name.
+// Builtin returns the text of a built-in scenario, or of a random one with the number at the end of its name.
 func Builtin(name string) ([]byte, error) {
-	if number, ok := strings.CutPrefix(name, RandomName+"-"); ok {
-		if seed, err := strconv.ParseUint(number, 10, 64); err == nil {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		seed, err := strconv.ParseUint(name[i+1:], 10, 64)
+		switch {
+		case err != nil:
+		case name[:i] == RandomName:
 			return Random(seed), nil
+		case name[:i] == RandomPlaceName:
+			return RandomPlace(seed), nil
 		}
 	}
 	text, err := files.ReadFile("builtin/" + name + ".toml")

@@ -7,31 +7,34 @@ import (
 	"strings"
 )
 
-// RandomName begins the names of random scenarios, such as random-17.
-const RandomName = "random"
+// Names of random scenarios begin with RandomName, such as random-17, or with RandomPlaceName, such as random-place-17.
+const (
+	RandomName      = "random"
+	RandomPlaceName = "random-place"
+)
 
 // Random returns the text of a random program, a different one for each seed: call tree, distributions of times, ranks, hosts and
 // communication are random, and so are one to three troubles. Programs whose seed is divisible by 5 have no trouble. They were
 // not tuned to any detector.
 func Random(seed uint64) []byte {
-	p := &randomProgram{Rand: rand.New(rand.NewPCG(seed, 7)), ranks: 2}
-	p.ranks = pick(p, 2, 4, 4, 6, 8, 8, 12, 16, 16, 24, 32)
-	p.hosts = min(max(p.ranks/pick(p, 1, 2, 4, 8, p.ranks), 1), 8)
-	p.unused = p.Perm(len(verbs) * len(nouns))
-	body := p.body()
-	steps := pick(p, 20, 40, 60)
-	iterations := max(2, int(p.between(120e3, 400e3)/float64(p.ranks)/p.calls)/steps)
-	p.seconds = p.time * float64(steps*iterations) / 1e6
-
-	var b strings.Builder
-	fmt.Fprintf(&b, "name = %q\ntext = \"a random program\"\nseed = %d\nsteps = %d\niterations = %d\n", RandomName, seed, steps, iterations)
-	fmt.Fprintf(&b, "\n[[program]]\nname = \"program\"\nranks = %d\nhosts = [%s]\nbody = [%s]\n\n[program.functions]\n", p.ranks,
-		list(p.hosts, hostName), strings.Join(body, ", "))
-	b.WriteString(p.functions.String())
+	p := newRandomProgram(seed)
+	b := p.text(RandomName, seed)
 	for i := range pick(p, 1, 1, 2, 2, 3) {
 		if seed%5 != 0 {
-			fmt.Fprintf(&b, "\n[[trouble]]\nname = \"trouble %d\"\n%s", i+1, p.trouble())
+			fmt.Fprintf(b, "\n[[trouble]]\nname = \"trouble %d\"\n%s", i+1, p.trouble())
 		}
+	}
+	return []byte(b.String())
+}
+
+// RandomPlace returns the text of the program of Random with another trouble: one of its functions is slow on one rank or one host,
+// throughout the run, from some time on, or for a while. Programs whose seed is divisible by 5 have no trouble.
+func RandomPlace(seed uint64) []byte {
+	p := newRandomProgram(seed)
+	b := p.text(RandomPlaceName, seed)
+	if seed%5 != 0 {
+		p.Rand = rand.New(rand.NewPCG(seed, 8))
+		fmt.Fprintf(b, "\n[[trouble]]\nname = \"trouble\"\n%s", p.slowFunction())
 	}
 	return []byte(b.String())
 }
@@ -46,6 +49,30 @@ type randomProgram struct {
 	exchanges    bool
 	// Calls and time of an iteration of a rank, and length of the run.
 	calls, time, seconds float64
+	body                 []string
+	steps, iterations    int
+}
+
+func newRandomProgram(seed uint64) *randomProgram {
+	p := &randomProgram{Rand: rand.New(rand.NewPCG(seed, 7)), ranks: 2}
+	p.ranks = pick(p, 2, 4, 4, 6, 8, 8, 12, 16, 16, 24, 32)
+	p.hosts = min(max(p.ranks/pick(p, 1, 2, 4, 8, p.ranks), 1), 8)
+	p.unused = p.Perm(len(verbs) * len(nouns))
+	p.body = p.iteration()
+	p.steps = pick(p, 20, 40, 60)
+	p.iterations = max(2, int(p.between(120e3, 400e3)/float64(p.ranks)/p.calls)/p.steps)
+	p.seconds = p.time * float64(p.steps*p.iterations) / 1e6
+	return p
+}
+
+// text returns the text of the program without trouble.
+func (p *randomProgram) text(name string, seed uint64) *strings.Builder {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name = %q\ntext = \"a random program\"\nseed = %d\nsteps = %d\niterations = %d\n", name, seed, p.steps, p.iterations)
+	fmt.Fprintf(&b, "\n[[program]]\nname = \"program\"\nranks = %d\nhosts = [%s]\nbody = [%s]\n\n[program.functions]\n", p.ranks,
+		list(p.hosts, hostName), strings.Join(p.body, ", "))
+	b.WriteString(p.functions.String())
+	return &b
 }
 
 // leaf is a function that calls no others.
@@ -83,8 +110,8 @@ func (p *randomProgram) function(name, format string, args ...any) {
 	fmt.Fprintf(&p.functions, "%q = { %s }\n", name, fmt.Sprintf(format, args...))
 }
 
-// body returns the calls of an iteration: one to three phases of computation, most of which end with communication.
-func (p *randomProgram) body() (calls []string) {
+// iteration returns the calls of an iteration: one to three phases of computation, most of which end with communication.
+func (p *randomProgram) iteration() (calls []string) {
 	communicates := pick(p, "collective", "exchange", "both", "both", "seldom")
 	for phase := range 1 + p.IntN(3) {
 		for range 1 + p.IntN(3) {
@@ -239,6 +266,26 @@ func (p *randomProgram) trouble() string {
 	case SlowLink:
 		first := p.IntN(p.ranks - 1)
 		set("link = [%d, %d]\nfrom = %.3f\nto = %.3f\nextra = { normal = [%.0f, 100] }", first, first+1, from, to, p.between(800, 4000))
+	}
+	return b.String()
+}
+
+// slowFunction makes up a function that is slow on one rank or host.
+func (p *randomProgram) slowFunction() string {
+	var b strings.Builder
+	set := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	set("kind = %q\nfunctions = [%q]\nfactor = %.2f", LevelShift, p.suspect().name, p.between(1.25, 3))
+	if p.hosts > 1 && p.Float64() < 0.5 {
+		set("hosts = [%s]", hostName(p.IntN(p.hosts)))
+	} else {
+		set("ranks = [%d]", p.IntN(p.ranks))
+	}
+	from := p.between(0.1, 0.6) * p.seconds
+	switch p.IntN(3) {
+	case 1:
+		set("from = %.3f", from)
+	case 2:
+		set("from = %.3f\nto = %.3f", from, from+p.between(0.15, 0.4)*p.seconds)
 	}
 	return b.String()
 }

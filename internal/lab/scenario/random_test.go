@@ -31,3 +31,25 @@ func TestRandomScenariosAreValid(t *testing.T) {
 		}
 	}
 }
+
+func TestRandomPlacesHaveOneSlowFunction(t *testing.T) {
+	for seed := range uint64(200) {
+		text := RandomPlace(seed)
+		s, err := Parse(RandomPlaceName, text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if !bytes.Equal(text, RandomPlace(seed)) {
+			t.Fatalf("seed %d gives different programs", seed)
+		}
+		if seed%5 == 0 {
+			if len(s.Troubles) > 0 {
+				t.Errorf("seed %d: %d troubles", seed, len(s.Troubles))
+			}
+			continue
+		}
+		if len(s.Troubles) != 1 || len(s.Troubles[0].Functions) != 1 || len(s.Troubles[0].Ranks)+len(s.Troubles[0].Hosts) != 1 {
+			t.Errorf("seed %d: got %+v", seed, s.Troubles)
+		}
+	}
+}
