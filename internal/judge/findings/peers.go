@@ -277,7 +277,8 @@ func (c *conclusion) waitsWithin(order []int32, p *slowPeer) {
 func (p *slowPeer) claimExtra(c *conclusion, order []int32, keys map[int32]*key) {
 	for _, i := range order {
 		a := &c.run.Anomalies[i]
-		if (a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)) && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.during(a.Entry) {
+		isExtra := a.Kind == provenance.TooManyCalls || p.isExtra(a.Func)
+		if isExtra && keys[i] == nil && p.includes(a) && a.OnDevice == p.Device && p.during(a.Entry) {
 			keys[i] = p.key
 		}
 	}

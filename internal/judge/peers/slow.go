@@ -51,8 +51,7 @@ type interval struct {
 	chance      float64 // if weak, the probability that noise gives so much in any interval
 	functions   map[uint32]functionTime
 	lostOwn     float64
-	// lost is the time lost by window, and waits the functions in which others wait, if only one function is slow.
-	lost  []float64
+	// waits are the functions in which others wait, if only one function is slow.
 	waits []uint32
 	extra bool // the unit makes more calls, rather than slower ones
 	peers int  // number of peers of a unit with extra work
