@@ -28,6 +28,21 @@ func quiet() *scene {
 	return newScene(8, "long 40000 40000000", "short 40000 8000000", "MPI_Wait() 40000 400000")
 }
 
+// loads returns a comparison of the ranks of quiet without slow ones. window returns each second of a rank.
+func loads(window func(rank trace.Rank, i int) provenance.LoadWindow) *provenance.Peers {
+	all := new(provenance.Peers)
+	for rank := range trace.Rank(8) {
+		l := provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Host: "node" + strconv.Itoa(int(rank/2)), Role: 1, Peers: 7}
+		for i := range 10 {
+			w := window(rank, i)
+			w.From, w.To = float64(i), float64(i+1)
+			l.Windows = append(l.Windows, w)
+		}
+		all.Loads = append(all.Loads, l)
+	}
+	return all
+}
+
 // TestRankThatPropagatesDelayIsNotSlow has a rank that waits for a slow one, which has no unusual calls, and makes another one wait.
 func TestRankThatPropagatesDelayIsNotSlow(t *testing.T) {
 	s := quiet()
@@ -70,20 +85,15 @@ func TestRankSlowForAWhileIsASlowPeer(t *testing.T) {
 func TestSlowPlaceByCallsIsJudgedByLoads(t *testing.T) {
 	s := quiet()
 	s.slowed(3, 5, 5)
-	all := new(provenance.Peers)
-	for rank := range trace.Rank(8) {
-		l := provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Host: "node" + strconv.Itoa(int(rank/2)), Role: 1, Peers: 7}
-		for i := range 10 {
-			ratio, wait := 1., 0.5e6
-			if rank == 5 && (i == 3 || i == 4) {
-				ratio, wait = 2, 0
-			}
-			l.Windows = append(l.Windows, provenance.LoadWindow{
-				From: float64(i), To: float64(i + 1), Useful: trace.Ticks(1e6 - wait), Wait: trace.Ticks(wait), Ratio: &ratio,
-			})
+	all := loads(func(rank trace.Rank, i int) (w provenance.LoadWindow) {
+		ratio := 1.
+		w.Useful, w.Wait = second/2, second/2
+		if rank == 5 && (i == 3 || i == 4) {
+			ratio, w.Useful, w.Wait = 2, second, 0
 		}
-		all.Loads = append(all.Loads, l)
-	}
+		w.Ratio = &ratio
+		return w
+	})
 	r := findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), all)
 	if got := of(r); !slices.Equal(got, []string{"slow-peer long [5]"}) || len(r.Slow) != 1 {
 		t.Fatal(got, r.Slow)
@@ -102,18 +112,12 @@ func TestRankIsNotSlowWhileOnlyItComputes(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		s := quiet()
 		s.slowed(3, 5, 5)
-		all := new(provenance.Peers)
-		for rank := range trace.Rank(8) {
-			l := provenance.RankLoad{RID: rank, TID: provenance.AllThreads, Host: "node" + strconv.Itoa(int(rank/2)), Role: 1, Peers: 7}
-			for i := range 10 {
-				w := provenance.LoadWindow{From: float64(i), To: float64(i + 1), Useful: second}
-				if waiting && rank != 5 && (i == 3 || i == 4) {
-					w.Useful, w.Wait = 0, second
-				}
-				l.Windows = append(l.Windows, w)
+		all := loads(func(rank trace.Rank, i int) provenance.LoadWindow {
+			if waiting && rank != 5 && (i == 3 || i == 4) {
+				return provenance.LoadWindow{Wait: second}
 			}
-			all.Loads = append(all.Loads, l)
-		}
+			return provenance.LoadWindow{Useful: second}
+		})
 		got := of(findings.Conclude(&s.Run, blame.Find(&s.Run), nil, s.profile(), all))
 		if isSlow := slices.Contains(got, "slow-peer long [5]"); isSlow == waiting {
 			t.Errorf("others wait %v: got %q", waiting, got)

@@ -17,7 +17,7 @@ import (
 const (
 	seriesCells  = 1 << 20
 	fewestSeries = 16
-	minorShare   = 1e-4 // of the time of all units that a loss must have
+	minorShare   = 1e-4 // of the time of all units; findings that cost less are listed only on request
 )
 
 // functionRole is a role with the work of one function.
@@ -30,11 +30,12 @@ type functionRole struct {
 func (c *comparison) compareFunctions(p *population, r *role) {
 	parts, tests := c.functionRoles(r)
 	worst, certain := make([]*unit, len(r.units)), make([]bool, len(r.units)) // parts with the greatest loss
+	least := minorShare * timeOf(p.units)
 	for _, part := range parts {
 		c.rate(&part.role)
 		for i, s := range part.units {
 			s.slow = c.interval(p, &part.role, s, part.of[i])
-			if s.slow == nil || s.slow.chance >= weakChance || s.isMinor(p) || s.isDelayed() {
+			if s.slow == nil || s.slow.chance >= weakChance || s.slow.lostOwn < least || s.isDelayed() {
 				continue
 			}
 			sure, old := s.slow.chance*tests < weakChance, worst[i]
@@ -62,13 +63,12 @@ func (c *comparison) compareFunctions(p *population, r *role) {
 	}
 }
 
-// isMinor reports whether a unit that is slow in a function loses so little that a finding about it would be listed only on request.
-func (u *unit) isMinor(p *population) bool {
-	var time float64
-	for _, o := range p.units {
-		time += sum(o.useful) + sum(o.wait)
+// timeOf returns the time of units, including waits.
+func timeOf(units []*unit) (time float64) {
+	for _, u := range units {
+		time += sum(u.useful) + sum(u.wait)
 	}
-	return u.slow.lostOwn < minorShare*time
+	return time
 }
 
 // isDelayed reports whether a unit that is slow in an interval loses at least half of the time in one window: there, a single call
