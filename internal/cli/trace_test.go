@@ -276,8 +276,8 @@ func TestMemoryIsBoundedByStepSize(t *testing.T) {
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		n := peak(t, append([]string{"trace", "info"}, tracetest.Large(t, run)...)...)
 		t.Logf("%s: %d MB at most", run, n>>20)
-		if n > idle+24<<20+largestStep {
-			t.Errorf("%s: %d MB at most, want less than 24 MB above the largest step and the %d MB of the program itself", run, n>>20, idle>>20)
+		if n > idle+32<<20+largestStep { // garbage that is collected late included; 22 MB are usual
+			t.Errorf("%s: %d MB at most, want less than 32 MB above the largest step and the %d MB of the program itself", run, n>>20, idle>>20)
 		}
 	}
 }
