@@ -300,12 +300,21 @@ func (c *Consumer) check(ctx context.Context) {
 // called again. It returns ErrTaken when Fetch has reported that another consumer has
 // taken over.
 func (c *Consumer) Ack(ctx context.Context, m Message) error {
+	return c.ack(ctx, m, c.stream.conn.settle)
+}
+
+// TryAck does the same as Ack, but fails without a connection instead of waiting for one.
+func (c *Consumer) TryAck(ctx context.Context, m Message) error {
+	return c.ack(ctx, m, c.stream.conn.call)
+}
+
+func (c *Consumer) ack(ctx context.Context, m Message, request func(context.Context, func(context.Context) error) error) error {
 	err := ErrTaken
 	switch {
 	case c.closed.Err() != nil:
 		err = ErrClosed
 	case !c.taken.Load():
-		err = c.stream.conn.settle(ctx, func(ctx context.Context) error {
+		err = request(ctx, func(ctx context.Context) error {
 			return c.stream.nats.Purge(ctx, jetstream.WithPurgeSequence(m.Seq+1))
 		})
 	}

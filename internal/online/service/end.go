@@ -207,6 +207,24 @@ func (s *server) storeEnd(ctx context.Context, info json.RawMessage) error {
 	return s.keeper.Dir.RemoveSpool()
 }
 
+// records is the source of the store.
+type records struct {
+	*bus.Consumer
+	server *server
+}
+
+// Ack acknowledges messages. The process with the message bus of the run ends as soon as run.json is final, so then Ack does
+// not wait for a connection. Nobody needs the acknowledgment any more.
+func (r records) Ack(ctx context.Context, m bus.Message) error {
+	if r.server.final == nil || r.server.cfg.Bus.URL != "" {
+		return r.Consumer.Ack(ctx, m)
+	}
+	if err := r.TryAck(ctx, m); err != nil {
+		r.server.log.Debug("cannot acknowledge the end of the run", "error", err)
+	}
+	return nil
+}
+
 // printEnd prints the result of the run after the store was closed, when its size is final.
 func (s *server) printEnd() error {
 	if s.final == nil {

@@ -35,10 +35,11 @@ func (n numbers) Number(_ trace.Program, name string) (int, bool) {
 
 func (n numbers) NewIDs() <-chan struct{} { return nil }
 
-func TestRecordsReachStoreThroughBus(t *testing.T) {
-	t.Parallel()
-	tracetest.SkipShort(t, "starts a server")
-	const subject, known = "chimbuko.test.records", "chimbuko.test.known"
+const subject, known = "chimbuko.test.records", "chimbuko.test.known"
+
+// startStream starts a message bus with a stream of records.
+func startStream(t *testing.T) (*bus.Stream, *bus.Server) {
+	t.Helper()
 	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +54,12 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return stream, server
+}
+
+// createRun creates a store with a run.
+func createRun(t *testing.T) (provdb.Store, provdb.RunID) {
+	t.Helper()
 	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +69,14 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store, run
+}
 
+func TestRecordsReachStoreThroughBus(t *testing.T) {
+	t.Parallel()
+	tracetest.SkipShort(t, "starts a server")
+	stream, _ := startStream(t)
+	store, run := createRun(t)
 	p := recordstream.NewPublisher(recordstream.PublisherConfig{
 		Run: "test", Subject: subject, Sender: "a-1", Numbers: make(numbers), Reviewing: func() bool { return true },
 		MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
@@ -130,4 +144,29 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 	f("SELECT count(*), count(DISTINCT event_id), min(fid) FROM anomalies", "[[40 40 100]]") // with the numbers of the server
 	f("SELECT call_path, calls, exclusive_us FROM path_stats", "[[f 3 4]]")
 	f("SELECT \"pattern\", (ranks ->> 0)::BIGINT, ratio FROM slow_peers", "[[always 3 1.5]]")
+}
+
+func TestStoreEndsAfterMessageBus(t *testing.T) {
+	t.Parallel()
+	tracetest.SkipShort(t, "starts a server")
+	stream, messageBus := startStream(t)
+	store, run := createRun(t)
+	if err := recordstream.Finish(t.Context(), stream, "test", known, "finish", new(provenance.Collections), nil); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := stream.Consumer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consumer.Close)
+	s := &server{cfg: new(Config), log: slog.New(slog.DiscardHandler), consumer: consumer}
+	storer := recordstream.NewStorer(records{consumer, s}, store, run, 0, known, func(context.Context, json.RawMessage) error {
+		s.final = new(provdb.Info)
+		return messageBus.Close() // its process has read run.json
+	}, s.log)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := storer.Run(ctx); err != nil {
+		t.Error(err)
+	}
 }

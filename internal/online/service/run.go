@@ -153,7 +153,7 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay,
+		s.storer = recordstream.NewStorer(records{s.consumer, s}, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay,
 			recordstream.RunSubject(s.run), s.storeEnd, s.log)
 		if err := s.serveHurry(); err != nil { //nolint:contextcheck // it ends with close
 			return err
