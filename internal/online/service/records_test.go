@@ -92,7 +92,7 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.Metadata(t.Context(), key, []provenance.Metadata{{
-			Descr: "Hostname", PID: r.PID, RID: r.RID,
+			Descr: "Hostname", PID: key.Program, RID: key.Rank,
 			Value: fmt.Sprint("node", i),
 		}}); err != nil {
 			t.Fatal(err)
