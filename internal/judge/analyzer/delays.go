@@ -194,6 +194,7 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 	unneeded = candidate && c.Kind != provenance.Anomaly || !candidate && !c.Sent && !r.keeps(j, verdict, of.callKey)
 	share := 0.
 	if candidate {
+		lost = time - usualTime(&f.model.by.model, verdict)
 		if share = j.ShareFrom(time); share > longCalls || lost < r.leastDelay(call.Exit, 1) {
 			return unneeded
 		}

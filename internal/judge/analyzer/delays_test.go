@@ -81,3 +81,40 @@ func TestStopsDoNotHideDelays(t *testing.T) {
 		t.Error("no delays: all are anomalies")
 	}
 }
+
+// TestDelaysLoseLittleIfLongCallsAreUsual has a function of a multigrid solver: one call in six is on the finest grid and takes most
+// of the time. Five of them take 15 ms longer.
+func TestDelaysLoseLittleIfLongCallsAreUsual(t *testing.T) {
+	p, rng := newProgram(), rand.New(rand.NewPCG(3, 4))
+	p.enter(1)
+	for cycle := range 100 {
+		time := 70_000.0
+		for level := range 6 {
+			late := 0
+			if level == 0 && cycle%20 == 10 {
+				late = 15_000
+			}
+			p.call(2, uint64(time*(1+0.1*rng.Float64()))+uint64(late))
+			time /= 8
+		}
+	}
+	p.exit(1)
+	var sent blame.Run
+	follow(t, delayLedger{newLedger(), &sent}, analyzer.Online{Find: inputsOf(p.write(t))})
+	late := 0
+	for i := range sent.Anomalies {
+		switch a := &sent.Anomalies[i]; {
+		case !a.Candidate:
+			t.Errorf("a call of %d us is an anomaly", a.Exclusive)
+		case a.Exclusive > 83_000:
+			if late++; a.Lost < 10_000 || a.Lost > 25_000 {
+				t.Errorf("a call that is 15 ms late lost %d us", a.Lost)
+			}
+		case a.Lost > 10_000:
+			t.Errorf("a usual call of %d us lost %d us", a.Exclusive, a.Lost)
+		}
+	}
+	if late != 5 {
+		t.Errorf("got %d late delays, want 5", late)
+	}
+}

@@ -168,6 +168,15 @@ func (r *rank) lost(f *localFunc, j *outlier.Judge, c *provenance.Capture) int64
 	return max(r.timeOf(c)-f.model.by.usual, excess)
 }
 
+// usualTime returns the time that a call with a verdict usually takes. A call that is not unusual may be one of those that do
+// most work, so it is compared with the shortest of the longest calls.
+func usualTime(m *outlier.Model, v outlier.Verdict) int64 {
+	if v < outlier.Recurring {
+		return int64(m.Hist.Quantile(1 - longCalls))
+	}
+	return int64(m.Hist.Quantile(0.5))
+}
+
 // typical returns the record of a typical execution.
 func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
 	return r.record(c, f.model.by.params())
@@ -191,8 +200,10 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 	if !onPath {
 		usual = f.allPaths.models.function.Learned() // over all ranks
 	}
-	record.LostTime = trace.Ticks(max(0, time-int64(usual.Hist.Quantile(0.5))))
-	record.ExplainCall(f.judge(), time, r.capturedWork(f, c), onPath, status)
+	work := r.capturedWork(f, c)
+	_, verdict := f.judge().JudgeCall(time, work)
+	record.LostTime = trace.Ticks(max(0, time-usualTime(usual, verdict)))
+	record.ExplainCall(f.judge(), time, work, onPath, status)
 	return record
 }
 

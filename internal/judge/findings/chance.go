@@ -49,6 +49,22 @@ func binomialTail(k, n int64, p float64) float64 {
 	return decreasing(term, func(i int64) float64 { return float64(n-k-i) / float64(k+i+1) * p / (1 - p) })
 }
 
+// drawTail returns the probability of at least k hits among n draws without replacement from all, of which hits are hits. It
+// returns 1 if k is not above the mean.
+func drawTail(k, n, hits, all int) float64 {
+	if float64(k)*float64(all) <= float64(n)*float64(hits) {
+		return 1
+	}
+	choose := func(n, k int) float64 {
+		return lgamma(float64(n+1)) - lgamma(float64(k+1)) - lgamma(float64(n-k+1))
+	}
+	term := math.Exp(choose(hits, k) + choose(all-hits, n-k) - choose(all, n))
+	return decreasing(term, func(i int64) float64 {
+		k := float64(k) + float64(i)
+		return (float64(hits) - k) * (float64(n) - k) / ((k + 1) * (float64(all-hits-n) + k + 1))
+	})
+}
+
 // evidence returns the log-likelihood ratio of k hits among n against n hits with probability p each, or 0 if k is not above
 // the mean. The probability of at least k hits is at most exp(-evidence) (Chernoff).
 func evidence(k, n int, p float64) float64 {

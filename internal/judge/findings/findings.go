@@ -107,6 +107,7 @@ type key struct {
 	rank       trace.Rank // interference of one rank and its longest delays only
 	since      int        // index of a slow peer
 	recording  bool       // interference by writing the trace
+	long       bool       // interference that is longer than other interference there
 	victim     bool
 	culprit    bool   // waits only: they are causes themselves
 	cause      *group // of victims; nil if unknown
@@ -227,8 +228,11 @@ func (c *conclusion) add(groups map[key]*group, k *key, i int32, l *blame.Link) 
 			g.Func = a.Func
 		}
 		g.placed = k.rank != anyRank
-		if k.recording {
+		switch {
+		case k.recording:
 			g.Form = provenance.Recording
+		case k.long:
+			g.Form = provenance.Long
 		}
 	}
 	if l.Role != "" && g.Role != provenance.Culprit {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -376,85 +374,6 @@ func (c *conclusion) isInterference(hits []int32) bool {
 		n-most >= leastHits && len(functions) > leastFunctions
 }
 
-// hostRank is a rank of a program on a host, or allRanks of them.
-type hostRank struct {
-	host string
-	rank trace.Rank
-}
-
-// allRanks is the rank in keys of the interference of a host.
-const allRanks = -2
-
-// place sets the keys of delays: by host, by rank for ranks that lose much more, and as outliers of a rank for delays that are
-// too long to be like the others.
-func (c *conclusion) place(program trace.Program, hits []int32, keys map[int32]*key) {
-	limit := c.limitOf(hits)
-	if c.mostlyLong(hits, limit) {
-		limit = math.MaxInt64
-	}
-	lost, longest := make(map[hostRank]float64), make(map[trace.Rank]int32)
-	for _, i := range hits {
-		a := &c.run.Anomalies[i]
-		if a.Lost <= limit {
-			lost[hostRank{a.Host, a.Rank}] += float64(a.Lost)
-		} else if j, ok := longest[a.Rank]; !ok || a.Lost > c.run.Anomalies[j].Lost {
-			longest[a.Rank] = i
-		}
-	}
-	hosts := make(map[string][]float64)
-	for k, v := range lost {
-		hosts[k.host] = append(hosts[k.host], v)
-	}
-	places, uneven := make(map[hostRank][]int32), make(map[string]bool)
-	for _, i := range hits {
-		a := &c.run.Anomalies[i]
-		where := hostRank{a.Host, a.Rank}
-		switch {
-		case a.Lost > limit: // named after the longest delay of its rank
-			x := &c.run.Anomalies[longest[a.Rank]]
-			keys[i] = &key{kind: provenance.Outlier, program: program, name: x.Func, path: c.names.stable(x.Path), host: a.Host, rank: a.Rank}
-			continue
-		case lost[where] <= rankRatio*lowerMedian(hosts[a.Host]):
-			where.rank = allRanks
-		default:
-			uneven[a.Host] = true
-		}
-		places[where] = append(places[where], i)
-	}
-	for where, some := range places {
-		if c.hitOne(some) { // the function is slow there
-			continue
-		}
-		if where.rank == allRanks && uneven[where.host] && !c.isInterference(some) { // the interference of a rank does not explain them
-			continue
-		}
-		for _, i := range some {
-			keys[i] = &key{kind: provenance.Interference, program: program, host: where.host, rank: where.rank}
-		}
-	}
-}
-
-// mostlyLong reports whether the delays beyond a limit are interference by themselves and lost more than the others. The limit
-// then does not describe them.
-func (c *conclusion) mostlyLong(hits []int32, limit trace.Ticks) bool {
-	var long []int32
-	var lost, all trace.Ticks
-	for _, i := range hits {
-		of := c.run.Anomalies[i].Lost
-		if all += of; of > limit {
-			long, lost = append(long, i), lost+of
-		}
-	}
-	return 2*lost > all && c.isInterference(long)
-}
-
-// hitOne reports whether several delays hit the same function.
-func (c *conclusion) hitOne(hits []int32) bool {
-	return len(hits) >= leastEach && !slices.ContainsFunc(hits, func(i int32) bool {
-		return c.run.Anomalies[i].Func != c.run.Anomalies[hits[0]].Func
-	})
-}
-
 // addHidden adds an estimate of the delays hidden in long calls to those of interference: as many of each length per time of
 // these calls as per time of the calls in which such delays are visible.
 func (c *conclusion) addHidden(g *group) {
@@ -495,16 +414,4 @@ func (c *conclusion) addHidden(g *group) {
 // shows reports whether delays of a length are visible in the calls of a path.
 func (c *conclusion) shows(length int, u usage) bool {
 	return visibleRatio*float64(u.exclusive) <= middle(length)*float64(u.calls)
-}
-
-// limitOf returns the longest lost time that is like those of the other delays.
-func (c *conclusion) limitOf(hits []int32) trace.Ticks {
-	if len(hits) == 0 {
-		return 0
-	}
-	var lengths stats.Histogram
-	for _, i := range hits {
-		lengths.Add(int64(c.run.Anomalies[i].Lost))
-	}
-	return trace.Ticks(outlier.TailLimit(&lengths, -math.Log10(falseAlarms)))
 }

@@ -12,19 +12,53 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Time slices of 150 ms are too long to be like delays of 4 ms. They hit whatever runs as well.
-func TestLongDelaysThatHitWhateverRunsAreInterference(t *testing.T) {
-	for lost, want := range map[trace.Ticks]bool{150_000: true, 40_000: false} {
+// Time slices of 40 ms or more are too long to be like delays of 4 ms. They are interference of their own if they hit whatever runs,
+// too.
+func TestLongDelaysThatHitWhateverRunsAreInterferenceOfTheirOwn(t *testing.T) {
+	for _, lost := range []trace.Ticks{40_000, 150_000} {
 		s, rng := interrupted()
 		s.delays(900, rng)
 		for i := range 60 {
 			name := []string{"tiny", "short", "short", "long", "long"}[i%5]
 			s.slow(name, i%4, trace.Ticks(rng.IntN(10*second)), lost+trace.Ticks(i))
 		}
-		list := of(s.conclude())
-		all := !slices.ContainsFunc(s.conclude().Findings, func(f provenance.Finding) bool { return f.Kind != provenance.Interference })
-		if all != want {
-			t.Errorf("60 delays of %d: got %q", lost, list)
+		got := s.conclude()
+		var forms []provenance.Form
+		for _, f := range got.Findings {
+			forms = append(forms, f.Form)
+		}
+		slices.Sort(forms)
+		want := []string{"interference  [0 1]", "interference  [0 1]", "interference  [2 3]", "interference  [2 3]"}
+		if list := of(got); !slices.Equal(slices.Sorted(slices.Values(list)), want) ||
+			!slices.Equal(forms, []provenance.Form{"", "", provenance.Long, provenance.Long}) {
+			t.Errorf("60 delays of %d: got %q with the forms %q", lost, list, forms)
+		}
+		if keys := findings.Keys(got.Findings); len(slices.Compact(slices.Sorted(slices.Values(keys)))) != len(keys) {
+			t.Errorf("60 delays of %d: two findings have the same key", lost)
+		}
+	}
+}
+
+// A rank that is stopped for a moment now and then is named, although shorter delays hit other ranks more.
+func TestRankWithLongDelaysIsNamed(t *testing.T) {
+	for ranks, want := range map[int]bool{1: true, 2: false} {
+		s, rng := interrupted()
+		s.Anomalies = nil
+		s.delays(415, rng)
+		for i := range s.Anomalies {
+			a := &s.Anomalies[i]
+			rank, lost := min(i%8, 1), 250*math.Exp2(6*rng.Float64())
+			if i < 15 {
+				rank, lost = i%ranks, 20_000*(1+rng.Float64())
+			}
+			*a = s.call(a.Func, rank, a.Entry, trace.Ticks(lost))
+		}
+		got := s.conclude()
+		named := slices.ContainsFunc(got.Findings, func(f provenance.Finding) bool {
+			return f.Kind == provenance.Outlier && slices.Equal(f.Ranks, []trace.Rank{0}) && f.Calls == 15
+		})
+		if named != want {
+			t.Errorf("long delays on %d ranks: got %q", ranks, of(got))
 		}
 	}
 }

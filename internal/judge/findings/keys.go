@@ -34,6 +34,9 @@ func Keys(findings []provenance.Finding) []string {
 			h := sha256.New()
 			withdrawn, victim := x.Status == provenance.Withdrawn, x.Role == provenance.Victim
 			parts := []any{x.PID, x.Func, x.Path, kind, place, withdrawn, victim, byNumber[x.Cause]}
+			if kind == provenance.Interference { // one place may have several forms
+				parts = append(parts, x.Form)
+			}
 			if kind == provenance.Waiting && x.Role == provenance.Culprit { // unlike waits of unknown cause
 				parts = append(parts, x.Role)
 			}

@@ -31,21 +31,7 @@ func (c *conclusion) summary(g *group) string {
 			say(", because calls of %s are no longer recorded, and their time counts as its own", text.ShortName(g.unrecorded))
 		}
 	case provenance.Interference:
-		if g.Form == provenance.Recording {
-			say("Writing the trace delayed %s %s times by about %s, %s of the time there; most often in %s", Where(&g.Finding), text.Int(g.Calls),
-				actual, text.Percent(100*c.shareOfRanks(g)), g.mostHit())
-			break
-		}
-		times := text.Int(g.Calls) + " times"
-		if n := len(g.members); g.Calls > int64(n) {
-			times = fmt.Sprintf("about %s times (%s visible, the others in long calls)", text.Int(g.Calls), text.Int(n))
-		}
-		say("Delays of about %s hit whatever ran on %s %s, %s of the time there", actual, Where(&g.Finding), times,
-			text.Percent(100*c.shareOfRanks(g)))
-		if n, least := g.costliest(); float64(least) > likeTimes*g.Actual {
-			say(", half of it in %s of at least %s", text.Count(n, "delay"), c.duration(float64(least)))
-		}
-		say("; most often %s", g.mostHit())
+		c.sayInterference(g, say)
 	case provenance.RecurringMode, provenance.ExcessWork:
 		say("%s: %s ", name, g.callsText())
 		if g.Kind == provenance.ExcessWork {
@@ -91,6 +77,28 @@ func (c *conclusion) summary(g *group) string {
 			c.duration(float64(g.LostCaused)))
 	}
 	return b.String()
+}
+
+// sayInterference describes interference.
+func (c *conclusion) sayInterference(g *group, say func(format string, args ...any)) {
+	typical, share, times := c.duration(g.Actual), text.Percent(100*c.shareOfRanks(g)), text.Int(g.Calls)+" times"
+	if g.Form == provenance.Recording {
+		say("Writing the trace delayed %s %s by about %s, %s of the time there; most often in %s", Where(&g.Finding), times, typical, share,
+			g.mostHit())
+		return
+	}
+	if n := len(g.members); g.Calls > int64(n) {
+		times = fmt.Sprintf("about %s (%s visible, the others in long calls)", times, text.Int(n))
+	}
+	what := "Delays"
+	if g.Form == provenance.Long {
+		what = "Long delays"
+	}
+	say("%s of about %s hit whatever ran on %s %s, %s of the time there", what, typical, Where(&g.Finding), times, share)
+	if n, least := g.costliest(); float64(least) > likeTimes*g.Actual {
+		say(", half of it in %s of at least %s", text.Count(n, "delay"), c.duration(float64(least)))
+	}
+	say("; most often %s", g.mostHit())
 }
 
 // sayOutlier describes outliers and rare calls.

@@ -46,6 +46,7 @@ const (
 	Drift Form = "drift" // of a change: gradually
 
 	Recording Form = "recording" // of interference: when the trace was written
+	Long      Form = "long"      // of interference: delays that are too long to be like the others of the same program
 
 	Rare Form = "rare" // where the function is usually not called
 
