@@ -59,6 +59,7 @@ type Analyzer struct {
 	stages            [numStages]Stage
 	collectives       breakdown.Programs // for traces that are being written
 	models            *Models
+	joint             jointSteps // for traces that are being written
 	sources           []*source
 	ignoreCorrelation []*regexp.Regexp
 	totals            summary.Totals
@@ -228,6 +229,8 @@ func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bo
 	if err != nil {
 		return err
 	}
+	a.models.learn(frozen, profile)
+	a.models.endRound()
 	a.models.settle()
 	a.sumUp()
 	return nil
@@ -250,6 +253,10 @@ func (a *Analyzer) merge(s *source, frozen, profile bool) {
 	for _, r := range s.active {
 		s.read.Started(r.start)
 		s.read.End = max(s.read.End, r.end)
+		if r.joint && a.online != nil && r.load != a.joint.load {
+			a.joint.load.Merge(r.load, nil) // it is empty, but its windows may be wider
+			r.load = a.joint.load
+		}
 		r.merge(a.models, frozen, profile)
 	}
 }

@@ -93,7 +93,8 @@ func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
 	f.last, e.calls = c.Entry, ended
 	r.counts.Calls += int64(n)
 	if r.profile {
-		w.Add(&d.work, first, c.Exit, uint64(n), sum)
+		f.calls += uint64(n)
+		w.Add(&f.window, first, c.Exit, uint64(n), sum)
 	}
 	return n
 }
@@ -115,14 +116,14 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 		r.count(f, e.bit)
 	}
 	if !f.touched {
-		f.touched = true
-		r.touched = append(r.touched, f)
+		r.touch(f)
 	}
 	r.counts.Calls++
 	d, exclusive := f.delta(), uint64(max(c.Exclusive(), 0))
 	if r.profile {
+		f.calls++
 		if r.work.Includes(c.Entry, c.Exit) {
-			r.work.Add(&d.work, c.Entry, c.Exit, 1, exclusive)
+			r.work.Add(&f.window, c.Entry, c.Exit, 1, exclusive)
 		} else {
 			r.addWork(t.ID, f, c.Entry, c.Exit, exclusive)
 		}
@@ -162,8 +163,11 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 func (r *rank) learn() {
 	r.state.Add(r.builder.NodeEvents())
 	for _, f := range r.touched {
-		f.pending.addShort()
+		if !f.shared {
+			f.pending.addShort()
+		}
 	}
+	r.learner = nil
 	if r.profile && !r.online {
 		threads := r.builder.Threads()
 		if r.devices == nil {

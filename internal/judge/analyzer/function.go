@@ -29,12 +29,16 @@ type localFunc struct {
 	first           stats.ThreadCounts // numbers of calls
 	late            uint64             // bits of lanes on which its calls began after the set-up of their caller
 	calls           uint64
+	window          callpath.Sums  // of calls of a thread in the current window of time
 	rareCalls       uint64         // number of calls for which mayBeRare is true and of which it is the caller
 	last            trace.Ticks    // entry of the call that ended last
 	most            uint32         // greatest number of calls that a call made since the last setLimit
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
 	pending         *delta         // use delta(); nil after forget
+	shared          bool           // pending belongs to a learner
+	common          *scoped        // the model whose delta in a learner it may share; nil if it needs its own
+	reported        int            // number of the step of the rank with the last report on allPaths
 	missingTypicals []trace.Thread // threads that need a typical execution
 	typical         int32          // index in rank.ended of the most typical call so far; -1 if there is none
 	oddness         float64        // oddness of that call
@@ -46,7 +50,7 @@ type delta struct {
 	summary.FunctionStats
 	model outlier.Model
 	short outlier.ShortTimes // times of calls that made no calls; not yet in the model and the stats
-	work  callpath.Sums      // sums of a thread in the current window of time
+	used  bool               // it is in learner.touched
 }
 
 // addShort adds the short times to the model and the stats.
@@ -61,8 +65,21 @@ func (d *delta) merge(o *delta) {
 	d.model.Merge(&o.model)
 }
 
+// reset empties the delta and keeps its memory.
+func (d *delta) reset() {
+	d.model.Reset()
+	d.FunctionStats = summary.FunctionStats{}
+}
+
 // deltas recycles deltas between ranks: functions may be on many thousands of ranks, but few of them learn at the same time.
 var deltas = sync.Pool{New: func() any { return new(delta) }}
+
+// release drops the delta, so that other ranks can use its memory.
+func (f *localFunc) release() {
+	f.pending.reset()
+	deltas.Put(f.pending)
+	f.pending = nil
+}
 
 func (f *localFunc) delta() *delta {
 	if f.pending == nil {

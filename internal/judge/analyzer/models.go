@@ -48,12 +48,15 @@ type scoped struct {
 	changed  bool                            // the model changed after judge was created
 	dropped  bool                            // its function has too many paths
 	anyWork  bool                            // calls on this path usually make more calls than usual
+	group    *group                          // nil for the calls of a path with different work
+	delta    *delta                          // what ranks learned in this round, use Models.round; nil until needed
+	inRound  bool                            // it is in Models.learned
 	document atomic.Pointer[json.RawMessage] // JSON of judge; nil until needed
 }
 
 func newGroup(f *Function) *group {
 	g := &group{function: f}
-	g.allCalls.by = &g.allCalls
+	g.allCalls.by, g.allCalls.group = &g.allCalls, g
 	return g
 }
 
@@ -61,7 +64,7 @@ func newGroup(f *Function) *group {
 func (g *group) at(path callpath.Hash, add bool) *scoped {
 	s, ok := g.paths.Get(path)
 	if !ok && add && path != 0 {
-		s = &scoped{path: path, by: &g.allCalls}
+		s = &scoped{path: path, by: &g.allCalls, group: g}
 		ok = g.paths.Put(path, s, g.drop)
 	}
 	if !ok {
@@ -147,6 +150,8 @@ type Models struct {
 	names     []trace.FuncKey // names of functions; only extended, never changed
 	byName    map[trace.FuncKey]*Function
 	changed   []*group
+	learned   []*scoped // models of which ranks learned in this round
+	learners  learners
 	splitters sync.Pool
 	workers   int // number of goroutines that may create judges; 0 means one
 }

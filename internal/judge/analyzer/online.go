@@ -36,6 +36,18 @@ type Contribution struct {
 	// Stream is the progress of the live stream with this rank, because a restarted analyzer cannot read the stream again;
 	// nil for datasets.
 	Stream *StreamProgress
+	// Joined has the steps if the contribution is of several ranks of the program. The fields from Step to Ended and Stream are
+	// then empty, and so are the anomalies in Functions, which have their numbers by step instead.
+	Joined []RankStep
+}
+
+// RankStep is a step of a rank in a contribution of several ranks.
+type RankStep struct {
+	StepKey
+	Host        string
+	First, Last trace.Ticks
+	Anomalies   []summary.FunctionStats // of functions with anomalies, without anything else
+	Stream      *StreamProgress
 }
 
 // StreamProgress is the part of a live stream that this process has read so far.
@@ -66,8 +78,11 @@ type MergedModel struct {
 
 // ModelSync shares models with other analyzers. Only Finish and Promote wait.
 type ModelSync interface {
-	// Add adds the deltas of a rank. It does not retain c.
+	// Add adds the deltas of a rank, or of several whose steps may be joined. It does not retain c.
 	Add(c *Contribution)
+	// Joins reports whether a step may be part of a contribution of several ranks, because nobody has it yet. If so, the later
+	// steps of the rank may be, too. It must be safe for concurrent use.
+	Joins(key StepKey) bool
 	// Merged yields the models that other analyzers have changed, merged with all deltas added here. They belong to the caller.
 	Merged() iter.Seq[MergedModel]
 	// Ready reports whether the analysis may begin. Frozen models have then arrived, and Merged yields them.
@@ -164,7 +179,7 @@ const findEvery = 500 * time.Millisecond
 // passes provisional records to the sink. After the end of all traces, including those of other analyzers, it judges all
 // captures again with the final models and passes all records to the sink again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
-	a.online = &o
+	a.online, a.joint = &o, newJointSteps(a.cfg.Unit)
 	a.totals.Pass = 1
 	a.startModels()
 	defer a.spool.Close()
@@ -323,6 +338,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	for _, s := range ready {
 		a.merge(s, frozen, true)
 	}
+	a.models.learn(frozen, true)
 	a.models.settle()
 	a.sumUp()
 	start = a.timed(stageMerge, start)
@@ -332,9 +348,14 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	start = a.timed(stageJudge, start)
 	for _, s := range ready {
 		for _, r := range s.active {
-			a.share(s, r, false)
+			if r.joint {
+				a.join(s, r)
+			} else {
+				a.share(s, r, false)
+			}
 		}
 	}
+	a.shareJoint()
 	a.timed(stageShare, start)
 	return true, nil
 }
@@ -385,14 +406,22 @@ func (a *Analyzer) ended(s *source) {
 // share passes the deltas of a rank to the ModelSync.
 func (a *Analyzer) share(s *source, r *rank, ended bool) {
 	c := r.contribution(s.step)
-	if stream, ok := s.reader.(interface{ Received() int64 }); ok && r == s.ranks[0] {
-		c.Stream = &StreamProgress{Totals: s.totals(), Tally: a.counts(s), Bytes: stream.Received()}
-		c.Stream.Totals.Ranks = 0
-	}
+	c.Stream = a.streamProgress(s, r)
 	c.Ended, c.Names = ended, a.models.names
 	a.online.Sync.Add(c)
 	r.forget(a.savesMemory())
 	r.load.Reset()
+}
+
+// streamProgress returns the progress of the live stream whose first rank is r, or nil.
+func (a *Analyzer) streamProgress(s *source, r *rank) *StreamProgress {
+	stream, ok := s.reader.(interface{ Received() int64 })
+	if !ok || r != s.ranks[0] {
+		return nil
+	}
+	p := &StreamProgress{Totals: s.totals(), Tally: a.counts(s), Bytes: stream.Received()}
+	p.Totals.Ranks = 0
+	return p
 }
 
 // counts returns the counts of a source. The reader of a stream counts all steps before its first one as unattended, but
@@ -440,12 +469,7 @@ func (r *rank) contribution(step int) *Contribution {
 	if c.Paths, _ = r.takePaths(paths); !r.load.Empty() {
 		c.Load = r.load
 	}
-	for _, f := range r.merged {
-		if f != f.allPaths {
-			f.allPaths.delta().merge(f.pending)
-			r.note(f.allPaths)
-		}
-	}
+	r.mergePaths()
 	for _, f := range r.merged {
 		key := f.allPaths.models.function.FuncKey
 		f.pending.model.Times.Follow(&f.model.model.Times)
@@ -457,13 +481,28 @@ func (r *rank) contribution(step int) *Contribution {
 			c.Contexts = append(c.Contexts, ContextDelta{callpath.Context{FuncKey: key, Path: f.path}, &f.pending.model})
 		}
 	}
+	r.takeCounters(func(of *summary.Counter) { c.Counters = append(c.Counters, of) })
+	return c
+}
+
+// mergePaths adds the deltas of functions with a path to those of the functions with all paths.
+func (r *rank) mergePaths() {
+	for _, f := range r.merged {
+		if f != f.allPaths && f.pending != nil {
+			f.allPaths.delta().merge(f.pending)
+			r.note(f.allPaths)
+		}
+	}
+}
+
+// takeCounters calls add with the values of counters since the last time.
+func (r *rank) takeCounters(add func(*summary.Counter)) {
 	for id, of := range r.counter {
 		if of.Values.Count() > 0 {
-			c.Counters = append(c.Counters, &summary.Counter{FuncKey: r.counterKey(id), Values: of.Values})
+			add(&summary.Counter{FuncKey: r.counterKey(id), Values: of.Values})
 			of.Values = stats.Sums{}
 		}
 	}
-	return c
 }
 
 // report reports the progress.

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +41,8 @@ type ledger struct {
 	added     int
 	frozen    bool
 	waits     int // before it is ready
+	joinsFrom int // step
+	joined    int // steps in contributions of several ranks
 	paths     *callpath.Profile
 	load      *workload.Load
 	names     []trace.FuncKey // of functions in load
@@ -61,6 +66,12 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 		l.exclusive.Merge(&f.Exclusive)
 		l.anomalies += int64(f.Anomalies.Score.N)
 	}
+	for _, step := range c.Joined {
+		for i := range step.Anomalies {
+			l.anomalies += int64(step.Anomalies[i].Anomalies.Score.N)
+		}
+	}
+	l.joined += len(c.Joined)
 	for _, p := range c.Contexts {
 		if l.contexts[p.Context] == nil {
 			l.contexts[p.Context] = new(outlier.Model)
@@ -79,6 +90,7 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 func (l *ledger) Merged() iter.Seq[analyzer.MergedModel] {
 	return func(func(analyzer.MergedModel) bool) {}
 }
+func (l *ledger) Joins(k analyzer.StepKey) bool     { return k.Step >= l.joinsFrom }
 func (l *ledger) Ready() bool                       { l.waits--; return l.waits < 0 }
 func (l *ledger) Frozen() bool                      { return l.frozen }
 func (l *ledger) Earlier(trace.RankKey) (int, bool) { return l.earlier, true }
@@ -330,4 +342,81 @@ func TestTraceWithoutLastBytesIsReadToCut(t *testing.T) {
 			t.Errorf("waited %v for the missing bytes of a closed trace", waited)
 		}
 	})
+}
+
+func TestJoinedStepsContributeTheSame(t *testing.T) {
+	var datasets []string
+	for rank := range uint64(4) {
+		p := twoCallers(rank, 600, byCaller(1000, 20_000*(1+rank%2)), int(100+rank))
+		p.setRank(rank)
+		datasets = append(datasets, p.writeAs(t, fmt.Sprintf("tau-metrics-app-%d.bp", rank)))
+	}
+	inputs, _, err := inputsOf(datasets)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range tracetest.Recorded(t, "gpu-BP5") {
+		inputs = append(inputs, analyzer.Input{Path: path, Program: 1})
+	}
+	find := func() ([]analyzer.Input, bool, error) { return inputs, true, nil }
+	contribute := func(joinsFrom int) (*ledger, *recordList) {
+		l := newLedger()
+		l.joinsFrom = joinsFrom
+		_, records := follow(t, l, analyzer.Online{Find: find})
+		return l, records
+	}
+	want, wantRecords := contribute(math.MaxInt)
+	if want.joined != 0 || want.anomalies == 0 {
+		t.Fatalf("%d steps were joined, %d anomalies; want none and some", want.joined, want.anomalies)
+	}
+	for _, from := range []int{0, 1, 2} {
+		got, records := contribute(from)
+		if got.joined == 0 {
+			t.Errorf("from step %d: no step was joined", from)
+		}
+		sameModel := func(a, b *outlier.Model) bool { return bytes.Equal(a.AppendBinary(nil), b.AppendBinary(nil)) }
+		if !maps.EqualFunc(got.models, want.models, sameModel) || !maps.EqualFunc(got.contexts, want.contexts, sameModel) {
+			t.Errorf("from step %d: the models differ", from)
+		}
+		if got.exclusive != want.exclusive || got.anomalies != want.anomalies {
+			t.Errorf("from step %d: got %v and %d anomalies, want %v and %d", from, got.exclusive, got.anomalies, want.exclusive, want.anomalies)
+		}
+		if !maps.Equal(records.provisional, wantRecords.provisional) || !maps.Equal(records.final, wantRecords.final) {
+			t.Errorf("from step %d: the records differ", from)
+		}
+		if got, want := loadText(got), loadText(want); got != want {
+			t.Errorf("from step %d: got load\n%.2000s\nwant\n%.2000s", from, got, want)
+		}
+		if got, want := pathsText(got.paths), pathsText(want.paths); got != want {
+			t.Errorf("from step %d: got paths\n%.2000s\nwant\n%.2000s", from, got, want)
+		}
+	}
+}
+
+// loadText describes a load with the names of functions.
+func loadText(l *ledger) string {
+	var b strings.Builder
+	for _, lane := range l.load.Lanes() {
+		fmt.Fprintln(&b, lane.LaneKey, lane.Host, lane.Device, lane.GPU, lane.Gaps, lane.First, lane.Last)
+		for i := range lane.Windows {
+			w := &lane.Windows[i]
+			var cells []string
+			for _, c := range w.Cells(nil) {
+				work := l.load.Works()[c.Work]
+				cells = append(cells, fmt.Sprint(l.names[work.Function].Name, work.Path, c.Sums))
+			}
+			slices.Sort(cells)
+			fmt.Fprintln(&b, w.Number, w.Wait, w.Sync, cells)
+		}
+	}
+	return b.String()
+}
+
+// pathsText describes call paths.
+func pathsText(p *callpath.Profile) string {
+	var b strings.Builder
+	for _, e := range callpath.Sort(p.Append(nil), p.Compare) {
+		fmt.Fprintln(&b, e.Parent, p.Name(e.Func), e.Sums)
+	}
+	return b.String()
 }

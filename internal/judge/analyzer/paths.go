@@ -49,7 +49,7 @@ func (r *rank) folded(moved []callpath.Node) {
 			next := f.next
 			f.node, f.next = moved[f.node], nil
 			if _, last := r.builder.Paths().Last(f.node); last == callpath.Other {
-				f.node, f.path, f.model = callpath.Root, 0, f.allPaths.model
+				f.node, f.path, f.model, f.common = callpath.Root, 0, f.allPaths.model, nil
 			} else {
 				r.place(f)
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/sample"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
-	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/nodestate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/spool"
@@ -34,6 +33,8 @@ type rank struct {
 	funcs   []*localFunc // functions with all their paths, by id, for small ids
 	others  map[trace.FuncID]*localFunc
 	nodes   []*localFunc          // functions with one path, by node
+	joint   bool                  // other ranks may share the deltas of the step
+	learner *learner              // collects the deltas while the rank learns a step; nil if each function needs its own
 	touched []*localFunc          // functions learned since the last merge
 	merged  []*localFunc          // functions in the last merge, or flagged since
 	first   map[firstCall]uint8   // number of calls excluded as set-up
@@ -189,9 +190,13 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 	return f
 }
 
-// begin starts a step. profile is true if its calls count in results other than models.
-func (r *rank) begin(step int, profile bool) {
-	r.step = step
+// begin starts a step. profile is true if its calls count in results other than models. The learner is nil if the step
+// may not share its deltas.
+func (r *rank) begin(step int, profile bool, l *learner) {
+	r.step, r.joint, r.learner = step, l != nil, l
+	if r.builder.Paths().Unfolded() > callpath.MaxPaths/2 {
+		r.learner = nil // paths may be folded in this step, which moves their deltas
+	}
 	r.steps++
 	r.start, r.end, r.profile = 0, 0, profile
 	r.ended, r.recent = r.ended[:0], r.recent[:0]
@@ -272,22 +277,32 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 	r.rules = m.rules
 	left := r.touched[:0]
 	for _, f := range r.touched {
-		if !r.resolve(m, f, !frozen && f.pending.model.Count() > 0) {
+		if !r.resolve(m, f, !frozen && (f.shared || f.pending.model.Count() > 0)) {
 			left = append(left, f) // a later step may have its name
 			continue
 		}
-		group := f.allPaths.models
-		if profile {
-			group.function.Exclusive.Merge(&f.pending.Exclusive)
-			group.function.Inclusive.Merge(&f.pending.Inclusive)
-			f.calls += f.pending.Exclusive.Count()
-		}
-		if !frozen {
+		switch group := f.allPaths.models; {
+		case f.shared:
+			f.pending, f.shared = nil, false
+		case r.joint:
+			m.round(f.model).merge(f.pending)
+			f.release()
+		default:
+			if profile {
+				group.function.Exclusive.Merge(&f.pending.Exclusive)
+				group.function.Inclusive.Merge(&f.pending.Inclusive)
+			}
+			if frozen {
+				break
+			}
 			group.learn(f.model, &f.pending.model)
 			m.touch(group)
 			if r.cfg.RankScope { // the result includes the model of all ranks
 				group.function.Learned().Merge(&f.pending.model)
 			}
+		}
+		if f.common = f.model; f != f.allPaths && f.model == f.allPaths.model {
+			f.common = nil // the path may get a model of its own
 		}
 		f.touched = false
 		r.note(f)
@@ -310,12 +325,12 @@ func (r *rank) note(f *localFunc) {
 func (r *rank) forget(saveMemory bool) {
 	for _, f := range r.merged {
 		f.merged = false
-		f.pending.model.Reset() // keeps its memory
-		f.pending.FunctionStats = summary.FunctionStats{}
-		if saveMemory {
-			deltas.Put(f.pending)
-			f.pending = nil
-		} else {
+		switch {
+		case f.pending == nil:
+		case saveMemory || r.joint:
+			f.release()
+		default:
+			f.pending.reset()
 			f.pending.model.Times.Follow(&f.model.model.Times)
 		}
 	}

@@ -177,12 +177,18 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 			Descr: provenance.Text(m.Key), PID: m.Program, RID: m.Rank, TID: m.Thread, Value: provenance.Text(m.Value),
 		})
 	}
+	l := a.models.learners.take()
+	defer a.models.learners.put(l)
 	var r *rank
 	for i := range step.Batches {
 		b := &step.Batches[i]
 		if r == nil || r.key.Rank != b.Rank {
 			r = a.rank(s, b.Rank)
-			r.begin(step.Index, profile)
+			if a.joins(r.key, step.Index) {
+				r.begin(step.Index, profile, l)
+			} else {
+				r.begin(step.Index, profile, nil)
+			}
 			s.active = append(s.active, r)
 		}
 		r.add(b)

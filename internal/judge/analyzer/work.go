@@ -38,7 +38,7 @@ func (r *rank) addWork(thread trace.Thread, f *localFunc, entry, exit trace.Tick
 		w.Begin(exit, w.shift)
 	}
 	if w.Includes(entry, exit) {
-		w.Add(&f.pending.work, entry, exit, 1, time)
+		w.Add(&f.window, entry, exit, 1, time)
 		return
 	}
 	w.records = append(w.records, workRecord{f.number, thread, callpath.Sums{Calls: 1, Exclusive: time}, entry, exit})
@@ -49,7 +49,7 @@ func (r *rank) endWindow(thread trace.Thread) {
 	w := &r.work
 	first, last := w.Restart()
 	for _, f := range r.touched {
-		if s := &f.pending.work; s.Calls > 0 {
+		if s := &f.window; s.Calls > 0 {
 			w.records = append(w.records, workRecord{f.number, thread, *s, first, last})
 			*s = callpath.Sums{}
 		}

@@ -164,10 +164,35 @@ func (b *bundle) cover(key trace.RankKey, from uint32) *protocol.Steps {
 // add adds the contribution of a step, without its load. from is the first step of the rank
 // that the shard does not have.
 func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
-	steps := b.cover(c.RankKey, from)
-	steps.To = uint32(c.Step) + 1
-	steps.Ended = steps.GetEnded() || c.Ended
-	steps.Host = c.Host
+	step := analyzer.RankStep{StepKey: c.StepKey, Host: c.Host, First: c.First, Last: c.Last, Stream: c.Stream}
+	for i := range c.Functions {
+		if f := &c.Functions[i]; !f.Anomalies.Empty() {
+			step.Anomalies = append(step.Anomalies, summary.FunctionStats{FuncKey: f.FuncKey, Anomalies: f.Anomalies})
+		}
+	}
+	b.addStep(&step, from, shard)
+	if c.Ended {
+		b.covers[c.RankKey].Ended = true
+	}
+	b.addDeltas(c, shard, shards)
+}
+
+// addStep adds a step of a rank without its deltas.
+func (b *bundle) addStep(step *analyzer.RankStep, from uint32, shard int) {
+	steps := b.cover(step.RankKey, from)
+	steps.To, steps.Host = uint32(step.Step)+1, step.Host
+	if shard != 0 {
+		return
+	}
+	if p := step.Stream; p != nil {
+		h := summary.Handover{Totals: p.Totals, Tally: p.Tally}
+		steps.Stream = &protocol.StreamProgress{Handover: h.AppendBinary(nil), Bytes: p.Bytes}
+	}
+	b.report(step)
+}
+
+// addDeltas adds the deltas of a contribution without its load.
+func (b *bundle) addDeltas(c *analyzer.Contribution, shard, shards int) {
 	for context, model := range models(c) {
 		if model.Count() > 0 && paramwire.ShardOf(context.FuncKey, shards) == shard {
 			reuseAt(b.models, context, &b.spare.models).Merge(model)
@@ -176,40 +201,35 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	if shard != 0 {
 		return
 	}
-	if p := c.Stream; p != nil {
-		h := summary.Handover{Totals: p.Totals, Tally: p.Tally}
-		steps.Stream = &protocol.StreamProgress{Handover: h.AppendBinary(nil), Bytes: p.Bytes}
-	}
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		p := reuseAt(b.functions, f.FuncKey, &b.spare.functions)
 		p.Exclusive.Merge(&f.Exclusive)
 		p.Inclusive.Merge(&f.Inclusive)
-		p.PerStep.Add(uint64(f.Anomalies.Score.N))
+		if len(c.Joined) > 0 {
+			p.PerStep.Merge(&f.PerStep)
+		} else {
+			p.PerStep.Add(uint64(f.Anomalies.Score.N))
+		}
 	}
 	for _, counter := range c.Counters {
 		reuseAt(b.counters, counter.FuncKey, &b.spare.sums).Merge(&counter.Values)
 	}
 	b.pathsOf(c.Program).Merge(c.PathDepth, c.Paths)
-	b.report(c)
 }
 
 // report adds the anomalies of a step.
-func (b *bundle) report(c *analyzer.Contribution) {
-	step := summary.StepReport{RankKey: c.RankKey, Step: int32(c.Step), First: c.First, Last: c.Last}
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		if f.Anomalies.Empty() {
-			continue
-		}
-		own := summary.FunctionStats{FuncKey: f.FuncKey, Anomalies: f.Anomalies}
-		own.Anomalies.Count.Add(uint64(f.Anomalies.Score.N))
-		step.Scores.Merge(f.Anomalies.Score)
-		step.Functions = append(step.Functions, own)
+func (b *bundle) report(step *analyzer.RankStep) {
+	report := summary.StepReport{RankKey: step.RankKey, Step: int32(step.Step), First: step.First, Last: step.Last}
+	for i := range step.Anomalies {
+		own := step.Anomalies[i]
+		own.Anomalies.Count.Add(uint64(own.Anomalies.Score.N))
+		report.Scores.Merge(own.Anomalies.Score)
+		report.Functions = append(report.Functions, own)
 	}
-	reuseAt(b.ranks, c.RankKey, &b.spare.sums).Add(uint64(step.Scores.N))
-	if len(step.Functions) > 0 && len(b.reports) < maxReports {
-		b.reports = append(b.reports, step)
+	reuseAt(b.ranks, step.RankKey, &b.spare.sums).Add(uint64(report.Scores.N))
+	if len(report.Functions) > 0 && len(b.reports) < maxReports {
+		b.reports = append(b.reports, report)
 	}
 }
 

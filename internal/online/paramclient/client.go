@@ -123,7 +123,10 @@ func (c *Client) Add(step *analyzer.Contribution) {
 	if c.failure != nil {
 		return
 	}
-	if !step.Ended {
+	switch {
+	case len(step.Joined) > 0:
+		c.added += int64(len(step.Joined))
+	case !step.Ended:
 		c.added++
 	}
 	if len(step.Names) > len(c.functions) {
@@ -137,11 +140,27 @@ func (c *Client) Add(step *analyzer.Contribution) {
 			c.requestID(trace.FuncKey{Program: step.Program, Name: name})
 		}
 	}
-	if !c.claimed[step.RankKey] {
+	if len(step.Joined) == 0 && !c.claimed[step.RankKey] {
 		c.inbox.add(step)
 		return
 	}
 	c.share(step)
+}
+
+// Joins reports whether a step may be part of a contribution of several ranks: the rank is claimed, and no shard has the step
+// from an earlier session.
+func (c *Client) Joins(key analyzer.StepKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.claimed[key.RankKey] {
+		return false
+	}
+	for _, l := range c.links {
+		if uint32(key.Step) < max(l.next[key.RankKey], l.loaded[key.RankKey]) {
+			return false
+		}
+	}
+	return true
 }
 
 // share adds the contribution of a claimed rank to the links. If the server has the step, the
@@ -150,6 +169,10 @@ func (c *Client) Add(step *analyzer.Contribution) {
 func (c *Client) share(step *analyzer.Contribution) {
 	duplicate := false
 	for _, l := range c.links {
+		if len(step.Joined) > 0 {
+			l.shareJoint(step)
+			continue
+		}
 		duplicate = l.share(step) || duplicate
 	}
 	if !duplicate {

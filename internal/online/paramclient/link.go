@@ -110,6 +110,23 @@ func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
 	return true
 }
 
+// shareJoint adds the contribution of several claimed ranks, of which the shard has no step.
+func (l *link) shareJoint(c *analyzer.Contribution) {
+	if c.Load != nil && l.shard == 0 {
+		l.held.Merge(c.Load, nil)
+	}
+	for i := range c.Joined {
+		step := &c.Joined[i]
+		next := uint32(step.Step) + 1
+		l.news.addStep(step, l.next[step.RankKey], l.shard)
+		l.next[step.RankKey] = next
+		if l.shard == 0 {
+			l.loaded[step.RankKey] = next
+		}
+	}
+	l.news.addDeltas(c, l.shard, l.shards)
+}
+
 // shareJoined adds the joined steps of a rank. The shard must have all of them or
 // none.
 func (l *link) shareJoined(key trace.RankKey, w *backlog) error {

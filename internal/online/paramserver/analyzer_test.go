@@ -62,6 +62,30 @@ func (a *testAnalyzer) readOne(key trace.RankKey) bool {
 	return true
 }
 
+// readJoint reads a step of each rank of a program whose steps may be joined, and contributes
+// them together. It reports whether there were any.
+func (a *testAnalyzer) readJoint(program trace.Program) bool {
+	var all []*analyzer.Contribution
+	for key, steps := range a.traces {
+		if n := a.read[key]; key.Program == program && n < len(steps) && !steps[n].Ended && a.client.Joins(steps[n].StepKey) {
+			all = append(all, steps[n])
+		}
+	}
+	if len(all) == 0 {
+		return false
+	}
+	a.learnFromOthers()
+	for _, c := range all {
+		a.read[c.RankKey]++
+		eachModel(c, func(context callpath.Context, m *outlier.Model) {
+			at(a.local, context).Merge(m)
+			a.own[context] += m.Count()
+		})
+	}
+	a.client.Add(joined(all))
+	return true
+}
+
 // readAll reads the rest of all traces, and ends.
 func (a *testAnalyzer) readAll() {
 	for key := range a.traces {

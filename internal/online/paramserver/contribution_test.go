@@ -61,6 +61,62 @@ func learned(key trace.RankKey, step int, name string, times ...int64) *analyzer
 	return c
 }
 
+// joined is the contribution of steps of several ranks of a program.
+func joined(all []*analyzer.Contribution) *analyzer.Contribution {
+	j := &analyzer.Contribution{Names: all[0].Names, Load: workload.New()}
+	j.Program = all[0].Program
+	functions, contexts := make(map[trace.FuncKey]analyzer.FunctionDelta), make(map[callpath.Context]*outlier.Model)
+	counters, paths := make(map[trace.FuncKey]*summary.Counter), callpath.NewProfile(callpath.MaxPaths)
+	for _, c := range all {
+		step := analyzer.RankStep{StepKey: c.StepKey, Host: c.Host, First: c.First, Last: c.Last, Stream: c.Stream}
+		for i := range c.Functions {
+			f := &c.Functions[i]
+			sum, ok := functions[f.FuncKey]
+			if !ok {
+				sum = analyzer.FunctionDelta{FunctionStats: &summary.FunctionStats{FuncKey: f.FuncKey}, Model: new(outlier.Model)}
+				functions[f.FuncKey] = sum
+			}
+			sum.Model.Merge(f.Model)
+			sum.Exclusive.Merge(&f.Exclusive)
+			sum.Inclusive.Merge(&f.Inclusive)
+			sum.PerStep.Add(uint64(f.Anomalies.Score.N))
+			if !f.Anomalies.Empty() {
+				step.Anomalies = append(step.Anomalies, summary.FunctionStats{FuncKey: f.FuncKey, Anomalies: f.Anomalies})
+			}
+		}
+		for i := range c.Contexts {
+			at(contexts, c.Contexts[i].Context).Merge(c.Contexts[i].Model)
+		}
+		for _, of := range c.Counters {
+			sum := at(counters, of.FuncKey)
+			sum.FuncKey = of.FuncKey
+			sum.Values.Merge(&of.Values)
+		}
+		paths.Merge(c.PathDepth, c.Paths)
+		if c.Load != nil {
+			j.Load.Merge(c.Load, nil)
+		}
+		j.Joined = append(j.Joined, step)
+	}
+	for _, f := range functions {
+		j.Functions = append(j.Functions, f)
+	}
+	for context, model := range contexts {
+		j.Contexts = append(j.Contexts, analyzer.ContextDelta{Context: context, Model: model})
+	}
+	for _, of := range counters {
+		j.Counters = append(j.Counters, of)
+	}
+	j.PathDepth = paths.Depth()
+	for _, e := range paths.Append(nil) {
+		j.Paths = append(j.Paths, callpath.NamedEntry{Parent: e.Parent, Name: paths.Name(e.Func), Sums: e.Sums})
+	}
+	if j.Load.Empty() {
+		j.Load = nil
+	}
+	return j
+}
+
 // endContribution reports the last step of a rank.
 func endContribution(key trace.RankKey, step int) *analyzer.Contribution {
 	c := contribution(key, step)

@@ -38,8 +38,9 @@ import (
 //
 // CPU-s/step is the processor time for a step of all ranks, without the simulator:
 // with two processors it must be below 2 for real time, whatever else the machine
-// does. p99-ms is the time of an exchange for its client. CHIMBUKO_BENCH_RANKS and
-// CHIMBUKO_BENCH_ANALYZERS set other numbers than 10 000 and 100.
+// does. p99-ms is the time of an exchange for its client. CHIMBUKO_BENCH_RANKS,
+// CHIMBUKO_BENCH_ANALYZERS and CHIMBUKO_BENCH_STEPS set other numbers than 10 000, 100
+// and 10.
 func BenchmarkScale(b *testing.B) {
 	text, err := scenario.Builtin("scale")
 	if err != nil {
@@ -57,6 +58,7 @@ func BenchmarkScale(b *testing.B) {
 					b.Fatal(err)
 				}
 				s.Iterations = kind.iterations
+				s.Steps = setting("CHIMBUKO_BENCH_STEPS", s.Steps)
 				s.Programs[0].Ranks = setting("CHIMBUKO_BENCH_RANKS", s.Programs[0].Ranks)
 				analyzers := setting("CHIMBUKO_BENCH_ANALYZERS", len(s.Programs[0].Hosts))
 				of := &scale{scenario: s, run: simulate.New(s), hosts: make(map[string][]*simulate.Stream), simulator: simulatorTime(b, s)}

@@ -59,7 +59,9 @@ func (s *schedule) play() {
 	switch n := s.rng.IntN(100); {
 	case n < 35:
 		for key := range a.traces { // any
-			a.readOne(key)
+			if s.rng.IntN(2) == 0 || !a.readJoint(key.Program) {
+				a.readOne(key)
+			}
 			break
 		}
 		if a.hasReadAll() {
