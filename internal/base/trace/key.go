@@ -33,3 +33,9 @@ type EventKey struct {
 	Program Program
 	ID      string
 }
+
+// StepKey identifies the output of a rank in a step.
+type StepKey struct {
+	RankKey
+	Step int
+}

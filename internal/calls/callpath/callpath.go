@@ -225,8 +225,8 @@ func (t *Tree) grow() {
 // Depth returns the depth below which paths are folded.
 func (t *Tree) Depth() int { return int(t.depth) }
 
-// Unfolded returns the number of paths, not counting those that end in Other.
-func (t *Tree) Unfolded() int { return t.paths }
+// Room returns the number of paths that can be added before ExceedsLimit is true.
+func (t *Tree) Room() int { return max(0, t.limit-t.paths) }
 
 // ExceedsLimit reports whether the tree has too many paths.
 func (t *Tree) ExceedsLimit() bool { return t.paths > t.limit }

@@ -80,7 +80,7 @@ func (r *repeated) round() {
 // read builds and learns the calls of the step.
 func (r *repeated) read() {
 	before := r.rank.counts.Calls
-	r.rank.begin(7, true, nil)
+	r.rank.begin(7, true)
 	for i := range r.step.Batches {
 		b := &r.step.Batches[i]
 		span := b.Events[len(b.Events)-1].Time - b.Events[0].Time + 1

@@ -11,9 +11,11 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/base/workers"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/spool"
@@ -21,20 +23,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// StepKey identifies the output of a rank in a step.
-type StepKey struct {
-	trace.RankKey
-	Step int
-}
-
 // RecordSink receives records and metadata. Several goroutines call it, but calls for one rank are sequential, and each
 // method is called at most once with the same key. It owns its arguments. While traces are being written, it receives
 // provisional records when calls are flagged, and at the end all records again.
 type RecordSink interface {
 	// Metadata stores the metadata that is new in a step.
-	Metadata(ctx context.Context, key StepKey, metadata []provenance.Metadata) error
+	Metadata(ctx context.Context, key trace.StepKey, metadata []provenance.Metadata) error
 	// Records stores the anomalies and typical executions of a step.
-	Records(ctx context.Context, key StepKey, anomalies, typical []*provenance.Record) error
+	Records(ctx context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error
 }
 
 // Progress reports progress between two steps and during the review. Calls are sequential.
@@ -59,7 +55,8 @@ type Analyzer struct {
 	stages            [numStages]Stage
 	collectives       breakdown.Programs // for traces that are being written
 	models            *Models
-	joint             jointSteps // for traces that are being written
+	joint             map[trace.Program]*deltas.Joint // for traces that are being written
+	paths             []callpath.NamedEntry           // scratch
 	sources           []*source
 	ignoreCorrelation []*regexp.Regexp
 	totals            summary.Totals
@@ -253,9 +250,11 @@ func (a *Analyzer) merge(s *source, frozen, profile bool) {
 	for _, r := range s.active {
 		s.read.Started(r.start)
 		s.read.End = max(s.read.End, r.end)
-		if r.joint && a.online != nil && r.load != a.joint.load {
-			a.joint.load.Merge(r.load, nil) // it is empty, but its windows may be wider
-			r.load = a.joint.load
+		if r.joint && a.online != nil {
+			if load := a.jointOf(r.key.Program).Load; r.load != load {
+				load.Merge(r.load, nil) // it is empty, but its windows may be wider
+				r.load = load
+			}
 		}
 		r.merge(a.models, frozen, profile)
 	}
@@ -297,7 +296,7 @@ func (a *Analyzer) storeMetadata(ctx context.Context, s *source) error {
 		if n < 0 {
 			n = len(left)
 		}
-		key := StepKey{trace.RankKey{Program: s.input.Program, Rank: rank}, s.step}
+		key := trace.StepKey{RankKey: trace.RankKey{Program: s.input.Program, Rank: rank}, Step: s.step}
 		if err := a.sink.Metadata(ctx, key, slices.Clone(left[:n])); err != nil {
 			return err
 		}

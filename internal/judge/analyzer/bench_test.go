@@ -22,11 +22,11 @@ import (
 
 type discardSink struct{}
 
-func (discardSink) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error {
+func (discardSink) Metadata(context.Context, trace.StepKey, []provenance.Metadata) error {
 	return nil
 }
 
-func (discardSink) Records(context.Context, analyzer.StepKey, []*provenance.Record, []*provenance.Record) error {
+func (discardSink) Records(context.Context, trace.StepKey, []*provenance.Record, []*provenance.Record) error {
 	return nil
 }
 

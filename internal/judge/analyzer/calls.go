@@ -80,7 +80,7 @@ func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
 			break
 		}
 		time := uint64(max(c.Inclusive(), 0))
-		if !d.short.Add(time, int64(c.Exit)) {
+		if !d.Short.Add(time, int64(c.Exit)) {
 			break
 		}
 		ended = append(ended, endedCall{f.number, uint32(time)})
@@ -138,7 +138,7 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 		f.settled |= f.allPaths.settled & e.own
 	}
 	e.calls = append(e.calls, call)
-	if c.Children == 0 && !excluded && d.short.Add(exclusive, int64(c.Exit)) {
+	if c.Children == 0 && !excluded && d.Short.Add(exclusive, int64(c.Exit)) {
 		return
 	}
 	d.Exclusive.Add(exclusive)
@@ -149,13 +149,13 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 		}
 		return
 	}
-	d.model.Learn(time, int64(c.Exit))
+	d.Model.Learn(time, int64(c.Exit))
 	if c.Children > 0 {
-		d.model.LearnMade(c.Children)
+		d.Model.LearnMade(c.Children)
 	}
-	if !d.short.Includes(int64(c.Exit)) {
-		d.addShort()
-		d.short.Begin(&d.model, int64(c.Exit))
+	if !d.Short.Includes(int64(c.Exit)) {
+		d.AddShort()
+		d.Short.Begin(&d.Model, int64(c.Exit))
 	}
 }
 
@@ -164,7 +164,7 @@ func (r *rank) learn() {
 	r.state.Add(r.builder.NodeEvents())
 	for _, f := range r.touched {
 		if !f.shared {
-			f.pending.addShort()
+			f.pending.AddShort()
 		}
 	}
 	r.learner = nil

@@ -1,13 +1,11 @@
 package analyzer
 
 import (
-	"sync"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
-	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -35,7 +33,7 @@ type localFunc struct {
 	most            uint32         // greatest number of calls that a call made since the last setLimit
 	touched         bool           // its delta is not merged
 	merged          bool           // it is in rank.merged
-	pending         *delta         // use delta(); nil after forget
+	pending         *deltas.Delta  // use delta(); nil after forget
 	shared          bool           // pending belongs to a learner
 	common          *scoped        // the model whose delta in a learner it may share; nil if it needs its own
 	reported        int            // number of the step of the rank with the last report on allPaths
@@ -45,45 +43,15 @@ type localFunc struct {
 	rejected        uint64         // bits of times below 64 that are not less odd
 }
 
-// delta is what a rank learned about a function since the last merge, with its anomalies in this step.
-type delta struct {
-	summary.FunctionStats
-	model outlier.Model
-	short outlier.ShortTimes // times of calls that made no calls; not yet in the model and the stats
-	used  bool               // it is in learner.touched
-}
-
-// addShort adds the short times to the model and the stats.
-func (d *delta) addShort() {
-	sums := d.short.MoveTo(&d.model)
-	d.Exclusive.Merge(&sums)
-	d.Inclusive.Merge(&sums)
-}
-
-func (d *delta) merge(o *delta) {
-	d.Merge(&o.FunctionStats)
-	d.model.Merge(&o.model)
-}
-
-// reset empties the delta and keeps its memory.
-func (d *delta) reset() {
-	d.model.Reset()
-	d.FunctionStats = summary.FunctionStats{}
-}
-
-// deltas recycles deltas between ranks: functions may be on many thousands of ranks, but few of them learn at the same time.
-var deltas = sync.Pool{New: func() any { return new(delta) }}
-
 // release drops the delta, so that other ranks can use its memory.
 func (f *localFunc) release() {
-	f.pending.reset()
-	deltas.Put(f.pending)
+	f.pending.Release()
 	f.pending = nil
 }
 
-func (f *localFunc) delta() *delta {
+func (f *localFunc) delta() *deltas.Delta {
 	if f.pending == nil {
-		f.pending = deltas.Get().(*delta)
+		f.pending = deltas.New()
 	}
 	return f.pending
 }

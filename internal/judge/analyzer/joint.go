@@ -1,58 +1,116 @@
 package analyzer
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// jointSteps gathers what ranks contribute to other analyzers in a round, besides the deltas in Models.learned.
-type jointSteps struct {
-	load     *workload.Load
-	programs map[trace.Program]*jointProgram
-	paths    []callpath.NamedEntry // scratch
-	entries  []callpath.Entry      // scratch
-}
-
-// jointProgram is the contribution of the ranks of a program.
-type jointProgram struct {
-	Contribution
-	profile  *callpath.Profile
-	counters map[trace.FuncKey]*summary.Counter
-}
-
-func newJointSteps(unit trace.Unit) jointSteps {
-	return jointSteps{load: workload.NewIn(unit), programs: make(map[trace.Program]*jointProgram)}
-}
-
 // joins reports whether the deltas of a step may be merged with those of other ranks before they are shared.
 func (a *Analyzer) joins(key trace.RankKey, step int) bool {
-	return !a.cfg.RankScope && (a.online == nil || a.online.Sync.Joins(StepKey{key, step}))
+	return !a.cfg.RankScope && (a.online == nil || a.online.Sync.Joins(trace.StepKey{RankKey: key, Step: step}))
 }
 
-// join adds a step of a rank to the joint contribution. Its deltas and its load are part of it already.
-func (a *Analyzer) join(s *source, r *rank) {
-	p := a.joint.programs[r.key.Program]
-	if p == nil {
-		p = &jointProgram{profile: callpath.NewProfile(callpath.MaxPaths), counters: make(map[trace.FuncKey]*summary.Counter)}
-		p.Program = r.key.Program
-		a.joint.programs[p.Program] = p
+// joinStep lets ranks share the deltas of the step, which has a number of events. A rank whose paths may be folded learns alone,
+// because that moves the calls of the step to other models.
+func (r *rank) joinStep(l *learner, events int) {
+	if r.joint = true; events <= r.builder.Paths().Room() {
+		r.learner = l
 	}
-	p.Joined = append(p.Joined, RankStep{
-		StepKey: StepKey{r.key, s.step}, Host: r.host, First: r.start, Last: r.end,
+}
+
+// touch makes the delta of a function part of the step.
+func (r *rank) touch(f *localFunc) {
+	f.touched = true
+	r.touched = append(r.touched, f)
+	if r.learner == nil || f.common == nil {
+		return
+	}
+	if f.pending != nil { // left by an earlier step, and empty
+		f.release()
+	}
+	f.pending, f.shared = r.learner.Delta(f.common), true
+}
+
+// round returns what ranks learned about the calls of a model in this round.
+func (m *Models) round(s *scoped) *deltas.Delta {
+	if s.delta == nil {
+		s.delta = new(deltas.Delta)
+	}
+	if !s.inRound {
+		s.inRound = true
+		m.learned = append(m.learned, s)
+	}
+	return s.delta
+}
+
+// learn adds what ranks learned in this round to the models.
+func (m *Models) learn(frozen, profile bool) {
+	m.learners.Collect(func(s *scoped, d *deltas.Delta) (spare *deltas.Delta) {
+		if s.inRound {
+			s.delta.Merge(d)
+			return d
+		}
+		spare = m.round(s)
+		s.delta = d
+		return spare
+	})
+	for i := 0; i < len(m.learned); i++ { // round adds groups
+		if s := m.learned[i]; s != &s.group.allCalls {
+			m.round(&s.group.allCalls).Merge(s.delta)
+		}
+	}
+	for _, s := range m.learned {
+		g := s.group
+		if s == &g.allCalls && profile {
+			g.function.Exclusive.Merge(&s.delta.Exclusive)
+			g.function.Inclusive.Merge(&s.delta.Inclusive)
+		}
+		if !frozen && !s.dropped {
+			s.model.Merge(&s.delta.Model)
+			s.changed = true
+			m.touch(g)
+		}
+	}
+	m.learners.EndRound(func(s *scoped, d *deltas.Delta) bool {
+		d.Model.Times.Follow(&s.model.Times)
+		return !s.dropped
+	})
+}
+
+// endRound drops what ranks learned in this round.
+func (m *Models) endRound() {
+	for _, s := range m.learned {
+		s.inRound = false
+		s.delta.Reset()
+		s.delta.Model.Times.Follow(&s.model.Times)
+	}
+	clear(m.learned)
+	m.learned = m.learned[:0]
+}
+
+// jointOf returns the joint contribution of the ranks of a program in this round.
+func (a *Analyzer) jointOf(program trace.Program) *deltas.Joint {
+	if a.joint[program] == nil {
+		a.joint[program] = deltas.NewJoint(program, a.cfg.Unit)
+	}
+	return a.joint[program]
+}
+
+// join adds a step of a rank to the joint contribution, which has its load already. shareJoint adds its models.
+func (a *Analyzer) join(s *source, r *rank) {
+	j := a.jointOf(r.key.Program)
+	j.AddStep(deltas.RankStep{
+		StepKey: trace.StepKey{RankKey: r.key, Step: s.step}, Host: r.host, First: r.start, Last: r.end,
 		Anomalies: r.reportAnomalies(a.models), Stream: a.streamProgress(s, r),
 	})
-	a.joint.paths, _ = r.takePaths(a.joint.paths[:0])
-	p.profile.Merge(r.builder.Paths().Depth(), a.joint.paths)
-	r.takeCounters(func(of *summary.Counter) {
-		if sum := p.counters[of.FuncKey]; sum != nil {
-			sum.Values.Merge(&of.Values)
-		} else {
-			p.counters[of.FuncKey] = of
-			p.Counters = append(p.Counters, of)
-		}
-	})
+	a.paths, _ = r.takePaths(a.paths[:0])
+	j.AddPaths(r.builder.Paths().Depth(), a.paths)
+	r.takeCounters(j.AddCounter)
 	r.forget(true)
 }
 
@@ -74,40 +132,18 @@ func (r *rank) reportAnomalies(m *Models) (found []summary.FunctionStats) {
 	return found
 }
 
-// shareJoint passes the joint contributions to the ModelSync.
+// shareJoint passes the joint contributions of the round to the ModelSync.
 func (a *Analyzer) shareJoint() {
-	for _, p := range a.joint.programs {
-		if len(p.Joined) == 0 {
-			continue
+	for _, s := range a.models.learned {
+		key := s.group.function.FuncKey // also of dropped paths, so that the receiver drops them at the same number of paths
+		a.jointOf(key.Program).AddModel(callpath.Context{FuncKey: key, Path: s.path}, s.delta)
+	}
+	for _, program := range slices.Sorted(maps.Keys(a.joint)) {
+		j := a.joint[program]
+		if c := j.Contribution(a.models.names); c != nil {
+			a.online.Sync.Add(c)
 		}
-		c := &p.Contribution
-		c.Functions, c.Contexts, c.Load, c.Names = c.Functions[:0], c.Contexts[:0], nil, a.models.names
-		for _, s := range a.models.learned {
-			key := s.group.function.FuncKey
-			switch {
-			case key.Program != c.Program || s.dropped:
-			case s.path == 0:
-				s.delta.FuncKey = key
-				c.Functions = append(c.Functions, FunctionDelta{&s.delta.FunctionStats, &s.delta.model})
-			default:
-				c.Contexts = append(c.Contexts, ContextDelta{callpath.Context{FuncKey: key, Path: s.path}, &s.delta.model})
-			}
-		}
-		c.PathDepth = p.profile.Depth()
-		a.joint.entries = p.profile.Append(a.joint.entries[:0])
-		c.Paths = c.Paths[:0]
-		for _, e := range a.joint.entries {
-			c.Paths = append(c.Paths, callpath.NamedEntry{Parent: e.Parent, Name: p.profile.Name(e.Func), Sums: e.Sums})
-		}
-		if !a.joint.load.Empty() { // it has the ranks of all programs
-			c.Load = a.joint.load
-		}
-		a.online.Sync.Add(c)
-		a.joint.load.Reset()
-		p.profile.Reset()
-		clear(p.counters)
-		clear(c.Joined)
-		c.Joined, c.Counters = c.Joined[:0], c.Counters[:0]
+		j.Reset()
 	}
 	a.models.endRound()
 }

@@ -212,7 +212,7 @@ func (r *rank) publish(ctx context.Context, sink RecordSink, step int) error {
 	if len(r.anomalies)+len(r.normal) == 0 {
 		return nil
 	}
-	err := sink.Records(ctx, StepKey{r.key, step}, r.anomalies, r.normal)
+	err := sink.Records(ctx, trace.StepKey{RankKey: r.key, Step: step}, r.anomalies, r.normal)
 	r.anomalies, r.normal = nil, nil
 	return err
 }

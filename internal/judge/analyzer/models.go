@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -49,7 +49,7 @@ type scoped struct {
 	dropped  bool                            // its function has too many paths
 	anyWork  bool                            // calls on this path usually make more calls than usual
 	group    *group                          // nil for the calls of a path with different work
-	delta    *delta                          // what ranks learned in this round, use Models.round; nil until needed
+	delta    *deltas.Delta                   // what ranks learned in this round, use Models.round; nil until needed
 	inRound  bool                            // it is in Models.learned
 	document atomic.Pointer[json.RawMessage] // JSON of judge; nil until needed
 }
@@ -143,6 +143,9 @@ func (s *scoped) renew(rules *outlier.Rules, name string) {
 	s.document.Store(nil)
 }
 
+// learner collects what a worker learns in a round.
+type learner = deltas.Learner[*scoped]
+
 // Models contains the functions of a run and their models. They change only while no rank is judging.
 type Models struct {
 	rules     *outlier.Rules
@@ -151,7 +154,7 @@ type Models struct {
 	byName    map[trace.FuncKey]*Function
 	changed   []*group
 	learned   []*scoped // models of which ranks learned in this round
-	learners  learners
+	learners  deltas.Learners[*scoped]
 	splitters sync.Pool
 	workers   int // number of goroutines that may create judges; 0 means one
 }
@@ -264,83 +267,58 @@ func (m *Models) Judge(f *Function) *outlier.Judge {
 	return f.models.allCalls.judge
 }
 
-// Changes returns the functions whose usual time has changed, ordered by program and name.
-func (m *Models) Changes() []summary.Change {
-	changes := []summary.Change{}
+// all returns all functions with their models.
+func (m *Models) all() []summary.FunctionModels {
+	all := make([]summary.FunctionModels, 0, len(m.functions))
 	for _, f := range m.functions {
-		if s, ok := f.Learned().Shift(); ok && !f.ignored {
-			changes = append(changes, m.change(f, &s))
-		}
-	}
-	slices.SortFunc(changes, func(a, b summary.Change) int {
-		return trace.FuncKey{Program: a.Program, Name: a.Function}.Compare(trace.FuncKey{Program: b.Program, Name: b.Function})
-	})
-	return changes
-}
-
-func (m *Models) change(f *Function, s *outlier.Shift) summary.Change {
-	kind := "shift"
-	if s.Drift {
-		kind = "drift"
-	}
-	c := summary.Change{
-		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Ticks(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
-		Lost: s.Lost,
-	}
-	m.countCallsMade(f, s, &c)
-	return c
-}
-
-// maxExtended limits the call paths that countCallsMade considers, and so its time.
-const maxExtended = 1 << 20
-
-// countCallsMade sets how many calls a call of a function made on average before and after its time changed, by the number of
-// calls on paths that extend one of its paths, and the calls that are no longer recorded. It sets nothing if there are too
-// many paths.
-func (m *Models) countCallsMade(f *Function, s *outlier.Shift, c *summary.Change) {
-	if f.Learned().Made.Total() == 0 || f.models.paths.Len()*len(m.functions)*len(callpath.Hash(0).Hashes()) > maxExtended {
-		return
-	}
-	count := func(m *outlier.Model, before, after *float64) {
-		*before += m.CallsBetween(math.MinInt64, s.BeforeEnd)
-		*after += m.CallsBetween(s.AfterBegin, math.MaxInt64)
-	}
-	var own []callpath.Hash
-	var calls, later, most float64
-	for path, of := range f.models.paths.Sorted() {
-		own = append(own, path.Path())
-		count(&of.model, &calls, &later)
-	}
-	slices.Sort(own)
-	for _, g := range m.functions {
-		if g.Program != f.Program {
-			continue
-		}
-		inside := make(map[callpath.Hash]bool)
-		for _, path := range slices.Compact(own) {
-			for _, h := range path.Hashes() {
-				inside[h.Then(g.Name).Path()] = true
+		paths := func(yield func(callpath.Hash, *outlier.Model) bool) {
+			for path, s := range f.models.paths.Sorted() {
+				if !yield(path, &s.model) {
+					return
+				}
 			}
 		}
-		var before, after, shortlyBefore float64
-		for path, of := range g.models.paths.Sorted() {
-			if inside[path.Path()] {
-				count(&of.model, &before, &after)
-				shortlyBefore += of.model.CallsBetween(s.BeforeEnd-(s.BeforeEnd-s.Begin)/2, s.BeforeEnd)
-			}
-		}
-		ends := stopped*shortlyBefore > before && g.Throttled(g.Exclusive.Count())
-		before, after = before/max(1, calls), after/max(1, later)
-		c.MadeBefore, c.MadeAfter = c.MadeBefore+before, c.MadeAfter+after
-		if ends && before > max(most, stopped*after) {
-			most, c.Unrecorded = before, g.Name
-		}
+		all = append(all, summary.FunctionModels{
+			FunctionStats: &f.FunctionStats, Ignored: f.ignored, Model: f.Learned(), Paths: paths, NumPaths: f.models.paths.Len(),
+			Level: f.models.paths.Level(),
+		})
 	}
+	return all
 }
 
-// stopped is the factor by which the calls of a function decrease if most ranks no longer record them: at the change, and not
-// before the last half of the time until then.
-const stopped = 10
+// AppendBinary appends the encoding of all models to b. Equal models have equal encodings.
+func (m *Models) AppendBinary(b []byte) []byte {
+	return summary.AppendModels(b, m.rules.Config().Unit, m.all())
+}
+
+// ReadModels decodes models whose judges follow rules. It numbers functions in the order of the encoding.
+func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
+	functions, err := summary.ReadModels(b, rules.Config().Unit)
+	if err != nil {
+		return nil, err
+	}
+	m := NewModels(rules)
+	for i := range functions {
+		m.Add(&summary.FunctionStats{FuncKey: functions[i].FuncKey, ID: i}, &functions[i].Learned)
+	}
+	return m, nil
+}
+
+// Restart drops the timelines of the models, so that another run can continue with them.
+func (m *Models) Restart() {
+	for _, f := range m.functions {
+		f.Learned().Times.Reset()
+		for s := range f.models.paths.Values() {
+			s.model.Times.Reset()
+			s.changed = true
+		}
+		m.touch(f.models)
+	}
+	m.settle()
+}
+
+// Changes returns the functions whose usual time has changed, ordered by program and name.
+func (m *Models) Changes() []summary.Change { return summary.FindChanges(m.all()) }
 
 // Modes returns the slow modes of all functions, ordered by program, name and path.
 func (m *Models) Modes() (modes []summary.Mode) {

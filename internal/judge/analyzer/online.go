@@ -15,59 +15,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/breakdown"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
-	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
-
-// Contribution contains the deltas of a rank in a step.
-type Contribution struct {
-	StepKey
-	Host        string
-	First, Last trace.Ticks // limits of the times of the step's events
-	Ended       bool        // the trace has no more steps
-	Functions   []FunctionDelta
-	Contexts    []ContextDelta // of functions that are judged by call path
-	Counters    []*summary.Counter
-	Paths       []callpath.NamedEntry // calls that ended, by call path
-	PathDepth   int                   // greatest depth of call paths
-	Load        *workload.Load        // load of the step, with numbers of functions; may be nil
-	Names       []trace.FuncKey       // names of functions by these numbers; later contributions extend it
-	// Stream is the progress of the live stream with this rank, because a restarted analyzer cannot read the stream again;
-	// nil for datasets.
-	Stream *StreamProgress
-	// Joined has the steps if the contribution is of several ranks of the program. The fields from Step to Ended and Stream are
-	// then empty, and so are the anomalies in Functions, which have their numbers by step instead.
-	Joined []RankStep
-}
-
-// RankStep is a step of a rank in a contribution of several ranks.
-type RankStep struct {
-	StepKey
-	Host        string
-	First, Last trace.Ticks
-	Anomalies   []summary.FunctionStats // of functions with anomalies, without anything else
-	Stream      *StreamProgress
-}
-
-// StreamProgress is the part of a live stream that this process has read so far.
-type StreamProgress struct {
-	Totals summary.Totals // without ranks
-	Tally  tally.Tally
-	Bytes  int64
-}
-
-// FunctionDelta is the delta of a function in a step. It may have no calls or no anomalies.
-type FunctionDelta struct {
-	*summary.FunctionStats // without the number of anomalies by step
-	Model                  *outlier.Model
-}
-
-// ContextDelta is the delta of the model of a function with a call path. The delta of the function includes it.
-type ContextDelta struct {
-	callpath.Context
-	Model *outlier.Model
-}
 
 // MergedModel is a model that other analyzers have changed.
 type MergedModel struct {
@@ -79,10 +30,10 @@ type MergedModel struct {
 // ModelSync shares models with other analyzers. Only Finish and Promote wait.
 type ModelSync interface {
 	// Add adds the deltas of a rank, or of several whose steps may be joined. It does not retain c.
-	Add(c *Contribution)
+	Add(c *deltas.Contribution)
 	// Joins reports whether a step may be part of a contribution of several ranks, because nobody has it yet. If so, the later
 	// steps of the rank may be, too. It must be safe for concurrent use.
-	Joins(key StepKey) bool
+	Joins(key trace.StepKey) bool
 	// Merged yields the models that other analyzers have changed, merged with all deltas added here. They belong to the caller.
 	Merged() iter.Seq[MergedModel]
 	// Ready reports whether the analysis may begin. Frozen models have then arrived, and Merged yields them.
@@ -179,7 +130,7 @@ const findEvery = 500 * time.Millisecond
 // passes provisional records to the sink. After the end of all traces, including those of other analyzers, it judges all
 // captures again with the final models and passes all records to the sink again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
-	a.online, a.joint = &o, newJointSteps(a.cfg.Unit)
+	a.online, a.joint = &o, make(map[trace.Program]*deltas.Joint)
 	a.totals.Pass = 1
 	a.startModels()
 	defer a.spool.Close()
@@ -414,12 +365,12 @@ func (a *Analyzer) share(s *source, r *rank, ended bool) {
 }
 
 // streamProgress returns the progress of the live stream whose first rank is r, or nil.
-func (a *Analyzer) streamProgress(s *source, r *rank) *StreamProgress {
+func (a *Analyzer) streamProgress(s *source, r *rank) *deltas.StreamProgress {
 	stream, ok := s.reader.(interface{ Received() int64 })
 	if !ok || r != s.ranks[0] {
 		return nil
 	}
-	p := &StreamProgress{Totals: s.totals(), Tally: a.counts(s), Bytes: stream.Received()}
+	p := &deltas.StreamProgress{Totals: s.totals(), Tally: a.counts(s), Bytes: stream.Received()}
 	p.Totals.Ranks = 0
 	return p
 }
@@ -459,11 +410,11 @@ func (a *Analyzer) learnFromOthers() {
 }
 
 // contribution returns the deltas of the rank since the previous contribution.
-func (r *rank) contribution(step int) *Contribution {
+func (r *rank) contribution(step int) *deltas.Contribution {
 	c := &r.shared
 	paths := c.Paths[:0]
-	*c = Contribution{
-		StepKey: StepKey{r.key, step}, Host: r.host, First: r.start, Last: r.end,
+	*c = deltas.Contribution{
+		StepKey: trace.StepKey{RankKey: r.key, Step: step}, Host: r.host, First: r.start, Last: r.end,
 		Functions: c.Functions[:0], Contexts: c.Contexts[:0], Counters: c.Counters[:0], PathDepth: r.builder.Paths().Depth(),
 	}
 	if c.Paths, _ = r.takePaths(paths); !r.load.Empty() {
@@ -472,13 +423,13 @@ func (r *rank) contribution(step int) *Contribution {
 	r.mergePaths()
 	for _, f := range r.merged {
 		key := f.allPaths.models.function.FuncKey
-		f.pending.model.Times.Follow(&f.model.model.Times)
+		f.pending.Model.Times.Follow(&f.model.model.Times)
 		switch {
 		case f == f.allPaths:
 			f.pending.FuncKey = key
-			c.Functions = append(c.Functions, FunctionDelta{&f.pending.FunctionStats, &f.pending.model})
+			c.Functions = append(c.Functions, deltas.Function{FunctionStats: &f.pending.FunctionStats, Model: &f.pending.Model})
 		case f.model != f.allPaths.model && !r.cfg.RankScope:
-			c.Contexts = append(c.Contexts, ContextDelta{callpath.Context{FuncKey: key, Path: f.path}, &f.pending.model})
+			c.Contexts = append(c.Contexts, deltas.Context{Context: callpath.Context{FuncKey: key, Path: f.path}, Model: &f.pending.Model})
 		}
 	}
 	r.takeCounters(func(of *summary.Counter) { c.Counters = append(c.Counters, of) })
@@ -489,7 +440,7 @@ func (r *rank) contribution(step int) *Contribution {
 func (r *rank) mergePaths() {
 	for _, f := range r.merged {
 		if f != f.allPaths && f.pending != nil {
-			f.allPaths.delta().merge(f.pending)
+			f.allPaths.delta().Merge(f.pending)
 			r.note(f.allPaths)
 		}
 	}

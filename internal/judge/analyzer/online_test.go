@@ -24,6 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
@@ -43,6 +44,7 @@ type ledger struct {
 	waits     int // before it is ready
 	joinsFrom int // step
 	joined    int // steps in contributions of several ranks
+	foreign   int // lanes in such contributions without a step of their rank
 	paths     *callpath.Profile
 	load      *workload.Load
 	names     []trace.FuncKey // of functions in load
@@ -55,7 +57,7 @@ func newLedger() *ledger {
 	}
 }
 
-func (l *ledger) Add(c *analyzer.Contribution) {
+func (l *ledger) Add(c *deltas.Contribution) {
 	l.added++
 	for i := range c.Functions {
 		f := &c.Functions[i]
@@ -65,6 +67,13 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 		l.models[f.Name].Merge(f.Model)
 		l.exclusive.Merge(&f.Exclusive)
 		l.anomalies += int64(f.Anomalies.Score.N)
+	}
+	if len(c.Joined) > 0 && c.Load != nil {
+		for _, lane := range c.Load.Lanes() {
+			if !slices.ContainsFunc(c.Joined, func(s deltas.RankStep) bool { return s.RankKey == lane.RankKey }) {
+				l.foreign++
+			}
+		}
 	}
 	for _, step := range c.Joined {
 		for i := range step.Anomalies {
@@ -90,7 +99,7 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 func (l *ledger) Merged() iter.Seq[analyzer.MergedModel] {
 	return func(func(analyzer.MergedModel) bool) {}
 }
-func (l *ledger) Joins(k analyzer.StepKey) bool     { return k.Step >= l.joinsFrom }
+func (l *ledger) Joins(k trace.StepKey) bool        { return k.Step >= l.joinsFrom }
 func (l *ledger) Ready() bool                       { l.waits--; return l.waits < 0 }
 func (l *ledger) Frozen() bool                      { return l.frozen }
 func (l *ledger) Earlier(trace.RankKey) (int, bool) { return l.earlier, true }
@@ -124,14 +133,14 @@ func (r *recordList) anomalies() (ids []string) {
 	return ids
 }
 
-func (r *recordList) Metadata(_ context.Context, _ analyzer.StepKey, found []provenance.Metadata) error {
+func (r *recordList) Metadata(_ context.Context, _ trace.StepKey, found []provenance.Metadata) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.facts += len(found)
 	return nil
 }
 
-func (r *recordList) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+func (r *recordList) Records(_ context.Context, _ trace.StepKey, anomalies, _ []*provenance.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range anomalies {
@@ -371,8 +380,8 @@ func TestJoinedStepsContributeTheSame(t *testing.T) {
 	}
 	for _, from := range []int{0, 1, 2} {
 		got, records := contribute(from)
-		if got.joined == 0 {
-			t.Errorf("from step %d: no step was joined", from)
+		if got.joined == 0 || got.foreign > 0 {
+			t.Errorf("from step %d: %d steps were joined, with loads of %d lanes of other steps", from, got.joined, got.foreign)
 		}
 		sameModel := func(a, b *outlier.Model) bool { return bytes.Equal(a.AppendBinary(nil), b.AppendBinary(nil)) }
 		if !maps.EqualFunc(got.models, want.models, sameModel) || !maps.EqualFunc(got.contexts, want.contexts, sameModel) {
@@ -390,6 +399,79 @@ func TestJoinedStepsContributeTheSame(t *testing.T) {
 		if got, want := pathsText(got.paths), pathsText(want.paths); got != want {
 			t.Errorf("from step %d: got paths\n%.2000s\nwant\n%.2000s", from, got, want)
 		}
+	}
+}
+
+// TestRankThatFoldsPathsContributesTheSame has calls of leaf before and after the fold of their path in the same step. Another
+// rank has the same path and keeps it.
+func TestRankThatFoldsPathsContributesTheSame(t *testing.T) {
+	ranks := func() []analyzer.Input {
+		var datasets []string
+		for rank := range uint64(2) {
+			p := newProgram()
+			p.at().Attrs = append(p.at().Attrs, [2]string{"timer 4", "leaf"})
+			for i := range 20 {
+				p.at().Attrs = append(p.at().Attrs, [2]string{fmt.Sprintf("timer %d", 10+i), fmt.Sprint("caller ", i)})
+			}
+			leaves := func() {
+				for i := range uint64(20) {
+					p.enter(10 + i)
+				}
+				for i := range 50 + rank {
+					p.call(4, 1000+i%40)
+				}
+				for i := range uint64(20) {
+					p.exit(29 - i)
+				}
+			}
+			leaves()
+			p.step()
+			leaves()
+			var recurse func(n int)
+			recurse = func(n int) {
+				for fn := uint64(2); fn <= 3 && n > 0; fn++ {
+					p.enter(fn)
+					recurse(n - 1)
+					p.exit(fn)
+				}
+			}
+			if rank == 0 {
+				recurse(15)
+			}
+			leaves()
+			p.step()
+			leaves()
+			p.setRank(rank)
+			datasets = append(datasets, p.writeAs(t, fmt.Sprintf("tau-metrics-app-%d.bp", rank)))
+		}
+		inputs, _, err := inputsOf(datasets)()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inputs
+	}()
+	find := func() ([]analyzer.Input, bool, error) { return ranks, true, nil }
+	alone, joint := newLedger(), newLedger()
+	alone.joinsFrom = math.MaxInt
+	wantResult, _ := follow(t, alone, analyzer.Online{Find: find})
+	gotResult, _ := follow(t, joint, analyzer.Online{Find: find})
+	if joint.joined == 0 || joint.paths.Depth() >= 20 {
+		t.Fatalf("%d steps were joined, paths are folded below depth %d; want some, and less than 20", joint.joined, joint.paths.Depth())
+	}
+	same := func(a, b *outlier.Model) bool { return bytes.Equal(a.AppendBinary(nil), b.AppendBinary(nil)) }
+	if !maps.EqualFunc(joint.models, alone.models, same) {
+		t.Error("the contributed models differ")
+	}
+	for of, m := range joint.contexts {
+		if other := alone.contexts[of]; other == nil || !same(m, other) {
+			t.Errorf("the contributed models of a path of %s differ", of.Name)
+		}
+	}
+	if len(joint.contexts) != len(alone.contexts) {
+		t.Errorf("models of %d paths were contributed, want %d", len(joint.contexts), len(alone.contexts))
+	}
+	if !bytes.Equal(gotResult.Models.AppendBinary(nil), wantResult.Models.AppendBinary(nil)) {
+		t.Error("the models of the analyzers differ")
 	}
 }
 

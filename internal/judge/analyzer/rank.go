@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/sample"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/record/nodestate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/spool"
@@ -78,7 +79,7 @@ type rank struct {
 
 	// For traces that are being written:
 	online    bool
-	shared    Contribution
+	shared    deltas.Contribution
 	anomalies []*provenance.Record // anomalies flagged in this step
 	alike     sample.Alike         // chooses them
 	stored    int                  // steps whose provisional records earlier processes of this analyzer sent
@@ -190,13 +191,9 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 	return f
 }
 
-// begin starts a step. profile is true if its calls count in results other than models. The learner is nil if the step
-// may not share its deltas.
-func (r *rank) begin(step int, profile bool, l *learner) {
-	r.step, r.joint, r.learner = step, l != nil, l
-	if r.builder.Paths().Unfolded() > callpath.MaxPaths/2 {
-		r.learner = nil // paths may be folded in this step, which moves their deltas
-	}
+// begin starts a step. profile is true if its calls count in results other than models.
+func (r *rank) begin(step int, profile bool) {
+	r.step, r.joint, r.learner = step, false, nil
 	r.steps++
 	r.start, r.end, r.profile = 0, 0, profile
 	r.ended, r.recent = r.ended[:0], r.recent[:0]
@@ -277,7 +274,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 	r.rules = m.rules
 	left := r.touched[:0]
 	for _, f := range r.touched {
-		if !r.resolve(m, f, !frozen && (f.shared || f.pending.model.Count() > 0)) {
+		if !r.resolve(m, f, !frozen && (f.shared || f.pending.Model.Count() > 0)) {
 			left = append(left, f) // a later step may have its name
 			continue
 		}
@@ -285,7 +282,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 		case f.shared:
 			f.pending, f.shared = nil, false
 		case r.joint:
-			m.round(f.model).merge(f.pending)
+			m.round(f.model).Merge(f.pending)
 			f.release()
 		default:
 			if profile {
@@ -295,10 +292,10 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 			if frozen {
 				break
 			}
-			group.learn(f.model, &f.pending.model)
+			group.learn(f.model, &f.pending.Model)
 			m.touch(group)
 			if r.cfg.RankScope { // the result includes the model of all ranks
-				group.function.Learned().Merge(&f.pending.model)
+				group.function.Learned().Merge(&f.pending.Model)
 			}
 		}
 		if f.common = f.model; f != f.allPaths && f.model == f.allPaths.model {
@@ -330,8 +327,8 @@ func (r *rank) forget(saveMemory bool) {
 		case saveMemory || r.joint:
 			f.release()
 		default:
-			f.pending.reset()
-			f.pending.model.Times.Follow(&f.model.model.Times)
+			f.pending.Reset()
+			f.pending.Model.Times.Follow(&f.model.model.Times)
 		}
 	}
 	r.merged = r.merged[:0]

@@ -233,7 +233,7 @@ func (v *review) flush(ctx context.Context) error {
 	}
 	slices.SortStableFunc(v.anomalies, byEntry)
 	slices.SortStableFunc(v.typical, byEntry)
-	key := StepKey{v.rank.key, int(v.step)}
+	key := trace.StepKey{RankKey: v.rank.key, Step: int(v.step)}
 	err := v.sink.Records(ctx, key, v.anomalies, v.typical)
 	v.anomalies, v.typical = nil, nil
 	return err

@@ -177,17 +177,15 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 			Descr: provenance.Text(m.Key), PID: m.Program, RID: m.Rank, TID: m.Thread, Value: provenance.Text(m.Value),
 		})
 	}
-	l := a.models.learners.take()
-	defer a.models.learners.put(l)
+	l := a.models.learners.Take()
+	defer a.models.learners.Put(l)
 	var r *rank
 	for i := range step.Batches {
 		b := &step.Batches[i]
 		if r == nil || r.key.Rank != b.Rank {
 			r = a.rank(s, b.Rank)
-			if a.joins(r.key, step.Index) {
-				r.begin(step.Index, profile, l)
-			} else {
-				r.begin(step.Index, profile, nil)
+			if r.begin(step.Index, profile); a.joins(r.key, step.Index) {
+				r.joinStep(l, eventsOf(step.Batches[i:]))
 			}
 			s.active = append(s.active, r)
 		}
@@ -205,6 +203,17 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		d.steps.Release() // so that all traces use the same part of the processor's cache
 	}
 	return nil
+}
+
+// eventsOf returns the number of events of the first rank in a list of batches.
+func eventsOf(batches []trace.Batch) (n int) {
+	for i := range batches {
+		if batches[i].Rank != batches[0].Rank {
+			break
+		}
+		n += len(batches[i].Events)
+	}
+	return n
 }
 
 // savesMemory reports whether to close files and free memory after each step.

@@ -203,9 +203,9 @@ type sink struct {
 	blame.Run
 }
 
-func (s *sink) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
+func (s *sink) Metadata(context.Context, trace.StepKey, []provenance.Metadata) error { return nil }
 
-func (s *sink) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+func (s *sink) Records(_ context.Context, _ trace.StepKey, anomalies, _ []*provenance.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range anomalies {

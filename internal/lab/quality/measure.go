@@ -189,12 +189,12 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 }
 
 // Metadata notes the rank of the metadata.
-func (f *flags) Metadata(ctx context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
+func (f *flags) Metadata(ctx context.Context, key trace.StepKey, _ []provenance.Metadata) error {
 	return f.Records(ctx, key, nil, nil)
 }
 
 // Records adds anomalies.
-func (f *flags) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (f *flags) Records(_ context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.collector.Add(key.RankKey, anomalies, typical)

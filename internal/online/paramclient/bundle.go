@@ -8,10 +8,10 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -131,7 +131,7 @@ func (b *bundle) addLoad(o *workload.Load) {
 }
 
 // models yields the models of a contribution, of functions and of their call paths.
-func models(c *analyzer.Contribution) iter.Seq2[callpath.Context, *outlier.Model] {
+func models(c *deltas.Contribution) iter.Seq2[callpath.Context, *outlier.Model] {
 	return func(yield func(callpath.Context, *outlier.Model) bool) {
 		for i := range c.Functions {
 			if f := &c.Functions[i]; !yield(callpath.Context{FuncKey: f.FuncKey}, f.Model) {
@@ -163,8 +163,8 @@ func (b *bundle) cover(key trace.RankKey, from uint32) *protocol.Steps {
 
 // add adds the contribution of a step, without its load. from is the first step of the rank
 // that the shard does not have.
-func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
-	step := analyzer.RankStep{StepKey: c.StepKey, Host: c.Host, First: c.First, Last: c.Last, Stream: c.Stream}
+func (b *bundle) add(c *deltas.Contribution, from uint32, shard, shards int) {
+	step := deltas.RankStep{StepKey: c.StepKey, Host: c.Host, First: c.First, Last: c.Last, Stream: c.Stream}
 	for i := range c.Functions {
 		if f := &c.Functions[i]; !f.Anomalies.Empty() {
 			step.Anomalies = append(step.Anomalies, summary.FunctionStats{FuncKey: f.FuncKey, Anomalies: f.Anomalies})
@@ -178,7 +178,7 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 }
 
 // addStep adds a step of a rank without its deltas.
-func (b *bundle) addStep(step *analyzer.RankStep, from uint32, shard int) {
+func (b *bundle) addStep(step *deltas.RankStep, from uint32, shard int) {
 	steps := b.cover(step.RankKey, from)
 	steps.To, steps.Host = uint32(step.Step)+1, step.Host
 	if shard != 0 {
@@ -192,7 +192,7 @@ func (b *bundle) addStep(step *analyzer.RankStep, from uint32, shard int) {
 }
 
 // addDeltas adds the deltas of a contribution without its load.
-func (b *bundle) addDeltas(c *analyzer.Contribution, shard, shards int) {
+func (b *bundle) addDeltas(c *deltas.Contribution, shard, shards int) {
 	for context, model := range models(c) {
 		if model.Count() > 0 && paramwire.ShardOf(context.FuncKey, shards) == shard {
 			reuseAt(b.models, context, &b.spare.models).Merge(model)
@@ -219,7 +219,7 @@ func (b *bundle) addDeltas(c *analyzer.Contribution, shard, shards int) {
 }
 
 // report adds the anomalies of a step.
-func (b *bundle) report(step *analyzer.RankStep) {
+func (b *bundle) report(step *deltas.RankStep) {
 	report := summary.StepReport{RankKey: step.RankKey, Step: int32(step.Step), First: step.First, Last: step.Last}
 	for i := range step.Anomalies {
 		own := step.Anomalies[i]

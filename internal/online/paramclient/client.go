@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -117,7 +118,7 @@ func (c *Client) newLinks(n int) (links []*link) {
 
 // Add adds the contribution of a step. Steps of a rank come in order. The last one may be repeated,
 // empty, to report the end of the rank.
-func (c *Client) Add(step *analyzer.Contribution) {
+func (c *Client) Add(step *deltas.Contribution) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failure != nil {
@@ -149,7 +150,7 @@ func (c *Client) Add(step *analyzer.Contribution) {
 
 // Joins reports whether a step may be part of a contribution of several ranks: the rank is claimed, and no shard has the step
 // from an earlier session.
-func (c *Client) Joins(key analyzer.StepKey) bool {
+func (c *Client) Joins(key trace.StepKey) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.claimed[key.RankKey] {
@@ -166,7 +167,7 @@ func (c *Client) Joins(key analyzer.StepKey) bool {
 // share adds the contribution of a claimed rank to the links. If the server has the step, the
 // received models include it and the caller has added it twice, so Merged yields these models
 // again.
-func (c *Client) share(step *analyzer.Contribution) {
+func (c *Client) share(step *deltas.Contribution) {
 	duplicate := false
 	for _, l := range c.links {
 		if len(step.Joined) > 0 {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -21,7 +21,7 @@ type inbox struct {
 
 // backlog holds the steps of a rank in order: separate, or joined if there were too many.
 type backlog struct {
-	apart  []*analyzer.Contribution
+	apart  []*deltas.Contribution
 	joined *bundle
 	first  uint32 // step of joined
 }
@@ -31,7 +31,7 @@ func newInbox(limit int) inbox {
 }
 
 // add keeps a copy of a contribution.
-func (x *inbox) add(c *analyzer.Contribution) {
+func (x *inbox) add(c *deltas.Contribution) {
 	w := at(x.ranks, c.RankKey)
 	x.addModels(c)
 	if w.joined != nil {
@@ -57,13 +57,13 @@ func (x *inbox) add(c *analyzer.Contribution) {
 
 // sizeOf returns the size of a contribution in functions; call paths are much
 // smaller.
-func sizeOf(c *analyzer.Contribution) int {
+func sizeOf(c *deltas.Contribution) int {
 	return len(c.Functions) + len(c.Contexts) + len(c.Paths)/16
 }
 
 // join adds a step to those that are joined. A shard that has only some of the joined steps cannot
 // use them.
-func (w *backlog) join(c *analyzer.Contribution) {
+func (w *backlog) join(c *deltas.Contribution) {
 	if steps := w.joined.covers[c.RankKey]; steps != nil && uint32(c.Step) < steps.GetTo() {
 		w.joined.end(c.RankKey, w.first, c.Host) // reported after the last step
 		return
@@ -76,18 +76,18 @@ func (w *backlog) join(c *analyzer.Contribution) {
 }
 
 // clone returns a deep copy of a contribution.
-func clone(c *analyzer.Contribution) *analyzer.Contribution {
+func clone(c *deltas.Contribution) *deltas.Contribution {
 	d := *c
-	d.Functions = make([]analyzer.FunctionDelta, len(c.Functions))
+	d.Functions = make([]deltas.Function, len(c.Functions))
 	d.Counters = make([]*summary.Counter, len(c.Counters))
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		stats, model := *f.FunctionStats, f.Model.Clone()
-		d.Functions[i] = analyzer.FunctionDelta{FunctionStats: &stats, Model: &model}
+		d.Functions[i] = deltas.Function{FunctionStats: &stats, Model: &model}
 	}
-	d.Contexts = make([]analyzer.ContextDelta, len(c.Contexts))
+	d.Contexts = make([]deltas.Context, len(c.Contexts))
 	for i := range c.Contexts {
-		d.Contexts[i] = analyzer.ContextDelta{Context: c.Contexts[i].Context, Model: new(c.Contexts[i].Model.Clone())}
+		d.Contexts[i] = deltas.Context{Context: c.Contexts[i].Context, Model: new(c.Contexts[i].Model.Clone())}
 	}
 	d.Paths = slices.Clone(c.Paths)
 	if c.Load != nil {
@@ -128,7 +128,7 @@ func (x *inbox) drain(claimed func(trace.RankKey) bool, take func(trace.RankKey,
 	}
 }
 
-func (x *inbox) addModels(c *analyzer.Contribution) {
+func (x *inbox) addModels(c *deltas.Contribution) {
 	for context, m := range models(c) {
 		at(x.models, context).Merge(m)
 	}

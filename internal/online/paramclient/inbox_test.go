@@ -5,8 +5,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -15,9 +15,9 @@ func TestBacklogDoesNotGrowWithTime(t *testing.T) {
 	names := []string{"main()", "MPI_Send()", "solve<double>", "\xff not UTF-8"}
 	c := New(Config{Shards: 1, MaxSeparate: 30}, nil)
 	for step := range 5000 {
-		one := &analyzer.Contribution{StepKey: analyzer.StepKey{RankKey: key, Step: step}, PathDepth: callpath.MaxDepth}
+		one := &deltas.Contribution{StepKey: trace.StepKey{RankKey: key, Step: step}, PathDepth: callpath.MaxDepth}
 		for _, name := range names {
-			f := analyzer.FunctionDelta{FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Name: name}}, Model: new(outlier.Model)}
+			f := deltas.Function{FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Name: name}}, Model: new(outlier.Model)}
 			f.Model.Learn(int64(step%100), 0)
 			f.Exclusive.Add(uint64(step % 100))
 			one.Functions = append(one.Functions, f)

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -96,7 +97,7 @@ func newLink(shard, shards, maxSent int) *link {
 // share adds the contribution of a claimed rank, unless the shard has the step from an earlier
 // session. It reports whether the shard has it. The end of a rank may be reported after its last
 // step.
-func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
+func (l *link) share(step *deltas.Contribution) (duplicate bool) {
 	next := l.next[step.RankKey]
 	l.hold(step)
 	switch {
@@ -111,7 +112,7 @@ func (l *link) share(step *analyzer.Contribution) (duplicate bool) {
 }
 
 // shareJoint adds the contribution of several claimed ranks, of which the shard has no step.
-func (l *link) shareJoint(c *analyzer.Contribution) {
+func (l *link) shareJoint(c *deltas.Contribution) {
 	if c.Load != nil && l.shard == 0 {
 		l.held.Merge(c.Load, nil)
 	}

@@ -2,8 +2,8 @@ package paramclient
 
 import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 )
 
 // heldLoad is load that is sent later than its steps, together with the load of other steps,
@@ -38,7 +38,7 @@ func (h *heldLoad) due() bool {
 func (h *heldLoad) count(load, other int) { h.sent, h.other = h.sent+load, h.other+other }
 
 // hold adds the load of a step, unless the server has it.
-func (l *link) hold(step *analyzer.Contribution) {
+func (l *link) hold(step *deltas.Contribution) {
 	if l.shard != 0 {
 		return
 	}

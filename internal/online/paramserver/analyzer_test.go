@@ -8,8 +8,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 )
 
@@ -19,7 +19,7 @@ type testAnalyzer struct {
 	tb     testing.TB
 	cfg    paramclient.Config
 	bus    paramclient.Requester
-	traces map[trace.RankKey][]*analyzer.Contribution
+	traces map[trace.RankKey][]*deltas.Contribution
 	client *paramclient.Client
 	read   map[trace.RankKey]int               // contributions of each rank
 	local  map[callpath.Context]*outlier.Model // by which it judges
@@ -28,7 +28,7 @@ type testAnalyzer struct {
 }
 
 func newAnalyzer(tb testing.TB, bus paramclient.Requester, name string, shards int,
-	traces map[trace.RankKey][]*analyzer.Contribution,
+	traces map[trace.RankKey][]*deltas.Contribution,
 ) *testAnalyzer {
 	a := &testAnalyzer{tb: tb, bus: bus, traces: traces, cfg: paramclient.Config{
 		Run: "run", Node: name, Shards: shards, Period: time.Millisecond, Timeout: 10 * time.Second,
@@ -65,7 +65,7 @@ func (a *testAnalyzer) readOne(key trace.RankKey) bool {
 // readJoint reads a step of each rank of a program whose steps may be joined, and contributes
 // them together. It reports whether there were any.
 func (a *testAnalyzer) readJoint(program trace.Program) bool {
-	var all []*analyzer.Contribution
+	var all []*deltas.Contribution
 	for key, steps := range a.traces {
 		if n := a.read[key]; key.Program == program && n < len(steps) && !steps[n].Ended && a.client.Joins(steps[n].StepKey) {
 			all = append(all, steps[n])
@@ -167,12 +167,12 @@ func wantSameModel(tb testing.TB, what string, got, want *outlier.Model) {
 }
 
 // oneTrace is a rank with one function.
-func oneTrace(key trace.RankKey, steps int) map[trace.RankKey][]*analyzer.Contribution {
-	var all []*analyzer.Contribution
+func oneTrace(key trace.RankKey, steps int) map[trace.RankKey][]*deltas.Contribution {
+	var all []*deltas.Contribution
 	for step := range steps {
 		all = append(all, learned(key, step, "solve", int64(100+step), 7))
 	}
-	return map[trace.RankKey][]*analyzer.Contribution{key: append(all, endContribution(key, steps-1))}
+	return map[trace.RankKey][]*deltas.Contribution{key: append(all, endContribution(key, steps-1))}
 }
 
 // settle has all analyzers read and talk until they have the final models.

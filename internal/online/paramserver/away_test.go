@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
@@ -16,8 +16,8 @@ import (
 const patience = 2 * time.Minute
 
 // longTraces are of some ranks with anomalies and counters.
-func longTraces(steps int) map[trace.RankKey][]*analyzer.Contribution {
-	traces := make(map[trace.RankKey][]*analyzer.Contribution)
+func longTraces(steps int) map[trace.RankKey][]*deltas.Contribution {
+	traces := make(map[trace.RankKey][]*deltas.Contribution)
 	for _, key := range []trace.RankKey{{Program: 0, Rank: 0}, {Program: 0, Rank: 1}, {Program: 1, Rank: 0}} {
 		traces[key] = randomTrace(5, key, steps)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/cputime"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -108,7 +108,7 @@ func reportRate(b *testing.B, in, out int64) {
 func benchClients(b *testing.B) {
 	nats, s := benchServer(b)
 	var clients []*paramclient.Client
-	var steps [][]*analyzer.Contribution
+	var steps [][]*deltas.Contribution
 	for i := range 4 {
 		c := paramclient.New(paramclient.Config{
 			Run: "run", Node: fmt.Sprint("node", i), Session: 1, Shards: 1, Timeout: patience,
@@ -164,7 +164,7 @@ func benchClients(b *testing.B) {
 }
 
 // benchSteps are some steps of a rank.
-func benchSteps(rng *rand.Rand, key trace.RankKey) (all []*analyzer.Contribution) {
+func benchSteps(rng *rand.Rand, key trace.RankKey) (all []*deltas.Contribution) {
 	for range 8 {
 		c := contribution(key, 0)
 		for i, name := range functionsOf(100) {

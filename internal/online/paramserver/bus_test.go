@@ -10,9 +10,9 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
@@ -94,7 +94,7 @@ func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 		talking.Go(func() { a.client.Run(ctx) })
 		reading.Go(func() {
 			for _, key := range keys {
-				a.traces = map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}
+				a.traces = map[trace.RankKey][]*deltas.Contribution{key: traces[key]}
 				for range len(traces[key]) / 2 {
 					a.readOne(key)
 				}

@@ -10,17 +10,17 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // contribution is one that learned nothing yet.
-func contribution(key trace.RankKey, step int) *analyzer.Contribution {
-	return &analyzer.Contribution{
-		StepKey: analyzer.StepKey{RankKey: key, Step: step},
+func contribution(key trace.RankKey, step int) *deltas.Contribution {
+	return &deltas.Contribution{
+		StepKey: trace.StepKey{RankKey: key, Step: step},
 		Host:    fmt.Sprint("host", key.Rank/2), First: trace.Ticks(1000 * step), Last: trace.Ticks(1000*step + 999),
 		PathDepth: callpath.MaxDepth,
 	}
@@ -42,8 +42,8 @@ func randomPaths(rng *rand.Rand) []callpath.NamedEntry {
 }
 
 // found is what a rank learned of a function that took so long.
-func found(key trace.RankKey, name string, times ...int64) analyzer.FunctionDelta {
-	f := analyzer.FunctionDelta{
+func found(key trace.RankKey, name string, times ...int64) deltas.Function {
+	f := deltas.Function{
 		FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Program: key.Program, Name: name}}, Model: new(outlier.Model),
 	}
 	for _, v := range times {
@@ -55,27 +55,20 @@ func found(key trace.RankKey, name string, times ...int64) analyzer.FunctionDelt
 }
 
 // learned is a contribution of one function.
-func learned(key trace.RankKey, step int, name string, times ...int64) *analyzer.Contribution {
+func learned(key trace.RankKey, step int, name string, times ...int64) *deltas.Contribution {
 	c := contribution(key, step)
 	c.Functions = append(c.Functions, found(key, name, times...))
 	return c
 }
 
 // joined is the contribution of steps of several ranks of a program.
-func joined(all []*analyzer.Contribution) *analyzer.Contribution {
-	j := &analyzer.Contribution{Names: all[0].Names, Load: workload.New()}
-	j.Program = all[0].Program
-	functions, contexts := make(map[trace.FuncKey]analyzer.FunctionDelta), make(map[callpath.Context]*outlier.Model)
-	counters, paths := make(map[trace.FuncKey]*summary.Counter), callpath.NewProfile(callpath.MaxPaths)
+func joined(all []*deltas.Contribution) *deltas.Contribution {
+	j, sums := deltas.NewJoint(all[0].Program, 0), make(map[callpath.Context]*deltas.Delta)
 	for _, c := range all {
-		step := analyzer.RankStep{StepKey: c.StepKey, Host: c.Host, First: c.First, Last: c.Last, Stream: c.Stream}
+		step := deltas.RankStep{StepKey: c.StepKey, Host: c.Host, First: c.First, Last: c.Last, Stream: c.Stream}
 		for i := range c.Functions {
 			f := &c.Functions[i]
-			sum, ok := functions[f.FuncKey]
-			if !ok {
-				sum = analyzer.FunctionDelta{FunctionStats: &summary.FunctionStats{FuncKey: f.FuncKey}, Model: new(outlier.Model)}
-				functions[f.FuncKey] = sum
-			}
+			sum := at(sums, callpath.Context{FuncKey: f.FuncKey})
 			sum.Model.Merge(f.Model)
 			sum.Exclusive.Merge(&f.Exclusive)
 			sum.Inclusive.Merge(&f.Inclusive)
@@ -85,40 +78,25 @@ func joined(all []*analyzer.Contribution) *analyzer.Contribution {
 			}
 		}
 		for i := range c.Contexts {
-			at(contexts, c.Contexts[i].Context).Merge(c.Contexts[i].Model)
+			at(sums, c.Contexts[i].Context).Model.Merge(c.Contexts[i].Model)
 		}
 		for _, of := range c.Counters {
-			sum := at(counters, of.FuncKey)
-			sum.FuncKey = of.FuncKey
-			sum.Values.Merge(&of.Values)
+			j.AddCounter(new(*of))
 		}
-		paths.Merge(c.PathDepth, c.Paths)
 		if c.Load != nil {
 			j.Load.Merge(c.Load, nil)
 		}
-		j.Joined = append(j.Joined, step)
+		j.AddPaths(c.PathDepth, c.Paths)
+		j.AddStep(step)
 	}
-	for _, f := range functions {
-		j.Functions = append(j.Functions, f)
+	for of, sum := range sums {
+		j.AddModel(of, sum)
 	}
-	for context, model := range contexts {
-		j.Contexts = append(j.Contexts, analyzer.ContextDelta{Context: context, Model: model})
-	}
-	for _, of := range counters {
-		j.Counters = append(j.Counters, of)
-	}
-	j.PathDepth = paths.Depth()
-	for _, e := range paths.Append(nil) {
-		j.Paths = append(j.Paths, callpath.NamedEntry{Parent: e.Parent, Name: paths.Name(e.Func), Sums: e.Sums})
-	}
-	if j.Load.Empty() {
-		j.Load = nil
-	}
-	return j
+	return j.Contribution(all[0].Names)
 }
 
 // endContribution reports the last step of a rank.
-func endContribution(key trace.RankKey, step int) *analyzer.Contribution {
+func endContribution(key trace.RankKey, step int) *deltas.Contribution {
 	c := contribution(key, step)
 	c.Ended = true
 	return c
@@ -129,9 +107,9 @@ var functionNames = []string{"main()", "MPI_Send()", "solve<double>", "\xff not 
 // randomTrace is all that a rank ever learns, always the same for a seed. Steps in
 // which it does nothing are left out. Its end is reported after its last step, or with
 // readings of counters that came later.
-func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribution {
+func randomTrace(seed uint64, key trace.RankKey, steps int) []*deltas.Contribution {
 	rng := rand.New(rand.NewPCG(seed, uint64(key.Program)<<32|uint64(key.Rank)))
-	var all []*analyzer.Contribution
+	var all []*deltas.Contribution
 	last := 0
 	for step := range steps {
 		if step > 0 && rng.IntN(5) == 0 {
@@ -162,7 +140,7 @@ var loadNames = func() (all []trace.FuncKey) {
 }()
 
 // randomLoad is work of the functions of a contribution around its step. It may be nil.
-func randomLoad(rng *rand.Rand, c *analyzer.Contribution) *workload.Load {
+func randomLoad(rng *rand.Rand, c *deltas.Contribution) *workload.Load {
 	l := workload.New()
 	for _, f := range c.Functions {
 		exit := trace.Ticks(1e6 + 3e5*c.Step + rng.IntN(4e5))
@@ -183,7 +161,7 @@ func randomLoad(rng *rand.Rand, c *analyzer.Contribution) *workload.Load {
 	return l
 }
 
-func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribution {
+func randomStep(rng *rand.Rand, key trace.RankKey, step int) *deltas.Contribution {
 	c := contribution(key, step)
 	for i, name := range functionNames {
 		if rng.IntN(3) == 0 {
@@ -220,9 +198,9 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 }
 
 // contexts are up to two call paths of a function that learned nothing yet.
-func contexts(name trace.FuncKey, step int) (paths []analyzer.ContextDelta) {
+func contexts(name trace.FuncKey, step int) (paths []deltas.Context) {
 	for _, caller := range []string{"main()", "solve<double>", "daxpy"}[step%2 : 1+step%3] {
-		paths = append(paths, analyzer.ContextDelta{
+		paths = append(paths, deltas.Context{
 			Context: callpath.Context{FuncKey: name, Path: callpath.Hash(0).Then(caller).Then(name.Name)}, Model: new(outlier.Model),
 		})
 	}
@@ -233,7 +211,7 @@ func contexts(name trace.FuncKey, step int) (paths []analyzer.ContextDelta) {
 func whole(name trace.FuncKey) callpath.Context { return callpath.Context{FuncKey: name} }
 
 // eachModel calls f with all models of a contribution.
-func eachModel(c *analyzer.Contribution, f func(callpath.Context, *outlier.Model)) {
+func eachModel(c *deltas.Contribution, f func(callpath.Context, *outlier.Model)) {
 	for i := range c.Functions {
 		f(whole(c.Functions[i].FuncKey), c.Functions[i].Model)
 	}
@@ -260,7 +238,7 @@ type oracle struct {
 	load   *workload.Load
 }
 
-func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(trace.FuncKey) int) *oracle {
+func newOracle(traces map[trace.RankKey][]*deltas.Contribution, number func(trace.FuncKey) int) *oracle {
 	o := &oracle{
 		models: make(map[callpath.Context]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32),
 		paths: make(map[string]callpath.Sums), load: workload.New(),
@@ -273,7 +251,7 @@ func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(tr
 	return o
 }
 
-func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, number func(trace.FuncKey) int) {
+func (o *oracle) add(key trace.RankKey, c *deltas.Contribution, again bool, number func(trace.FuncKey) int) {
 	o.next[key] = uint32(c.Step) + 1
 	report := &summary.StepReport{RankKey: key, Step: int32(c.Step), First: c.First, Last: c.Last}
 	eachModel(c, func(context callpath.Context, m *outlier.Model) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -260,13 +260,13 @@ func TestFinalModelsComeFromAllShardsAfterTheEnd(t *testing.T) {
 	for paramwire.ShardOf(trace.FuncKey{Name: name}, 2) != 1 {
 		name += "g"
 	}
-	traces := make(map[trace.RankKey][]*analyzer.Contribution)
+	traces := make(map[trace.RankKey][]*deltas.Contribution)
 	for rank := range trace.Rank(2) {
 		key := trace.RankKey{Program: 0, Rank: rank}
-		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), endContribution(key, 0)}
+		traces[key] = []*deltas.Contribution{learned(key, 0, name, 5), endContribution(key, 0)}
 	}
 	one, two := trace.RankKey{Program: 0, Rank: 0}, trace.RankKey{Program: 0, Rank: 1}
-	b := newAnalyzer(t, w, "b", 2, map[trace.RankKey][]*analyzer.Contribution{two: traces[two]})
+	b := newAnalyzer(t, w, "b", 2, map[trace.RankKey][]*deltas.Contribution{two: traces[two]})
 	b.mustTalk() // so that the run waits for it
 	rounds := 0
 	slow := &sequentialRequester{Requester: w, second: make(chan struct{}, 1), between: func() {
@@ -281,7 +281,7 @@ func TestFinalModelsComeFromAllShardsAfterTheEnd(t *testing.T) {
 			w.save(1)
 		}
 	}}
-	a := newAnalyzer(t, slow, "a", 2, map[trace.RankKey][]*analyzer.Contribution{one: traces[one]})
+	a := newAnalyzer(t, slow, "a", 2, map[trace.RankKey][]*deltas.Contribution{one: traces[one]})
 	a.readAll()
 	for !a.finished() && rounds < 10 {
 		a.mustTalk()
@@ -305,11 +305,11 @@ func TestFunctionsWithTooManyPathsKeepSameSample(t *testing.T) {
 		for i := range each {
 			path := callpath.Hash(0).Then(fmt.Sprint("caller ", rank, i)).Then("solve")
 			want.Put(path, true, func(callpath.Hash, bool) {})
-			c.Contexts = append(c.Contexts, analyzer.ContextDelta{
+			c.Contexts = append(c.Contexts, deltas.Context{
 				Context: callpath.Context{FuncKey: fn(0, "solve"), Path: path}, Model: &modelsOf(0, 100)[0].Model,
 			})
 		}
-		traces := map[trace.RankKey][]*analyzer.Contribution{key: {c, endContribution(key, 0)}}
+		traces := map[trace.RankKey][]*deltas.Contribution{key: {c, endContribution(key, 0)}}
 		all = append(all, newAnalyzer(t, w, fmt.Sprint("a", rank), 2, traces))
 	}
 	for _, a := range all {

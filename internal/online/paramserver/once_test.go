@@ -7,9 +7,9 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -96,7 +96,7 @@ func TestCountersOfEndedRankCountOnce(t *testing.T) {
 	key := trace.RankKey{Program: 0, Rank: 1}
 	end := endContribution(key, 1)
 	end.Counters = append(end.Counters, &summary.Counter{FuncKey: trace.FuncKey{Name: "bytes"}, Values: *sumsOf(5)})
-	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
+	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*deltas.Contribution{key: {learned(key, 0, "solve", 3), end}})
 	for range 3 {
 		a.readAll()
 		a.mustTalk()

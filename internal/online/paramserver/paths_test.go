@@ -8,12 +8,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // callsContribution is a contribution of one call of each function in the one before it.
-func callsContribution(key trace.RankKey, step, depth int, names ...string) *analyzer.Contribution {
+func callsContribution(key trace.RankKey, step, depth int, names ...string) *deltas.Contribution {
 	c := contribution(key, step)
 	c.PathDepth = depth
 	for i, name := range names {
@@ -38,7 +38,7 @@ func pathsText(list []summary.Path) string {
 // second has so many paths that only the outermost remain.
 func TestCallPathsFoldWhereAnyAnalyzerFoldsThem(t *testing.T) {
 	w := newWorld(t, Config{Ranks: 3})
-	traces := map[trace.RankKey][]*analyzer.Contribution{
+	traces := map[trace.RankKey][]*deltas.Contribution{
 		{Program: 0, Rank: 0}: {
 			callsContribution(trace.RankKey{Program: 0, Rank: 0}, 0, callpath.MaxDepth, "main", "solve", "send"),
 			callsContribution(trace.RankKey{Program: 0, Rank: 0}, 1, callpath.MaxDepth, "main", "write"),
@@ -53,7 +53,7 @@ func TestCallPathsFoldWhereAnyAnalyzerFoldsThem(t *testing.T) {
 	for key, steps := range traces {
 		traces[key] = append(steps, endContribution(key, len(steps)-1))
 		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.Rank), 1,
-			map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}))
+			map[trace.RankKey][]*deltas.Contribution{key: traces[key]}))
 	}
 	settle(w, analyzers...)
 	const want = "main=4/40 main/(other paths)=5/50 start=1/10"
@@ -76,7 +76,7 @@ func TestWaitingCallPathsAreBounded(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.kill(0)
 	key := trace.RankKey{Program: 0, Rank: 3}
-	var steps []*analyzer.Contribution
+	var steps []*deltas.Contribution
 	for step := range 40 {
 		c := callsContribution(key, step, callpath.MaxDepth, "main")
 		for i := range 1600 { // which count for 100 functions
@@ -84,7 +84,7 @@ func TestWaitingCallPathsAreBounded(t *testing.T) {
 		}
 		steps = append(steps, c)
 	}
-	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: append(steps, endContribution(key, 39))})
+	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*deltas.Contribution{key: append(steps, endContribution(key, 39))})
 	a.cfg.MaxSeparate = 1000
 	a.start()
 	a.readAll()

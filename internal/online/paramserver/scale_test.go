@@ -21,6 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -207,14 +208,14 @@ func scaleSummary(b *testing.B, s *scale) {
 
 // learner makes what a rank learned in a step of its calls.
 type learner struct {
-	funcs []analyzer.FunctionDelta // by number
-	step  analyzer.Contribution
+	funcs []deltas.Function // by number
+	step  deltas.Contribution
 	stack []openCall
 }
 
 type openCall struct{ entry, inside int64 }
 
-func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer.Contribution {
+func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *deltas.Contribution {
 	step, err := rank.Next(b.Context())
 	if err != nil {
 		b.Error(err)
@@ -248,8 +249,8 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 			}
 		}
 	}
-	l.step = analyzer.Contribution{
-		StepKey: analyzer.StepKey{RankKey: trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, Step: step.Index}, Host: rank.Host(),
+	l.step = deltas.Contribution{
+		StepKey: trace.StepKey{RankKey: trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, Step: step.Index}, Host: rank.Host(),
 		First: events[0].Time, Last: events[len(events)-1].Time,
 		Ended: step.Index == s.scenario.Steps-1, Functions: l.step.Functions[:0],
 	}
@@ -262,7 +263,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 	return &l.step
 }
 
-func (l *learner) deltaOf(rank *simulate.Stream, id trace.FuncID) *analyzer.FunctionDelta {
+func (l *learner) deltaOf(rank *simulate.Stream, id trace.FuncID) *deltas.Function {
 	for len(l.funcs) <= int(id) {
 		name, _ := rank.Names().Func(rank.Rank(), trace.FuncID(len(l.funcs)))
 		l.funcs = append(l.funcs, found(trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, name))
@@ -357,11 +358,11 @@ func (h *heldReader) Next(ctx context.Context) (*trace.Step, error) {
 // flagCounter is a sink that counts.
 type flagCounter struct{ flagged atomic.Int64 }
 
-func (*flagCounter) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error {
+func (*flagCounter) Metadata(context.Context, trace.StepKey, []provenance.Metadata) error {
 	return nil
 }
 
-func (f *flagCounter) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+func (f *flagCounter) Records(_ context.Context, _ trace.StepKey, anomalies, _ []*provenance.Record) error {
 	f.flagged.Add(int64(len(anomalies)))
 	return nil
 }

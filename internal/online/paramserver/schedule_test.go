@@ -11,8 +11,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -20,19 +20,19 @@ import (
 type schedule struct {
 	*world
 	rng       *rand.Rand
-	traces    map[trace.RankKey][]*analyzer.Contribution
+	traces    map[trace.RankKey][]*deltas.Contribution
 	analyzers []*testAnalyzer
 	kills     int
 }
 
 func newSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
-	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), traces: make(map[trace.RankKey][]*analyzer.Contribution)}
+	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), traces: make(map[trace.RankKey][]*deltas.Contribution)}
 	if s.rng.IntN(2) == 0 {
 		cfg.Refresh = time.Hour // only flushes renew the models
 	}
-	var parts []map[trace.RankKey][]*analyzer.Contribution
+	var parts []map[trace.RankKey][]*deltas.Contribution
 	for i := range 1 + s.rng.IntN(3) {
-		part := make(map[trace.RankKey][]*analyzer.Contribution)
+		part := make(map[trace.RankKey][]*deltas.Contribution)
 		for r := range 1 + s.rng.IntN(3) {
 			key := trace.RankKey{Program: trace.Program(r / 2), Rank: trace.Rank(3*i + r)}
 			part[key] = randomTrace(seed, key, 1+s.rng.IntN(8))

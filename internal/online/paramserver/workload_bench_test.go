@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -90,7 +91,7 @@ type stepwise struct {
 	withoutLoad bool
 }
 
-func (s *stepwise) Add(c *analyzer.Contribution) {
+func (s *stepwise) Add(c *deltas.Contribution) {
 	if s.withoutLoad {
 		c.Load = nil
 	}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/workload"
+	"github.com/chimbuko/chimbuko/internal/online/deltas"
 )
 
 // loadTrace is a rank that works for a tenth of a second in each step.
-func loadTrace(key trace.RankKey, steps int) map[trace.RankKey][]*analyzer.Contribution {
+func loadTrace(key trace.RankKey, steps int) map[trace.RankKey][]*deltas.Contribution {
 	all := oneTrace(key, steps)
 	for step, c := range all[key][:steps] {
 		c.Names = []trace.FuncKey{{Program: key.Program, Name: "solve"}}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/base/wait"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -76,7 +75,7 @@ type Stats struct {
 
 // item holds the records of a step of a rank.
 type item struct {
-	key       analyzer.StepKey
+	key       trace.StepKey
 	anomalies []*provenance.Record
 	typical   []*provenance.Record
 	metadata  []provenance.Metadata
@@ -91,13 +90,13 @@ func NewPublisher(cfg PublisherConfig, stream Stream) *Publisher {
 }
 
 // Metadata queues the metadata that appeared in a step.
-func (p *Publisher) Metadata(_ context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
+func (p *Publisher) Metadata(_ context.Context, key trace.StepKey, facts []provenance.Metadata) error {
 	p.push(&item{key: key, metadata: facts, size: 100 * int64(len(facts))})
 	return nil
 }
 
 // Records queues the anomalies and typical executions of a step.
-func (p *Publisher) Records(ctx context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (p *Publisher) Records(ctx context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error {
 	it := &item{key: key, anomalies: anomalies, typical: typical}
 	for _, list := range [...][]*provenance.Record{anomalies, typical} {
 		for _, r := range list {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -110,7 +109,7 @@ func TestPublisherRetriesUntilStreamAccepts(t *testing.T) {
 	m := &memory{failures: 3}
 	p := recordstream.NewPublisher(config(newNumbers(true), true), m)
 	start(t, p)
-	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(2, 1), nil); err != nil {
+	if err := p.Records(t.Context(), trace.StepKey{}, storetest.Records(2, 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Flush(t.Context()); err != nil {
@@ -126,7 +125,7 @@ func TestRecordsWaitForFunctionNumbers(t *testing.T) {
 	m, names := new(memory), newNumbers(false)
 	p := recordstream.NewPublisher(config(names, true), m)
 	start(t, p)
-	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
+	if err := p.Records(t.Context(), trace.StepKey{}, storetest.Records(1, 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -163,7 +162,7 @@ func TestStepLargerThanStreamIsSplit(t *testing.T) {
 		records = append(records, &provenance.Record{EventID: fmt.Sprintf("0:1:%d", i), Func: fmt.Sprintf("%010000d", i)})
 	}
 	huge := &provenance.Record{EventID: "0:1:1000", Func: strings.Repeat("h", 2<<20)}
-	key := analyzer.StepKey{RankKey: trace.RankKey{Rank: 1}}
+	key := trace.StepKey{RankKey: trace.RankKey{Rank: 1}}
 	if err := errors.Join(p.Records(t.Context(), key, records, nil),
 		p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
 		t.Fatal(err)
@@ -199,14 +198,14 @@ func TestReviewSupersedesRecordsThatWait(t *testing.T) {
 	m := new(memory)
 	p := recordstream.NewPublisher(config(newNumbers(true), true), m) // without Run
 	for step := range 10 {
-		key := analyzer.StepKey{Step: step}
+		key := trace.StepKey{Step: step}
 		if err := errors.Join(p.Records(t.Context(), key, storetest.Records(3, 1), nil),
 			p.Metadata(t.Context(), key, []provenance.Metadata{{Descr: "Hostname"}})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.Supersede()
-	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(2, 1), nil); err != nil {
+	if err := p.Records(t.Context(), trace.StepKey{}, storetest.Records(2, 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	start(t, p)
@@ -224,7 +223,7 @@ func TestRecordsWithoutRoomWaitForReview(t *testing.T) {
 	cfg.MaxBytes = 10_000
 	p := recordstream.NewPublisher(cfg, new(memory)) // without Run
 	for range 100 {
-		if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
+		if err := p.Records(t.Context(), trace.StepKey{}, storetest.Records(1, 1), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -237,7 +236,7 @@ func TestRecordsWithoutRoomWaitForReview(t *testing.T) {
 	defer cancel()
 	var err error
 	for err == nil {
-		err = full.Records(ctx, analyzer.StepKey{}, storetest.Records(1, 1), nil)
+		err = full.Records(ctx, trace.StepKey{}, storetest.Records(1, 1), nil)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) || full.Stats().Deferred != 0 {
 		t.Errorf("in the review: %v, %+v", err, full.Stats())

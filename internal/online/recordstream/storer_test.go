@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -81,7 +81,7 @@ func send(t *testing.T, m *memory, records []*provenance.Record) {
 	p := recordstream.NewPublisher(config(newNumbers(true), true), m)
 	start(t, p)
 	for _, r := range records {
-		if err := p.Records(t.Context(), analyzer.StepKey{}, []*provenance.Record{r}, nil); err != nil {
+		if err := p.Records(t.Context(), trace.StepKey{}, []*provenance.Record{r}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

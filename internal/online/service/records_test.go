@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -87,7 +86,7 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 	t.Cleanup(func() { stop(); publishing.Wait() })
 	all := storetest.Records(40, 1)
 	for i, r := range all {
-		key := analyzer.StepKey{RankKey: trace.RankKey{Program: r.PID, Rank: r.RID}, Step: i}
+		key := trace.StepKey{RankKey: trace.RankKey{Program: r.PID, Rank: r.RID}, Step: i}
 		if err := p.Records(t.Context(), key, []*provenance.Record{r}, nil); err != nil {
 			t.Fatal(err)
 		}

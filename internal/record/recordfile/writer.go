@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -46,7 +46,7 @@ func (w *Writer) Size() int64 {
 }
 
 // Metadata writes the metadata of a step.
-func (w *Writer) Metadata(_ context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
+func (w *Writer) Metadata(_ context.Context, key trace.StepKey, facts []provenance.Metadata) error {
 	return w.writeFile(key, "metadata", func(to io.Writer) error {
 		enc := json.NewEncoder(to)
 		enc.SetEscapeHTML(false)
@@ -55,12 +55,12 @@ func (w *Writer) Metadata(_ context.Context, key analyzer.StepKey, facts []prove
 }
 
 // Records writes the anomalies and typical executions of a step.
-func (w *Writer) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (w *Writer) Records(_ context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error {
 	return errors.Join(w.writeRecords(key, "anomalies", anomalies), w.writeRecords(key, "normalexecs", typical))
 }
 
 // writeRecords writes the records of a step as an array.
-func (w *Writer) writeRecords(key analyzer.StepKey, collection string, records []*provenance.Record) error {
+func (w *Writer) writeRecords(key trace.StepKey, collection string, records []*provenance.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (w *Writer) writeRecords(key analyzer.StepKey, collection string, records [
 }
 
 // writeFile writes one collection of a step.
-func (w *Writer) writeFile(key analyzer.StepKey, collection string, content func(io.Writer) error) error {
+func (w *Writer) writeFile(key trace.StepKey, collection string, content func(io.Writer) error) error {
 	dir := filepath.Join(w.dir, "records", strconv.Itoa(int(key.Program)), strconv.Itoa(int(key.Rank)))
 	if err := w.mkdir(dir); err != nil {
 		return err

@@ -34,14 +34,14 @@ type gatherer struct {
 	ranks []trace.RankKey
 }
 
-func (g *gatherer) Metadata(_ context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
+func (g *gatherer) Metadata(_ context.Context, key trace.StepKey, _ []provenance.Metadata) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ranks = append(g.ranks, key.RankKey)
 	return nil
 }
 
-func (g *gatherer) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (g *gatherer) Records(_ context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ranks = append(g.ranks, key.RankKey)

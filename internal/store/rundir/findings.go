@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/findings"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -23,12 +23,12 @@ type anomalySink struct {
 }
 
 // Metadata notes the rank of the metadata.
-func (s *anomalySink) Metadata(ctx context.Context, key analyzer.StepKey, _ []provenance.Metadata) error {
+func (s *anomalySink) Metadata(ctx context.Context, key trace.StepKey, _ []provenance.Metadata) error {
 	return s.Records(ctx, key, nil, nil)
 }
 
 // Records collects the anomalies of a step.
-func (s *anomalySink) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (s *anomalySink) Records(_ context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all.Add(key.RankKey, anomalies, typical)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -17,13 +18,13 @@ type StoreSink struct{ buffer *provdb.Buffer }
 func NewStoreSink(b *provdb.Buffer) *StoreSink { return &StoreSink{b} }
 
 // Metadata stores the metadata of a step.
-func (s *StoreSink) Metadata(ctx context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
+func (s *StoreSink) Metadata(ctx context.Context, key trace.StepKey, facts []provenance.Metadata) error {
 	m := provdb.StepMetadata{Program: key.Program, Rank: key.Rank, Step: key.Step, Facts: facts}
 	return s.buffer.Add(ctx, &provdb.Batch{Metadata: []provdb.StepMetadata{m}})
 }
 
 // Records stores the anomalies and typical executions of a step.
-func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (s *StoreSink) Records(ctx context.Context, _ trace.StepKey, anomalies, typical []*provenance.Record) error {
 	return s.buffer.Add(ctx, &provdb.Batch{Anomalies: anomalies, Typical: typical})
 }
 
@@ -43,7 +44,7 @@ func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error
 type Sinks []analyzer.RecordSink
 
 // Metadata stores the metadata of a step.
-func (s Sinks) Metadata(ctx context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
+func (s Sinks) Metadata(ctx context.Context, key trace.StepKey, facts []provenance.Metadata) error {
 	var errs []error
 	for _, sink := range s {
 		errs = append(errs, sink.Metadata(ctx, key, facts))
@@ -52,7 +53,7 @@ func (s Sinks) Metadata(ctx context.Context, key analyzer.StepKey, facts []prove
 }
 
 // Records stores the anomalies and typical executions of a step.
-func (s Sinks) Records(ctx context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+func (s Sinks) Records(ctx context.Context, key trace.StepKey, anomalies, typical []*provenance.Record) error {
 	var errs []error
 	for _, sink := range s {
 		errs = append(errs, sink.Records(ctx, key, anomalies, typical))

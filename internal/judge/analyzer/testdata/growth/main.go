@@ -8,15 +8,16 @@ import (
 	"os"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 type nowhere struct{}
 
-func (nowhere) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
+func (nowhere) Metadata(context.Context, trace.StepKey, []provenance.Metadata) error { return nil }
 
-func (nowhere) Records(context.Context, analyzer.StepKey, []*provenance.Record, []*provenance.Record) error {
+func (nowhere) Records(context.Context, trace.StepKey, []*provenance.Record, []*provenance.Record) error {
 	return nil
 }
 
