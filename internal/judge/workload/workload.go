@@ -75,7 +75,7 @@ type Window struct {
 	Number int64  // time divided by the width
 	Wait   uint64 // time of waiting calls within the window, including Sync
 	Sync   uint64 // time of collective calls in Wait
-	cells  []byte // see appendCells
+	cells  []byte // see mergeCells
 	shared bool   // cells also belong to a clone
 }
 
@@ -415,24 +415,36 @@ func (l *Load) Clone() *Load {
 
 // Cells appends the work in the window to dst, in order of its indices.
 func (w *Window) Cells(dst []Cell) []Cell {
-	work := uint64(0)
-	for b := w.cells; len(b) > 0; {
-		var c Cell
-		var n int
-		head, k := binary.Uvarint(b)
-		n += k
-		if c.Calls = head & manyCalls; c.Calls == manyCalls {
-			more, k := binary.Uvarint(b[n:])
-			n += k
-			c.Calls += more
-		}
-		c.Exclusive, k = binary.Uvarint(b[n:])
-		b = b[n+k:]
-		work += head >> callBits
-		c.Work = uint32(work)
-		dst = append(dst, c)
+	r := cellReader{rest: w.cells}
+	for r.next() {
+		dst = append(dst, r.cell)
 	}
 	return dst
+}
+
+// cellReader decodes the cells of a window.
+type cellReader struct {
+	rest []byte
+	cell Cell // valid if next returned true
+}
+
+// next decodes the next cell, if any.
+func (r *cellReader) next() bool {
+	b := r.rest
+	if len(b) == 0 {
+		return false
+	}
+	head, n := binary.Uvarint(b)
+	calls := head & manyCalls
+	if calls == manyCalls {
+		more, k := binary.Uvarint(b[n:])
+		n += k
+		calls += more
+	}
+	exclusive, k := binary.Uvarint(b[n:])
+	r.rest = b[n+k:]
+	r.cell = Cell{r.cell.Work + uint32(head>>callBits), callpath.Sums{Calls: calls, Exclusive: exclusive}}
+	return true
 }
 
 // merge adds the work of another window with the same kinds of work.
@@ -443,18 +455,25 @@ func (w *Window) merge(l *Load, o *Window) {
 	w.add(l, l.scratch)
 }
 
-// add adds cells, which may be l.scratch.
+// add adds cells and may change their order. They may be l.scratch.
 func (w *Window) add(l *Load, cells []Cell) {
 	if len(cells) == 0 {
 		return
 	}
-	l.scratch = w.Cells(append(l.scratch[:0], cells...))
-	w.pack(l)
+	sortCells(cells)
+	l.packed = mergeCells(l.packed[:0], w.cells, cells)
+	w.replace(l)
 }
 
 // pack replaces the cells by l.scratch.
 func (w *Window) pack(l *Load) {
-	l.packed = appendCells(l.packed[:0], l.scratch)
+	sortCells(l.scratch)
+	l.packed = mergeCells(l.packed[:0], nil, l.scratch)
+	w.replace(l)
+}
+
+// replace replaces the cells by l.packed.
+func (w *Window) replace(l *Load) {
 	if w.shared || len(l.packed) > cap(w.cells) {
 		w.cells, w.shared = nil, false // release excess memory
 	}
@@ -468,16 +487,31 @@ const (
 	manyCalls = 1<<callBits - 1
 )
 
-// appendCells appends the encoding of cells and changes their order. It encodes their beginning, the number of calls if it is at
-// least manyCalls, and the time.
-func appendCells(b []byte, cells []Cell) []byte {
-	slices.SortFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Work, b.Work) })
-	last := uint32(0)
-	for i := 0; i < len(cells); {
-		c := cells[i]
-		for i++; i < len(cells) && cells[i].Work == c.Work; i++ {
-			c.Calls += cells[i].Calls
-			c.Exclusive += cells[i].Exclusive
+func compareWork(a, b Cell) int { return cmp.Compare(a.Work, b.Work) }
+
+// sortCells sorts cells by work. Most are in order already.
+func sortCells(cells []Cell) {
+	if !slices.IsSortedFunc(cells, compareWork) {
+		slices.SortFunc(cells, compareWork)
+	}
+}
+
+// mergeCells appends the encoding of the cells of a window and of others, which are in order of their work. Cells of one work
+// become one cell. The encoding of a cell is its beginning, the number of calls if it is at least manyCalls, and the time.
+func mergeCells(b, window []byte, cells []Cell) []byte {
+	r := cellReader{rest: window}
+	more, last := r.next(), uint32(0)
+	for more || len(cells) > 0 {
+		var c Cell
+		if more && (len(cells) == 0 || r.cell.Work <= cells[0].Work) {
+			c = r.cell
+			more = r.next()
+		} else {
+			c, cells = cells[0], cells[1:]
+		}
+		for ; len(cells) > 0 && cells[0].Work == c.Work; cells = cells[1:] {
+			c.Calls += cells[0].Calls
+			c.Exclusive += cells[0].Exclusive
 		}
 		b = binary.AppendUvarint(c.appendHead(b, last), c.Exclusive)
 		last = c.Work
