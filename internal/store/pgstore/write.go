@@ -30,9 +30,24 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 			if state(err) == uniqueViolation {
 				n.replaces.Store(true)
 			}
+			if err == nil && batch.HasFindings() {
+				err = s.analyze(ctx)
+			}
 			return err
 		})
 	})
+}
+
+// analyze updates the statistics of PostgreSQL, which would do so within minutes. Without them, it takes tables for tiny, and
+// compares each execution with each link.
+func (s *Store) analyze(ctx context.Context) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	_, err = conn.Exec(ctx, "ANALYZE executions, links")
+	return lostIf(ctx, conn, err)
 }
 
 // writer writes one batch within a transaction.

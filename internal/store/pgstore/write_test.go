@@ -261,3 +261,19 @@ func TestUnusualIDsAndNumbersRoundTrip(t *testing.T) {
 	write(t, again, id, &provdb.Batch{Anomalies: records})
 	sameRecords(t, again, id, records)
 }
+
+// Without statistics, PostgreSQL compares each execution with each link, until it updates them within minutes.
+func TestFindingsCanBeJoinedAtOnce(t *testing.T) {
+	s := open(t, pgtest.Shared(t).Database(t), Options{})
+	id := newRun(t, s, "run")
+	records := storetest.Records(500, 1)
+	batch := &provdb.Batch{Anomalies: records, Findings: []provenance.Finding{{Number: 1}}}
+	for _, r := range records {
+		batch.Links = append(batch.Links, provenance.Link{PID: r.PID, RID: r.RID, EventID: r.EventID, Finding: 1})
+	}
+	if err := s.Write(t.Context(), id, batch); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, [][]any{{"executions", int64(500)}, {"links", int64(500)}},
+		"SELECT relname, reltuples::bigint FROM pg_class WHERE relname IN ('executions', 'links') ORDER BY relname")
+}
