@@ -134,7 +134,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 			if width == 1 {
 				return low
 			}
-			return low + width*max(0, want-sum)/c
+			return low + width*min(1, max(0, want-sum)/c) // more than 1 if counts are so large that sums are rounded
 		}
 		sum += float64(n)
 	}
