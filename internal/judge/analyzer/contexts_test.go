@@ -211,13 +211,19 @@ func TestRareCallersAreComparedWithAll(t *testing.T) {
 	}
 }
 
-func TestContextsDoNotDependOnWorkersOrOrder(t *testing.T) {
-	var datasets []string
+// twoCallersOnRanks writes the traces of four ranks of twoCallers.
+func twoCallersOnRanks(t *testing.T) (datasets []string) {
+	t.Helper()
 	for rank := range uint64(4) {
 		p := twoCallers(rank, 600, byCaller(1000, 20_000*(1+rank%2)), int(100+rank))
 		p.setRank(rank)
 		datasets = append(datasets, p.writeAs(t, fmt.Sprintf("tau-metrics-app-%d.bp", rank)))
 	}
+	return datasets
+}
+
+func TestContextsDoNotDependOnWorkersOrOrder(t *testing.T) {
+	datasets := twoCallersOnRanks(t)
 	want := analyze(t, datasets, func(c *analyzer.Config) { c.Workers = 1 })
 	if n := len(want.flags(t, "work")); n != 4 {
 		t.Errorf("%d anomalies, want 4", n)

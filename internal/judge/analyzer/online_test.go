@@ -354,12 +354,7 @@ func TestTraceWithoutLastBytesIsReadToCut(t *testing.T) {
 }
 
 func TestJoinedStepsContributeTheSame(t *testing.T) {
-	var datasets []string
-	for rank := range uint64(4) {
-		p := twoCallers(rank, 600, byCaller(1000, 20_000*(1+rank%2)), int(100+rank))
-		p.setRank(rank)
-		datasets = append(datasets, p.writeAs(t, fmt.Sprintf("tau-metrics-app-%d.bp", rank)))
-	}
+	datasets := twoCallersOnRanks(t)
 	inputs, _, err := inputsOf(datasets)()
 	if err != nil {
 		t.Fatal(err)

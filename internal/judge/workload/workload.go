@@ -304,7 +304,8 @@ func (lane *Lane) occupy(entry, exit trace.Ticks) {
 	lane.First, lane.Last = min(lane.First, entry), max(lane.Last, exit)
 }
 
-// Add adds work from its earliest entry to its latest exit. All of it must have ended in the window of the latest exit.
+// Add adds work from its earliest entry to its latest exit. All of it must have ended in the window of the latest exit. Add may
+// change the order of cells.
 func (l *Load) Add(lane *Lane, entry, exit trace.Ticks, cells []Cell) {
 	entry = min(entry, exit)
 	lane.occupy(entry, exit)
