@@ -64,13 +64,20 @@ func anomaly(t testing.TB, text string) blame.Anomaly {
 }
 
 // run reads anomalies, one per line; a line that begins with send is a message: send
-// from>to/tag@time until time.
+// from>to/tag@time until time. The line "ranks N" is the number of ranks.
 func run(t testing.TB, text string) *blame.Run {
 	t.Helper()
 	r := new(blame.Run)
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		var s blame.Send
+		if ranks := 0; strings.HasPrefix(line, "ranks ") {
+			if _, err := fmt.Sscanf(line, "ranks %d", &ranks); err != nil {
+				t.Fatal(err)
+			}
+			r.Ranks = map[trace.Program]int{0: ranks}
+			continue
+		}
 		switch n, _ := fmt.Sscanf(line, "send %d>%d/%d@%d until %d", &s.From, &s.To, &s.Tag, &s.Time, &s.Until); {
 		case n == 5:
 			r.Sends = append(r.Sends, s)
@@ -164,6 +171,25 @@ func TestCulpritsAreFound(t *testing.T) {
 		a 0 ranks 1000..1999 900 >1/0@1001
 		b 1 ranks 1010..2000 900 >0/0@1011`,
 		"a! b>a/1")
+	f("first of two ranks that wait together is held up", `
+		ranks 2
+		first 1 ranks 100..1000 890
+		second 0 ranks 110..1000 880`,
+		"first! second>first/1")
+	f("first of two ranks whose messages were in transit is held up", `
+		first 1 ranks 100..1000 890 <0/7@998
+		second 0 ranks 110..1002 890 <1/7@1000
+		send 1>0/7@98 until 1100
+		send 0>1/7@108 until 1100`,
+		"first! second>first/1")
+	f("messages in transit to two of three ranks that wait together", `
+		first 1 ranks 100..1000 890 <0/7@998
+		second 0 ranks 110..1002 890 <1/7@1000
+		third 2 ranks 105..1001 890 <1/7@1000
+		send 1>0/7@98 until 1100
+		send 1>2/7@98 until 1100
+		send 0>1/7@108 until 1100`,
+		"first! second! third!")
 	f("rank that stays in a collective call after others have left", `
 		sync 0 group 1000..2000 900
 		reduce 1 group 1005..2003 900 left sync 1010`,
