@@ -7,10 +7,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Shift is a lasting change of a function's usual time, without outliers. Times are in ticks.
+// Shift is a change of a function's usual time, without outliers. Times are in ticks.
 type Shift struct {
 	Drift         bool    // gradual
 	Since         int64   // beginning of the change; for a drift, to the length of a span
+	Until         int64   // end of the change; 0 if it lasts
 	Before, After float64 // medians
 	Calls         uint64  // number of calls since the change
 	Lost          float64 // time by which these calls took longer than those before; 0 if they took less
@@ -39,12 +40,7 @@ const (
 
 // Shift returns the largest lasting change of a function's time, or false if there is none.
 func (m *Model) Shift() (Shift, bool) {
-	var spans []stats.Span
-	for _, s := range m.timeline().Spans() {
-		if s.Total >= spanCalls {
-			spans = append(spans, s)
-		}
-	}
+	spans := m.busySpans()
 	var best Shift
 	distance, ok := shiftDistance, false
 	for k := 1; k < len(spans); k++ {
@@ -60,7 +56,7 @@ func (m *Model) Shift() (Shift, bool) {
 			Since: spans[k].From, Begin: spans[0].From, BeforeEnd: spans[k].From, AfterBegin: spans[k].From,
 			Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total,
 		}
-		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k) {
+		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, shiftLoss) && s.lasts(spans, k, len(spans)) {
 			best, distance, ok = s, d, true
 		}
 	}
@@ -72,11 +68,12 @@ func (m *Model) Shift() (Shift, bool) {
 	return best, ok
 }
 
-// begin moves the beginning of a change into the span that contains it, by the share of its calls that are like those after it.
-func (s *Shift) begin(spans []stats.Span) {
-	k := slices.IndexFunc(spans, func(x stats.Span) bool { return x.From == s.Since })
+// changed returns a function that estimates the shares of the calls and of the time of a span during a change, by the share of its calls
+// that are closer to the time after the change than to that before. Fewer calls fit into the same time if they take longer. It returns
+// nil if as many calls of the spans before and after are closer to one of them.
+func (s *Shift) changed(before, after []stats.Span) func(*stats.Span) (calls, time float64) {
 	middle := stats.CoarseBinOf(int64((s.Before + s.After) / 2))
-	above := func(x stats.Span) float64 {
+	above := func(x *stats.Span) float64 {
 		n := 0.0
 		for from, to := x.Range(); from < to; to-- {
 			if to-1 < middle {
@@ -86,26 +83,55 @@ func (s *Shift) begin(spans []stats.Span) {
 		}
 		return n / float64(x.Total)
 	}
+	usual, changed := stats.Together(before), stats.Together(after)
+	least, most := above(&usual), above(&changed)
+	if least == most {
+		return nil
+	}
+	rate := frequency(after) / frequency(before)
+	return func(x *stats.Span) (calls, time float64) {
+		calls = max(0, min(1, (above(x)-least)/(most-least)))
+		return calls, calls / (calls + (1-calls)*rate)
+	}
+}
+
+// frequency returns the greatest number of calls per time in spans. The run covers only a part of its first and last span.
+func frequency(spans []stats.Span) (most float64) {
+	for i := range spans {
+		most = max(most, float64(spans[i].Total)/float64(spans[i].To-spans[i].From))
+	}
+	return most
+}
+
+// busySpans returns the spans of the timeline with enough calls.
+func (m *Model) busySpans() []stats.Span {
+	return slices.DeleteFunc(m.timeline().Spans(), func(s stats.Span) bool { return s.Total < spanCalls })
+}
+
+// begin moves the beginning of a change into the span that contains it, by the share of its calls that are like those after it.
+func (s *Shift) begin(spans []stats.Span) {
+	k := slices.IndexFunc(spans, func(x stats.Span) bool { return x.From == s.Since })
 	// The spans on both sides of the beginning may be mixed. Use them only if there are no others.
 	first, last := max(1, k-1), min(len(spans)-1, k+1)
-	before, after := above(stats.Together(spans[:first])), above(stats.Together(spans[last:]))
-	if before == after {
+	part := s.changed(spans[:first], spans[last:])
+	if part == nil {
 		return
 	}
-	part := func(x stats.Span) float64 { return max(0, min(1, (above(x)-before)/(after-before))) }
-	early, late := part(spans[k-1]), 1-part(spans[k])
+	_, early := part(&spans[k-1])
+	_, changed := part(&spans[k])
+	late := 1 - changed
 	s.Since += int64(late*float64(spans[k].To-spans[k].From) - early*float64(spans[k-1].To-spans[k-1].From))
 	s.Calls = uint64(float64(s.Calls) - late*float64(spans[k].Total) + early*float64(spans[k-1].Total))
 }
 
-// lasts reports whether few spans before the change at span k resemble those after it, few after it resemble those before, and
-// neither the first nor the last span does.
-func (s *Shift) lasts(spans []stats.Span, k int) bool {
+// lasts reports whether few of the changed spans, with indices from one to another, resemble the others, few others resemble them,
+// and neither the first nor the last span resembles the other side.
+func (s *Shift) lasts(spans []stats.Span, from, to int) bool {
 	var n, other [2]float64
 	last := len(spans) - 1
 	for i := range spans {
 		side, opposite := 0, s.After
-		if i >= k {
+		if from <= i && i < to {
 			side, opposite = 1, s.Before
 		}
 		n[side] += float64(spans[i].Total)

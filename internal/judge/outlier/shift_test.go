@@ -355,3 +355,74 @@ func TestPartsHaveEquallyManyCalls(t *testing.T) {
 		t.Errorf("an empty model has %+v", parts)
 	}
 }
+
+func TestSlowdownIsFound(t *testing.T) {
+	f := func(what string, seconds int, from, to, factor float64) {
+		t.Helper()
+		at := []float64{from * float64(seconds), to * float64(seconds)}
+		lost := 0.0
+		m := run(4, seconds, func(r *rand.Rand, now float64) float64 {
+			v := spread5(r, 1000)
+			if at[0] <= now && now < at[1] {
+				lost += (factor - 1) * v
+				return factor * v
+			}
+			return v
+		})
+		s, ok := m.Slowdown()
+		if !ok {
+			t.Fatalf("%s: not found", what)
+		}
+		length := float64(m.Times.Spans()[0].To-m.Times.Spans()[0].From) / second
+		for i, got := range []int64{s.Since, s.Until} {
+			if d := float64(got-start)/second - at[i]; math.Abs(d) > length/4 {
+				t.Errorf("%s: limit %d is %.2f s off, and a span is %.2f s", what, i, d, length)
+			}
+		}
+		if math.Abs(s.Before-1000) > 50 || math.Abs(s.After-1000*factor) > 80*factor {
+			t.Errorf("%s: from %.0f to %.0f", what, s.Before, s.After)
+		}
+		if math.Abs(s.Lost/lost-1) > 0.1 || math.Abs(float64(s.Calls)/(50*(at[1]-at[0]))-1) > 0.1 {
+			t.Errorf("%s: %d calls lost %.0f of %.0f", what, s.Calls, s.Lost, lost)
+		}
+		if _, ok := m.Shift(); ok {
+			t.Errorf("%s: it is a lasting change, too", what)
+		}
+	}
+	f("a third of the run", 60, 0.3, 0.63, 1.5)
+	f("a tenth of the run", 60, 0.5, 0.6, 3)
+	f("most of the run", 1000, 0.2, 0.85, 1.3)
+	f("a short run", 10, 0.35, 0.65, 2)
+}
+
+func TestOtherChangesAreNotSlowdowns(t *testing.T) {
+	f := func(what string, level func(share float64) float64) {
+		t.Helper()
+		const seconds = 60
+		m := run(5, seconds, func(r *rand.Rand, now float64) float64 { return spread5(r, level(now/seconds)) })
+		if s, ok := m.Slowdown(); ok {
+			t.Errorf("%s: %+v", what, s)
+		}
+	}
+	if s, ok := run(5, 60, func(r *rand.Rand, now float64) float64 {
+		if now > 20 && now < 40 && r.IntN(3) == 0 {
+			return spread5(r, 3000)
+		}
+		return spread5(r, 1000)
+	}).Slowdown(); ok {
+		t.Errorf("a third of the calls: %+v", s)
+	}
+	step := func(high bool) float64 {
+		if high {
+			return 2000
+		}
+		return 1000
+	}
+	f("none", func(float64) float64 { return 1000 })
+	f("lasting change", func(x float64) float64 { return step(x > 0.4) })
+	f("slow start", func(x float64) float64 { return step(x < 0.4) })
+	f("drift", func(x float64) float64 { return 1000 + 1000*x })
+	f("faster for a while", func(x float64) float64 { return step(x < 0.3 || x > 0.6) })
+	f("alternating phases", func(x float64) float64 { return step(int(x*8)%2 == 1) })
+	f("too small", func(x float64) float64 { return 1000 + 0.05*step(x > 0.3 && x < 0.6) })
+}
