@@ -484,11 +484,17 @@ func ExplainChange(x *provenance.Finding, unit trace.Unit, begin trace.Ticks) *E
 		},
 	}
 	c.Clause = "began at " + c.Values
+	sentence := fmt.Sprintf("All %s of %s since %.2f s take", text.Count(x.Calls, "call"), Plain(x.Func), at)
+	if x.Form == provenance.Temporary {
+		to := unit.Seconds(max(0, x.Last-begin))
+		c.Values, c.Rest, c.To = fmt.Sprintf("%.2f s to %.2f s", at, to), "no call before or after", to
+		c.Clause = "lasted from " + c.Values
+		sentence = fmt.Sprintf("Calls of %s from %s took", Plain(x.Func), c.Values)
+	}
 	e := &Explanation{Fields: []Difference{c}}
 	e.Selected, e.Lost = x.Calls, unit.Micros(x.LostOwn)
 	e.Functions = []api.ExplainFunction{OfFunction(x.PID, x.Func, int(min(x.Calls, math.MaxInt32)))}
-	e.Sentence = fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: the function as a whole changed, "+
-		"single executions are not anomalies",
-		text.Count(x.Calls, "call"), Plain(x.Func), at, text.Duration(unit.MicrosOf(x.Actual)), text.Duration(unit.MicrosOf(x.Expected)))
+	e.Sentence = fmt.Sprintf("%s about %s instead of %s: the function as a whole changed, single executions are not anomalies",
+		sentence, text.Duration(unit.MicrosOf(x.Actual)), text.Duration(unit.MicrosOf(x.Expected)))
 	return e
 }

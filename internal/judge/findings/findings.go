@@ -126,6 +126,9 @@ type group struct {
 	// and throughout the run.
 	everywhere, always bool
 	ofRole             bool
+	byWorkOf           string     // function whose work changed when this function did
+	start              bool       // only the first calls of a changed function took less time
+	others             []*group   // temporary changes of other functions at the same time, which the group includes
 	unrecorded         string     // function that a changed function calls and that is not recorded since the change
 	madeCalls          [2]float64 // calls that a function with more work makes, before and after its change
 	peer               *slowPeer
@@ -406,7 +409,7 @@ func (c *conclusion) complete(g *group) {
 		g.To, g.Confidence = g.peer.To, g.peer.Confidence
 		return
 	}
-	if !g.IsChange() && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= recentShare*float64(c.end-c.begin)) {
+	if (!g.IsChange() || g.Form == provenance.Temporary) && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= recentShare*float64(c.end-c.begin)) {
 		g.To = new(c.seconds(g.Last))
 	}
 	switch {
@@ -415,66 +418,6 @@ func (c *conclusion) complete(g *group) {
 	case g.OfCalls > 0:
 		g.Confidence = 1 - poissonTail(g.Calls, falseAlarms*float64(g.OfCalls))
 	}
-}
-
-// addChanges adds a group for each lasting change that no slow peer explains.
-func (c *conclusion) addChanges(changes []summary.Change) {
-	var waits, others []*group
-	for i := range changes {
-		g := c.newChange(&changes[i])
-		switch {
-		case c.peerExplains(g):
-		case c.waits(g.PID, g.Func) && g.Severity == provenance.Alarm:
-			waits = append(waits, g)
-		default:
-			others = append(others, g)
-		}
-	}
-	for _, g := range waits {
-		g.cause = c.causeOf(g, others)
-		if g.cause != nil {
-			g.Role = provenance.Victim
-		}
-	}
-	c.all = slices.Concat(c.all, others, waits)
-}
-
-// causeOf returns the cause of a lasting increase of waits: the costliest slow peer, or function that computes longer, that
-// began no later, lasts to the end, and lost at least half as much on a rank as a rank waited; nil if there is none.
-func (c *conclusion) causeOf(waits *group, changes []*group) (cause *group) {
-	ranks := trace.Ticks(max(1, c.profile.ranks[waits.PID]))
-	margin := (c.end - c.begin) / occupancy
-	for _, g := range slices.Concat(c.all, changes) {
-		lost := g.WorstTime
-		if g.IsChange() {
-			lost = g.LostOwn / ranks
-		}
-		if (g.IsChange() || g.peer != nil && g.peer.blames()) && g.PID == waits.PID && g.Severity == provenance.Alarm &&
-			g.First <= waits.First+margin && g.Last >= c.end-margin && 2*lost >= waits.LostOwn/ranks && (cause == nil || g.LostOwn > cause.LostOwn) {
-			cause = g
-		}
-	}
-	return cause
-}
-
-// newChange returns a group for a lasting change.
-func (c *conclusion) newChange(change *summary.Change) *group {
-	k := key{kind: provenance.LastingChange, program: change.Program, name: change.Function}
-	g := c.newGroup(&k, nil)
-	c.all = c.all[:len(c.all)-1]
-	g.Form, g.Calls, g.OfCalls = provenance.Form(change.Kind), int64(change.Calls), c.profile.calls(change.Program, "", change.Function)
-	g.First, g.Last, g.Expected, g.Actual = max(change.Since, c.begin), c.end, change.Before, change.After
-	g.LostOwn = trace.Ticks(change.Lost)
-	g.Ranks, g.Hosts, g.Examples = []trace.Rank{}, []string{}, []string{}
-	if change.After <= change.Before || change.ByWork() || change.Unrecorded != "" {
-		g.Severity = provenance.Note
-	}
-	g.unrecorded = change.Unrecorded
-	if change.ByWork() {
-		g.madeCalls = [2]float64{change.MadeBefore, change.MadeAfter}
-	}
-	c.complete(g)
-	return g
 }
 
 // addWithdrawn groups the withdrawn anomalies by call path.

@@ -310,10 +310,14 @@ func (c *conclusion) waits(program trace.Program, function string) bool {
 	})
 }
 
-// peerExplains reports whether a slow peer explains most of a lasting change of a function.
+// peerExplains reports whether a slow peer explains most of a change of a function.
 func (c *conclusion) peerExplains(change *group) bool {
+	at := change.First
+	if change.Form == provenance.Temporary {
+		at += (change.Last - change.First) / 2
+	}
 	for _, p := range c.peers {
-		if !p.blames() || p.PID != change.PID || !p.during(change.First) {
+		if !p.blames() || p.PID != change.PID || !p.during(at) {
 			continue
 		}
 		for _, f := range p.Functions {

@@ -17,7 +17,7 @@ type Profile struct {
 	functions map[trace.FuncKey]usage
 	programs  map[trace.Program]usage // sums of functions that do not wait
 	ranks     map[trace.Program]int
-	hashes    map[pathKey]callpath.Hash // of paths including addresses
+	contexts  map[pathKey]callpath.Context // of paths including addresses
 	modes     map[callpath.Context]*summary.Mode
 }
 
@@ -33,6 +33,7 @@ func (c *conclusion) pathOf(a *blame.Anomaly) pathKey {
 
 // usage is a number of calls with their exclusive time.
 type usage struct {
+	function  string // the last of the path
 	calls     int64
 	exclusive trace.Ticks
 	waits     bool
@@ -41,14 +42,15 @@ type usage struct {
 }
 
 func (u usage) plus(calls int64, exclusive trace.Ticks) usage {
-	return usage{u.calls + calls, u.exclusive + exclusive, u.waits, u.sends, u.wakes}
+	u.calls, u.exclusive = u.calls+calls, u.exclusive+exclusive
+	return u
 }
 
 // NewProfile returns the profile of call paths, each listed after its parent, of ranks, and of slow modes.
 func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []summary.Mode) *Profile {
 	p := &Profile{
 		paths: make(map[pathKey]usage), functions: make(map[trace.FuncKey]usage), programs: make(map[trace.Program]usage),
-		ranks: make(map[trace.Program]int), hashes: make(map[pathKey]callpath.Hash), modes: make(map[callpath.Context]*summary.Mode),
+		ranks: make(map[trace.Program]int), contexts: make(map[pathKey]callpath.Context), modes: make(map[callpath.Context]*summary.Mode),
 	}
 	type node struct {
 		program trace.Program
@@ -61,13 +63,13 @@ func NewProfile(stats []provenance.PathStats, ranks []trace.RankKey, modes []sum
 		name, hash, parent := s.Func, callpath.Hash(0), ""
 		if s.Parent != 0 {
 			parent = paths[node{s.PID, s.Parent}]
-			name, hash = parent+" > "+name, p.hashes[pathKey{s.PID, parent}]
+			name, hash = parent+" > "+name, p.contexts[pathKey{s.PID, parent}].Path
 		}
 		paths[node{s.PID, s.Node}] = name
-		p.hashes[pathKey{s.PID, name}] = hash.Then(s.Func)
 		k, f := pathKey{s.PID, cache.stable(name)}, trace.FuncKey{Program: s.PID, Name: s.Func}
+		p.contexts[pathKey{s.PID, name}] = callpath.Context{FuncKey: f, Path: hash.Then(s.Func)}
 		u := p.paths[k].plus(s.Calls, s.Exclusive)
-		u.waits = waits.WaitOf(s.Func) != blame.Nothing
+		u.function, u.waits = s.Func, waits.WaitOf(s.Func) != blame.Nothing
 		if u.sends = !u.waits && sends(s.Func); u.sends {
 			u.wakes = true
 			p.wake(pathKey{s.PID, cache.stable(parent)})
@@ -129,7 +131,7 @@ func (p *Profile) mode(a *blame.Anomaly) *summary.Mode {
 	if a.Kind != provenance.Recurring {
 		return nil
 	}
-	path := p.hashes[pathKey{a.Program, a.Path}]
+	path := p.contexts[pathKey{a.Program, a.Path}].Path
 	for _, path := range []callpath.Hash{path.With(callpath.ClassOf(uint32(a.Children))), path.With(callpath.AnyClass), 0} {
 		if m := p.modes[callpath.Context{FuncKey: trace.FuncKey{Program: a.Program, Name: a.Func}, Path: path}]; m != nil {
 			return m

@@ -49,6 +49,10 @@ const (
 	byChance = 1e-3
 	quarters = summary.ModeParts
 
+	// A lasting change after less than one in startCalls of the calls only shows that the program had started. The detector
+	// does not consider such a small share of calls usual either.
+	startCalls = 8
+
 	// Waits of unknown cause for a GPU, threads or another program that cost less than symptomShare of the time are notes.
 	symptomShare = 1e-3
 
@@ -176,7 +180,7 @@ func (c *conclusion) excuse() {
 		switch {
 		case g.isUnknownWait():
 			n.unknown += g.Calls
-			if g.waitsForRanks() || g.Share < symptomShare {
+			if c.waitsForRanks(g.Func) || g.Share < symptomShare {
 				g.Severity = provenance.Note
 			}
 		case g.Kind == provenance.Outlier && g.usual():
@@ -199,8 +203,8 @@ func (g *group) isUnknownWait() bool {
 		len(g.members) > 0 && g.all[g.members[0]].Wait != blame.Nothing
 }
 
-// waitsForRanks reports whether the calls of a group waited for other ranks.
-func (g *group) waitsForRanks() bool {
-	w := g.all[g.members[0]].Wait
+// waitsForRanks reports whether calls of a function wait for other ranks.
+func (c *conclusion) waitsForRanks(function string) bool {
+	w := c.run.WaitOf(function)
 	return w == blame.Ranks || w == blame.Group
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,9 +24,19 @@ func (c *conclusion) summary(g *group) string {
 	}
 	switch g.Kind {
 	case provenance.LastingChange:
+		if g.Form == provenance.Temporary {
+			c.sayTemporary(g, say)
+			break
+		}
 		say("%s takes %s instead of %s since %s (%s)", name, actual, expected, c.clock(g.First), g.Form)
+		if g.start {
+			say(", after a start with %s of its calls", text.Percent(100*float64(g.OfCalls-g.Calls)/float64(g.OfCalls)))
+		}
 		if g.madeCalls[1] > 0 {
 			say(", because it makes %s calls instead of %s", text.ThreeDigits(g.madeCalls[1]), text.ThreeDigits(g.madeCalls[0]))
+		}
+		if g.byWorkOf != "" {
+			say(", when %s began to make more calls", text.ShortName(g.byWorkOf))
 		}
 		if g.unrecorded != "" {
 			say(", because calls of %s are no longer recorded, and their time counts as its own", text.ShortName(g.unrecorded))
@@ -77,6 +88,24 @@ func (c *conclusion) summary(g *group) string {
 			c.duration(float64(g.LostCaused)))
 	}
 	return b.String()
+}
+
+// sayTemporary describes a temporary change.
+func (c *conclusion) sayTemporary(g *group, say func(format string, args ...any)) {
+	say("%s took %s instead of %s from %s to %s", text.ShortName(g.Func), c.duration(g.Actual), c.duration(g.Expected),
+		c.clock(g.First), c.clock(g.Last))
+	if n := len(g.others); n > 0 {
+		least, most := math.Inf(1), 0.0
+		for _, x := range g.others {
+			ratio := x.Actual / max(1, x.Expected)
+			least, most = min(least, ratio), max(most, ratio)
+		}
+		say(", and %s took ", text.Count(n, "other function"))
+		if from := fmt.Sprintf("%.1f", least); from != fmt.Sprintf("%.1f", most) {
+			say("%s to ", from)
+		}
+		say("%.1f times as long", most)
+	}
 }
 
 // sayInterference describes interference.

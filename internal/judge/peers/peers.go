@@ -76,6 +76,7 @@ func OfRun(o *summary.Outcome) *provenance.Peers {
 		names[uint32(f.ID)] = f.Name
 	}
 	all := CompareIn(o.Unit, o.Load, func(_ trace.Program, function uint32) string { return names[function] })
+	all.Work = workTimes(o.Load, names)
 	if o.Breakdown == nil {
 		return all
 	}

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -9,13 +10,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// FindChanges returns the functions whose usual time has changed, ordered by program and name.
+// FindChanges returns the functions whose usual time has changed, for the rest of the run or for a while, ordered by program and
+// name.
 func FindChanges(functions []FunctionModels) []Change {
 	changes := []Change{}
 	for i := range functions {
 		f := &functions[i]
-		if s, ok := f.Model.Shift(); ok && !f.Ignored {
+		if f.Ignored {
+			continue
+		}
+		if s, ok := f.Model.Shift(); ok {
 			changes = append(changes, f.change(&s, functions))
+		} else if c, ok := f.slowdown(); ok {
+			changes = append(changes, c)
 		}
 	}
 	slices.SortFunc(changes, func(a, b Change) int {
@@ -35,6 +42,35 @@ func (f *FunctionModels) change(s *outlier.Shift, functions []FunctionModels) Ch
 	}
 	f.countCallsMade(s, functions, &c)
 	return c
+}
+
+// slowdown returns the costliest time in which calls on a path with equal work took longer, with those of other paths that overlap it.
+func (f *FunctionModels) slowdown() (c Change, ok bool) {
+	var all []outlier.Shift
+	if f.NumPaths == 0 {
+		if s, ok := f.Model.Slowdown(); ok {
+			all = append(all, s)
+		}
+	}
+	for _, m := range f.Paths {
+		if s, ok := m.Slowdown(); ok {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return Change{}, false
+	}
+	most := slices.MaxFunc(all, func(a, b outlier.Shift) int { return cmp.Compare(a.Lost, b.Lost) })
+	c = Change{
+		Program: f.Program, Function: f.Name, Kind: "temporary", Since: trace.Ticks(most.Since), Until: trace.Ticks(most.Until),
+		Before: most.Before, After: most.After,
+	}
+	for i := range all {
+		if s := &all[i]; s.Since < most.Until && most.Since < s.Until {
+			c.Calls, c.Lost = c.Calls+s.Calls, c.Lost+s.Lost
+		}
+	}
+	return c, true
 }
 
 // maxExtended limits the call paths that countCallsMade considers, and so its time.

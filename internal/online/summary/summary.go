@@ -110,12 +110,13 @@ type FunctionResult struct {
 	Hosts   []string
 }
 
-// Change is a lasting change of the time that a function takes. Its calls are not anomalies.
+// Change is a change of the time that a function takes. Its calls are not anomalies.
 type Change struct {
 	Program  trace.Program `json:"program"`
 	Function string        `json:"function"`
-	Kind     string        `json:"kind"`  // shift: at once; drift: gradually
-	Since    trace.Ticks   `json:"since"` // of a drift rounded to a span that grows with the run
+	Kind     string        `json:"kind"`            // shift: at once; drift: gradually; temporary: for a while
+	Since    trace.Ticks   `json:"since"`           // of a drift rounded to a span that grows with the run
+	Until    trace.Ticks   `json:"until,omitempty"` // 0 if it lasts
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"`   // since then
@@ -129,11 +130,15 @@ type Change struct {
 	Unrecorded string `json:"unrecorded,omitempty"`
 }
 
-// ByWork reports whether more work explains the change: the number of calls that the function makes grew by at least
-// the same factor as its time.
+// ByWork reports whether the function does other work since the change: the number of calls that it makes grew by at least the same
+// factor as its time, or by at least otherWork.
 func (c *Change) ByWork() bool {
-	return c.After > c.Before && c.MadeBefore > 0 && c.MadeAfter*c.Before >= c.MadeBefore*c.After
+	return c.After > c.Before && c.MadeBefore > 0 && (c.MadeAfter*c.Before >= c.MadeBefore*c.After || c.MadeAfter >= otherWork*c.MadeBefore)
 }
+
+// otherWork is the factor by which the number of calls that a function makes grows if it does other work. Its times are not
+// compared then, because they need not grow in proportion.
+const otherWork = 2
 
 // Mode is a slow mode of a function: a share of its calls takes much longer than the others. Only
 // examples of these calls are anomalies.

@@ -24,7 +24,7 @@ type FindingKind string
 const (
 	Outlier       FindingKind = "outlier"      // executions took far longer than others like them
 	RecurringMode FindingKind = "recurring"    // a share of the calls is slow by a similar time throughout the run
-	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on
+	LastingChange FindingKind = "change"       // a function is slower, or faster, from some time on or for a while
 	ExcessWork    FindingKind = "excess-work"  // executions did more than usual
 	Interference  FindingKind = "interference" // delays hit whatever runs, in proportion to its time
 	Waiting       FindingKind = "wait"         // calls waited for others
@@ -44,6 +44,8 @@ const (
 	Burst Form = "burst" // nearly all are in short sequences
 	Shift Form = "shift" // of a change: at once
 	Drift Form = "drift" // of a change: gradually
+
+	Temporary Form = "temporary" // of a change: for a while
 
 	Recording Form = "recording" // of interference: when the trace was written
 	Long      Form = "long"      // of interference: delays that are too long to be like the others of the same program
@@ -141,7 +143,7 @@ type Finding struct {
 	WaitRanks int64       `json:"wait_ranks"`
 }
 
-// IsChange reports whether the finding is a lasting change of a function, without anomalies. In older runs a rank
+// IsChange reports whether the finding is a change of a function, without anomalies. In older runs a rank
 // or host that was slow for a while is a change, too, and has ranks.
 func (f *Finding) IsChange() bool { return f.Kind == LastingChange && len(f.Ranks) == 0 }
 

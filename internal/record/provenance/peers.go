@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
 // Peers compares ranks, threads and GPUs that do equal work.
@@ -15,12 +16,22 @@ type Peers struct {
 	Steps map[trace.RankKey][]StepStart `json:"-"` // of ranks whose training steps are known, in order of time; not stored
 	// DeviceFunctions are the functions that ran on GPUs; nil if unknown. They are not stored.
 	DeviceFunctions map[trace.FuncKey]bool `json:"-"`
+	// Work has the time of the calls of ranks over time, without those that wait; nil if unknown. It is not stored.
+	Work *WorkTimes `json:"-"`
 
 	Loads      []RankLoad   // by program, rank and thread; the rank itself before its threads
 	Efficiency []Efficiency // by program and time; the entire run first
 	Slow       []SlowPeer   // the costliest first
 	// Activity has the activities of all ranks over time, as encoded by activity.Sketch; nil if they are unknown.
 	Activity []byte `json:",omitempty"`
+}
+
+// WorkTimes contains the exclusive time of calls of all ranks, without GPUs, by the window of time in which the calls ended.
+type WorkTimes struct {
+	Begin trace.Ticks // of the first window
+	Width trace.Ticks // of each window
+	// Of has the times in each window by call path. A function has those of its paths that are not listed under the path 0.
+	Of map[callpath.Context][]trace.Ticks
 }
 
 // StepStart is when a training step of a rank began.

@@ -96,8 +96,11 @@ func changes(w io.Writer, s *provdb.Info) {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		verb := "takes"
-		if c.Kind == "drift" {
+		verb, when := "takes", fmt.Sprintf("since +%.3f s", since(s, c.Since))
+		switch {
+		case c.Until > 0:
+			verb, when = "took", fmt.Sprintf("from +%.3f s to +%.3f s", since(s, c.Since), since(s, c.Until))
+		case c.Kind == "drift":
 			verb = "drifted to"
 		}
 		why := ""
@@ -107,9 +110,8 @@ func changes(w io.Writer, s *provdb.Info) {
 		if c.Unrecorded != "" {
 			why = fmt.Sprintf(", because calls of %s are no longer recorded", text.ShortName(c.Unrecorded))
 		}
-		fmt.Fprintf(w, "changed: %s %s %s instead of %s since +%.3f s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
-			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)),
-			since(s, c.Since), why, text.Int(c.Calls))
+		fmt.Fprintf(w, "changed: %s %s %s instead of %s %s%s (%s calls)\n", text.SingleSpaced(c.Function), verb,
+			text.Duration(s.Unit.MicrosOf(c.After)), text.Duration(s.Unit.MicrosOf(c.Before)), when, why, text.Int(c.Calls))
 	}
 }
 

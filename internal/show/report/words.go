@@ -51,7 +51,7 @@ func andMore(words string, more int64) string {
 
 var kinds = map[string]string{
 	"slow": "slow", "fast": "too fast", "comm-wait": "wait", "gpu": "on a GPU", "recurring": "slow mode", "excess-work": "excess work",
-	"rare": "rarely called", "burst": "burst", "shift": "lasting change", "drift": "drift",
+	"rare": "rarely called", "burst": "burst", "shift": "lasting change", "drift": "drift", "temporary": "temporary change",
 }
 
 // kindWords returns the label of a kind of anomalies.
