@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	words "github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -90,29 +91,20 @@ type CallPath struct {
 
 // readPaths reads all call paths.
 func (a *Reader) readPaths(ctx context.Context, names FunctionNames) (map[PathID]*CallPath, error) {
-	all, err := a.PathNames(ctx)
+	all, err := a.PathFunctions(ctx, nil, names)
 	if err != nil {
 		return nil, err
 	}
 	paths := make(map[PathID]*CallPath, len(all))
-	for id, name := range all {
-		paths[id] = &CallPath{Name: name}
-	}
-	functions, err := a.PathFunctions(ctx, nil, names)
-	if err != nil {
-		return nil, err
-	}
-	for id, funcs := range functions {
-		if p := paths[id]; p != nil {
-			p.Funcs = funcs
-		}
+	for id, funcs := range all {
+		paths[id] = &CallPath{Name: strings.Join(funcs, " > "), Funcs: funcs} // as in the view call_paths
 	}
 	type called struct {
 		PathID
 		Number int32   `sql:"fn"`
 		Calls  float64 `sql:"calls"`
 	}
-	err = ReadEach(ctx, a, "SELECT pid, path, fn, calls FROM path_stats WHERE run = $1 AND calls > 0", func(r *called) {
+	err = ReadEach(ctx, a, "SELECT pid, path, fn, calls FROM path_profiles WHERE run = $1 AND calls > 0", func(r *called) {
 		if p := paths[r.PathID]; p != nil {
 			p.Number, p.Calls = r.Number, r.Calls
 		}
