@@ -102,7 +102,7 @@ func newExplainCmd(env *Env) *cobra.Command {
 				return nil, err
 			}
 		}
-		if err := a.ForExplain(ctx); err != nil {
+		if err := a.ForExplain(ctx, 1); err != nil {
 			return nil, err
 		}
 		if flags.group != "" {

@@ -88,23 +88,19 @@ Findings are stored when a run ends. For a run that has not ended, they are comp
 				return nil, usage.Errorf("unknown kind %q (want %s)", k, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))
 			}
 		}
-		findings, err := a.Findings(ctx)
+		result, err := a.Findings(ctx)
 		if err != nil {
 			return nil, err
 		}
-		selected := flags.choose(findings, q.chosenProgram())
+		selected := flags.choose(result.Findings, q.chosenProgram())
 		shown := selected[:min(flags.limit, len(selected))]
 		list := &output.FindingList{
 			Unit: a.Unit,
-			All:  findings, Listed: shown, Omitted: len(selected) - len(shown), Withdrawn: flags.old, Complete: flags.all,
+			All:  result.Findings, Listed: shown, Omitted: len(selected) - len(shown), Withdrawn: flags.old, Complete: flags.all,
 			Notes: flags.notes || flags.all || len(flags.kinds) > 0,
 		}
-		for i := range shown {
-			words, err := a.DifferenceOf(ctx, &shown[i])
-			if err != nil {
-				return nil, err
-			}
-			list.Differs = append(list.Differs, words)
+		if list.Differs, err = a.Differences(ctx, shown, result.Links); err != nil {
+			return nil, err
 		}
 		return list.Answer(), nil
 	})
@@ -141,7 +137,7 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 	if len(e.Examples) == 0 || s.Finding.Status == provenance.Withdrawn {
 		return e.Answer(), nil
 	}
-	if err := a.ForExplain(ctx); err != nil {
+	if err := a.ForExplain(ctx, 1); err != nil {
 		return nil, err
 	}
 	if e.Differs, err = a.Explain(ctx, s); err != nil {

@@ -283,13 +283,13 @@ func (d *demo) reportSlow(ctx context.Context, store provdb.Reader) {
 	if err != nil {
 		return
 	}
-	list, err := q.Findings(ctx)
+	result, err := q.Findings(ctx)
 	if err != nil {
 		return
 	}
 	now := trace.Ticks(time.Now().UnixMicro())
-	for i, key := range findings.Keys(list) {
-		f := &list[i]
+	for i, key := range findings.Keys(result.Findings) {
+		f := &result.Findings[i]
 		if f.Kind != provenance.SlowPlace || f.Severity != provenance.Alarm || d.slow[key] {
 			continue
 		}

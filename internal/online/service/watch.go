@@ -40,10 +40,10 @@ func (s *server) checkFindings(ctx context.Context, r *alert.Runner) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.Findings(ctx)
+	result, err := a.Findings(ctx)
 	if err != nil {
 		return err
 	}
-	r.Check(ctx, list)
+	r.Check(ctx, result.Findings)
 	return nil
 }

@@ -28,7 +28,7 @@ func BenchmarkCopyDuckDB(b *testing.B) {
 	}
 	b.Logf("copy: %v, processor %v", time.Since(begin), cputime.OfProcess()-used)
 	begin, used = time.Now(), cputime.OfProcess()
-	if err := a.ForExplain(ctx); err != nil {
+	if err := a.ForExplain(ctx, 1); err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("details: %v, processor %v", time.Since(begin), cputime.OfProcess()-used)

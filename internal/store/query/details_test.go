@@ -32,12 +32,12 @@ func TestPlantedCausesComeFirstInSmallSamples(t *testing.T) {
 			askers[c.scenario] = withDetails(t, explainable(t, store, c, 0), 20)
 		}
 		a := askers[c.scenario]
-		findings, err := a.Findings(t.Context())
+		result, err := a.Findings(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		total++
-		if e := explained(t, a, findings, c); c.right(e) {
+		if e := explained(t, a, result.Findings, c); c.right(e) {
 			right++
 		} else if e != nil {
 			t.Logf("%s, %s: %s", c.scenario, c.trouble, e.Sentence)

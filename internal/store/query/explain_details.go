@@ -17,7 +17,7 @@ import (
 
 // readFields reads the values of all fields for the samples and for all calls.
 func (a *Queries) readFields(ctx context.Context, s *sampling) error {
-	if err := a.readRanksAndExtent(ctx, s); err != nil {
+	if err := a.readRanksAndExtent(ctx, s.q); err != nil {
 		return err
 	}
 	if err := a.readStepsAndThreads(ctx, s); err != nil {
@@ -65,22 +65,18 @@ func (a *Queries) examine(ctx context.Context, s *sampling, list []*sampled, kin
 }
 
 // readRanksAndExtent reads the ranks and the duration of the run unless the selection contains them.
-func (a *Queries) readRanksAndExtent(ctx context.Context, s *sampling) (err error) {
-	if s.q.Ranks == nil {
-		if s.q.Ranks, err = a.Ranks(ctx, maxRanks); err != nil {
+func (a *Queries) readRanksAndExtent(ctx context.Context, q *Selection) (err error) {
+	if q.Ranks == nil {
+		if q.Ranks, err = a.Ranks(ctx, maxRanks); err != nil {
 			return err
 		}
 	}
-	s.hosts = make(map[trace.RankKey]string)
-	for _, r := range s.q.Ranks {
-		s.hosts[r.RankKey] = r.Host
-	}
-	if s.q.Extent <= 0 {
+	if q.Extent <= 0 {
 		counts, err := a.Counts(ctx, 0)
 		if err != nil {
 			return err
 		}
-		s.q.Extent = max(1, trace.Ticks(counts.Longest), counts.End-a.Begin)
+		q.Extent = max(1, trace.Ticks(counts.Longest), counts.End-a.Begin)
 	}
 	return nil
 }

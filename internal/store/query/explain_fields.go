@@ -109,7 +109,7 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Label = x.Function
 		return c, c.Label != ""
 	case contrast.FieldHost:
-		c.Label = s.hosts[trace.RankKey{Program: x.Program, Rank: x.Rank}]
+		c.Label = s.host(trace.RankKey{Program: x.Program, Rank: x.Rank})
 		return c, c.Label != ""
 	case contrast.FieldDevice, contrast.FieldStream:
 		d := s.devices[device{x.Program, x.Rank, x.Thread}]
@@ -158,6 +158,17 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		return c, true
 	}
 	return c, false
+}
+
+// host returns the host of a rank, or "" if it is unknown.
+func (s *sampling) host(rank trace.RankKey) string {
+	if s.hosts == nil {
+		s.hosts = make(map[trace.RankKey]string)
+		for _, r := range s.q.Ranks {
+			s.hosts[r.RankKey] = r.Host
+		}
+	}
+	return s.hosts[rank]
 }
 
 // onSelectedRanks returns the executions on ranks of the selection if it selects by rank or host:

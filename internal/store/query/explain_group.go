@@ -55,7 +55,7 @@ func (a *Queries) Group(ctx context.Context, q Selection, by contrast.FieldKey, 
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin, tick: a.Unit}
 	err := q.Filter.Check()
 	if err == nil {
-		err = a.readRanksAndExtent(ctx, s)
+		err = a.readRanksAndExtent(ctx, &q)
 	}
 	if err != nil {
 		return nil, err

@@ -34,16 +34,16 @@ const maxExamined = 400
 func TestFieldsFilterExcludeAndGroup(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
-		findings, err := a.Findings(t.Context())
+		result, err := a.Findings(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := make(map[contrast.FieldKey]bool)
-		for i := range findings {
-			q := query.Selection{Finding: &findings[i]}
+		for i := range result.Findings {
+			q := query.Selection{Finding: &result.Findings[i]}
 			e := explainedAs(t, a, q)
 			if e.Selected == 0 || e.Selected > maxExamined {
-				t.Fatalf("%s: selected %d executions, want 1 to %d", findings[i].Func, e.Selected, maxExamined)
+				t.Fatalf("%s: selected %d executions, want 1 to %d", result.Findings[i].Func, e.Selected, maxExamined)
 			}
 			for j := range e.Fields {
 				// One finding is enough to test a field.
@@ -177,11 +177,11 @@ func checkField(t *testing.T, a *query.Queries, q query.Selection, e *contrast.E
 func TestListedMembersCanBeFilteredAndGrouped(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
-		findings, err := a.Findings(t.Context())
+		result, err := a.Findings(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &findings[slices.IndexFunc(findings, func(x provenance.Finding) bool { return x.Func == "stream" })]
+		x := &result.Findings[slices.IndexFunc(result.Findings, func(x provenance.Finding) bool { return x.Func == "stream" })]
 		member := func(_ trace.Program, event string) bool { return event[0] >= '4' } // on ranks 4 to 7
 		for key, want := range map[string]int64{"rank": 40, "host": 160} {
 			field, err := contrast.ParseField(key)

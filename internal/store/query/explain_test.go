@@ -167,12 +167,12 @@ func TestExplainNamesPlantedCauses(t *testing.T) {
 		for seed := range seeds {
 			c := &plantedCauses[byRun[key][0]]
 			a := explainable(t, store, c, uint64(100*seed))
-			findings, err := a.Findings(t.Context())
+			result, err := a.Findings(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, i := range byRun[key] {
-				e := explained(t, a, findings, &plantedCauses[i])
+				e := explained(t, a, result.Findings, &plantedCauses[i])
 				if plantedCauses[i].right(e) {
 					outcomes[i].right++
 				}

@@ -17,17 +17,13 @@ import (
 )
 
 // Findings returns the findings of the run, the worst first: those stored when the run ended, or else
-// those found now.
-func (a *Queries) Findings(ctx context.Context) ([]provenance.Finding, error) {
-	findings, err := a.StoredFindings(ctx)
-	if err != nil || len(findings) > 0 {
-		return findings, err
+// those found now. Only findings found now have links.
+func (a *Queries) Findings(ctx context.Context) (*findings.Result, error) {
+	stored, err := a.StoredFindings(ctx)
+	if err == nil && len(stored) == 0 {
+		return a.Conclude(ctx, true)
 	}
-	result, err := a.Conclude(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	return result.Findings, nil
+	return &findings.Result{Findings: stored}, err
 }
 
 // StoredFindings returns the findings that were stored when the run ended, the worst first. It returns
@@ -36,17 +32,13 @@ func (a *Queries) StoredFindings(ctx context.Context) ([]provenance.Finding, err
 	return executions.ReadAll[provenance.Finding](ctx, a, text("findings"))
 }
 
-// FindingsAndLinks returns the findings of the run as Findings does, and the links of its anomalies.
+// FindingsAndLinks returns the findings of the run as Findings does, with the links of its anomalies.
 func (a *Queries) FindingsAndLinks(ctx context.Context) (*findings.Result, error) {
-	stored, err := a.StoredFindings(ctx)
-	if err != nil {
-		return nil, err
+	result, err := a.Findings(ctx)
+	if err == nil && result.Links == nil {
+		result.Links, err = executions.ReadAll[provenance.Link](ctx, a, text("links"))
 	}
-	if len(stored) == 0 {
-		return a.Conclude(ctx, true)
-	}
-	links, err := executions.ReadAll[provenance.Link](ctx, a, text("links"))
-	return &findings.Result{Findings: stored, Links: links}, err
+	return result, err
 }
 
 // Link returns the link of an anomaly to its finding and culprit: as stored when the run ended, or
@@ -269,26 +261,39 @@ func (a *Queries) messages(ctx context.Context, run *blame.Run, at map[trace.Eve
 	})
 }
 
-// DifferenceOf describes how the calls of a finding differ from others, or returns "" if they do
-// not. It explains reviewed calls that are slow by themselves; other findings already state their
-// reason.
-func (a *Queries) DifferenceOf(ctx context.Context, x *provenance.Finding) (string, error) {
-	bySelf := x.Kind == provenance.RecurringMode || x.Kind == provenance.Outlier || x.Kind == provenance.Waiting && x.Cause == 0
-	if !bySelf || x.Status != provenance.Confirmed {
-		return "", nil
-	}
-	var s Selection
-	if err := a.SelectFinding(ctx, &s, x.Number); err != nil {
-		return "", err
-	}
-	if a.Details == nil {
-		if err := a.ForExplain(ctx); err != nil {
-			return "", err
+// Differences describes how the calls of each finding of a list differ from others; the text is empty
+// if they do not. It explains reviewed calls that are slow by themselves; other findings already state
+// their reason. The findings and links are from Findings.
+func (a *Queries) Differences(ctx context.Context, list []provenance.Finding, links []provenance.Link) ([]string, error) {
+	texts := make([]string, len(list))
+	var unexplained []int
+	for i := range list {
+		x := &list[i]
+		bySelf := x.Kind == provenance.RecurringMode || x.Kind == provenance.Outlier || x.Kind == provenance.Waiting && x.Cause == 0
+		if bySelf && x.Status == provenance.Confirmed {
+			unexplained = append(unexplained, i)
 		}
 	}
-	e, err := a.Explain(ctx, s)
-	if err != nil || !slices.ContainsFunc(e.Fields, func(d contrast.Difference) bool { return d.Notable }) {
-		return "", err
+	if len(unexplained) == 0 {
+		return texts, nil
 	}
-	return e.Sentence, nil
+	var shared Selection
+	if err := a.ForExplain(ctx, len(unexplained)); err != nil {
+		return nil, err
+	}
+	if err := a.readRanksAndExtent(ctx, &shared); err != nil {
+		return nil, err
+	}
+	for _, i := range unexplained {
+		s := shared
+		s.ofFinding(&list[i], links)
+		e, err := a.Explain(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(e.Fields, func(d contrast.Difference) bool { return d.Notable }) {
+			texts[i] = e.Sentence
+		}
+	}
+	return texts, nil
 }

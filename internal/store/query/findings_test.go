@@ -154,8 +154,8 @@ func TestStoredFindingsAreUnchanged(t *testing.T) {
 func checkFindings(t *testing.T, store provdb.Store, a *query.Queries, want *findings.Result) {
 	t.Helper()
 	for _, there := range []bool{false, true} {
-		findings, err := a.Findings(t.Context())
-		if err != nil || !reflect.DeepEqual(findings, want.Findings) {
+		result, err := a.Findings(t.Context())
+		if err != nil || !reflect.DeepEqual(result.Findings, want.Findings) {
 			t.Errorf("%s, stored %t: findings differ, %v", a.Run.Name, there, err)
 		}
 		seen := make(map[provenance.Role]bool)
@@ -248,5 +248,66 @@ func checkNeighbors(t *testing.T, a *query.Queries, x *provenance.Finding) {
 		if err != nil || previous != before || next != after {
 			t.Errorf("finding %d: neighbors of %s: got %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
 		}
+	}
+}
+
+// Several explanations read the run once, and give the answers of explanations that read the store.
+func TestDifferencesReadRunOnce(t *testing.T) {
+	inEachStore(t, func(t *testing.T, store provdb.Store) {
+		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
+		found, err := a.Findings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, statements := *a, 0
+		b.OnQuery = func(string, []any) { statements++ }
+		texts, err := b.Differences(t.Context(), found.Findings, found.Links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		explained := 0
+		for i, text := range texts {
+			if text == "" {
+				continue
+			}
+			explained++
+			if e := explainedAs(t, a, query.Selection{Finding: &found.Findings[i]}); text != e.Sentence {
+				t.Errorf("finding %d: got %q, want %q", i+1, text, e.Sentence)
+			}
+		}
+		// Each explanation reads the moments of counters and the names of threads.
+		if explained < 3 || statements > 12+2*explained {
+			t.Errorf("%d statements for %d explanations", statements, explained)
+		}
+	})
+}
+
+// The members of findings that are not stored come from their links.
+func TestDifferencesOfFindingsThatAreNotStored(t *testing.T) {
+	a, found := stored(t, sharedStore(t), "io-stall", outlier.Tail)
+	result, err := a.Findings(t.Context())
+	if err != nil || len(result.Findings) != len(found.Findings) || len(result.Links) == 0 {
+		t.Fatalf("%d findings with %d links, want %d: %v", len(result.Findings), len(result.Links), len(found.Findings), err)
+	}
+	texts, err := a.Differences(t.Context(), result.Findings, result.Links)
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := 0
+	for i, text := range texts {
+		if text == "" {
+			continue
+		}
+		explained++
+		var s query.Selection
+		if err := a.SelectFinding(t.Context(), &s, result.Findings[i].Number); err != nil {
+			t.Fatal(err)
+		}
+		if e := explainedAs(t, a, s); text != e.Sentence {
+			t.Errorf("finding %d: got %q, want %q", i+1, text, e.Sentence)
+		}
+	}
+	if explained == 0 {
+		t.Error("no finding is explained")
 	}
 }

@@ -20,41 +20,37 @@ var ErrNoFinding = errors.New("no such finding")
 // SelectFinding selects the anomalies of a finding by its number; 0 is the worst finding of the
 // selected program. It uses the findings stored with the run, or else finds them now.
 func (a *Queries) SelectFinding(ctx context.Context, s *Selection, number int) error {
-	findings, err := a.StoredFindings(ctx)
+	result, err := a.Findings(ctx)
 	if err != nil {
 		return err
 	}
-	var links []provenance.Link
-	stored := len(findings) > 0
-	if !stored {
-		result, err := a.Conclude(ctx, true)
-		if err != nil {
-			return err
-		}
-		findings, links = result.Findings, result.Links
-	}
-	if len(findings) == 0 {
+	if len(result.Findings) == 0 {
 		return fmt.Errorf("run %s has no findings to explain", a.Run.Name)
 	}
-	i := slices.IndexFunc(findings, func(x provenance.Finding) bool {
+	i := slices.IndexFunc(result.Findings, func(x provenance.Finding) bool {
 		return x.Number == number || number == 0 && (s.Filter.Program == nil || x.PID == *s.Filter.Program)
 	})
 	if i < 0 {
 		return fmt.Errorf("finding %d: %w (chimbuko findings --all lists them)", number, ErrNoFinding)
 	}
-	if s.Finding = &findings[i]; stored {
-		return nil
+	s.ofFinding(&result.Findings[i], result.Links)
+	return nil
+}
+
+// ofFinding selects the anomalies of a finding. links is nil if the store has them.
+func (s *Selection) ofFinding(x *provenance.Finding, links []provenance.Link) {
+	if s.Finding = x; links == nil {
+		return
 	}
 	members := make(map[trace.EventKey]bool)
 	for i := range links {
-		if l := &links[i]; l.Finding == s.Finding.Number {
+		if l := &links[i]; l.Finding == x.Number {
 			members[trace.EventKey{Program: l.PID, ID: l.EventID}] = true
 		}
 	}
 	s.Member = func(program trace.Program, event string) bool {
 		return members[trace.EventKey{Program: program, ID: event}]
 	}
-	return nil
 }
 
 // ParseTime parses a duration such as 20ms, or a number of units.
