@@ -90,17 +90,13 @@ func (in *Insight) selection(ctx context.Context, q *runQuery, of ExplainParams)
 	return &selection, err
 }
 
-// leastDetailed is the smallest number of executions of a finished run whose details are cached.
-// Below query.LeastDetailed they cover all executions, so explanations do not change.
-const leastDetailed = 2000
-
-// readDetails returns the cached details of executions. It reads those of an ended run once. The
-// caller must hold a slot.
+// readDetails returns the cached details of executions. It reads those of an ended run once, also if it
+// is small: then they cover all executions, so explanations do not change. The caller must hold a slot.
 func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details, error) {
 	a := *q.Queries
 	least := int64(query.LeastDetailed)
 	if !a.Run.State.Open() {
-		least = leastDetailed
+		least = 0
 	}
 	return in.details.Get(ctx, runKey(&q.Run), func(ctx context.Context) (*query.Details, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, slowFactor*in.Timeout)
