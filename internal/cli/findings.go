@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/ranks"
+	"github.com/chimbuko/chimbuko/internal/store/executions"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -120,30 +121,45 @@ func evidence(ctx context.Context, a *query.Queries, number string) (*output.Ans
 	if e.Slow, err = slowEvidence(ctx, a, s.Finding); err != nil {
 		return nil, err
 	}
+	explain := len(s.Finding.Examples) > 0 && s.Finding.Status != provenance.Withdrawn
+	if explain { // first, because it also finds the twin faster
+		if err := a.ForExplain(ctx, 1); err != nil {
+			return nil, err
+		}
+	}
 	for i, id := range s.Finding.Examples {
-		event, twin, _, _, err := a.EventWithTwin(ctx, id, &s.Finding.PID)
+		event, err := readExample(ctx, a, e, id, i == 0)
 		if err != nil {
 			return nil, err
 		}
 		e.Examples = append(e.Examples, event.Record)
 		rank := trace.RankKey{Program: event.Record.PID, Rank: event.Record.RID}
+		if e.Threads[rank] != nil {
+			continue
+		}
 		if e.Threads[rank], err = a.ThreadNames(ctx, rank); err != nil {
 			return nil, err
 		}
-		if i == 0 && twin != nil {
-			e.Twin = twin.Record
-		}
 	}
-	if len(e.Examples) == 0 || s.Finding.Status == provenance.Withdrawn {
+	if !explain {
 		return e.Answer(), nil
-	}
-	if err := a.ForExplain(ctx, 1); err != nil {
-		return nil, err
 	}
 	if e.Differs, err = a.Explain(ctx, s); err != nil {
 		return nil, err
 	}
 	return e.Answer(), nil
+}
+
+// readExample reads an example of the finding of e, and the twin of the first one.
+func readExample(ctx context.Context, a *query.Queries, e *output.Evidence, id string, first bool) (*executions.Event, error) {
+	if !first {
+		return a.Event(ctx, id, &e.Finding.PID)
+	}
+	event, twin, _, _, err := a.EventWithTwin(ctx, id, &e.Finding.PID)
+	if err == nil && twin != nil {
+		e.Twin = twin.Record
+	}
+	return event, err
 }
 
 // slowEvidence returns the evidence of a slow peer, or nil for other findings.

@@ -162,6 +162,8 @@ func TestFindingHasEvidence(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	same(t, "lines of csv", len(queryCSV(t, "findings", dir, "1"))-1, len(got.Executions))
+	statements := run(t, "findings", dir, "1", "--show-sql").stderr
+	same(t, "documents read", strings.Count(statements, "FROM execution_documents"), len(got.Executions)+1) // with the twin
 	for _, number := range []string{"0", "x", "999"} {
 		if r := run(t, "findings", dir, number); r.code == 0 {
 			t.Errorf("finding %s: exit code 0", number)
