@@ -255,8 +255,13 @@ var ordinary = regexp.MustCompile(`(?i)^\s*(SELECT|WITH)\s`)
 var jsonNames = regexp.MustCompile(`(?i)json|->|(SELECT|DISTINCT|ALL|,|\.)\s*\*|` +
 	`\b(doc|document|info|params|ranks|hosts|examples|over_time|windows|functions|counters|streams|last_ranks)\b`)
 
+// notJSON matches columns that a query converts to text, and names of tables.
+var notJSON = regexp.MustCompile(`(?i)\b\w+::VARCHAR\s+AS\s+"?\w+"?|\bFROM\s+\w+`)
+
 // isSimple reports whether a query probably has no columns of JSON. If it is wrong, the query runs twice.
-func isSimple(query string) bool { return ordinary.MatchString(query) && !jsonNames.MatchString(query) }
+func isSimple(query string) bool {
+	return ordinary.MatchString(query) && !jsonNames.MatchString(notJSON.ReplaceAllString(query, ""))
+}
 
 // sideEffects are the functions of DuckDB that have side effects. The last two run text that may call others.
 var sideEffects = []string{
