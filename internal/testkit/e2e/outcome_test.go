@@ -31,14 +31,19 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	must(t, append([]string{"export", where, dir, "--to", "json"}, args...)...)
 	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, global: map[string]string{}}
 	o.findings = must(t, append([]string{"findings", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
-	o.paths = must(t, append([]string{
-		"query", where, "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path, calls", "--format", "csv",
-	}, args...)...)
-	o.loads = must(t, append([]string{
-		"query", where, `SELECT pid, rid, tid, device, host, "role", peers, elapsed_us, useful_us, wait_us, sync_us, saved_us,
-			(ratio * 1000000)::BIGINT AS ratio FROM rank_loads ORDER BY pid, rid, tid, device`, "--format", "csv",
-	}, args...)...)
-	o.loads += must(t, append([]string{"query", where, "SELECT packed FROM activity", "--format", "csv"}, args...)...)
+	// One statement reads all tables, because each starts two processes.
+	sql := asLines("path", "path_stats", "pid", "call_path", "calls", "exclusive_us") + " UNION ALL " +
+		asLines("load", "rank_loads", "pid", "rid", "tid", "device", "host", `"role"`, "peers", "elapsed_us", "useful_us", "wait_us",
+			"sync_us", "saved_us", "(ratio * 1000000)::BIGINT") + " UNION ALL " + asLines("load", "activity", "packed")
+	lines := strings.SplitAfter(must(t, append([]string{"query", where, sql, "--format", "csv"}, args...)...), "\n")
+	slices.Sort(lines) // stores sort texts differently
+	for _, line := range lines {
+		if strings.HasPrefix(line, "path,") {
+			o.paths += line
+		} else {
+			o.loads += line
+		}
+	}
 	for _, a := range documents(t, filepath.Join(dir, "anomalies.json")) {
 		status := fmt.Sprint(a["status"])
 		o.statuses[status]++
@@ -68,6 +73,15 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// asLines returns a statement that selects columns of a table as one text, after another text.
+func asLines(name, table string, columns ...string) string {
+	var texts []string
+	for _, column := range columns {
+		texts = append(texts, "coalesce(("+column+")::VARCHAR, 'NULL')")
+	}
+	return fmt.Sprintf("SELECT '%s' AS name, %s AS line FROM %s", name, strings.Join(texts, " || ',' || "), table)
 }
 
 // documents reads a file with an array of documents.
