@@ -143,7 +143,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	}
 	t := b.thread(id)
 	b.advance(t, events)
-	t.Calls, t.Done = slices.Grow(t.Calls, len(events)/2), slices.Grow(t.Done, len(events)/2)
+	t.Calls, t.Done = withRoom(t.Calls, len(events)/2), withRoom(t.Done, len(events)/2)
 	for rest := events; len(rest) > 0; {
 		block := rest[:min(len(rest), blockSize)]
 		rest = rest[len(block):]
@@ -156,6 +156,15 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	if b.cfg.Activities != nil {
 		b.cfg.Activities.EndStep(&t.activity, events[0].Time)
 	}
+}
+
+// withRoom returns s with room for n more elements. Unlike slices.Grow, it copies no memory after the end of s, which may be far
+// larger than s after a large step.
+func withRoom[T any](s []T, n int) []T {
+	if n <= cap(s)-len(s) {
+		return s
+	}
+	return append(make([]T, 0, max(len(s)+n, cap(s)/4*5)), s...)
 }
 
 // build builds the calls of some events of a thread.

@@ -42,7 +42,10 @@ func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
 	}
 	r.ended = r.ended[:n+1] // reuse the memory of an earlier step
 	e := &r.ended[n]
-	e.thread, e.calls, e.bit, e.own = t, slices.Grow(e.calls[:0], cap(t.Done)), r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID))
+	if e.calls = e.calls[:0]; cap(e.calls) < cap(t.Done) {
+		e.calls = make([]endedCall, 0, cap(t.Done))
+	}
+	e.thread, e.bit, e.own = t, r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID))
 	return e
 }
 

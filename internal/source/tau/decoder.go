@@ -247,7 +247,7 @@ func (d *Decoder) readTable(s *bp.Step, t *table, l *lane, decode func([]byte, u
 	if l.sides != nil {
 		room += len(l.sides.events)
 	}
-	l.events = slices.Grow(l.events, room)
+	l.grow(room)
 	for i := range v.Blocks {
 		if err := d.readBlock(s, v, &v.Blocks[i], t, l, decode); err != nil {
 			return err

@@ -56,6 +56,14 @@ func (l *lane) reset(sides *lane) {
 	clear(l.rows)
 }
 
+// grow makes room for n more events. Unlike slices.Grow, it does not copy the memory of
+// earlier steps after the end of the events.
+func (l *lane) grow(n int) {
+	if n > cap(l.events)-len(l.events) {
+		l.events = append(make([]trace.Event, 0, max(len(l.events)+n, cap(l.events)/4*5)), l.events...)
+	}
+}
+
 // resume returns the current run, which decoding loops keep by value. If the rank has
 // changed it ends the run first.
 func (l *lane) resume(rank trace.Rank) run {
@@ -202,7 +210,7 @@ func (l *lane) repair(events []trace.Event) (disorder int64) {
 // At equal times messages come first.
 func (l *lane) join(comms, counters *lane) {
 	l.reset(nil)
-	l.events = slices.Grow(l.events, len(comms.events)+len(counters.events))
+	l.grow(len(comms.events) + len(counters.events))
 	for a, b := comms.runs, counters.runs; len(a)+len(b) > 0; {
 		var first, second []trace.Event
 		r := run{start: len(l.events)}
