@@ -113,6 +113,14 @@ type Step struct {
 	Funcs, Comms, Counters int // events of each kind
 }
 
+// EventsFrom returns the number of events of a batch and of those after it that have the same rank.
+func (s *Step) EventsFrom(batch int) (n int) {
+	for i := batch; i < len(s.Batches) && s.Batches[i].Rank == s.Batches[batch].Rank; i++ {
+		n += len(s.Batches[i].Events)
+	}
+	return n
+}
+
 // EventCounts are the numbers of events by kind.
 type EventCounts struct{ Functions, Messages, Counters int64 }
 

@@ -148,6 +148,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		block := rest[:min(len(rest), blockSize)]
 		rest = rest[len(block):]
 		from := len(t.Done)
+		t.Leaves = t.Leaves[:0]
 		b.build(t, block)
 		if b.cfg.Ended != nil && from < len(t.Done) {
 			b.cfg.Ended(t, from)

@@ -107,6 +107,9 @@ type Thread struct {
 	Sides []Side  // in order of time
 	Links []Link  // partners of calls of this thread
 
+	// Leaves are the sequences of calls built together among those that are new when Config.Ended is called.
+	Leaves []Leaves
+
 	stack   []int32        // calls that have not ended, the outermost first
 	kept    []int32        // calls that Trim keeps
 	dropped []trace.FuncID // dropped entries whose exits are expected
@@ -115,6 +118,13 @@ type Thread struct {
 	long    []longCaller // by depth; those of calls that ended are invalid
 
 	activity activity.Meter
+}
+
+// Leaves are consecutive calls of one function on one path, with the same parent, that make no calls and are not lost. Each
+// begins when or after the one before has ended. They are also consecutive in Thread.Done.
+type Leaves struct {
+	Done  int // index of the first in Thread.Done
+	Count int
 }
 
 // Active reports whether the thread ever entered a function whose activities are recorded.

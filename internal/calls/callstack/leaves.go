@@ -55,6 +55,7 @@ func (b *Builder) addLeaves(t *Thread, stack []int32, events []trace.Event, clas
 		*c = call
 		c.Entry, c.Exit, c.Row = entry.Time, exit.Time, entry.Row
 	}
+	t.Leaves = append(t.Leaves, Leaves{len(t.Done), n})
 	for i := range n {
 		t.Done = append(t.Done, int32(first+i))
 	}

@@ -51,14 +51,20 @@ func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
 
 // learnCalls adds calls that ended to the deltas of their functions.
 func (r *rank) learnCalls(t *callstack.Thread, from int) {
-	e := r.endedOn(t)
-	for done := t.Done[from:]; len(done) > 0; {
-		n := r.learnShort(e, done)
+	e, leaves := r.endedOn(t), t.Leaves
+	for from < len(t.Done) {
+		n := 0
+		if len(leaves) > 0 && from >= leaves[0].Done {
+			left := leaves[0].Done + leaves[0].Count - from
+			if n = r.learnLeaves(e, t.Calls[t.Done[from]:][:left]); max(n, 1) == left {
+				leaves = leaves[1:]
+			}
+		}
 		if n == 0 {
-			r.learnCall(e, done[0])
+			r.learnCall(e, t.Done[from])
 			n = 1
 		}
-		done = done[n:]
+		from += n
 	}
 	if e.outer > 0 && r.outer[t.ID] < several {
 		r.outer[t.ID] += e.outer
@@ -66,38 +72,41 @@ func (r *rank) learnCalls(t *callstack.Thread, from int) {
 	e.outer = 0
 }
 
-// learnShort learns the short calls at the beginning of done that make no calls and belong to one function, if that function
-// was learned earlier in this step. It returns their number. Most calls are such calls, and learning them one at a time takes
-// twice as long.
-func (r *rank) learnShort(e *endedCalls, done []int32) (n int) {
-	calls, w := e.thread.Calls, &r.work
-	c := &calls[done[0]]
+// learnLeaves learns the short calls at the beginning of leaves if their function was learned earlier in this step. It returns
+// their number. Most calls are such calls, and learning them one at a time takes three times as long.
+func (r *rank) learnLeaves(e *endedCalls, leaves []callstack.Call) (n int) {
+	c, w := &leaves[0], &r.work
 	f := r.of(c)
 	if !f.touched || r.cfg.SkipFirst && f.settled&e.own == 0 || e.bit != 0 && !f.first.Many(e.bit) {
 		return 0
 	}
-	path, d, ended, first, sum := c.Path(), f.pending, e.calls, w.First(), uint64(0)
-	for ; n < len(done); n++ {
-		c := &calls[done[n]]
-		if c.Children != 0 || c.Path() != path || c.Func != f.id || c.ParentStep < 0 || c.Lost() || r.profile && !w.Includes(c.Entry, c.Exit) {
+	d, sum := f.pending, uint64(0)
+	end := trace.Ticks(d.Short.End())
+	if r.profile {
+		end = min(end, w.End())
+	}
+	if !d.Short.Includes(int64(c.Exit)) || r.profile && !w.Includes(c.Entry, c.Exit) {
+		return 0
+	}
+	calls := slices.Grow(e.calls, len(leaves))[:len(e.calls)+len(leaves)]
+	ended := calls[len(e.calls):]
+	for ; n < len(ended); n++ {
+		c := &leaves[n]
+		time := uint64(c.Inclusive())
+		if c.Exit >= end || !d.Short.AddIncluded(time) {
 			break
 		}
-		time := uint64(max(c.Inclusive(), 0))
-		if !d.Short.Add(time, int64(c.Exit)) {
-			break
-		}
-		ended = append(ended, endedCall{f.number, uint32(time)})
-		first, sum = min(first, c.Entry), sum+time
+		ended[n] = endedCall{f.number, uint32(time)}
+		sum += time
 	}
 	if n == 0 {
 		return 0
 	}
-	c = &calls[done[n-1]]
-	f.last, e.calls = c.Entry, ended
+	f.last, e.calls = leaves[n-1].Entry, calls[:len(e.calls)+n]
 	r.counts.Calls += int64(n)
 	if r.profile {
 		f.calls += uint64(n)
-		w.Add(&f.window, first, c.Exit, uint64(n), sum)
+		w.Add(&f.window, c.Entry, leaves[n-1].Exit, uint64(n), sum)
 	}
 	return n
 }
@@ -187,8 +196,8 @@ type limit struct {
 	step    int    // rank.steps when it was set
 	low     uint32 // least time
 	count   uint32
-	byTime  bool // no call made too many calls
-	typical bool // a typical execution is needed; scratch
+	byTime  bool       // no call made too many calls
+	typical *localFunc // function with the paths of the calls of which a typical one is needed; nil if none is; scratch
 }
 
 // isOdd reports whether a call with a time may be other than normal.
@@ -309,19 +318,20 @@ func (r *rank) findTypical(e *endedCalls) {
 	r.typicals = r.typicals[:0]
 	missing := false
 	for _, f := range r.recent {
-		l := &r.limits[f.number]
-		l.typical = slices.Contains(f.peers().missingTypicals, e.thread.ID)
-		missing = missing || l.typical
+		l, peers := &r.limits[f.number], f.peers()
+		if l.typical = nil; slices.Contains(peers.missingTypicals, e.thread.ID) {
+			l.typical, missing = peers, true
+		}
 	}
 	if !missing {
 		return
 	}
 	for i, call := range e.calls {
-		if uint(call.function) >= uint(len(r.limits)) || !r.limits[call.function].typical {
+		if uint(call.function) >= uint(len(r.limits)) {
 			continue
 		}
-		f, v := r.all[call.function].peers(), int64(call.time)
-		if f.typical >= 0 && call.time < 64 && f.rejected>>call.time&1 != 0 {
+		f, v := r.limits[call.function].typical, int64(call.time)
+		if f == nil || f.typical >= 0 && call.time < 64 && f.rejected>>call.time&1 != 0 {
 			continue
 		}
 		c := &e.thread.Calls[e.thread.Done[i]]

@@ -20,10 +20,8 @@ const (
 	// delayShare is the least time that a delay loses, as a share of the time of its rank so far: if all ranks waited for it, it
 	// would not be a minor finding. A thread has at most 1/delayShare delays in each period in which that time grows by a factor of e.
 	delayShare = 1e-4
-	// longCalls is the share of the longest calls among which a delay must be.
-	longCalls = 0.1
 	// During the run, delays may lose less by the factor delaySlack and be among the longest longCallsSoFar, because
-	// models change.
+	// models change. At the end, they must be among the longest outlier.LongCalls.
 	delaySlack     = 0.9
 	longCallsSoFar = 0.2
 	// maxDelays is the number of delays of a rank to consider at the end: those that lost most.
@@ -194,8 +192,11 @@ func (r *rank) addDelay(d *delays, c *provenance.Capture, of delayedCall) (unnee
 	unneeded = candidate && c.Kind != provenance.Anomaly || !candidate && !c.Sent && !r.keeps(j, verdict, of.callKey)
 	share := 0.
 	if candidate {
-		lost = time - usualTime(&f.model.by.model, verdict)
-		if share = j.ShareFrom(time); share > longCalls || lost < r.leastDelay(call.Exit, 1) {
+		least := r.leastDelay(call.Exit, 1)
+		if time < least || j.ShareFrom(time) > outlier.LongCalls {
+			return unneeded
+		}
+		if lost = time - f.model.by.model.UsualTime(verdict); lost < least {
 			return unneeded
 		}
 		share = j.Chance(time)

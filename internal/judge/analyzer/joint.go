@@ -28,6 +28,9 @@ func (r *rank) touch(f *localFunc) {
 	f.touched = true
 	r.touched = append(r.touched, f)
 	if r.learner == nil || f.common == nil {
+		if f.pending == nil && f.model != nil {
+			f.delta().Model.Times.Follow(&f.model.model.Times)
+		}
 		return
 	}
 	if f.pending != nil { // left by an earlier step, and empty

@@ -168,15 +168,6 @@ func (r *rank) lost(f *localFunc, j *outlier.Judge, c *provenance.Capture) int64
 	return max(r.timeOf(c)-f.model.by.usual, excess)
 }
 
-// usualTime returns the time that a call with a verdict usually takes. A call that is not unusual may be one of those that do
-// most work, so it is compared with the shortest of the longest calls.
-func usualTime(m *outlier.Model, v outlier.Verdict) int64 {
-	if v < outlier.Recurring {
-		return int64(m.Hist.Quantile(1 - longCalls))
-	}
-	return int64(m.Hist.Quantile(0.5))
-}
-
 // typical returns the record of a typical execution.
 func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
 	return r.record(c, f.model.by.params())
@@ -202,7 +193,7 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 	}
 	work := r.capturedWork(f, c)
 	_, verdict := f.judge().JudgeCall(time, work)
-	record.LostTime = trace.Ticks(max(0, time-usualTime(usual, verdict)))
+	record.LostTime = trace.Ticks(max(0, time-usual.UsualTime(verdict)))
 	record.ExplainCall(f.judge(), time, work, onPath, status)
 	return record
 }

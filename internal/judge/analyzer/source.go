@@ -185,7 +185,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		if r == nil || r.key.Rank != b.Rank {
 			r = a.rank(s, b.Rank)
 			if r.begin(step.Index, profile); a.joins(r.key, step.Index) {
-				r.joinStep(l, eventsOf(step.Batches[i:]))
+				r.joinStep(l, step.EventsFrom(i))
 			}
 			s.active = append(s.active, r)
 		}
@@ -203,17 +203,6 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		d.steps.Release() // so that all traces use the same part of the processor's cache
 	}
 	return nil
-}
-
-// eventsOf returns the number of events of the first rank in a list of batches.
-func eventsOf(batches []trace.Batch) (n int) {
-	for i := range batches {
-		if batches[i].Rank != batches[0].Rank {
-			break
-		}
-		n += len(batches[i].Events)
-	}
-	return n
 }
 
 // savesMemory reports whether to close files and free memory after each step.

@@ -226,13 +226,7 @@ func (j *Judge) SlowMode(others []*Model) (times stats.Histogram) {
 
 // ShareFrom returns the share of the learned calls that took about as long as v or longer.
 func (j *Judge) ShareFrom(v int64) float64 {
-	n, first := uint64(0), stats.BinOf(v)
-	for bin, count := range j.hist.Bins() {
-		if bin >= first {
-			n += count
-		}
-	}
-	return float64(n) / float64(max(1, j.hist.Total()))
+	return float64(j.hist.CountFrom(stats.BinOf(v))) / float64(max(1, j.hist.Total()))
 }
 
 // Chance returns the probability that a call takes as long as v or longer: the share of the learned calls that did or, if less,

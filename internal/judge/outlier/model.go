@@ -33,8 +33,11 @@ type ShortTimes struct {
 }
 
 // Add counts time v of a call that ended at time at. It returns false if v is too long or at is not in the span.
-func (s *ShortTimes) Add(v uint64, at int64) bool {
-	if v >= ShortTime || !s.Includes(at) {
+func (s *ShortTimes) Add(v uint64, at int64) bool { return s.Includes(at) && s.AddIncluded(v) }
+
+// AddIncluded is like Add for a time that is in the span.
+func (s *ShortTimes) AddIncluded(v uint64) bool {
+	if v >= ShortTime {
 		return false
 	}
 	s.counts[v]++
@@ -43,6 +46,9 @@ func (s *ShortTimes) Add(v uint64, at int64) bool {
 
 // Includes reports whether a time is in the span.
 func (s *ShortTimes) Includes(at int64) bool { return at >= s.from && at < s.to }
+
+// End returns the end of the span.
+func (s *ShortTimes) End() int64 { return s.to }
 
 // Begin sets the span to that of time at, at which a call ended, in the timeline of m. The counts must be empty.
 func (s *ShortTimes) Begin(m *Model, at int64) { s.from, s.to = m.Times.SpanAt(at) }
@@ -68,6 +74,18 @@ const madeUnits = 64
 
 // LearnMade records that a call made n calls; n is at least 1.
 func (m *Model) LearnMade(n uint32) { m.Made.Add(int64(n) * madeUnits) }
+
+// LongCalls is the share of the longest calls with which a call that is not unusual is compared.
+const LongCalls = 0.1
+
+// UsualTime returns the time that a call with a verdict usually takes. A call that is not unusual may be one of those that do
+// most work, so it is compared with the shortest of the longest calls.
+func (m *Model) UsualTime(v Verdict) int64 {
+	if v < Recurring {
+		return int64(m.Hist.Quantile(1 - LongCalls))
+	}
+	return int64(m.Hist.Quantile(0.5))
+}
 
 // Merge adds all times of o. Merging is exact, so its order does not matter.
 func (m *Model) Merge(o *Model) {

@@ -112,6 +112,14 @@ func (h *Histogram) Count(bin int) uint64 {
 	return 0
 }
 
+// CountFrom returns the sum of the counts of a bin and of all bins after it.
+func (h *Histogram) CountFrom(bin int) (n uint64) {
+	for _, count := range h.counts[min(max(0, bin-h.base), len(h.counts)):] {
+		n += count
+	}
+	return n
+}
+
 // Bins yields the nonempty bins and their counts in order.
 func (h *Histogram) Bins() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {

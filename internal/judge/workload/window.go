@@ -23,8 +23,8 @@ func (w *CallWindow) Begin(at trace.Ticks, shift uint8) {
 // Includes reports whether a call entered and exited in the window.
 func (w *CallWindow) Includes(entry, exit trace.Ticks) bool { return entry >= w.begin && exit < w.end }
 
-// First returns the first entry of the sums.
-func (w *CallWindow) First() trace.Ticks { return w.first }
+// End returns the end of the window.
+func (w *CallWindow) End() trace.Ticks { return w.end }
 
 // Add adds calls in the window, from the first entry to the last exit, to the sums of their function.
 func (w *CallWindow) Add(s *callpath.Sums, entry, exit trace.Ticks, calls, time uint64) {
