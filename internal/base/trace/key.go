@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 )
 
@@ -38,4 +39,16 @@ type EventKey struct {
 type StepKey struct {
 	RankKey
 	Step int
+}
+
+// RankConflict is the error for two traces that contain the same rank.
+type RankConflict struct {
+	Paths [2]string
+	Rank  RankKey
+}
+
+// Error describes the conflict.
+func (c *RankConflict) Error() string {
+	return fmt.Sprintf("%s and %s both contain rank %d of program %d (if they are of two programs, assign these with --program: only "+
+		"names that differ before the rank are recognized)", c.Paths[0], c.Paths[1], c.Rank.Rank, c.Rank.Program)
 }

@@ -3,8 +3,6 @@ package analyzer
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -58,7 +56,7 @@ type Analyzer struct {
 	joint             map[trace.Program]*deltas.Joint // for traces that are being written
 	paths             []callpath.NamedEntry           // scratch
 	sources           []*source
-	ignoreCorrelation []*regexp.Regexp
+	ignoreCorrelation outlier.Globs
 	totals            summary.Totals
 	load              *workload.Load // for recorded traces
 	spool             *spool.File
@@ -70,15 +68,10 @@ type Analyzer struct {
 // New returns an Analyzer. cfg must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
 	cfg.Outlier.Unit = cfg.Unit
-	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, load: workload.NewIn(cfg.Unit), spool: spool.NewFile(cfg.SpoolDir)}
-	for _, p := range cfg.IgnoreCorrelation {
-		a.ignoreCorrelation = append(a.ignoreCorrelation, outlier.Glob(p))
+	return &Analyzer{
+		cfg: cfg, sink: sink, progress: progress, load: workload.NewIn(cfg.Unit), spool: spool.NewFile(cfg.SpoolDir),
+		ignoreCorrelation: outlier.NewGlobs(cfg.IgnoreCorrelation),
 	}
-	return a
-}
-
-func (a *Analyzer) isUncoupled(name string) bool {
-	return slices.ContainsFunc(a.ignoreCorrelation, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
 // Run analyzes recorded traces. It analyzes the readable part of broken traces and lists them in the result.
@@ -170,25 +163,13 @@ func (a *Analyzer) addReviewed(n int64) {
 	}
 }
 
-// RankConflict is the error for two traces that contain the same rank.
-type RankConflict struct {
-	Paths [2]string
-	Rank  trace.RankKey
-}
-
-// Error describes the conflict.
-func (c *RankConflict) Error() string {
-	return fmt.Sprintf("%s and %s both contain rank %d of program %d (if they are of two programs, assign these with --program: only "+
-		"names that differ before the rank are recognized)", c.Paths[0], c.Paths[1], c.Rank.Rank, c.Rank.Program)
-}
-
-// checkRanks returns a *RankConflict if two traces contain the same rank.
+// checkRanks returns a *trace.RankConflict if two traces contain the same rank.
 func (a *Analyzer) checkRanks() error {
 	owner := make(map[trace.RankKey]string)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
 			if other, ok := owner[r.key]; ok {
-				return &RankConflict{Paths: [2]string{other, s.input.Path}, Rank: r.key}
+				return &trace.RankConflict{Paths: [2]string{other, s.input.Path}, Rank: r.key}
 			}
 			owner[r.key] = s.input.Path
 		}

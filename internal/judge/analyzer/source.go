@@ -51,20 +51,6 @@ type Reader interface {
 	Close() error
 }
 
-// dataset is a trace in a BP dataset, or a stream.
-type dataset struct {
-	reader Reader
-	steps  *tau.Reader
-}
-
-func (d *dataset) Next(ctx context.Context) (*trace.Step, error) { return d.steps.Next(ctx) }
-func (d *dataset) Names() *trace.Names                           { return &d.steps.Names }
-
-func (d *dataset) Release() {
-	d.reader.Forget()
-	d.steps.Release()
-}
-
 // source is the state of a trace. It usually has one rank; a shared file has several.
 type source struct {
 	input    Input
@@ -110,7 +96,7 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 		return nil, err
 	}
 	s.reader = r
-	s.steps = &dataset{r, tau.NewReader(r, tau.Config{Program: in.Program, Rank: in.Rank, Ranks: in.Ranks}, &s.tally)}
+	s.steps = &tau.Trace{Reader: tau.NewReader(r, tau.Config{Program: in.Program, Rank: in.Rank, Ranks: in.Ranks}, &s.tally), Forget: r.Forget}
 	return s, nil
 }
 
@@ -138,7 +124,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 			return r
 		}
 	}
-	r := newRank(&a.cfg, trace.RankKey{Program: s.input.Program, Rank: id}, s.steps.Names(), &s.tally, a.isUncoupled)
+	r := newRank(&a.cfg, trace.RankKey{Program: s.input.Program, Rank: id}, s.steps.Names(), &s.tally, a.ignoreCorrelation.Match)
 	if r.load = a.load; a.online != nil {
 		r.online, r.load = true, workload.NewIn(a.cfg.Unit)
 	}
@@ -199,8 +185,8 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	}
 	if a.savesMemory() {
 		s.steps.Release()
-	} else if d, ok := s.steps.(*dataset); ok {
-		d.steps.Release() // so that all traces use the same part of the processor's cache
+	} else if t, ok := s.steps.(*tau.Trace); ok {
+		t.Reader.Release() // so that all traces use the same part of the processor's cache
 	}
 	return nil
 }

@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 )
 
 // Separate returns --program rules that separate traces with the same ranks. Each directory becomes a program, or each
 // name of traces in a directory that has several. Separate returns nil if the traces have the same directory and name, and
-// if err is not a *analyzer.RankConflict.
+// if err is not a *trace.RankConflict.
 func Separate(err error, all []analyzer.Input) (rules []string) {
-	conflict, ok := errors.AsType[*analyzer.RankConflict](err)
+	conflict, ok := errors.AsType[*trace.RankConflict](err)
 	if !ok {
 		return nil
 	}

@@ -120,16 +120,13 @@ func (c Config) Validate() error {
 // Rules are the settings of functions by name.
 type Rules struct {
 	cfg      Config
-	ignore   []*regexp.Regexp
+	ignore   Globs
 	override []*regexp.Regexp
 }
 
 // NewRules prepares cfg, which must be valid.
 func NewRules(cfg Config) *Rules {
-	r := &Rules{cfg: cfg}
-	for _, p := range cfg.Ignore {
-		r.ignore = append(r.ignore, Glob(p))
-	}
+	r := &Rules{cfg: cfg, ignore: NewGlobs(cfg.Ignore)}
 	for _, o := range cfg.Thresholds {
 		r.override = append(r.override, Glob(o.Pattern))
 	}
@@ -140,9 +137,7 @@ func NewRules(cfg Config) *Rules {
 func (r *Rules) Config() *Config { return &r.cfg }
 
 // Ignored reports whether a function is never judged.
-func (r *Rules) Ignored(name string) bool {
-	return slices.ContainsFunc(r.ignore, func(p *regexp.Regexp) bool { return p.MatchString(name) })
-}
+func (r *Rules) Ignored(name string) bool { return r.ignore.Match(name) }
 
 // Threshold returns the threshold of a function in the unit of the algorithm.
 func (r *Rules) Threshold(name string) float64 {
@@ -165,6 +160,22 @@ func (r *Rules) Threshold(name string) float64 {
 func Glob(pattern string) *regexp.Regexp {
 	p := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(string([]rune(pattern))))
 	return regexp.MustCompile(`(?s)^` + p + `$`)
+}
+
+// Globs are patterns of function names.
+type Globs []*regexp.Regexp
+
+// NewGlobs compiles patterns as Glob does.
+func NewGlobs(patterns []string) (all Globs) {
+	for _, p := range patterns {
+		all = append(all, Glob(p))
+	}
+	return all
+}
+
+// Match reports whether a name matches any of the patterns.
+func (g Globs) Match(name string) bool {
+	return slices.ContainsFunc(g, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
 // Matcher returns a function that reports whether a name matches a pattern as in Glob. An empty pattern matches all names.

@@ -105,6 +105,24 @@ func (r *Reader) Next(ctx context.Context) (*trace.Step, error) {
 	return r.Decode(s)
 }
 
+// Trace is a Reader as trace.Steps.
+type Trace struct {
+	Reader *Reader
+	Forget func() // frees the memory of the source
+}
+
+// Next returns the next step, or the error that ended the source.
+func (t *Trace) Next(ctx context.Context) (*trace.Step, error) { return t.Reader.Next(ctx) }
+
+// Names returns the names of the trace.
+func (t *Trace) Names() *trace.Names { return &t.Reader.Names }
+
+// Release frees memory until the next step.
+func (t *Trace) Release() {
+	t.Forget()
+	t.Reader.Release()
+}
+
 // Decode returns the events and metadata of s. An error means that an array could not
 // be read; impossible rows are only counted.
 func (d *Decoder) Decode(s *bp.Step) (*trace.Step, error) {
