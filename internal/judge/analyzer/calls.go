@@ -12,13 +12,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// A step has more calls than fit into the processor's cache. They are learned soon after they end. For most calls, 8 bytes
-// are enough to judge them once the models of the step are complete.
+// A step has more calls than fit into the processor's cache. They are learned soon after they end. Most can be judged together
+// by their least and greatest time once the models of the step are complete.
 
-// endedCall is a call that ended in the step.
-type endedCall struct {
-	function int32  // number in rank.all; -1 if the call is lost
-	time     uint32 // time for judging; longTime if it is longer or if the call is labeled
+// endedRun is a call that ended in the step, or several consecutive calls of a function that make no calls.
+type endedRun struct {
+	function    int32 // number in rank.all; -1 if the call is lost
+	count       int32
+	least, most uint32 // time for judging; longTime if it is longer or if the call is labeled
 }
 
 const longTime = math.MaxUint32
@@ -27,8 +28,16 @@ const longTime = math.MaxUint32
 type endedCalls struct {
 	thread   *callstack.Thread
 	bit, own uint64 // bits of the thread in numbers of calls and in localFunc.settled
-	calls    []endedCall
+	runs     []endedRun
 	outer    int // number of calls that are in no other call; scratch
+}
+
+// time returns the time for judging of a call of a run, given by its index in thread.Done.
+func (e *endedCalls) time(run *endedRun, i int) uint32 {
+	if run.count == 1 {
+		return run.least
+	}
+	return uint32(e.thread.Calls[e.thread.Done[i]].Inclusive())
 }
 
 // endedOn returns the calls of a thread that ended in the step. Threads must be passed one after another.
@@ -42,10 +51,7 @@ func (r *rank) endedOn(t *callstack.Thread) *endedCalls {
 	}
 	r.ended = r.ended[:n+1] // reuse the memory of an earlier step
 	e := &r.ended[n]
-	if e.calls = e.calls[:0]; cap(e.calls) < cap(t.Done) {
-		e.calls = make([]endedCall, 0, cap(t.Done))
-	}
-	e.thread, e.bit, e.own = t, r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID))
+	e.thread, e.runs, e.bit, e.own = t, e.runs[:0], r.laneBit(t.ID), stats.ThreadBit(uint32(t.ID))
 	return e
 }
 
@@ -80,29 +86,26 @@ func (r *rank) learnLeaves(e *endedCalls, leaves []callstack.Call) (n int) {
 	if !f.touched || r.cfg.SkipFirst && f.settled&e.own == 0 || e.bit != 0 && !f.first.Many(e.bit) {
 		return 0
 	}
-	d, sum := f.pending, uint64(0)
-	end := trace.Ticks(d.Short.End())
+	d, end := f.pending, trace.Ticks(f.pending.Short.End())
 	if r.profile {
 		end = min(end, w.End())
 	}
 	if !d.Short.Includes(int64(c.Exit)) || r.profile && !w.Includes(c.Entry, c.Exit) {
 		return 0
 	}
-	calls := slices.Grow(e.calls, len(leaves))[:len(e.calls)+len(leaves)]
-	ended := calls[len(e.calls):]
-	for ; n < len(ended); n++ {
+	least, most, sum := uint32(longTime), uint32(0), uint64(0)
+	for ; n < len(leaves); n++ {
 		c := &leaves[n]
 		time := uint64(c.Inclusive())
 		if c.Exit >= end || !d.Short.AddIncluded(time) {
 			break
 		}
-		ended[n] = endedCall{f.number, uint32(time)}
-		sum += time
+		least, most, sum = min(least, uint32(time)), max(most, uint32(time)), sum+time
 	}
 	if n == 0 {
 		return 0
 	}
-	f.last, e.calls = leaves[n-1].Entry, calls[:len(e.calls)+n]
+	f.last, e.runs = leaves[n-1].Entry, append(e.runs, endedRun{f.number, int32(n), least, most})
 	r.counts.Calls += int64(n)
 	if r.profile {
 		f.calls += uint64(n)
@@ -116,7 +119,7 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 	t := e.thread
 	c := &t.Calls[i]
 	if c.Lost() {
-		e.calls = append(e.calls, endedCall{-1, longTime})
+		e.runs = append(e.runs, endedRun{-1, 1, longTime, longTime})
 		return
 	}
 	if c.ParentStep < 0 {
@@ -141,15 +144,14 @@ func (r *rank) learnCall(e *endedCalls, i int32) {
 		}
 	}
 	time := r.time(c)
-	call := endedCall{f.number, uint32(min(max(time, 0), longTime))}
-	excluded := false
+	label, excluded := uint32(min(max(time, 0), longTime)), false
 	if f.settled&e.own == 0 && r.cfg.SkipFirst {
 		if excluded = r.setUp(t.ID, f.allPaths); excluded {
-			call.time = longTime
+			label = longTime
 		}
 		f.settled |= f.allPaths.settled & e.own
 	}
-	e.calls = append(e.calls, call)
+	e.runs = append(e.runs, endedRun{f.number, 1, label, label})
 	if c.Children == 0 && !excluded && d.Short.Add(exclusive, int64(c.Exit)) {
 		return
 	}
@@ -235,23 +237,23 @@ func (r *rank) judge() error {
 	r.flagged = r.flagged[:0]
 	r.delayLimit = r.leastDelay(r.start, delaySlack)
 	r.limits = slices.Grow(r.limits, max(0, len(r.all)-len(r.limits)))[:len(r.all)]
-	for _, e := range r.ended {
-		for i, call := range e.calls {
-			if uint(call.function) >= uint(len(r.limits)) {
+	for k := range r.ended {
+		e := &r.ended[k]
+		next := 0
+		for i := range e.runs {
+			run := &e.runs[i]
+			first := next
+			next += int(run.count)
+			if uint(run.function) >= uint(len(r.limits)) {
 				continue
 			}
-			l := &r.limits[call.function]
+			l := &r.limits[run.function]
 			if l.step != r.steps {
-				r.setLimit(r.all[call.function])
+				r.setLimit(r.all[run.function])
 			}
-			if call.time-l.low < l.count {
-				continue
+			if run.least-l.low >= l.count || run.most-l.low >= l.count {
+				r.judgeRun(e, run, l, first)
 			}
-			f := r.all[call.function]
-			if l.byTime && call.time < longTime && !r.isOdd(f, int64(call.time)) {
-				continue
-			}
-			r.judgeCall(e.thread, e.thread.Done[i], f)
 		}
 	}
 	if err := r.complete(); err != nil {
@@ -261,6 +263,16 @@ func (r *rank) judge() error {
 		return err
 	}
 	return r.keep()
+}
+
+// judgeRun judges the calls of a run of which some may not be normal. first is the index of the first in thread.Done.
+func (r *rank) judgeRun(e *endedCalls, run *endedRun, l *limit, first int) {
+	f := r.all[run.function]
+	for i := first; i < first+int(run.count); i++ {
+		if time := e.time(run, i); time-l.low >= l.count && (!l.byTime || time == longTime || r.isOdd(f, int64(time))) {
+			r.judgeCall(e.thread, e.thread.Done[i], f)
+		}
+	}
 }
 
 // judgeCall judges a call that may not be normal.
@@ -296,7 +308,7 @@ func (r *rank) keepTypical() error {
 		r.findTypical(e)
 		for _, f := range r.typicals {
 			call := e.thread.Done[f.typical]
-			of := r.all[e.calls[f.typical].function]
+			of := r.all[f.typicalOf]
 			f.typical = -1
 			f.missingTypicals = slices.DeleteFunc(f.missingTypicals, func(id trace.Thread) bool { return id == e.thread.ID })
 			r.missingTypicals--
@@ -326,30 +338,45 @@ func (r *rank) findTypical(e *endedCalls) {
 	if !missing {
 		return
 	}
-	for i, call := range e.calls {
-		if uint(call.function) >= uint(len(r.limits)) {
+	next := 0
+	for i := range e.runs {
+		run := &e.runs[i]
+		first := next
+		next += int(run.count)
+		if uint(run.function) >= uint(len(r.limits)) {
 			continue
 		}
-		f, v := r.limits[call.function].typical, int64(call.time)
-		if f == nil || f.typical >= 0 && call.time < 64 && f.rejected>>call.time&1 != 0 {
+		f := r.limits[run.function].typical
+		if f == nil || f.typical >= 0 && run.most < 64 && ^f.rejected>>run.least<<(63-run.most+run.least) == 0 {
 			continue
 		}
-		c := &e.thread.Calls[e.thread.Done[i]]
-		if c.Label != callstack.Normal {
-			continue
+		for i := first; i < next; i++ {
+			r.compareTypical(e, run, f, i)
 		}
-		if call.time == longTime {
-			v = r.time(c)
-		}
-		odd := f.judge().Oddness(v)
-		if f.typical < 0 {
-			r.typicals = append(r.typicals, f)
-			f.rejected = 0
-		} else if odd >= f.oddness {
-			f.rejected |= 1 << call.time // if the time is below 64
-			continue
-		}
-		f.typical, f.oddness = int32(i), odd
-		f.rejected |= 1 << call.time
 	}
+}
+
+// compareTypical makes a call of a run the most typical one of f so far if it is.
+func (r *rank) compareTypical(e *endedCalls, run *endedRun, f *localFunc, i int) {
+	time := e.time(run, i)
+	if f.typical >= 0 && time < 64 && f.rejected>>time&1 != 0 {
+		return
+	}
+	c := &e.thread.Calls[e.thread.Done[i]]
+	if c.Label != callstack.Normal {
+		return
+	}
+	v := int64(time)
+	if time == longTime {
+		v = r.time(c)
+	}
+	odd := f.judge().Oddness(v)
+	if f.typical < 0 {
+		r.typicals = append(r.typicals, f)
+		f.rejected = 0
+	}
+	if f.typical < 0 || odd < f.oddness {
+		f.typical, f.typicalOf, f.oddness = int32(i), run.function, odd
+	}
+	f.rejected |= 1 << time // if it is below 64
 }

@@ -38,7 +38,8 @@ type localFunc struct {
 	common          *scoped        // the model whose delta in a learner it may share; nil if it needs its own
 	reported        int            // number of the step of the rank with the last report on allPaths
 	missingTypicals []trace.Thread // threads that need a typical execution
-	typical         int32          // index in rank.ended of the most typical call so far; -1 if there is none
+	typical         int32          // index in Thread.Done of the most typical call so far; -1 if there is none
+	typicalOf       int32          // number of its function
 	oddness         float64        // oddness of that call
 	rejected        uint64         // bits of times below 64 that are not less odd
 }
