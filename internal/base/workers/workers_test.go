@@ -32,6 +32,21 @@ func TestInOrderKeepsOrder(t *testing.T) {
 	}
 }
 
+func TestOneWorkerAlternates(t *testing.T) {
+	var got []int
+	want := errors.New("damaged")
+	err := workers.InOrder(t.Context(), 1, []int{1, 2, 3, 4}, func(_ context.Context, i int) error {
+		if i == 3 {
+			return want
+		}
+		got = append(got, i)
+		return nil
+	}, func(i int) { got = append(got, -i) })
+	if !errors.Is(err, want) || !slices.Equal(got, []int{1, -1, 2, -2}) {
+		t.Errorf("got %v, error %v; want 1 -1 2 -2, error %v", got, err, want)
+	}
+}
+
 func TestInOrderStopsAtError(t *testing.T) {
 	want := errors.New("damaged")
 	var got []int

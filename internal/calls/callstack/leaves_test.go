@@ -87,3 +87,37 @@ func buildLeaves(events []trace.Event, active bool) (callstack.Thread, []callpat
 	paths, _ := b.Paths().Take(nil, func(uint32) bool { return false })
 	return callstack.Thread{Calls: b.Threads()[0].Calls, Done: b.Threads()[0].Done}, paths, sketch
 }
+
+// TestLeavesAreConsecutiveCallsOfOneFunction checks the sequences that the builder passes on with the calls that ended.
+func TestLeavesAreConsecutiveCallsOfOneFunction(t *testing.T) {
+	total := 0
+	for seed := range uint64(50) {
+		cfg := callstack.Default(trace.Microsecond)
+		cfg.MaxDepth = 6
+		cfg.Ended = func(thread *callstack.Thread, from int) {
+			for _, l := range thread.Leaves {
+				if l.Count < 1 || l.Done < from || l.Done+l.Count > len(thread.Done) {
+					t.Fatalf("seed %d: got %+v of calls %d to %d", seed, l, from, len(thread.Done))
+				}
+				from = l.Done + l.Count
+				total += l.Count
+				first := thread.Done[l.Done]
+				calls := thread.Calls[first:][:l.Count]
+				for i := range calls {
+					c, like := &calls[i], &calls[0]
+					if thread.Done[l.Done+i] != first+int32(i) || c.Func != like.Func || c.Path() != like.Path() ||
+						c.Parent != like.Parent || c.ParentStep < 0 || c.Children > 0 || c.Lost() || c.Inclusive() < 0 ||
+						i > 0 && c.Entry < calls[i-1].Exit {
+						t.Fatalf("seed %d: %d of %+v is %+v after %+v", seed, i, l, *c, *like)
+					}
+				}
+			}
+		}
+		b := callstack.NewBuilder(cfg, nil)
+		b.Begin(3)
+		b.Add(7, leafEvents(rand.New(rand.NewPCG(seed, 0)), 3000))
+	}
+	if total == 0 {
+		t.Error("no calls were built together")
+	}
+}

@@ -510,3 +510,18 @@ func readHistogram(b []byte) (h stats.Histogram, rest []byte, err error) {
 	rest, err = h.Decode(b)
 	return h, rest, err
 }
+
+func TestCountFromAddsUpLaterBins(t *testing.T) {
+	var h stats.Histogram
+	for _, v := range []int64{5, 5, 7, 100, 1 << 20} {
+		h.Add(v)
+	}
+	for from, want := range map[int64]uint64{0: 5, 5: 5, 6: 3, 7: 3, 8: 2, 101: 1, 1 << 20: 1, 1 << 21: 0, math.MaxInt64: 0} {
+		if got := h.CountFrom(stats.BinOf(from)); got != want {
+			t.Errorf("%d values from %d, want %d", got, from, want)
+		}
+	}
+	if n := new(stats.Histogram).CountFrom(3); n != 0 {
+		t.Errorf("an empty histogram has %d values", n)
+	}
+}
