@@ -102,14 +102,19 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 			continue
 		}
 		// Scores are highest at the ends of a bin.
-		_, verdict := j.detector.judge(stats.BinLow(bin))
-		if verdict == Normal {
-			_, verdict = j.detector.judge(stats.BinLow(bin+1) - 1)
-		}
-		j.suspect[i] = verdict != Normal
+		j.suspect[i] = verdict(j.detector, stats.BinLow(bin)) != Normal || verdict(j.detector, stats.BinLow(bin+1)-1) != Normal
 	}
 	j.findNormalTimes()
 	return j
+}
+
+// verdict returns the verdict of a detector. It takes a tail less time than a score.
+func verdict(d detector, v int64) Verdict {
+	if t, ok := d.(*tail); ok {
+		return t.verdict(v)
+	}
+	_, verdict := d.judge(v)
+	return verdict
 }
 
 // findNormalTimes finds the longest sequence of times in normal bins: adjacent bins with most times and no suspect one.

@@ -207,7 +207,7 @@ func wholeTicks(v float64) int64 {
 }
 
 func (t *tail) judge(v int64) (float64, Verdict) {
-	score, verdict := math.Inf(1), Outlier
+	score, verdict := math.Inf(1), t.verdict(v)
 	for i := range t.modes {
 		m := &t.modes[i]
 		f := &m.up
@@ -215,7 +215,17 @@ func (t *tail) judge(v int64) (float64, Verdict) {
 			f = &m.down
 		}
 		score = min(score, f.decades(float64(v)))
-		switch {
+	}
+	if verdict >= Recurring {
+		score = max(score, t.threshold) // v may be above a gap
+	}
+	return min(score, maxDecades), verdict
+}
+
+func (t *tail) verdict(v int64) Verdict {
+	verdict := Outlier
+	for i := range t.modes {
+		switch m := &t.modes[i]; {
 		case v < m.low || v > m.high || verdict == Normal: // in another mode at most
 		case v < m.nearLow || v > m.nearHigh:
 			verdict = Candidate
@@ -225,14 +235,11 @@ func (t *tail) judge(v int64) (float64, Verdict) {
 	}
 	switch {
 	case verdict == Normal && v > t.early:
-		verdict = Candidate
-	case verdict == Outlier:
-		score = max(score, t.threshold) // v may be above a gap
-		if t.slow != nil && v >= t.slow.low && v <= t.slow.high {
-			verdict = Recurring
-		}
+		return Candidate
+	case verdict == Outlier && t.slow != nil && v >= t.slow.low && v <= t.slow.high:
+		return Recurring
 	}
-	return min(score, maxDecades), verdict
+	return verdict
 }
 
 // sample returns the share of the calls of the slow mode to keep.
