@@ -32,7 +32,7 @@ export const kindWords: Readonly<Record<string, string>> = {
   rare: 'long call of a function that is rarely called there',
   outlier: 'executions took far longer than others like them',
   recurring: 'a share of the calls is slow throughout the run',
-  change: 'became slower or faster at some point',
+  change: 'became slower or faster at some point, or was slower for a while',
   'excess-work': 'did more than usual',
   interference: 'delays hit whatever runs, in proportion to its time',
   wait: 'waited for others',
