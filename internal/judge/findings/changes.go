@@ -6,13 +6,12 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// addChanges adds a group for each change that neither a slow peer nor anomalies explain. Temporary changes at the same time have one
-// group.
+// addChanges adds a group for each change that neither a slow peer, anomalies nor interference explain. Temporary changes at the same
+// time have one group.
 func (c *conclusion) addChanges(changes []summary.Change) {
 	var waits, others, temporary []*group
 	for i := range changes {
@@ -100,41 +99,52 @@ func (c *conclusion) interferenceExplains(change *group) bool {
 	if c.comparison.Work == nil {
 		return false
 	}
-	windows := c.workTimes(change.PID)
-	within := func(path string) (time float64) {
-		if times := windows[path]; times != nil {
-			for _, t := range times[c.windowOf(change.First, len(times)) : c.windowOf(change.Last, len(times))+1] {
-				time += t
-			}
-		}
-		return time
-	}
+	times := c.workDuring(change)
 	for _, g := range c.all {
 		if g.Kind != provenance.Interference || g.PID != change.PID {
 			continue
 		}
 		length := bits.Len64(uint64(g.Actual))
-		var own, visible, lost float64
-		for k, u := range c.profile.paths {
-			switch {
-			case k.program != change.PID || u.waits || u.calls == 0:
-			case u.function == change.Func:
-				own += within(k.path)
-			case c.shows(length, u):
-				visible += within(k.path)
+		shows := func(k pathKey) bool {
+			u, ok := c.profile.paths[k]
+			return ok && !u.waits && u.calls > 0 && u.function != change.Func && c.shows(length, u)
+		}
+		var own, visible, lost trace.Ticks
+		for k, time := range times {
+			if c.profile.paths[k].function == change.Func {
+				own += time
+			} else if shows(k) {
+				visible += time
 			}
 		}
 		for _, i := range g.members {
-			a := &g.all[i]
-			if u := c.profile.paths[c.pathOf(a)]; a.Entry < change.Last && change.First < a.Exit && a.Func != change.Func && !u.waits && c.shows(length, u) {
-				lost += float64(a.Lost)
+			if a := &g.all[i]; a.Entry < change.Last && change.First < a.Exit && shows(c.pathOf(a)) {
+				lost += a.Lost
 			}
 		}
-		if visible > 0 && 2*lost/visible*own >= float64(change.LostOwn) {
+		if visible > 0 && 2*float64(lost)*float64(own) >= float64(change.LostOwn)*float64(visible) {
 			return true
 		}
 	}
 	return false
+}
+
+// workDuring returns the times of the call paths of a program in the windows of the comparison that overlap a change.
+func (c *conclusion) workDuring(change *group) map[pathKey]trace.Ticks {
+	work, all := c.comparison.Work, make(map[pathKey]trace.Ticks)
+	for k, context := range c.profile.contexts {
+		if k.program != change.PID {
+			continue
+		}
+		context.Path = context.Path.Path()
+		for w, time := range work.Of[context] {
+			begin := work.Begin + work.Width*trace.Ticks(w)
+			if begin < change.Last && change.First < begin+work.Width {
+				all[pathKey{k.program, c.names.stable(k.path)}] += time
+			}
+		}
+	}
+	return all
 }
 
 // joinTemporary makes temporary changes part of the costliest one if each has at least half of its time in common with the other.
@@ -178,47 +188,4 @@ func (c *conclusion) causeOf(waits *group, changes []*group) (cause *group) {
 		}
 	}
 	return cause
-}
-
-// workTimes returns the times of the call paths of a program in each window of the run. The times of a path add up to all of its
-// time. It returns nil if they are unknown.
-func (c *conclusion) workTimes(program trace.Program) map[string][]float64 {
-	if c.comparison.Work == nil {
-		return nil
-	}
-	all := make(map[string][]float64)
-	for k, context := range c.profile.contexts {
-		if k.program != program {
-			continue
-		}
-		context.Path = context.Path.Path()
-		times := c.comparison.Work.Of[context]
-		if times == nil {
-			times = c.comparison.Work.Of[callpath.Context{FuncKey: context.FuncKey}]
-		}
-		path := c.names.stable(k.path)
-		if all[path] == nil && times != nil {
-			all[path] = make([]float64, len(times))
-		}
-		for w, time := range times {
-			all[path][w] += float64(time)
-		}
-	}
-	for path, times := range all {
-		sum := 0.0
-		for _, t := range times {
-			sum += t
-		}
-		scale := float64(c.profile.paths[pathKey{program, path}].exclusive) / max(1, sum)
-		for w := range times {
-			times[w] *= scale
-		}
-	}
-	return all
-}
-
-// windowOf returns the window of the comparison that includes a time.
-func (c *conclusion) windowOf(at trace.Ticks, windows int) int {
-	w := c.comparison.Work
-	return int(min(max((at-w.Begin)/w.Width, 0), trace.Ticks(windows-1)))
 }
