@@ -409,7 +409,9 @@ func (c *conclusion) complete(g *group) {
 		g.To, g.Confidence = g.peer.To, g.peer.Confidence
 		return
 	}
-	if (!g.IsChange() || g.Form == provenance.Temporary) && !(g.Status == provenance.Provisional && float64(c.end-g.Last) <= recentShare*float64(c.end-c.begin)) {
+	continues := g.IsChange() && g.Form != provenance.Temporary ||
+		g.Status == provenance.Provisional && float64(c.end-g.Last) <= recentShare*float64(c.end-c.begin)
+	if !continues {
 		g.To = new(c.seconds(g.Last))
 	}
 	switch {
