@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -152,6 +153,25 @@ func TestLastingChangeCountsAsLostTime(t *testing.T) {
 	}
 	if cost := "1 finding costs " + text.Percent(100*x.Share) + " of core time"; !strings.Contains(o.Verdict.Sentence, cost) {
 		t.Errorf("%q does not contain %q", o.Verdict.Sentence, cost)
+	}
+}
+
+// A change that does not last has an end, also in the verdict.
+func TestTemporaryChangeOfAllRanks(t *testing.T) {
+	store := emptyStore(t)
+	if err := analyze(t.Context(), store, "slowdown", "slowdown"); err != nil {
+		t.Fatal(err)
+	}
+	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "another", store })
+	o := want[api.Overview](t, do(t, at+"/api/v1/runs/slowdown/overview", ""), 200)
+	if len(o.Findings) != 1 {
+		t.Fatalf("%d findings", len(o.Findings))
+	}
+	if x := o.Findings[0]; x.Kind != "change" || x.To == nil || *x.To < 3.1 || *x.To > 3.3 || x.From < 1.9 || x.From > 2.1 || x.RankCount != 0 {
+		t.Errorf("%+v", x)
+	}
+	if s := o.Verdict.Sentence; !regexp.MustCompile(`Worst: advect_tracer from (1\.9|2\.0)\d s to 3\.[12]\d s`).MatchString(s) {
+		t.Errorf("%q", s)
 	}
 }
 

@@ -206,6 +206,9 @@ func (v *view) worstText(x *provenance.Finding, length float64) string {
 	if host := v.hostOf(x); host != "" {
 		words += " on " + host
 	}
+	if x.Form == provenance.Temporary {
+		return words + " from " + text.Clock(v.data.seconds(x.First), length) + " to " + text.Clock(v.data.seconds(x.Last), length)
+	}
 	return words + " since " + text.Clock(v.data.seconds(x.First), length)
 }
 
