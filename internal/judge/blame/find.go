@@ -123,6 +123,10 @@ func newFinder(run *Run) *finder {
 	f.holdups = f.heldUp()
 	for _, h := range f.holdups {
 		f.links[h.wait].Role, f.links[h.wait].Own, f.state[h.wait] = provenance.Culprit, true, done
+		for _, i := range h.victims {
+			f.links[i] = Link{Role: provenance.Victim, Culprit: int(h.wait), Late: f.all[h.wait].Rank, Known: true, Hops: 1}
+			f.state[i] = done
+		}
 	}
 	return f
 }

@@ -177,19 +177,41 @@ func TestCulpritsAreFound(t *testing.T) {
 		second 0 ranks 110..1000 880`,
 		"first! second>first/1")
 	f("first of two ranks whose messages were in transit is held up", `
+		ranks 2
 		first 1 ranks 100..1000 890 <0/7@998
 		second 0 ranks 110..1002 890 <1/7@1000
 		send 1>0/7@98 until 1100
 		send 0>1/7@108 until 1100`,
 		"first! second>first/1")
-	f("messages in transit to two of three ranks that wait together", `
+	f("first of three ranks that wait together is held up", `
+		ranks 3
+		first 1 ranks 100..1005 890
+		second 0 ranks 110..1002 890
+		third 2 ranks 130..1020 870`,
+		"first! second>first/1 third>first/1")
+	f("three ranks that wait for long messages in a ring", `
+		ranks 3
+		a 0 ranks 100..1000 890 <2/7@998
+		b 1 ranks 110..1000 880 <0/7@998
+		c 2 ranks 120..1000 870 <1/7@998
+		send 0>1/7@98 until 1100
+		send 1>2/7@108 until 1100
+		send 2>0/7@118 until 1100`,
+		"a! b! c!")
+	f("message in transit between two ranks while a third works", `
+		ranks 3
 		first 1 ranks 100..1000 890 <0/7@998
 		second 0 ranks 110..1002 890 <1/7@1000
-		third 2 ranks 105..1001 890 <1/7@1000
 		send 1>0/7@98 until 1100
-		send 1>2/7@98 until 1100
 		send 0>1/7@108 until 1100`,
-		"first! second! third!")
+		"first! second!")
+	f("first of two ranks that wait together but leaves later", `
+		ranks 2
+		first 1 ranks 100..1100 990 <0/7@1098
+		second 0 ranks 110..1000 880 <1/7@998
+		send 1>0/7@98 until 1100
+		send 0>1/7@108 until 1100`,
+		"first! second!")
 	f("rank that stays in a collective call after others have left", `
 		sync 0 group 1000..2000 900
 		reduce 1 group 1005..2003 900 left sync 1010`,

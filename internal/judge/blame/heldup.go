@@ -10,15 +10,18 @@ import (
 
 // holdup is a wait in which a rank was held up although no other rank was late.
 type holdup struct {
-	wait   int32   // of the rank that was held up
-	others []int32 // waits of all other ranks
+	wait    int32   // of the rank that was held up
+	others  []int32 // waits of all other ranks
+	victims []int32 // those of them that waited for the rank
 }
 
 // heldUp returns the waits in which a rank was held up: all ranks of a program wait, and the first to continue leaves either
 // a wait for messages while others are in a collective call, or a collective call that others have left. No rank sends
-// anything until then, and a long transfer would hold only its two ranks, so the rank did not wait for another. The time in
-// which all ranks wait and the time that the wait lost must each be at least transitShare of the other. heldUp ignores programs
-// that wait in several threads of a rank, because other threads may work.
+// anything until then, and a long transfer would hold only its two ranks, so the rank did not wait for another. If all ranks
+// are in unusual waits for messages, the one that began first was held up if it is among the first to continue, and no other
+// is known to wait for a third rank: without that, the first one would have continued when the others came. The time in which all ranks wait and the time that the wait lost must each be
+// at least transitShare of the other. heldUp ignores programs that wait in several threads of a rank, because other threads
+// may work.
 func (f *finder) heldUp() (all []holdup) {
 	programs := make(map[trace.Program]*waiting)
 	for _, e := range f.edges() {
@@ -32,10 +35,8 @@ func (f *finder) heldUp() (all []holdup) {
 			s.begin(w.Rank, e)
 			continue
 		}
-		still, lost := float64(e.at-s.since), float64(w.Lost)
-		if len(s.open) == s.ranks && still >= transitShare*lost && lost >= transitShare*still &&
-			(w.Wait == Ranks && s.inGroup(f) || w.Wait == Group && f.heldBack(e.of)) {
-			all = append(all, holdup{e.of, s.except(w.Rank)})
+		if h, ok := s.holdup(f, e); ok {
+			all = append(all, h)
 		}
 		s.end(w.Rank, e)
 	}
@@ -87,6 +88,58 @@ func (s *waiting) end(rank trace.Rank, e edge) {
 		delete(s.open, rank)
 	}
 }
+
+// holdup returns the wait in which a rank was held up until the first rank to continue ended a wait.
+func (s *waiting) holdup(f *finder, e edge) (h holdup, ok bool) {
+	if len(s.open) != s.ranks {
+		return h, false
+	}
+	w, still := &f.all[e.of], float64(e.at-s.since)
+	if s.fits(w, still) && (w.Wait == Ranks && s.inGroup(f) || w.Wait == Group && f.heldBack(e.of)) {
+		return holdup{wait: e.of, others: s.except(w.Rank)}, true
+	}
+	i := s.first(f)
+	if i < 0 || !s.fits(&f.all[i], still) || !f.all[i].endsWith(e.at) {
+		return h, false
+	}
+	rank := f.all[i].Rank
+	others := s.except(rank)
+	if slices.ContainsFunc(others, func(j int32) bool { return !f.all[j].mayWaitFor(rank) }) {
+		return h, false
+	}
+	victims := slices.DeleteFunc(slices.Clone(others), func(j int32) bool { return !s.fits(&f.all[j], still) })
+	return holdup{i, others, victims}, true
+}
+
+// fits reports whether a time in which all ranks wait and the time that a wait lost are about the same.
+func (s *waiting) fits(w *Anomaly, still float64) bool {
+	return still >= transitShare*float64(w.Lost) && float64(w.Lost) >= transitShare*still
+}
+
+// first returns the wait that began first, or -1 if not all are unusual waits for messages.
+func (s *waiting) first(f *finder) int32 {
+	first := int32(-1)
+	for _, waits := range s.open {
+		for _, i := range waits {
+			w := &f.all[i]
+			if w.Wait != Ranks || w.Candidate {
+				return -1
+			}
+			if first < 0 || cmp.Or(cmp.Compare(w.Entry, f.all[first].Entry), cmp.Compare(i, first)) < 0 {
+				first = i
+			}
+		}
+	}
+	return first
+}
+
+// endsWith reports whether a wait ends at a time, which is not after its end.
+func (a *Anomaly) endsWith(at trace.Ticks) bool {
+	return float64(a.Exit-at) <= sameEnd*float64(a.Exit-a.Entry)
+}
+
+// mayWaitFor reports whether a wait is for a message of a rank or to it, or for an unknown message.
+func (a *Anomaly) mayWaitFor(rank trace.Rank) bool { return a.Last == nil || a.Last.Partner == rank }
 
 // inGroup reports whether a rank is waiting in a collective call.
 func (s *waiting) inGroup(f *finder) bool {

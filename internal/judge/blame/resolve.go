@@ -22,7 +22,7 @@ func (f *finder) resolve(i int32) {
 			f.blamePartner(i)
 			return
 		}
-		f.blameRanks(i)
+		f.blame(i, f.explain(f.others(i, f.programs[w.Program]), w.span(), f.since[i], nil))
 	case Group:
 		if f.heldBack(i) {
 			f.links[i].Role, f.links[i].Own = provenance.Culprit, true
@@ -88,47 +88,11 @@ func (f *finder) byThread(all []int32) []int32 {
 	return all
 }
 
-// blameRanks finds the rank that a wait for messages waited for if no message is known. Of more than two ranks that wait together, the
-// trace does not show which one the others wait for.
-func (f *finder) blameRanks(i int32) {
-	w := &f.all[i]
-	all := f.others(i, f.programs[w.Program])
-	var until map[trace.Rank]trace.Ticks
-	if o := f.exchange(i, all); o != nil && f.numRanks[w.Program] == 2 {
-		until = map[trace.Rank]trace.Ticks{o.Rank: max(o.Exit, w.Exit)}
-		all = slices.DeleteFunc(all, func(j int32) bool { return w.before(&f.all[j]) })
-	}
-	f.blame(i, f.explain(all, w.span(), f.since[i], until))
-}
-
-// exchange returns the wait of another rank that ends together with a wait for messages, or nil if there are none or several. Of two
-// such ranks, the one that began to wait first was held up: without that, the exchange would have ended when the other one came.
-func (f *finder) exchange(i int32, others []int32) (with *Anomaly) {
-	w := &f.all[i]
-	for _, j := range others {
-		a := &f.all[j]
-		if a.Wait != Ranks || !a.before(w) && !w.before(a) {
-			continue
-		}
-		if with != nil && with.Rank != a.Rank {
-			return nil
-		}
-		with = a
-	}
-	return with
-}
-
 // blamePartner follows the last message to its sender or receiver.
 func (f *finder) blamePartner(i int32) {
 	w, l := &f.all[i], &f.links[i]
 	l.Role, l.Late, l.Known, l.Hops = provenance.Victim, w.Last.Partner, true, 1
 	until, end := f.waitedForPartner(w)
-	if !w.Last.Sent {
-		o := f.exchange(i, f.others(i, f.programs[w.Program]))
-		if o != nil && o.before(w) && o.receivedFrom(w.Rank) {
-			until = min(o.Exit, end)
-		}
-	}
 	if float64(end-max(until, w.Entry)) >= transitShare*float64(w.Lost) {
 		l.Role, l.Hops, l.Own = provenance.Culprit, 0, true
 		return
