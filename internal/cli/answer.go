@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,12 +148,16 @@ func (q *queryFlags) places(env *Env) *rundir.Places {
 	}}
 }
 
-// onQuery returns a function that prints each statement and its arguments, or nil without --show-sql.
+// onQuery returns a function that prints each statement and its arguments, or nil without --show-sql. The function may be
+// called concurrently, because some answers run several statements at a time.
 func (q *queryFlags) onQuery(env *Env) func(sql string, args []any) {
 	if !q.showSQL {
 		return nil
 	}
+	var mu sync.Mutex
 	return func(sql string, args []any) {
+		mu.Lock()
+		defer mu.Unlock()
 		fmt.Fprintf(env.Stderr, "%s;\n", sql)
 		for i, v := range args {
 			value := fmt.Sprint(v)

@@ -24,7 +24,7 @@ type Reader struct {
 	Unit  trace.Unit  // unit of all times in the tables
 	// Memory, if not nil, answers queries over many executions.
 	Memory Source
-	// OnQuery, if not nil, is called with each statement before it runs.
+	// OnQuery, if not nil, is called with each statement before it runs. Calls may be concurrent.
 	OnQuery func(sql string, args []any)
 	Store   provdb.Reader
 }
