@@ -17,11 +17,13 @@ type holdup struct {
 
 // heldUp returns the waits in which a rank was held up: all ranks of a program wait, and the first to continue leaves either
 // a wait for messages while others are in a collective call, or a collective call that others have left. No rank sends
-// anything until then, and a long transfer would hold only its two ranks, so the rank did not wait for another. If all ranks
-// are in unusual waits for messages, the one that began first was held up if it is among the first to continue, and no other
-// is known to wait for a third rank: without that, the first one would have continued when the others came. The time in which all ranks wait and the time that the wait lost must each be
-// at least transitShare of the other. heldUp ignores programs that wait in several threads of a rank, because other threads
-// may work.
+// anything until then, and a long transfer would hold only its two ranks, so the rank did not wait for another.
+//
+// If all ranks are in unusual waits for messages, the one that began first was held up if it is among the first to continue, and
+// no other is known to wait for a third rank: without that, the first one would have continued when the others came.
+//
+// The time in which all ranks wait and the time that the wait lost must each be at least transitShare of the other. heldUp ignores
+// programs that wait in several threads of a rank, because other threads may work.
 func (f *finder) heldUp() (all []holdup) {
 	programs := make(map[trace.Program]*waiting)
 	for _, e := range f.edges() {
