@@ -189,6 +189,10 @@ func TestCulpritsAreFound(t *testing.T) {
 		second 0 ranks 110..1002 890
 		third 2 ranks 130..1020 870`,
 		"first! second>first/1 third>first/1")
+	f("only rank of a program, which waits", `
+		ranks 1
+		alone 0 ranks 100..1000 890 <0/7@998`,
+		"alone>0")
 	f("three ranks that wait for long messages in a ring", `
 		ranks 3
 		a 0 ranks 100..1000 890 <2/7@998

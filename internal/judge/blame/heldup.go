@@ -106,7 +106,7 @@ func (s *waiting) holdup(f *finder, e edge) (h holdup, ok bool) {
 	}
 	rank := f.all[i].Rank
 	others := s.except(rank)
-	if slices.ContainsFunc(others, func(j int32) bool { return !f.all[j].mayWaitFor(rank) }) {
+	if len(others) == 0 || slices.ContainsFunc(others, func(j int32) bool { return !f.all[j].mayWaitFor(rank) }) {
 		return h, false
 	}
 	victims := slices.DeleteFunc(slices.Clone(others), func(j int32) bool { return !s.fits(&f.all[j], still) })
