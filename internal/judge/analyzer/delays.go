@@ -15,7 +15,7 @@ import (
 )
 
 // A delay is a call that lost much time although its time is not unusual. It becomes an anomaly if it explains waits of other
-// ranks.
+// ranks, or is a wait for an anomaly.
 const (
 	// delayShare is the least time that a delay loses, as a share of the time of its rank so far: if all ranks waited for it, it
 	// would not be a minor finding. A thread has at most 1/delayShare delays in each period in which that time grows by a factor of e.
@@ -68,7 +68,7 @@ func (d *delays) add(o *delays) {
 	d.Anomalies, d.Sends, d.calls = append(d.Anomalies, o.Anomalies...), append(d.Sends, o.Sends...), append(d.calls, o.calls...)
 }
 
-// promote finds the delays that explain waits of other ranks, for the review.
+// promote finds the delays that become anomalies, for the review.
 func (a *Analyzer) promote(ctx context.Context) error {
 	if !a.cfg.Outlier.ByPath() || !a.cfg.Review {
 		return nil

@@ -61,7 +61,7 @@ type Anomaly struct {
 	// calls like it that take as long. Only Promote accepts candidates.
 	Candidate bool
 	Share     float64
-	// Usual is true if its own time is not rare: it is an anomaly only because it explains waits.
+	// Usual is true if its own time is not rare: it is an anomaly only because of the waits of which it is a part.
 	Usual bool
 	// InStep is when its rank last left a collective call before or during it, and Left the function of that call;
 	// 0 and empty if unknown.

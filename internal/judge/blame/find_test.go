@@ -47,6 +47,8 @@ func anomaly(t testing.TB, text string) blame.Anomaly {
 		case "after":
 			i++
 			scan(words[i], "%d", &a.InStep)
+		case "promoted":
+			a.Usual = true
 		case "usual":
 			i++
 			a.Candidate = true
@@ -189,6 +191,11 @@ func TestCulpritsAreFound(t *testing.T) {
 		second 0 ranks 110..1002 890
 		third 2 ranks 130..1020 870`,
 		"first! second>first/1 third>first/1")
+	f("second of two ranks that wait together, whose waits are usual", `
+		ranks 2
+		first 1 ranks 100..1000 890 promoted
+		second 0 ranks 110..1000 880 promoted`,
+		"first>second/1 second!")
 	f("only rank of a program, which waits", `
 		ranks 1
 		alone 0 ranks 100..1000 890 <0/7@998`,

@@ -124,7 +124,7 @@ func (s *waiting) first(f *finder) int32 {
 	for _, waits := range s.open {
 		for _, i := range waits {
 			w := &f.all[i]
-			if w.Wait != Ranks || w.Candidate {
+			if w.Wait != Ranks || w.Candidate || w.Usual {
 				return -1
 			}
 			if first < 0 || cmp.Or(cmp.Compare(w.Entry, f.all[first].Entry), cmp.Compare(i, first)) < 0 {

@@ -53,6 +53,16 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		slow 0 - 0..1000 900
 		other 0 - 50..90 30 usual 0.001
 		recv 1 ranks 100..1010 900 <0/1@1005`, "")
+	f("usual wait for a flagged call", `
+		slow 0 - 0..1000 900
+		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.2`, "recv")
+	f("usual waits for one another, begun by a flagged call", `
+		slow 0 - 0..1000 900
+		between 1 ranks 100..1010 900 <0/1@1005 usual 0.2
+		recv 2 ranks 120..1020 890 <1/1@1015 usual 0.2`, "between recv")
+	f("not a usual wait for a flagged wait of unknown cause", `
+		late 0 ranks 0..1000 900 <2/1@995
+		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.2`, "")
 	f("not if others left the collective call long before", `
 		slow 0 - 0..1000 900 usual 0.001
 		recv 1 ranks 200000..200900 890 <0/1@200890`, "")

@@ -101,10 +101,11 @@ func NewLinks(links []provenance.Link) *Links {
 	return l
 }
 
-// Set sets the finding of a flag, and whether it is a culprit.
+// Set sets the finding of a flag, and whether it is a culprit or only a victim.
 func (l *Links) Set(f *truth.Flag) {
 	key := trace.EventKey{Program: f.Program, ID: f.Event}
 	f.Finding, f.Culprit = l.finding[key], l.culprit[key]
+	f.Induced = f.Induced && !f.Culprit
 }
 
 // link sets the findings of all flags.

@@ -208,7 +208,7 @@ func (f *flags) Records(_ context.Context, key trace.StepKey, anomalies, typical
 func Flag(r *provenance.Record) truth.Flag {
 	f := truth.Flag{
 		Program: r.PID, Rank: r.RID, Event: r.EventID, Function: r.Func, Entry: r.Entry, Exit: r.Exit, Found: r.Exit,
-		Recurring: r.Kind == provenance.Recurring, Lost: r.LostTime,
+		Recurring: r.Kind == provenance.Recurring, Induced: r.OnlyExplainsWaits(), Lost: r.LostTime,
 	}
 	if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
 		f.Launched, f.LaunchEntry, f.LaunchExit = true, p.CallStack[0].Entry, p.CallStack[0].Exit

@@ -26,6 +26,9 @@ type Flag struct {
 	Lost    trace.Ticks
 	Finding int
 	Culprit bool
+	// Induced is set if the call is a wait for an anomaly and not unusual by itself. It is a part of what that
+	// anomaly costs, and not a wrong flag.
+	Induced bool
 	// Recurring is set if the call is an example of a slow mode, which is reported as a whole.
 	// It is not a wrong flag.
 	Recurring bool
@@ -149,7 +152,7 @@ func (m *Matcher) Add(f *Flag) {
 // addRegions compares a flag with lasting troubles, those from outside and anomalies of the text
 // formats.
 func (m *Matcher) addRegions(f *Flag, listed bool) {
-	excused := listed || f.Recurring
+	excused := listed || f.Recurring || f.Induced
 	if len(m.stops) > 0 || len(m.truth.delays) > 0 {
 		excused = m.addExternal(f) || excused
 	}

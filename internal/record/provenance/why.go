@@ -126,10 +126,15 @@ func (r *Record) ExplainsWaits() {
 	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + notRare
 }
 
-const notRare = "not rare, but it explains waits of other ranks"
+const (
+	notRare     = "not rare, but it made other ranks wait or waited for an anomaly"
+	notRareIn10 = "not rare, but it explains waits of other ranks" // in runs of version 1.0
+)
 
 // OnlyExplainsWaits reports whether the own time of an anomaly is not rare.
-func (r *Record) OnlyExplainsWaits() bool { return strings.HasSuffix(r.Why, notRare) }
+func (r *Record) OnlyExplainsWaits() bool {
+	return strings.HasSuffix(r.Why, notRare) || strings.HasSuffix(r.Why, notRareIn10)
+}
 
 // tookWords returns the judged time and which of the two times it is.
 func (r *Record) tookWords(d *outlier.Description) string {

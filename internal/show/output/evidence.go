@@ -248,7 +248,7 @@ func (e *Evidence) limitText(limit float64) string {
 			of = " of " + text.OneLine(first.Func)
 		}
 		if r.OnlyExplainsWaits() {
-			shorter = ", and shorter ones that explain waits of other ranks"
+			shorter = ", and shorter ones that made other ranks wait or waited for an anomaly"
 		}
 	}
 	return fmt.Sprintf("Calls%s above %s are flagged%s.", of, text.Duration(e.Unit.MicrosOf(limit)), shorter)

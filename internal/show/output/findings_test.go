@@ -108,6 +108,11 @@ func TestEvidenceStatesWhichCallsAreFlagged(t *testing.T) {
 	}
 	f(provenance.Record{Func: "solve"}, "Calls above 20 us are flagged.")
 	f(provenance.Record{Func: "send"}, "Calls of solve above 20 us are flagged.")
-	f(provenance.Record{Func: "send", Why: "took 9 us, not rare, but it explains waits of other ranks"},
-		"Calls of solve above 20 us are flagged, and shorter ones that explain waits of other ranks.")
+	for _, why := range []string{
+		"took 9 us, not rare, but it made other ranks wait or waited for an anomaly",
+		"took 9 us, not rare, but it explains waits of other ranks", // version 1.0
+	} {
+		f(provenance.Record{Func: "send", Why: why},
+			"Calls of solve above 20 us are flagged, and shorter ones that made other ranks wait or waited for an anomaly.")
+	}
 }
