@@ -142,7 +142,7 @@ func (r *Rules) NewRareJudge(name string, m *Model, calls uint64, least int64) *
 	h.AddBin(stats.BinOf(0), calls-min(calls, h.Total()))
 	t := &tail{hist: &h, threshold: r.Threshold(name), early: math.MaxInt64}
 	limit := max(least, r.cfg.LeastLoss)
-	up, _ := newQuantiles(&h).fit(1, startShare)
+	up, _ := newQuantiles(&h).fit(1, startShare, &estimators[0])
 	t.modes = []mode{{high: limit, nearHigh: limit, up: up}}
 	j := &Judge{detector: t, hist: &h, enough: true, unit: r.cfg.Unit.Canonical()}
 	j.work.most = math.MaxUint32

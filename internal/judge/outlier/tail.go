@@ -9,7 +9,7 @@ import (
 
 // tail judges times by the tails that the bulk of the times predicts. It fits generalized Pareto distributions to the times
 // between two quantiles, such as the median and the longest eighth, and extrapolates them to the time that only one call in a
-// million exceeds. Trouble lies beyond the upper quantile, so it cannot hide itself by making the tail heavier. There is one fit
+// million exceeds. Trouble lies beyond the upper quantile, so it cannot hide itself by making the tail heavier. There are fits
 // for the longest half of the times, one for the longest quarter, and so on. The lowest of their limits counts, because trouble can
 // only raise limits.
 //
@@ -40,20 +40,22 @@ const (
 	// startShare is the share of the times in the first fit. Each further fit has half as many, as long as a quarter of them
 	// is at least leastTimes.
 	startShare, leastTimes = 0.5, 60
-	// A fit uses spacings+1 quantiles. The share of the fit exceeds the first one, and a share less by the factor fitRange
-	// exceeds the last one.
-	spacings, fitRange = 4, 4
+	// A fit uses the spacings between quantiles. The share of the fit exceeds the first quantile, and a share less by the factor
+	// spacingRatio exceeds the next one. Fits use spacings of them; the first share has further fits with more, up to mostSpacings,
+	// because a few calls give a better estimate if most of them count.
+	spacings, mostSpacings = 4, 8
 	// The tail index is 0 for an exponential tail and 1/a for a power law with exponent a. Without samples it is expected
-	// to be priorIndex with an error of priorError. The estimate is increased by one standard error.
-	priorIndex, priorError = 0.3, 0.2
+	// to be priorIndex with an error of priorError. The estimate is increased by indexErrors standard errors, so that one in ten
+	// tails is heavier.
+	priorIndex, priorError, indexErrors = 0.3, 0.2, 1.28
 	// lightest and heaviest limit the tail index: a lognormal part looks lighter in the bulk than it is, and heavier tails
 	// have no useful limit. Tails of short times are light, because a function has a least amount of work.
 	lightest, heaviest = 0.1, 2.0 / 3
 	exponential        = 1e-3 // index of the tails of short times
 
 	// slowShare is the greatest share of calls above a gap that are a slow mode. A larger mode is part of the bulk. If the
-	// share is below singleShare, the calls are single outliers.
-	slowShare, singleShare = 0.125, 0.01
+	// share is below singleShare, or they are fewer than leastSlow, the calls are single outliers.
+	slowShare, singleShare, leastSlow = 0.125, 0.01, 8
 	// maxModeRatio is the greatest ratio of the ends of the middle half of the times of a slow mode. Calls that are slow in
 	// different ways are outliers.
 	maxModeRatio = 2
@@ -80,17 +82,27 @@ const (
 )
 
 // spacingRatio is the ratio of the shares of two quantiles of a fit.
-var spacingRatio = math.Pow(fitRange, -1.0/spacings)
+const spacingRatio = 1 / math.Sqrt2
 
-// index contains the values that do not depend on the times: the coefficients of the logarithms of the spacings in the tail
-// index, and its variance times the number of times.
-var index = func() (e struct {
-	coefficients [spacings]float64
-	variance     float64
-},
-) {
+// estimator estimates the tail index from spacings. It contains the values that do not depend on the times.
+type estimator struct {
+	coefficients []float64 // of the logarithms of the spacings in the index
+	variance     float64   // of the index, times the number of times
+	fitRange     float64   // ratio of the shares that exceed the first and the last quantile
+}
+
+// estimators have spacings, ..., mostSpacings spacings.
+var estimators = func() (all []estimator) {
+	for n := spacings; n <= mostSpacings; n += 2 {
+		all = append(all, newEstimator(n))
+	}
+	return all
+}()
+
+func newEstimator(n int) estimator {
+	e := estimator{coefficients: make([]float64, n), fitRange: math.Pow(spacingRatio, -float64(n))}
 	weight, total, middle, spread := 1-spacingRatio, 0.0, 0.0, 0.0
-	var weights [spacings]float64
+	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = weight // share of the times in the spacing
 		total += weight
@@ -108,20 +120,21 @@ var index = func() (e struct {
 	}
 	e.variance = 1 / (float64(spread*slope) * slope)
 	return e
-}()
+}
 
 // fit is a generalized Pareto distribution of the distances of the last share of all times from a quantile.
 type fit struct {
 	from  float64 // the quantile
 	side  float64 // 1 if the times are above it, -1 if below
 	share float64
+	last  float64 // share of the times beyond the last quantile
 	scale float64
 	index float64
 }
 
 // at returns the time beyond which the share rare of all times lies, but at least the last time on which the fit is based.
 func (f *fit) at(rare float64) float64 {
-	return f.from + float64(f.side*f.scale*(math.Pow(max(fitRange, f.share/rare), f.index)-1))/f.index
+	return f.from + float64(f.side*f.scale*(math.Pow(f.share/min(f.last, rare), f.index)-1))/f.index
 }
 
 // decades returns -log10 of the share of all times beyond v.
@@ -170,7 +183,7 @@ func newTail(h *stats.Histogram, decades float64, least int64) *tail {
 // findSlow finds the mode of the calls above a gap, if they take similar times.
 func (t *tail) findSlow(q *quantiles, gap, rare float64) {
 	share := 1 - q.before(int64(gap)+1)/q.total
-	if share < singleShare {
+	if share < singleShare || share*q.total < leastSlow {
 		return
 	}
 	part := quantiles{bins: q.bins, upTo: q.upTo, total: q.total, from: 1 - share, share: share}
@@ -315,8 +328,8 @@ func (q *quantiles) at(share float64) float64 {
 func (q *quantiles) limits(best *fit, side, rare float64) (limit, near float64) {
 	limit, near = side*math.Inf(1), side*math.Inf(1)
 	closer := func(x, y float64) bool { return side*x < side*y }
-	for share := startShare; share == startShare || share*q.share*q.total >= 4*leastTimes && share*q.share > 16*rare; share /= 2 {
-		used, lower := q.fit(side, share)
+	try := func(share float64, e *estimator) {
+		used, lower := q.fit(side, share, e)
 		if l := used.at(rare); closer(l, limit) {
 			limit, *best = l, used
 		}
@@ -324,12 +337,18 @@ func (q *quantiles) limits(best *fit, side, rare float64) (limit, near float64) 
 			near = l
 		}
 	}
+	for i := range estimators {
+		try(startShare, &estimators[i])
+	}
+	for share := startShare / 2; share*q.share*q.total >= 4*leastTimes && share*q.share > 16*rare; share /= 2 {
+		try(share, &estimators[0])
+	}
 	return limit, near
 }
 
 // fit fits the last share of the part above or below its median. It returns that fit, and the one with the lightest tail that the
 // times allow.
-func (q *quantiles) fit(side, share float64) (used, lower fit) {
+func (q *quantiles) fit(side, share float64, e *estimator) (used, lower fit) {
 	at := func(tail float64) float64 {
 		if side > 0 {
 			return q.at(1 - tail)
@@ -338,13 +357,13 @@ func (q *quantiles) fit(side, share float64) (used, lower fit) {
 	}
 	from := at(share)
 	distance, tail, estimate := 0.0, share, 0.0
-	for _, c := range index.coefficients {
+	for _, c := range e.coefficients {
 		tail *= spacingRatio
 		next := max(float64(side*(at(tail)-from)), distance+leastStep)
 		estimate += float64(c * math.Log(next-distance))
 		distance = next
 	}
-	known, prior := share*q.share*q.total/index.variance, 1/(priorError*priorError)
+	known, prior := share*q.share*q.total/e.variance, 1/(priorError*priorError)
 	estimate = (float64(estimate*known) + float64(priorIndex*prior)) / (known + prior)
 	err := 1 / math.Sqrt(known+prior)
 	with := func(x float64) fit {
@@ -352,9 +371,9 @@ func (q *quantiles) fit(side, share float64) (used, lower fit) {
 		if side < 0 {
 			x = exponential
 		}
-		return fit{from, side, share * q.share, distance * x / (math.Pow(share/tail, x) - 1), x}
+		return fit{from, side, share * q.share, tail * q.share, distance * x / (math.Pow(e.fitRange, x) - 1), x}
 	}
-	return with(estimate + err), with(estimate - 2*err)
+	return with(estimate + float64(indexErrors*err)), with(estimate - 2*err)
 }
 
 // valleys returns the shares of the times before each valley.
@@ -428,12 +447,15 @@ func (q *quantiles) gap(decades, least, most float64) float64 {
 	return lowest
 }
 
-// gapIn is like gap for the tail of a fit instead of the heaviest one, if there are more than fewCalls calls. All of the i longest
-// times are beyond a gap with the i-th power of the probability that one beyond its beginning is. The gap must be among the
-// candidates. Whole numbers without a least difference, such as numbers of calls, always have gaps.
+// gapIn is like gap for the tail of a fit instead of the heaviest one. All of the i longest times are beyond a gap with the i-th
+// power of the probability that one beyond its beginning is. The gap must be among the candidates. Whole numbers without a least
+// difference, such as numbers of calls, always have gaps.
+//
+// If there are at most fewCalls calls, the i longest ones may be flagged by chance with probability total*rare/(i*i*(i+1)). The
+// expected number of such calls for all i is then total*rare, as many as are beyond the limit of a fit.
 func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
 	lowest := math.Inf(1)
-	if q.total <= fewCalls || least <= 0 {
+	if least <= 0 {
 		return lowest
 	}
 	needed, nearest := math.Log(q.total/rare), f.at(rare*math.Pow(10, nearDecades))
@@ -441,6 +463,9 @@ func (q *quantiles) gapIn(f *fit, rare, least float64) float64 {
 		above, begin := q.total-q.upTo[i-1], float64(stats.BinLow(q.bins[i]))
 		if above > slowShare*q.total || begin <= nearest {
 			break
+		}
+		if q.total <= fewCalls {
+			needed = math.Log(float64(above*above) * (above + 1) / (q.total * rare))
 		}
 		end := float64(stats.BinLow(q.bins[i-1]+1) - 1)
 		scale := f.scale + float64(f.index*(max(0, end-f.from)+least)) // of times beyond end
