@@ -62,7 +62,7 @@ type Anomaly struct {
 	Candidate bool
 	Share     float64
 	// Usual is true if its own time is not rare: it is an anomaly only because of the waits of which it is a part.
-	Usual bool
+	Usual bool `sql:"usual"`
 	// InStep is when its rank last left a collective call before or during it, and Left the function of that call;
 	// 0 and empty if unknown.
 	InStep trace.Ticks

@@ -123,18 +123,14 @@ func (r *Record) madeWords() string {
 
 // ExplainsWaits states in Why of an anomaly that its own time is not the reason.
 func (r *Record) ExplainsWaits() {
-	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + notRare
+	r.Why = strings.TrimSuffix(r.Why, r.Status.Words()) + NotRare + "made other ranks wait or waited for an anomaly"
 }
 
-const (
-	notRare     = "not rare, but it made other ranks wait or waited for an anomaly"
-	notRareIn10 = "not rare, but it explains waits of other ranks" // in runs of version 1.0
-)
+// NotRare is a part of Why of anomalies whose own time is not rare. Version 1.0 wrote other words after it.
+const NotRare = "not rare, but it "
 
 // OnlyExplainsWaits reports whether the own time of an anomaly is not rare.
-func (r *Record) OnlyExplainsWaits() bool {
-	return strings.HasSuffix(r.Why, notRare) || strings.HasSuffix(r.Why, notRareIn10)
-}
+func (r *Record) OnlyExplainsWaits() bool { return strings.Contains(r.Why, NotRare) }
 
 // tookWords returns the judged time and which of the two times it is.
 func (r *Record) tookWords(d *outlier.Description) string {

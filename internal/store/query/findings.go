@@ -183,7 +183,7 @@ func (a *Queries) anomalies(ctx context.Context, provisional bool) (*blame.Run, 
 		}
 		at[trace.EventKey{Program: x.Program, ID: x.Event}] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, x)
-	}, provisional)
+	}, provisional, "%"+provenance.NotRare+"%")
 	if err != nil || len(run.Anomalies) == 0 {
 		return run, err
 	}
