@@ -15,7 +15,7 @@ import (
 )
 
 // A delay is a call that lost much time although its time is not unusual. It becomes an anomaly if it explains waits of other
-// ranks, or is a wait for an anomaly.
+// ranks, or is such a wait.
 const (
 	// delayShare is the least time that a delay loses, as a share of the time of its rank so far: if all ranks waited for it, it
 	// would not be a minor finding. A thread has at most 1/delayShare delays in each period in which that time grows by a factor of e.

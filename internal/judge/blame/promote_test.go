@@ -45,7 +45,12 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		recv 1 ranks 100..1010 900 <0/1@1005`, "")
 	f("not without a flagged wait", `
 		slow 0 - 0..1000 900 usual 0.001
-		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.001`, "")
+		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.001
+		later 0 - 990000..1000000 9000`, "")
+	f("without a flagged wait, but with one that cost much", `
+		slow 0 - 0..1000 900 usual 0.001
+		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.001
+		later 0 - 800000..810000 9000`, "slow recv")
 	f("not if it lost too little", `
 		slow 0 - 0..1000 100 usual 0.001
 		recv 1 ranks 100..1010 900 <0/1@1005`, "")
@@ -60,8 +65,12 @@ func TestPromotesCandidatesThatExplainWaits(t *testing.T) {
 		slow 0 - 0..1000 900
 		between 1 ranks 100..1010 900 <0/1@1005 usual 0.2
 		recv 2 ranks 120..1020 890 <1/1@1015 usual 0.2`, "between recv")
-	f("not a usual wait for a flagged wait of unknown cause", `
-		late 0 ranks 0..1000 900 <2/1@995
+	f("not without a flagged wait if the call cost little", `
+		slow 0 - 0..1000 300 usual 0.001
+		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.001
+		later 0 - 800000..810000 9000`, "")
+	f("not a usual wait for a call that is often as long", `
+		slow 0 - 0..1000 900 usual 0.03
 		recv 1 ranks 100..1010 900 <0/1@1005 usual 0.2`, "")
 	f("not if others left the collective call long before", `
 		slow 0 - 0..1000 900 usual 0.001
