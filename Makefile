@@ -112,6 +112,7 @@ layers:
 	go test -run TestLayers ./internal/testkit/layers
 
 docs: ## generate docs/cli.md and the output in README.md, guides and docs/notebook.ipynb
+	scripts/test-setup
 	go test -count=1 -run TestDocsShowRealOutput ./internal/testkit/e2e -update
 	go test -count=1 -run TestNotebook ./internal/testkit/python -update
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \

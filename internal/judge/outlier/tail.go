@@ -9,8 +9,8 @@ import (
 
 // tail judges times by the tails that the bulk of the times predicts. It fits generalized Pareto distributions to the times
 // between two quantiles, such as the median and the longest eighth, and extrapolates them to the time that only one call in a
-// million exceeds. Trouble lies beyond the upper quantile, so it cannot hide itself by making the tail heavier. There are fits
-// for the longest half of the times, one for the longest quarter, and so on. The lowest of their limits counts, because trouble can
+// million exceeds. Trouble lies beyond the upper quantile, so it cannot hide itself by making the tail heavier. There are several
+// fits for the longest half of the times, one for the longest quarter, and so on. The lowest of their limits counts, because trouble can
 // only raise limits.
 //
 // A function may have several usual times. If a valley separates them, each of these modes has its own limits. A short time is

@@ -257,8 +257,8 @@ func TestCallWithVictimIsCulprit(t *testing.T) {
 	})
 	f := func(program trace.Program, event string, finding int, culprit bool) {
 		t.Helper()
-		flag := truth.Flag{Program: program, Event: event}
-		if links.Set(&flag); flag.Finding != finding || flag.Culprit != culprit {
+		flag := truth.Flag{Program: program, Event: event, Induced: true}
+		if links.Set(&flag); flag.Finding != finding || flag.Culprit != culprit || flag.Induced == culprit {
 			t.Errorf("%s: got %+v", event, flag)
 		}
 	}

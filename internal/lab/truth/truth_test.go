@@ -122,6 +122,9 @@ func TestCallIsMatchedByEventOnly(t *testing.T) {
 	f("2=1+1 1: 0 excused, 0 other", flag("8:0:10", "g()", 777)) // whatever its other fields are
 	f("2=0+2 1: 0 excused, 1 other", flag("8:0:11", "f()", 400)) // another event
 	f("2=0+2 1: 0 excused, 1 other", flag("9:0:10", "f()", 400)) // another rank
+	induced := flag("9:0:10", "f()", 400)
+	induced.Induced = true
+	f("2=0+2 1: 1 excused, 0 other", induced)
 	other := found
 	other.Program = 0
 	f("2=0+2 1: 0 excused, 1 other", other)
